@@ -1,0 +1,1 @@
+pub type CaTree<K, V> = crate::Locked<K, V>;

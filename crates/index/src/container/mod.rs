@@ -1,0 +1,98 @@
+//! Sequential ordered maps that split and join in logarithmic time: what a base node of the
+//! contention-adapting tree, or the one lock of [`Locked`](crate::Locked), has inside.
+//!
+//! [`BTree`] is the default; [`Avl`] is what ETS uses and serves as its rival and check.
+
+mod b_tree;
+
+pub use b_tree::BTree;
+
+use crate::contract::{Direction, KeyRange, Update};
+use std::ops::ControlFlow;
+
+/// A sequential ordered map with split and join.
+///
+/// `n` is the number of entries. A panic in `K::cmp`, `K::clone` or a closure leaves the
+/// container valid, with the operation either done or not begun.
+pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
+    /// The container's name, for reports.
+    const NAME: &'static str;
+
+    /// The value under `key`. O(log n).
+    fn get(&self, key: &K) -> Option<&V>;
+
+    /// Stores `value` under `key`, keeping the key that is there, and returns the value that
+    /// it replaced. O(log n).
+    fn insert(&mut self, key: K, value: V) -> Option<V>;
+
+    /// Stores `value` under `key` if the key is absent, else hands `value` back. O(log n).
+    ///
+    /// # Errors
+    ///
+    /// Hands `value` back if the key is present.
+    fn insert_if_absent(&mut self, key: K, value: V) -> Result<(), V>;
+
+    /// Removes `key`. O(log n).
+    fn remove(&mut self, key: &K) -> Option<V>;
+
+    /// Shows the value under `key` to `decide`, once, and does what it says. Returns the value
+    /// replaced or removed, and by how much the number of entries changed: −1, 0 or 1.
+    /// O(log n).
+    fn update(
+        &mut self,
+        key: K,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+    ) -> (Option<V>, i8);
+
+    /// The entry with the smallest key. O(log n).
+    fn first(&self) -> Option<(&K, &V)>;
+
+    /// The entry with the largest key. O(log n).
+    fn last(&self) -> Option<(&K, &V)>;
+
+    /// The entry with the smallest key strictly above `key`. O(log n).
+    fn next(&self, key: &K) -> Option<(&K, &V)>;
+
+    /// The entry with the largest key strictly below `key`. O(log n).
+    fn prev(&self, key: &K) -> Option<(&K, &V)>;
+
+    /// Removes the entry with the smallest key. O(log n).
+    fn pop_first(&mut self) -> Option<(K, V)>;
+
+    /// Removes the entry with the largest key. O(log n).
+    fn pop_last(&mut self) -> Option<(K, V)>;
+
+    /// Visits the entries of `range` in the order of `direction` until `visit` breaks; returns
+    /// whether it broke. O(log n + visited).
+    fn visit<'a>(
+        &'a self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&'a K, &'a V) -> ControlFlow<()>,
+    ) -> ControlFlow<()>;
+
+    /// Takes out every entry of `range` as a container of its own, by two splits and a join.
+    /// O(log n).
+    fn split_range(&mut self, range: KeyRange<'_, K>) -> Self;
+
+    /// Splits near the middle: `self` keeps the lower part; the upper part is returned with
+    /// its smallest key. `None` if there are fewer than two entries. O(log n).
+    fn split(&mut self) -> Option<(K, Self)>;
+
+    /// Appends `upper`, all of whose keys lie above all of `self`'s. O(log n). Debug builds
+    /// check the order.
+    fn join(&mut self, upper: Self);
+
+    /// Whether there are no entries. O(1).
+    fn is_empty(&self) -> bool;
+
+    /// The number of entries, counted. O(n / node size).
+    fn count(&self) -> usize;
+
+    /// The number of levels: 0 when empty, 1 for a single node. O(log n).
+    fn depth(&self) -> usize;
+
+    /// The bytes of the nodes, without what keys and values own elsewhere.
+    /// O(n / node size).
+    fn bytes(&self) -> usize;
+}

@@ -1,0 +1,289 @@
+//! What every ordered index promises: the [`OrderedIndex`] trait and the types it speaks in.
+
+use std::ops::{Bound, ControlFlow};
+
+/// What a decision function wants done with the entry it was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update<V> {
+    /// Store this value under the key, whether or not it was present.
+    Put(V),
+    /// Leave the entry (or its absence) as it is.
+    Keep,
+    /// Remove the entry; nothing happens when there is none.
+    Remove,
+}
+
+/// The order in which a scan visits keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the smallest key to the largest.
+    Ascending,
+    /// From the largest key to the smallest.
+    Descending,
+}
+
+/// A range of keys: a lower and an upper bound, each inclusive, exclusive or open.
+///
+/// A range whose lower bound lies above its upper bound is empty; no method panics on it.
+#[derive(Debug)]
+pub struct KeyRange<'a, K> {
+    /// Where the range begins.
+    pub low: Bound<&'a K>,
+    /// Where the range ends.
+    pub high: Bound<&'a K>,
+}
+
+impl<K> Clone for KeyRange<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for KeyRange<'_, K> {}
+
+impl<'a, K> KeyRange<'a, K> {
+    /// Every key.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self {
+            low: Bound::Unbounded,
+            high: Bound::Unbounded,
+        }
+    }
+
+    /// The range between two bounds.
+    #[must_use]
+    pub const fn new(low: Bound<&'a K>, high: Bound<&'a K>) -> Self {
+        Self { low, high }
+    }
+
+    /// Whether `key` lies at or above the lower bound.
+    #[must_use]
+    pub fn starts_before(&self, key: &K) -> bool
+    where
+        K: Ord,
+    {
+        match self.low {
+            Bound::Included(low) => low <= key,
+            Bound::Excluded(low) => low < key,
+            Bound::Unbounded => true,
+        }
+    }
+
+    /// Whether `key` lies at or below the upper bound.
+    #[must_use]
+    pub fn ends_after(&self, key: &K) -> bool
+    where
+        K: Ord,
+    {
+        match self.high {
+            Bound::Included(high) => key <= high,
+            Bound::Excluded(high) => key < high,
+            Bound::Unbounded => true,
+        }
+    }
+
+    /// Whether `key` lies inside the range.
+    #[must_use]
+    pub fn contains(&self, key: &K) -> bool
+    where
+        K: Ord,
+    {
+        self.starts_before(key) && self.ends_after(key)
+    }
+
+    /// Whether no key can lie inside the range, as far as the two bounds alone can tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool
+    where
+        K: Ord,
+    {
+        match (self.low, self.high) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(low), Bound::Included(high)) => low > high,
+            (
+                Bound::Included(low) | Bound::Excluded(low),
+                Bound::Included(high) | Bound::Excluded(high),
+            ) => low >= high,
+        }
+    }
+}
+
+/// What an index looks like at this moment: named figures for the lab, the server and the
+/// curious.
+///
+/// The figures are gathered while the index is in use; they add up exactly only when it is
+/// quiescent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The engine's name, as [`OrderedIndex::engine`] gives it.
+    pub engine: &'static str,
+    /// Name and value of each figure, in the order in which they are best read. Sizes are in
+    /// bytes, all else are counts.
+    pub figures: Vec<(&'static str, u64)>,
+}
+
+impl Shape {
+    /// The figure called `name`, if this engine has it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.figures
+            .iter()
+            .find(|(figure, _)| *figure == name)
+            .map(|(_, value)| *value)
+    }
+}
+
+/// How much of a limited scan [`OrderedIndex::range`] copies out at first, in entries; each
+/// further batch is twice as large, up to [`LAST_BATCH`].
+pub const FIRST_BATCH: usize = 32;
+/// The largest batch that [`OrderedIndex::range`] copies out, in entries.
+pub const LAST_BATCH: usize = 1024;
+
+/// A concurrent ordered map from `K` to `V`, shared by reference between threads.
+///
+/// The trait is object-safe, so that a table, the server and the lab choose an engine at run
+/// time. [`OrderedMap`](crate::OrderedMap) puts friendlier methods on top of it.
+///
+/// # Consistency
+///
+/// Every method but [`range`](Self::range), [`len`](Self::len), [`is_empty`](Self::is_empty)
+/// and [`shape`](Self::shape) is linearizable in every engine, unless the engine's own page
+/// says otherwise.
+///
+/// # User code
+///
+/// `K::cmp`, `K::clone`, `V::clone` and the closures given to [`get_with`](Self::get_with) and
+/// [`update`](Self::update) may run while the index holds an internal lock: they must be brief
+/// and must not call the same index. They may panic: the panic is passed on, the index stays
+/// usable, and the operation either happened or did not. The closure of
+/// [`range`](Self::range) runs with no lock held and may do anything.
+pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
+    /// The engine's name as the command line spells it, for instance `"ca_tree"`.
+    fn engine(&self) -> &'static str;
+
+    /// Calls `read` with the value under `key`, once, or not at all if there is none; returns
+    /// whether it was called. Copies nothing.
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
+
+    /// A copy of the value under `key`.
+    fn get(&self, key: &K) -> Option<V> {
+        let mut found = None;
+        self.get_with(key, &mut |value| found = Some(value.clone()));
+        found
+    }
+
+    /// Whether `key` is present.
+    fn contains_key(&self, key: &K) -> bool {
+        self.get_with(key, &mut |_| ())
+    }
+
+    /// Stores `value` under `key` and returns the value that it replaced. A key that is
+    /// already present is itself kept.
+    fn insert(&self, key: K, value: V) -> Option<V>;
+
+    /// Stores `value` under `key` if the key is absent.
+    ///
+    /// # Errors
+    ///
+    /// Hands `value` back if the key is present.
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V>;
+
+    /// Removes `key` and returns its value.
+    fn remove(&self, key: &K) -> Option<V>;
+
+    /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
+    /// decides, as one atomic step. Returns the value that was replaced or removed, if any.
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V>;
+
+    /// The entry with the smallest key.
+    fn first(&self) -> Option<(K, V)>;
+
+    /// The entry with the largest key.
+    fn last(&self) -> Option<(K, V)>;
+
+    /// The entry with the smallest key strictly above `key`, which need not be present.
+    fn next(&self, key: &K) -> Option<(K, V)>;
+
+    /// The entry with the largest key strictly below `key`, which need not be present.
+    fn prev(&self, key: &K) -> Option<(K, V)>;
+
+    /// Removes and returns the entry with the smallest key.
+    fn pop_first(&self) -> Option<(K, V)>;
+
+    /// Removes and returns the entry with the largest key.
+    fn pop_last(&self) -> Option<(K, V)>;
+
+    /// Appends to `out` copies of the first `limit` entries of `range` in the order of
+    /// `direction`, all as of one moment.
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    );
+
+    /// Visits the entries of `range` in the order of `direction` until `visit` breaks.
+    ///
+    /// The closure runs with no lock held: entries are copied out by [`scan`](Self::scan) in
+    /// batches of [`FIRST_BATCH`] to [`LAST_BATCH`]. Not linearizable as a whole: each batch is
+    /// as of one moment, later batches as of later ones. Keys come in strict order without
+    /// duplicates, and a key that is present throughout is visited. Use `scan` or
+    /// [`snapshot`](Self::snapshot) for one moment.
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        let mut batch = Vec::new();
+        let mut size = FIRST_BATCH;
+        let mut resume: Option<K> = None;
+        loop {
+            let rest = match (&resume, direction) {
+                (None, _) => range,
+                (Some(key), Direction::Ascending) => {
+                    KeyRange::new(Bound::Excluded(key), range.high)
+                }
+                (Some(key), Direction::Descending) => {
+                    KeyRange::new(range.low, Bound::Excluded(key))
+                }
+            };
+            batch.clear();
+            self.scan(rest, direction, size, &mut batch);
+            for (key, value) in &batch {
+                if visit(key, value).is_break() {
+                    return;
+                }
+            }
+            if batch.len() < size {
+                return;
+            }
+            resume = batch.pop().map(|(key, _)| key);
+            size = (size * 2).min(LAST_BATCH);
+        }
+    }
+
+    /// A copy of the whole `range`, ascending, as of one moment; `None` from an engine that
+    /// cannot give one.
+    fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
+        let mut entries = Vec::new();
+        self.scan(range, Direction::Ascending, usize::MAX, &mut entries);
+        Some(entries)
+    }
+
+    /// Removes every entry of `range` as one atomic step and returns how many there were.
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize;
+
+    /// The number of entries: exact when quiescent, else within what is being changed.
+    fn len(&self) -> usize;
+
+    /// Whether there are no entries, as exact as [`len`](Self::len).
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the index looks like now. Visits the whole structure.
+    fn shape(&self) -> Shape;
+}

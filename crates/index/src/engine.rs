@@ -1,0 +1,87 @@
+//! The engines by name, for whoever picks one at run time.
+
+use crate::{CaTree, Locked, OrderedIndex};
+use std::{fmt, str::FromStr};
+
+/// An engine that can stand behind [`OrderedIndex`].
+///
+/// ```
+/// use tremula_index::Engine;
+///
+/// let engine: Engine = "ca_tree".parse()?;
+/// let index = engine.create::<u64, &'static str>();
+/// index.insert(1, "one");
+/// assert_eq!(index.get(&1), Some("one"));
+/// # Ok::<(), tremula_index::UnknownEngine>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// [`CaTree`]: the contention-adapting search tree.
+    CaTree,
+    /// [`Locked`]: one readers-writer lock over a sequential tree.
+    Locked,
+}
+
+impl Engine {
+    /// Every engine, the default one first.
+    pub const ALL: [Self; 2] = [Self::CaTree, Self::Locked];
+
+    /// The name that [`FromStr`] reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CaTree => "ca_tree",
+            Self::Locked => "locked",
+        }
+    }
+
+    /// An empty index of this engine, in its default configuration.
+    #[must_use]
+    pub fn create<K, V>(self) -> Box<dyn OrderedIndex<K, V>>
+    where
+        K: Ord + Clone + Send + Sync + 'static,
+        V: Clone + Send + Sync + 'static,
+    {
+        match self {
+            Self::CaTree => Box::new(CaTree::<K, V>::new()),
+            Self::Locked => Box::new(Locked::<K, V>::new()),
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = UnknownEngine;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEngine> {
+        Self::ALL
+            .into_iter()
+            .find(|engine| engine.name() == name)
+            .ok_or_else(|| UnknownEngine {
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// There is no engine of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownEngine {
+    /// The name that was asked for.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownEngine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "unknown engine '{}'; there are:", self.name)?;
+        Engine::ALL
+            .iter()
+            .try_for_each(|engine| write!(out, " {engine}"))
+    }
+}
+
+impl std::error::Error for UnknownEngine {}

@@ -1,0 +1,193 @@
+//! One readers-writer lock over a sequential container: the base line.
+//!
+//! What ETS had before contention adaptation, and what `RwLock<BTreeMap>` is to a Rust
+//! program. Every operation is linearizable, scans and snapshots too, because each holds the
+//! one lock. Take it when one thread does nearly all the work; with more, every operation
+//! (reads as well) writes the line that the lock lives on.
+
+use crate::container::{BTree, Container};
+use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use tremula_sync::RwLock;
+
+/// An ordered map behind one readers-writer lock. See the [module](self) for when to use it.
+///
+/// ```
+/// use tremula_index::{Locked, OrderedIndex};
+///
+/// let index = Locked::<u32, &'static str>::new();
+/// index.insert(2, "two");
+/// index.insert(1, "one");
+/// assert_eq!(index.first(), Some((1, "one")));
+/// ```
+pub struct Locked<K, V, C = BTree<K, V>> {
+    inner: RwLock<Inner<C>>,
+    entry: PhantomData<(K, V)>,
+}
+
+#[derive(Default)]
+struct Inner<C> {
+    container: C,
+    len: usize,
+}
+
+impl<C> Inner<C> {
+    fn changed(&mut self, difference: i8) {
+        self.len = self.len.wrapping_add_signed(difference.into());
+    }
+}
+
+impl<K, V, C: Container<K, V>> Locked<K, V, C>
+where
+    K: Ord + Clone,
+{
+    /// An empty index.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            inner: RwLock::new(Inner::default()),
+            entry: PhantomData,
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> Default for Locked<K, V, C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn owned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
+    (key.clone(), value.clone())
+}
+
+impl<K, V, C> OrderedIndex<K, V> for Locked<K, V, C>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    C: Container<K, V>,
+{
+    fn engine(&self) -> &'static str {
+        "locked"
+    }
+
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        self.inner.read().container.get(key).map(read).is_some()
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.inner.read().container.get(key).cloned()
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        let mut inner = self.inner.write();
+        let old = inner.container.insert(key, value);
+        inner.changed(i8::from(old.is_none()));
+        old
+    }
+
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        let mut inner = self.inner.write();
+        inner.container.insert_if_absent(key, value)?;
+        inner.changed(1);
+        Ok(())
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        let mut inner = self.inner.write();
+        let old = inner.container.remove(key);
+        inner.changed(-i8::from(old.is_some()));
+        old
+    }
+
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+        let mut inner = self.inner.write();
+        let (old, difference) = inner.container.update(key, decide);
+        inner.changed(difference);
+        old
+    }
+
+    fn first(&self) -> Option<(K, V)> {
+        self.inner.read().container.first().map(owned)
+    }
+
+    fn last(&self) -> Option<(K, V)> {
+        self.inner.read().container.last().map(owned)
+    }
+
+    fn next(&self, key: &K) -> Option<(K, V)> {
+        self.inner.read().container.next(key).map(owned)
+    }
+
+    fn prev(&self, key: &K) -> Option<(K, V)> {
+        self.inner.read().container.prev(key).map(owned)
+    }
+
+    fn pop_first(&self) -> Option<(K, V)> {
+        let mut inner = self.inner.write();
+        let entry = inner.container.pop_first();
+        inner.changed(-i8::from(entry.is_some()));
+        entry
+    }
+
+    fn pop_last(&self) -> Option<(K, V)> {
+        let mut inner = self.inner.write();
+        let entry = inner.container.pop_last();
+        inner.changed(-i8::from(entry.is_some()));
+        entry
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    ) {
+        if limit == 0 {
+            return;
+        }
+        let end = out.len().saturating_add(limit);
+        let inner = self.inner.read();
+        let _ = inner.container.visit(range, direction, &mut |key, value| {
+            out.push((key.clone(), value.clone()));
+            if out.len() == end {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+    }
+
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+        let removed = {
+            let mut inner = self.inner.write();
+            let removed = inner.container.split_range(range);
+            let count = removed.count();
+            inner.len -= count;
+            (removed, count)
+        };
+        // The entries are dropped here, after the lock.
+        removed.1
+    }
+
+    fn len(&self) -> usize {
+        self.inner.read().len
+    }
+
+    fn shape(&self) -> Shape {
+        let inner = self.inner.read();
+        Shape {
+            engine: self.engine(),
+            figures: vec![
+                ("entries", inner.len as u64),
+                ("depth", inner.container.depth() as u64),
+                (
+                    "bytes",
+                    (size_of::<Self>() + inner.container.bytes()) as u64,
+                ),
+            ],
+        }
+    }
+}

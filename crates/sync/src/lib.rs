@@ -1,0 +1,2 @@
+#![doc = include_str!("../README.md")]
+pub use parking_lot::RwLock;
