@@ -1,1 +1,412 @@
-pub type CaTree<K, V> = crate::Locked<K, V>;
+//! The contention-adapting search tree: one container while one thread uses it, many when many
+//! do.
+//!
+//! Source: Sagonas and Winblad, "A contention adapting approach to concurrent ordered sets",
+//! JPDC 2018; ETS has used the design for its `ordered_set` tables since Erlang/OTP 22.
+//!
+//! ```text
+//!              route 50                 route nodes: a key, two links; read without locks
+//!             /        \
+//!        route 20      base C           base nodes: a statistics lock and a sequential
+//!        /      \      [50 …]           container
+//!     base A   base B
+//!     [… 20)   [20 … 50)
+//! ```
+//!
+//! While there is a single base node it is always the same one, the *trunk*, which belongs to
+//! the tree and is never freed. So an operation on an undivided tree needs neither a descent nor
+//! an epoch: it takes one lock, as it would on a single-lock tree.
+//!
+//! An operation follows the route nodes to a base node, locks it and works on its container.
+//! The lock's statistics tell how often it had to be waited for. Above a limit the base node is
+//! *split* in two under a new route node; below another it is *joined* with its neighbour and
+//! the route node between them disappears. An operation that finds its base node replaced
+//! meanwhile starts again.
+//!
+//! # Invariants
+//!
+//! 1. A route node's key is above all keys to its left and at or below all keys to its right.
+//!    It never changes.
+//! 2. A base node is *valid* exactly while it is linked. Both change together, under its lock.
+//!    The range of keys that a valid base node is responsible for never changes: split and join
+//!    make new base nodes.
+//! 3. The link to a base node is changed only by the holder of that base node's lock.
+//! 4. The link to a route node is changed only by the holder of its `join` mutex and, unless it
+//!    is the root, of its parent's, both being valid.
+//! 5. A route node is unlinked only by the holder of the locks of a base node that is its child
+//!    and of that one's neighbour on the other side. So the parent of a locked, valid base node
+//!    stays its parent, and the boundary between two neighbours of which one is locked and
+//!    valid stays where it is.
+//! 6. Nobody waits for a base node while holding the lock of one with a larger key; a join,
+//!    which would have to, only tries. `join` mutexes are taken after base nodes, and upwards.
+//! 7. Unlinked nodes go to the epoch: whoever is pinned may still read them. The trunk is not
+//!    freed but linked again, and valid again, when a join leaves a single base node.
+//!
+//! # Consistency
+//!
+//! All operations are linearizable, except `range` (each batch is), `len` and `shape`. A scan
+//! over several base nodes holds all their locks in shared mode until it has copied what it was
+//! asked for. Reads that meet no writer leave no trace in shared memory: see
+//! [`StatisticsLock`].
+//!
+//! # When to use it
+//!
+//! For keys of any type with updates and ordered access by several threads. A radix tree is
+//! faster for point operations on integers; [`Locked`](crate::Locked) is simpler and as fast
+//! for one thread.
+
+mod adapt;
+mod descend;
+mod node;
+mod ranges;
+mod shape;
+
+use crate::container::{BTree, Container};
+use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
+use adapt::Adaptations;
+use descend::{Place, Position};
+use node::{BaseGuard, Link, Trunk};
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::ops::Bound;
+use tremula_sync::{Arc, Backoff, LockDomain, StatisticsConfig, StripedCounter, epoch};
+
+/// How a [`CaTree`] adapts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaTreeConfig {
+    /// How the statistics of a base node move, and when it is split or joined.
+    pub statistics: StatisticsConfig,
+    /// By how much an operation that needs several base nodes lowers the statistics of each: a
+    /// tree that is used for long ranges stays coarse. The paper's value is 100.
+    pub range_discount: i32,
+    /// Route nodes on the longest path; a base node below that many is not split. ETS's value
+    /// is 16.
+    pub max_route_depth: usize,
+}
+
+impl Default for CaTreeConfig {
+    fn default() -> Self {
+        Self {
+            statistics: StatisticsConfig::default(),
+            range_discount: 100,
+            max_route_depth: 16,
+        }
+    }
+}
+
+/// A concurrent ordered map that splits where it is fought over and joins where it is quiet.
+/// See the [module](self) for how, and for when to use it.
+///
+/// Point operations take O(log n), and split or join at most one base node, in O(log n).
+///
+/// ```
+/// use tremula_index::{CaTree, OrderedIndex};
+///
+/// let tree = CaTree::<u64, String>::new();
+/// std::thread::scope(|scope| {
+///     for thread in 0..4 {
+///         let tree = &tree;
+///         scope.spawn(move || {
+///             for i in 0..1000 {
+///                 tree.insert(i * 4 + thread, format!("from {thread}"));
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(tree.len(), 4000);
+/// assert_eq!(tree.next(&41).map(|(key, _)| key), Some(42));
+/// ```
+pub struct CaTree<K, V, C = BTree<K, V>> {
+    root: Link<K, C>,
+    trunk: Trunk<K, C>,
+    len: StripedCounter,
+    domain: Arc<LockDomain>,
+    config: CaTreeConfig,
+    adaptations: Adaptations,
+    entry: PhantomData<(K, V)>,
+}
+
+// SAFETY: the links own nodes of keys and containers, which may all be sent; nothing is tied
+// to a thread.
+unsafe impl<K: Send, V: Send, C: Send> Send for CaTree<K, V, C> {}
+// SAFETY: threads share nodes, whose keys and containers they see by shared reference (`Sync`),
+// and take containers over, or free nodes, on any thread (`Send`).
+unsafe impl<K: Send + Sync, V: Send + Sync, C: Send + Sync> Sync for CaTree<K, V, C> {}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+    /// An empty tree in the default configuration.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_config(CaTreeConfig::default())
+    }
+
+    /// An empty tree that adapts as `config` says.
+    #[must_use]
+    pub fn with_config(config: CaTreeConfig) -> Self {
+        let domain = Arc::new(LockDomain::new(config.statistics));
+        let trunk = Trunk::new(C::default(), &domain);
+        Self {
+            root: trunk.link(),
+            trunk,
+            len: StripedCounter::new(),
+            domain,
+            config,
+            adaptations: Adaptations::default(),
+            entry: PhantomData,
+        }
+    }
+
+    /// Works on the container that is responsible for `key`, exclusively, and adapts the base
+    /// node if its statistics ask for it. `work` returns by how much the number of entries
+    /// changed.
+    #[inline]
+    fn write<Q: Borrow<K>, R>(&self, key: Q, work: impl FnOnce(&mut C, Q) -> (R, i8)) -> R {
+        if let Some(place) = self.undivided() {
+            let base = place.base.lock.write();
+            if base.valid {
+                return self.write_locked(&place, base, |container| work(container, key));
+            }
+        }
+        let guard = epoch::pin();
+        loop {
+            let place = self.locate(Position::At(key.borrow()), &guard);
+            let base = place.base.lock.write();
+            if base.valid {
+                return self.write_locked(&place, base, |container| work(container, key));
+            }
+            drop(base);
+            self.adaptations.retry();
+        }
+    }
+
+    /// The part of a write under the lock of a valid base node, and what follows from it.
+    #[inline]
+    fn write_locked<R>(
+        &self,
+        place: &Place<'_, K, C>,
+        mut base: BaseGuard<'_, C>,
+        work: impl FnOnce(&mut C) -> (R, i8),
+    ) -> R {
+        let (result, difference) = work(&mut base.container);
+        self.adapt_if_asked(place, base);
+        if difference != 0 {
+            self.len.add(difference.into());
+        }
+        result
+    }
+
+    /// Works on the container that is responsible for `key`, shared with other readers.
+    #[inline]
+    fn read<R>(&self, key: &K, work: impl FnOnce(&C) -> R) -> R {
+        if let Some(place) = self.undivided() {
+            let base = place.base.lock.read();
+            if base.valid {
+                return work(&base.container);
+            }
+        }
+        let guard = epoch::pin();
+        loop {
+            let base = self.locate(Position::At(key), &guard).base.lock.read();
+            if base.valid {
+                return work(&base.container);
+            }
+            drop(base);
+            self.adaptations.retry();
+        }
+    }
+
+    /// Reads one entry: in the base node at `position`, or, if that has none, wherever `range`
+    /// begins in this direction.
+    #[inline]
+    fn read_entry(
+        &self,
+        position: Position<'_, K>,
+        direction: Direction,
+        work: impl Fn(&C) -> Option<(&K, &V)>,
+        range: KeyRange<'_, K>,
+    ) -> Option<(K, V)>
+    where
+        V: Clone,
+    {
+        let copy = |(key, value): (&K, &V)| (key.clone(), value.clone());
+        if let Some(place) = self.undivided() {
+            let base = place.base.lock.read();
+            if base.valid {
+                return work(&base.container).map(copy);
+            }
+        }
+        let guard = epoch::pin();
+        let place = self.locate(position, &guard);
+        let base = place.base.lock.read();
+        if base.valid {
+            let entry = work(&base.container).map(copy);
+            if entry.is_some() || place.boundary(direction).is_none() {
+                return entry;
+            }
+        }
+        drop(base);
+        let mut entries = Vec::with_capacity(1);
+        self.scan_bases(range, direction, 1, &mut entries, &guard);
+        entries.pop()
+    }
+
+    /// Removes the first entry in this direction. An empty base node at that end is joined
+    /// away, so that emptiness is seen at one moment.
+    fn pop(&self, direction: Direction, work: impl Fn(&mut C) -> Option<(K, V)>) -> Option<(K, V)> {
+        let guard = epoch::pin();
+        let backoff = Backoff::new();
+        loop {
+            let place = self.locate(Position::end(direction), &guard);
+            let mut base = place.base.lock.write();
+            if !base.valid {
+                drop(base);
+                self.adaptations.retry();
+                continue;
+            }
+            if let Some(entry) = work(&mut base.container) {
+                self.adapt_if_asked(&place, base);
+                self.len.add(-1);
+                return Some(entry);
+            }
+            let parent = place.parent?;
+            if !self.join(&place, parent, base, &guard) {
+                backoff.wait();
+            }
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> Default for CaTree<K, V, C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V, C> Drop for CaTree<K, V, C> {
+    fn drop(&mut self) {
+        // SAFETY: whoever drops the tree is alone with it.
+        unsafe { self.trunk.free_with(&self.root) };
+    }
+}
+
+impl<K, V, C> OrderedIndex<K, V> for CaTree<K, V, C>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    C: Container<K, V> + 'static,
+{
+    fn engine(&self) -> &'static str {
+        "ca_tree"
+    }
+
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        self.read(key, |container| container.get(key).map(read).is_some())
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.read(key, |container| container.get(key).cloned())
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        self.write(key, |container, key| {
+            let old = container.insert(key, value);
+            let difference = i8::from(old.is_none());
+            (old, difference)
+        })
+    }
+
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        self.write(key, |container, key| {
+            let result = container.insert_if_absent(key, value);
+            let difference = i8::from(result.is_ok());
+            (result, difference)
+        })
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        self.write(key, |container, key| {
+            let old = container.remove(key);
+            let difference = -i8::from(old.is_some());
+            (old, difference)
+        })
+    }
+
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+        self.write(key, |container, key| container.update(key, decide))
+    }
+
+    fn first(&self) -> Option<(K, V)> {
+        self.read_entry(
+            Position::First,
+            Direction::Ascending,
+            Container::first,
+            KeyRange::all(),
+        )
+    }
+
+    fn last(&self) -> Option<(K, V)> {
+        self.read_entry(
+            Position::Last,
+            Direction::Descending,
+            Container::last,
+            KeyRange::all(),
+        )
+    }
+
+    fn next(&self, key: &K) -> Option<(K, V)> {
+        let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
+        self.read_entry(
+            Position::At(key),
+            Direction::Ascending,
+            |container| container.next(key),
+            above,
+        )
+    }
+
+    fn prev(&self, key: &K) -> Option<(K, V)> {
+        let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
+        self.read_entry(
+            Position::Below(key),
+            Direction::Descending,
+            |container| container.prev(key),
+            below,
+        )
+    }
+
+    fn pop_first(&self) -> Option<(K, V)> {
+        self.pop(Direction::Ascending, Container::pop_first)
+    }
+
+    fn pop_last(&self) -> Option<(K, V)> {
+        self.pop(Direction::Descending, Container::pop_last)
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    ) {
+        if limit > 0 && !range.is_empty() {
+            self.scan_bases(range, direction, limit, out, &epoch::pin());
+        }
+    }
+
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+        if range.is_empty() {
+            0
+        } else {
+            self.remove_from_bases(range, &epoch::pin())
+        }
+    }
+
+    fn len(&self) -> usize {
+        // An insertion may be counted after the removal of what it inserted.
+        usize::try_from(self.len.sum()).unwrap_or(0)
+    }
+
+    fn shape(&self) -> Shape {
+        self.describe()
+    }
+}

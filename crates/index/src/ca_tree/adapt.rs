@@ -1,0 +1,257 @@
+//! Changing the grain: split where it is contended, join where it is not.
+
+use super::descend::{Parent, Place, Position};
+use super::node::{BaseGuard, Link, NewNode, Node, NodeRef};
+use super::{CaTree, Container};
+use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::{MutexGuard, StatisticsLock, epoch};
+
+/// What the tree has decided so far. Written only where the shape changes or an operation has
+/// to start again; all accesses are relaxed, the figures order nothing.
+#[derive(Default)]
+pub(super) struct Adaptations {
+    pub(super) splits: AtomicU64,
+    pub(super) joins: AtomicU64,
+    pub(super) retries: AtomicU64,
+    /// Acquisitions of base nodes that have been replaced.
+    pub(super) contended: AtomicU64,
+    pub(super) uncontended: AtomicU64,
+}
+
+impl Adaptations {
+    /// Counts an operation that found its base node replaced.
+    #[cold]
+    pub(super) fn retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn keep_acquisitions<T>(&self, lock: &StatisticsLock<T>) {
+        let (contended, uncontended) = lock.acquisitions();
+        self.contended
+            .fetch_add(contended.into(), Ordering::Relaxed);
+        self.uncontended
+            .fetch_add(uncontended.into(), Ordering::Relaxed);
+    }
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+    /// Splits or joins a base node whose statistics are beyond a limit, and unlocks it.
+    #[inline]
+    pub(super) fn adapt_if_asked<'g>(&self, place: &Place<'g, K, C>, base: BaseGuard<'g, C>) {
+        let statistics = base.statistics();
+        let limits = &self.config.statistics;
+        if statistics > limits.split_above || statistics < limits.join_below {
+            self.adapt(place, base);
+        }
+    }
+
+    #[cold]
+    fn adapt<'g>(&self, place: &Place<'g, K, C>, mut base: BaseGuard<'g, C>) {
+        let guard = epoch::pin();
+        if base.statistics() > 0 {
+            self.split(place, base, &guard);
+        } else if let Some(parent) = place.parent {
+            self.join(place, parent, base, &guard);
+        } else {
+            base.set_statistics(0);
+        }
+    }
+
+    /// Joins the base node at `position` if its statistics ask for it and it is free.
+    pub(super) fn adapt_at(&self, position: Position<'_, K>, guard: &epoch::Guard) {
+        let place = self.locate(position, guard);
+        if let Some(base) = place.base.lock.try_write()
+            && base.valid
+        {
+            self.adapt_if_asked(&place, base);
+        }
+    }
+
+    /// Puts two base nodes under a new route node in the place of one. If that is not possible,
+    /// the statistics start again from 0.
+    fn split(&self, place: &Place<'_, K, C>, mut base: BaseGuard<'_, C>, guard: &epoch::Guard) {
+        let too_deep = || self.depth_of(place.parent, guard) >= self.config.max_route_depth;
+        let upper = if too_deep() {
+            None
+        } else {
+            base.container.split()
+        };
+        let Some((key, upper)) = upper else {
+            base.set_statistics(0);
+            return;
+        };
+        let lower = std::mem::take(&mut base.container);
+        let [lower, upper] = [lower, upper].map(|part| NewNode::base(part, &self.domain));
+        self.link_to(place.node, place.parent)
+            .set(NewNode::route(key, lower, upper));
+        base.valid = false;
+        self.adaptations.splits.fetch_add(1, Ordering::Relaxed);
+        drop(base);
+        // SAFETY: the only link to it was replaced, by us who held its lock while it was valid.
+        unsafe { self.retire_base(place.node, guard) };
+    }
+
+    /// Retires a base node, unless it is the trunk.
+    ///
+    /// # Safety
+    ///
+    /// As for [`NodeRef::retire`].
+    unsafe fn retire_base(&self, node: NodeRef<'_, K, C>, guard: &epoch::Guard) {
+        if self.trunk.is(node) {
+            return;
+        }
+        if let Node::Base(base) = node.get() {
+            self.adaptations.keep_acquisitions(&base.lock);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { node.retire(guard) };
+    }
+
+    /// Puts one base node in the place of this one and its neighbour on the other side of
+    /// `parent`, which disappears. Returns whether it did: if the neighbour is in use, the
+    /// statistics start again from 0 instead. Unlocks the base node.
+    pub(super) fn join<'g>(
+        &self,
+        place: &Place<'g, K, C>,
+        parent: Parent<'g, K, C>,
+        mut base: BaseGuard<'g, C>,
+        guard: &'g epoch::Guard,
+    ) -> bool {
+        let is_left = parent.route.left.leads_to(place.node);
+        let (sibling, nearest) = if is_left {
+            (&parent.route.right, Position::First)
+        } else {
+            (&parent.route.left, Position::Last)
+        };
+        let neighbour = Self::locate_below(sibling, nearest, guard);
+        let Some(mut other) = neighbour.base.lock.try_write().filter(|other| other.valid) else {
+            base.set_statistics(0);
+            return false;
+        };
+        // Here is all the user code, a clone and comparisons; then things begin to change.
+        let separator = parent.route.key.clone();
+        let mut parent_valid = parent.route.join.lock();
+        let grandparent = self.lock_grandparent(parent, guard);
+
+        let [lower, upper] = if is_left {
+            [&mut base, &mut other]
+        } else {
+            [&mut other, &mut base]
+        };
+        let mut joined = std::mem::take(&mut lower.container);
+        joined.join(separator, std::mem::take(&mut upper.container));
+        // What takes the parent's place is the joined base node or, if the neighbour is further
+        // down, the sibling; then the joined base node takes the neighbour's place.
+        match (&grandparent, neighbour.parent) {
+            (None, None) => self.rejoin_trunk(joined),
+            (Some((above, _)), None) => {
+                self.link_to(parent.node, Some(*above))
+                    .set(NewNode::base(joined, &self.domain));
+            }
+            (_, Some(nearer)) => {
+                self.link_to(neighbour.node, Some(nearer))
+                    .set(NewNode::base(joined, &self.domain));
+                let above = grandparent.as_ref().map(|(above, _)| *above);
+                self.link_to(parent.node, above).raise(sibling.get(guard));
+            }
+        }
+        *parent_valid = false;
+        base.valid = false;
+        other.valid = false;
+        self.adaptations.joins.fetch_add(1, Ordering::Relaxed);
+        drop((grandparent, parent_valid, base, other));
+        // SAFETY: no link leads to any of the three any more, and each was valid, under a lock
+        // that we held, until we unlinked it.
+        unsafe {
+            self.retire_base(place.node, guard);
+            self.retire_base(neighbour.node, guard);
+            parent.node.retire(guard);
+        }
+        true
+    }
+
+    /// Makes the trunk the only base node again. Waits only for those who find it invalid.
+    fn rejoin_trunk(&self, container: C) {
+        let (node, trunk) = self.trunk.get();
+        let mut state = trunk.lock.write();
+        state.container = container;
+        state.valid = true;
+        state.set_statistics(0);
+        self.root.raise(node);
+    }
+
+    /// The link that leads to `node`, whose parent is `parent`.
+    fn link_to<'a>(
+        &'a self,
+        node: NodeRef<'_, K, C>,
+        parent: Option<Parent<'a, K, C>>,
+    ) -> &'a Link<K, C> {
+        match parent {
+            None => &self.root,
+            Some(Parent { route, .. }) if route.left.leads_to(node) => &route.left,
+            Some(Parent { route, .. }) => &route.right,
+        }
+    }
+
+    /// Locks the route node above `route`, which the caller has locked; `None` if that is the
+    /// root, which it then stays.
+    fn lock_grandparent<'g>(
+        &self,
+        route: Parent<'g, K, C>,
+        guard: &'g epoch::Guard,
+    ) -> Option<(Parent<'g, K, C>, MutexGuard<'g, bool>)> {
+        loop {
+            let above = self.parent_of(route, guard)?;
+            let valid = above.route.join.lock();
+            if *valid {
+                return Some((above, valid));
+            }
+        }
+    }
+
+    /// The route node above `route`, which is linked, at this moment.
+    fn parent_of<'g>(
+        &self,
+        route: Parent<'g, K, C>,
+        guard: &'g epoch::Guard,
+    ) -> Option<Parent<'g, K, C>> {
+        let mut above = None;
+        let mut node = self.root.get(guard);
+        while let Node::Route(passed) = node.get() {
+            if std::ptr::eq(passed, route.route) {
+                return above;
+            }
+            above = Some(Parent {
+                node,
+                route: passed,
+            });
+            let link = if route.route.key < passed.key {
+                &passed.left
+            } else {
+                &passed.right
+            };
+            node = link.get(guard);
+        }
+        unreachable!("a route node that is locked and valid can be reached by its key")
+    }
+
+    /// The number of route nodes down to and including `route`.
+    pub(super) fn depth_of(&self, route: Option<Parent<'_, K, C>>, guard: &epoch::Guard) -> usize {
+        let Some(route) = route else { return 0 };
+        let mut depth = 1;
+        let mut node = self.root.get(guard);
+        while let Node::Route(passed) = node.get() {
+            if std::ptr::eq(passed, route.route) {
+                break;
+            }
+            depth += 1;
+            let link = if route.route.key < passed.key {
+                &passed.left
+            } else {
+                &passed.right
+            };
+            node = link.get(guard);
+        }
+        depth
+    }
+}

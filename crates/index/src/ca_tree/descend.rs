@@ -1,0 +1,140 @@
+//! From the root to a base node.
+
+use super::node::{BaseNode, Link, Node, NodeRef, RouteNode};
+use super::{CaTree, Container, Direction};
+use tremula_sync::epoch;
+
+/// Where to go in the order of keys.
+pub(super) enum Position<'k, K> {
+    /// To the base node that is responsible for a key.
+    At(&'k K),
+    /// To the base node that is responsible for the keys just below a key.
+    Below(&'k K),
+    /// To the leftmost base node.
+    First,
+    /// To the rightmost base node.
+    Last,
+}
+
+impl<K> Clone for Position<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Position<'_, K> {}
+
+impl<K: Ord> Position<'_, K> {
+    /// Where a walk in this direction begins.
+    pub(super) fn end(direction: Direction) -> Self {
+        match direction {
+            Direction::Ascending => Self::First,
+            Direction::Descending => Self::Last,
+        }
+    }
+
+    #[inline]
+    fn is_left_of(self, boundary: &K) -> bool {
+        match self {
+            Self::At(key) => key < boundary,
+            Self::Below(key) => key <= boundary,
+            Self::First => true,
+            Self::Last => false,
+        }
+    }
+}
+
+/// A base node and what was passed on the way to it.
+pub(super) struct Place<'g, K, C> {
+    pub(super) node: NodeRef<'g, K, C>,
+    pub(super) base: &'g BaseNode<C>,
+    pub(super) parent: Option<Parent<'g, K, C>>,
+    /// The smallest key that the base node may be responsible for; `None` if it is the leftmost.
+    pub(super) low: Option<&'g K>,
+    /// The smallest key above all those; `None` if it is the rightmost.
+    pub(super) high: Option<&'g K>,
+}
+
+/// The route node right above a base node.
+pub(super) struct Parent<'g, K, C> {
+    pub(super) node: NodeRef<'g, K, C>,
+    pub(super) route: &'g RouteNode<K, C>,
+}
+
+impl<K, C> Clone for Parent<'_, K, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, C> Copy for Parent<'_, K, C> {}
+
+impl<'g, K, C> Place<'g, K, C> {
+    /// The key at which the neighbour in this direction begins or ends, if there is one.
+    pub(super) fn boundary(&self, direction: Direction) -> Option<&'g K> {
+        match direction {
+            Direction::Ascending => self.high,
+            Direction::Descending => self.low,
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+    /// The trunk, while it is the only base node. It may be invalid by the time it is locked.
+    #[inline]
+    pub(super) fn undivided(&self) -> Option<Place<'_, K, C>> {
+        let (node, base) = self.trunk.get();
+        let place = Place {
+            node,
+            base,
+            parent: None,
+            low: None,
+            high: None,
+        };
+        self.root.leads_to(node).then_some(place)
+    }
+
+    /// Follows the route nodes to a base node. It may be invalid by the time it is locked.
+    #[inline]
+    pub(super) fn locate<'g>(
+        &self,
+        position: Position<'_, K>,
+        guard: &'g epoch::Guard,
+    ) -> Place<'g, K, C> {
+        Self::locate_below(&self.root, position, guard)
+    }
+
+    /// The same, from a link somewhere in the tree; boundaries above it are not known.
+    #[inline]
+    pub(super) fn locate_below<'g>(
+        link: &Link<K, C>,
+        position: Position<'_, K>,
+        guard: &'g epoch::Guard,
+    ) -> Place<'g, K, C> {
+        let mut node = link.get(guard);
+        let (mut parent, mut low, mut high) = (None, None, None);
+        loop {
+            match node.get() {
+                Node::Base(base) => {
+                    return Place {
+                        node,
+                        base,
+                        parent,
+                        low,
+                        high,
+                    };
+                }
+                Node::Route(route) => {
+                    parent = Some(Parent { node, route });
+                    if position.is_left_of(&route.key) {
+                        high = Some(&route.key);
+                        node = route.left.get(guard);
+                    } else {
+                        low = Some(&route.key);
+                        node = route.right.get(guard);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Route nodes, base nodes, and the links between them.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use tremula_sync::atomic::{AtomicPtr, Ordering};
+use tremula_sync::{Arc, CachePadded, LockDomain, Mutex, StatisticsLock, WriteGuard, epoch};
+
+pub(super) enum Node<K, C> {
+    Route(RouteNode<K, C>),
+    Base(BaseNode<C>),
+}
+
+/// Leads keys below its own to the left, all others to the right.
+pub(super) struct RouteNode<K, C> {
+    pub(super) key: K,
+    pub(super) left: Link<K, C>,
+    pub(super) right: Link<K, C>,
+    /// Held by a join while it unlinks this node or the one below it. `true` until this node is
+    /// unlinked.
+    pub(super) join: Mutex<bool>,
+}
+
+/// A part of the entries.
+pub(super) struct BaseNode<C> {
+    pub(super) lock: StatisticsLock<BaseState<C>>,
+}
+
+pub(super) struct BaseState<C> {
+    pub(super) container: C,
+    /// Whether the node is linked.
+    pub(super) valid: bool,
+}
+
+/// Exclusive access to a base node.
+pub(super) type BaseGuard<'g, C> = WriteGuard<'g, BaseState<C>>;
+
+/// A node of its own cache lines: what every descent reads shares none with what is written.
+pub(super) type Allocation<K, C> = CachePadded<Node<K, C>>;
+
+/// A node that is not linked yet.
+pub(super) struct NewNode<K, C>(Box<Allocation<K, C>>);
+
+impl<K, C> NewNode<K, C> {
+    pub(super) fn base(container: C, domain: &Arc<LockDomain>) -> Self {
+        let state = BaseState {
+            container,
+            valid: true,
+        };
+        let base = BaseNode {
+            lock: StatisticsLock::new(state, Arc::clone(domain)),
+        };
+        Self(Box::new(CachePadded::new(Node::Base(base))))
+    }
+
+    pub(super) fn route(key: K, left: Self, right: Self) -> Self {
+        let route = RouteNode {
+            key,
+            left: Link::new(left),
+            right: Link::new(right),
+            join: Mutex::new(true),
+        };
+        Self(Box::new(CachePadded::new(Node::Route(route))))
+    }
+}
+
+/// A node as a pinned thread sees it: linked, or unlinked but not freed yet.
+pub(super) struct NodeRef<'g, K, C> {
+    node: NonNull<Allocation<K, C>>,
+    pinned: PhantomData<&'g Node<K, C>>,
+}
+
+impl<K, C> Clone for NodeRef<'_, K, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, C> Copy for NodeRef<'_, K, C> {}
+
+impl<'g, K, C> NodeRef<'g, K, C> {
+    #[inline]
+    pub(super) fn get(self) -> &'g Node<K, C> {
+        // SAFETY: it came from a link; unlinked nodes go to the epoch, and a guard that was
+        // there before lives as long as `'g`. The trunk lives as long as the tree.
+        unsafe { self.node.as_ref() }
+    }
+
+    /// Frees the node once nobody can be looking at it.
+    ///
+    /// # Safety
+    ///
+    /// The caller has unlinked it, nobody can come to it by a link any more, and it is retired
+    /// once.
+    pub(super) unsafe fn retire(self, guard: &epoch::Guard) {
+        let node = self.node.as_ptr();
+        // SAFETY: the node came from a box. When this runs, nobody is pinned who was when it
+        // was still linked. What it drops can be dropped by any thread, at any time: the tree's
+        // keys and containers are `Send` and `'static`.
+        unsafe { guard.defer_unchecked(move || drop(Box::from_raw(node))) };
+    }
+}
+
+impl<K, C> Deref for NodeRef<'_, K, C> {
+    type Target = Node<K, C>;
+
+    #[inline]
+    fn deref(&self) -> &Node<K, C> {
+        self.get()
+    }
+}
+
+/// An owning link to a node; never null. Dropping it frees nothing: the tree frees what is
+/// linked, and the epoch what is not.
+pub(super) struct Link<K, C>(AtomicPtr<Allocation<K, C>>);
+
+impl<K, C> Link<K, C> {
+    pub(super) fn new(node: NewNode<K, C>) -> Self {
+        Self(AtomicPtr::new(Box::into_raw(node.0)))
+    }
+
+    #[inline]
+    pub(super) fn get<'g>(&self, _pinned: &'g epoch::Guard) -> NodeRef<'g, K, C> {
+        // Acquire: pairs with the stores below; whoever sees the node sees what is in it.
+        let node = self.0.load(Ordering::Acquire);
+        // SAFETY: a link is never null.
+        NodeRef {
+            node: unsafe { NonNull::new_unchecked(node) },
+            pinned: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(super) fn leads_to(&self, node: NodeRef<'_, K, C>) -> bool {
+        ptr::eq(self.0.load(Ordering::Relaxed), node.node.as_ptr())
+    }
+
+    /// Links a new node. The caller holds the locks that invariants 3 and 4 ask for.
+    pub(super) fn set(&self, node: NewNode<K, C>) {
+        self.0.store(Box::into_raw(node.0), Ordering::Release);
+    }
+
+    /// Links the trunk, or a node that is linked below. The caller holds the locks that invariant 4 asks for.
+    pub(super) fn raise(&self, node: NodeRef<'_, K, C>) {
+        self.0.store(node.node.as_ptr(), Ordering::Release);
+    }
+}
+
+/// The base node that the tree begins with and comes back to.
+pub(super) struct Trunk<K, C>(NonNull<Allocation<K, C>>);
+
+impl<K, C> Trunk<K, C> {
+    pub(super) fn new(container: C, domain: &Arc<LockDomain>) -> Self {
+        Self(NonNull::from(Box::leak(NewNode::base(container, domain).0)))
+    }
+
+    /// A link to it.
+    pub(super) fn link(&self) -> Link<K, C> {
+        Link(AtomicPtr::new(self.0.as_ptr()))
+    }
+
+    /// The trunk, alive as long as the tree.
+    #[inline]
+    pub(super) fn get(&self) -> (NodeRef<'_, K, C>, &BaseNode<C>) {
+        let node = NodeRef {
+            node: self.0,
+            pinned: PhantomData,
+        };
+        match node.get() {
+            Node::Base(base) => (node, base),
+            Node::Route(_) => unreachable!("the trunk is a base node"),
+        }
+    }
+
+    /// Whether `node` is the trunk.
+    pub(super) fn is(&self, node: NodeRef<'_, K, C>) -> bool {
+        node.node == self.0
+    }
+
+    /// Frees the trunk and everything below `root`.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses the tree, and neither is used again.
+    pub(super) unsafe fn free_with(&self, root: &Link<K, C>) {
+        let mut nodes = vec![self.0.as_ptr()];
+        let root = root.0.load(Ordering::Relaxed);
+        if root != self.0.as_ptr() {
+            nodes.push(root);
+        }
+        while let Some(node) = nodes.pop() {
+            // SAFETY: each linked node came from a box and is linked once, the trunk only as
+            // the root; nobody else is here.
+            let node = unsafe { Box::from_raw(node) };
+            if let Node::Route(route) = &**node {
+                nodes
+                    .extend([&route.left, &route.right].map(|link| link.0.load(Ordering::Relaxed)));
+            }
+        }
+    }
+}

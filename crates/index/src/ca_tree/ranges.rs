@@ -1,0 +1,243 @@
+//! Operations over several base nodes.
+//!
+//! All needed base nodes are held at once, and released when the last has been read or
+//! changed: that moment is when the operation happens.
+//!
+//! Waiting for a base node while holding another is safe in ascending order only (invariant 6),
+//! and also keeps others waiting. So a scan first tries: when a base node is not free it lets
+//! go of all, waits for that one alone, and starts again. After [`ATTEMPTS`] it waits in
+//! ascending order, holding what it has.
+
+use super::descend::{Place, Position};
+use super::node::BaseState;
+use super::{CaTree, Container};
+use crate::contract::{Direction, KeyRange};
+use std::ops::{Bound, ControlFlow};
+use tremula_sync::{ReadGuard, epoch};
+
+/// How often a scan starts again before it waits in order.
+const ATTEMPTS: usize = 4;
+
+/// A base node that a scan holds.
+type Held<'g, K, C> = (Place<'g, K, C>, ReadGuard<'g, BaseState<C>>);
+
+/// Why a scan has to start again.
+struct Restart;
+
+impl<'k, K: Ord> KeyRange<'k, K> {
+    /// Where a walk over the range in this direction begins.
+    fn start(&self, direction: Direction) -> Position<'k, K> {
+        match (direction, self.low, self.high) {
+            (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
+                Position::At(low)
+            }
+            (Direction::Descending, _, Bound::Included(high)) => Position::At(high),
+            (Direction::Descending, _, Bound::Excluded(high)) => Position::Below(high),
+            _ => Position::end(direction),
+        }
+    }
+
+    /// Where the walk goes on behind `place`, unless the range ends there.
+    fn beyond<'g, C>(
+        &self,
+        place: &Place<'g, K, C>,
+        direction: Direction,
+    ) -> Option<Position<'g, K>> {
+        let boundary = place.boundary(direction)?;
+        match direction {
+            Direction::Ascending => self.ends_after(boundary).then_some(Position::At(boundary)),
+            // Keys below the boundary are wanted if the range begins below it.
+            Direction::Descending => match self.low {
+                Bound::Included(low) | Bound::Excluded(low) => low < boundary,
+                Bound::Unbounded => true,
+            }
+            .then_some(Position::Below(boundary)),
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
+    /// Appends up to `limit` entries of `range` to `out`, as of one moment.
+    pub(super) fn scan_bases(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+        guard: &epoch::Guard,
+    ) {
+        let begin = out.len();
+        let end = begin.saturating_add(limit);
+        for _ in 0..ATTEMPTS {
+            if self.try_scan(range, direction, end, out, guard).is_ok() {
+                return;
+            }
+            out.truncate(begin);
+            self.adaptations.retry();
+        }
+        self.scan_in_order(range, direction, end, out, guard);
+    }
+
+    /// Scans base node by base node until `out` has `end` entries, trying each lock.
+    fn try_scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        end: usize,
+        out: &mut Vec<(K, V)>,
+        guard: &epoch::Guard,
+    ) -> Result<(), Restart> {
+        let place = self.locate(range.start(direction), guard);
+        // The first may be read by the thread's own slot; there is only one slot.
+        let base = place.base.lock.read();
+        // Allocates only when there is a second.
+        let mut held = Vec::new();
+        let mut last: Held<'_, K, C> = (place, base);
+        loop {
+            let (place, base) = &last;
+            if !base.valid {
+                return Err(Restart);
+            }
+            if copy(&base.container, range, direction, end, out).is_break() {
+                break;
+            }
+            let Some(position) = range.beyond(place, direction) else {
+                break;
+            };
+            let next = self.locate(position, guard);
+            let Some(base) = next.base.lock.try_read_unbiased() else {
+                drop((held, last));
+                drop(next.base.lock.read());
+                return Err(Restart);
+            };
+            held.push(std::mem::replace(&mut last, (next, base)));
+        }
+        if !held.is_empty() {
+            held.push(last);
+            self.finish(held, guard);
+        }
+        Ok(())
+    }
+
+    /// Waits for every base node of the range in ascending order, then scans them.
+    fn scan_in_order(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        end: usize,
+        out: &mut Vec<(K, V)>,
+        guard: &epoch::Guard,
+    ) {
+        let mut held: Vec<Held<'_, K, C>> = Vec::new();
+        let mut position = Some(range.start(Direction::Ascending));
+        while let Some(here) = position {
+            let place = self.locate(here, guard);
+            let base = place.base.lock.read_unbiased();
+            if !base.valid {
+                // Replaced while we waited; the boundary where it began is still there.
+                self.adaptations.retry();
+                continue;
+            }
+            // An ascending scan can stop as soon as it has enough.
+            let enough = direction == Direction::Ascending
+                && copy(&base.container, range, direction, end, out).is_break();
+            position = if enough {
+                None
+            } else {
+                range.beyond(&place, Direction::Ascending)
+            };
+            held.push((place, base));
+        }
+        if direction == Direction::Descending {
+            let _ = held
+                .iter()
+                .rev()
+                .try_for_each(|(_, base)| copy(&base.container, range, direction, end, out));
+        }
+        if held.len() > 1 {
+            self.finish(held, guard);
+        }
+    }
+
+    /// Releases the several base nodes that a scan held, and lets that count.
+    fn finish<'g>(&self, held: Vec<Held<'g, K, C>>, guard: &'g epoch::Guard) {
+        let mut quietest = None;
+        for (place, base) in held {
+            base.lower_statistics(self.config.range_discount);
+            drop(base);
+            let statistics = place.base.lock.statistics();
+            if quietest
+                .as_ref()
+                .is_none_or(|(least, _)| statistics < *least)
+            {
+                quietest = Some((statistics, place.low));
+            }
+        }
+        if let Some((statistics, low)) = quietest
+            && statistics < self.config.statistics.join_below
+        {
+            self.adapt_at(low.map_or(Position::First, Position::At), guard);
+        }
+    }
+}
+
+/// Copies entries of `range` to `out` until it has `end`.
+fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
+    container: &C,
+    range: KeyRange<'_, K>,
+    direction: Direction,
+    end: usize,
+    out: &mut Vec<(K, V)>,
+) -> ControlFlow<()> {
+    container.visit(range, direction, &mut |key, value| {
+        out.push((key.clone(), value.clone()));
+        if out.len() == end {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+    /// Removes every entry of `range`, as of one moment.
+    pub(super) fn remove_from_bases(&self, range: KeyRange<'_, K>, guard: &epoch::Guard) -> usize {
+        let mut held = Vec::new();
+        let mut position = Some(range.start(Direction::Ascending));
+        while let Some(here) = position {
+            let place = self.locate(here, guard);
+            let base = place.base.lock.write();
+            if base.valid {
+                position = range.beyond(&place, Direction::Ascending);
+                held.push((place, base));
+            } else {
+                // Replaced while we waited; the boundary where it began is still there.
+                self.adaptations.retry();
+            }
+        }
+        let removed: Vec<C> = held
+            .iter_mut()
+            .map(|(_, base)| base.container.split_range(range))
+            .collect();
+        let several = held.len() > 1;
+        let mut joinable = None;
+        for (place, mut base) in held {
+            if several {
+                let statistics = base.statistics() - self.config.range_discount;
+                base.set_statistics(statistics);
+                if statistics < self.config.statistics.join_below {
+                    joinable = Some(place.low);
+                }
+                drop(base);
+            } else {
+                self.adapt_if_asked(&place, base);
+            }
+        }
+        if let Some(low) = joinable {
+            self.adapt_at(low.map_or(Position::First, Position::At), guard);
+        }
+        let count = removed.iter().map(Container::count).sum();
+        self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
+        count
+    }
+}

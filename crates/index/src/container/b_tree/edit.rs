@@ -1,0 +1,279 @@
+//! Inserting and removing single entries.
+//!
+//! Each operation goes down without changing anything and, in the common case, edits one leaf
+//! and is done. Only when that leaf is full, or gets small, does it go down once more and mend
+//! the nodes on its way back up; by then all comparisons are over.
+
+use super::BTree;
+use super::node::{Inner, Leaf, Node};
+use super::search::{at_or_below, find};
+use crate::contract::{Direction, Update};
+use std::mem;
+
+impl<K, V, const N: usize> BTree<K, V, N> {
+    /// A leaf or inner node of this size or smaller looks for a neighbour to merge with.
+    pub(super) const SMALL: usize = N / 4;
+    /// Two neighbours merge when they have this many entries or children together: few enough
+    /// that the next insertion does not split them again.
+    pub(super) const MERGED: usize = N / 4 * 3;
+}
+
+impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
+    #[inline]
+    fn leaf_of_mut(&mut self, key: &K) -> Option<&mut Leaf<K, V, N>> {
+        let mut node = self.root.as_mut()?;
+        loop {
+            match node {
+                Node::Leaf(leaf) => return Some(leaf),
+                Node::Inner(inner) => {
+                    let at = at_or_below(inner.keys(), key);
+                    node = &mut inner.children_mut()[at];
+                }
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn insert_entry(&mut self, key: K, value: V) -> Option<V> {
+        let Some(leaf) = self.leaf_of_mut(&key) else {
+            self.insert_at_leaf(key, value);
+            return None;
+        };
+        match find(leaf.keys(), &key) {
+            Ok(at) => return Some(mem::replace(&mut leaf.values_mut()[at], value)),
+            Err(at) if !leaf.is_full() => leaf.insert(at, key, value),
+            Err(_) => self.insert_at_leaf(key, value),
+        }
+        None
+    }
+
+    /// Inserts an absent key into a tree that may be empty or have to split nodes.
+    #[cold]
+    fn insert_at_leaf(&mut self, key: K, value: V) {
+        let Some(root) = &mut self.root else {
+            let mut leaf = Leaf::new();
+            leaf.insert(0, key, value);
+            self.root = Some(Node::Leaf(leaf));
+            return;
+        };
+        if let Some((separator, upper)) = root.insert(key, value)
+            && let Some(lower) = self.root.take()
+        {
+            self.root = Some(Node::pair(lower, separator, upper));
+        }
+    }
+
+    pub(super) fn update_entry(
+        &mut self,
+        key: K,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+    ) -> (Option<V>, i8) {
+        let place = self
+            .leaf_of_mut(&key)
+            .map(|leaf| (find(leaf.keys(), &key), leaf));
+        match place {
+            Some((Ok(at), leaf)) => match decide(Some(&leaf.values()[at])) {
+                Update::Put(value) => (Some(mem::replace(&mut leaf.values_mut()[at], value)), 0),
+                Update::Keep => (None, 0),
+                Update::Remove => {
+                    let value = self.remove_entry(&key).map(|(_, value)| value);
+                    let difference = -i8::from(value.is_some());
+                    (value, difference)
+                }
+            },
+            Some((Err(at), leaf)) => match decide(None) {
+                Update::Put(value) => {
+                    if leaf.is_full() {
+                        self.insert_at_leaf(key, value);
+                    } else {
+                        leaf.insert(at, key, value);
+                    }
+                    (None, 1)
+                }
+                Update::Keep | Update::Remove => (None, 0),
+            },
+            None => match decide(None) {
+                Update::Put(value) => {
+                    self.insert_at_leaf(key, value);
+                    (None, 1)
+                }
+                Update::Keep | Update::Remove => (None, 0),
+            },
+        }
+    }
+
+    #[inline]
+    pub(super) fn remove_entry(&mut self, key: &K) -> Option<(K, V)> {
+        let leaf = self.leaf_of_mut(key)?;
+        let at = find(leaf.keys(), key).ok()?;
+        if leaf.len() > Self::SMALL {
+            return Some(leaf.remove(at));
+        }
+        self.remove_mending(|keys| at_or_below(keys, key), |_| at)
+    }
+
+    pub(super) fn pop(&mut self, direction: Direction) -> Option<(K, V)> {
+        match direction {
+            Direction::Ascending => self.remove_mending(|_| 0, |_| 0),
+            Direction::Descending => self.remove_mending(<[K]>::len, |keys| keys.len() - 1),
+        }
+    }
+
+    /// Removes the entry that is found by `child` in inner nodes and by `entry` in the leaf,
+    /// and merges or unlinks nodes that got small.
+    fn remove_mending(
+        &mut self,
+        child: impl Fn(&[K]) -> usize,
+        entry: impl Fn(&[K]) -> usize,
+    ) -> Option<(K, V)> {
+        let root = self.root.as_mut()?;
+        let removed = root.remove(&child, &entry);
+        if root.len() == 0 {
+            self.root = None;
+        }
+        self.lower_root();
+        Some(removed)
+    }
+
+    /// Replaces a root with an only child by that child.
+    pub(super) fn lower_root(&mut self) {
+        while let Some(Node::Inner(inner)) = &mut self.root
+            && inner.children().len() == 1
+        {
+            self.root = Some(inner.remove(0).1);
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
+    /// An inner node with two children.
+    pub(super) fn pair(lower: Self, separator: K, upper: Self) -> Self {
+        let mut inner = Inner::new(lower);
+        inner.insert_behind(0, separator, upper);
+        Self::Inner(inner)
+    }
+
+    /// Inserts an absent key. A node that had to be split returns its upper part.
+    fn insert(&mut self, key: K, value: V) -> Option<(K, Self)> {
+        match self {
+            Self::Leaf(leaf) => {
+                let at = super::search::below(leaf.keys(), &key);
+                if !leaf.is_full() {
+                    leaf.insert(at, key, value);
+                    return None;
+                }
+                // An append leaves a full leaf behind; anything else splits in the middle.
+                if at == leaf.len() {
+                    let separator = key.clone();
+                    let mut upper = Leaf::new();
+                    upper.insert(0, key, value);
+                    return Some((separator, Self::Leaf(upper)));
+                }
+                let separator = leaf.keys()[N / 2].clone();
+                let mut upper = leaf.split_off(N / 2);
+                if at <= N / 2 {
+                    leaf.insert(at, key, value);
+                } else {
+                    upper.insert(at - N / 2, key, value);
+                }
+                Some((separator, Self::Leaf(upper)))
+            }
+            Self::Inner(inner) => {
+                let at = at_or_below(inner.keys(), &key);
+                let (separator, upper) = inner.children_mut()[at].insert(key, value)?;
+                inner.add_behind(at, separator, upper)
+            }
+        }
+    }
+
+    /// Removes the entry that the two functions lead to. The caller deals with a node that is
+    /// left small or empty.
+    fn remove(&mut self, child: &impl Fn(&[K]) -> usize, entry: &impl Fn(&[K]) -> usize) -> (K, V) {
+        match self {
+            Self::Leaf(leaf) => {
+                let at = entry(leaf.keys());
+                leaf.remove(at)
+            }
+            Self::Inner(inner) => {
+                let at = child(inner.keys());
+                let removed = inner.children_mut()[at].remove(child, entry);
+                inner.mend(at);
+                removed
+            }
+        }
+    }
+
+    /// Moves all of `upper`, a node of the same height, into this one if both together are few
+    /// enough; otherwise hands it back.
+    pub(super) fn absorb(&mut self, separator: K, upper: Self, most: usize) -> Option<(K, Self)> {
+        if self.len() + upper.len() > most {
+            return Some((separator, upper));
+        }
+        match (self, upper) {
+            (Self::Leaf(leaf), Self::Leaf(mut upper)) => leaf.take_tail(&mut upper, 0),
+            (Self::Inner(inner), Self::Inner(upper)) => inner.append(separator, upper),
+            _ => unreachable!("neighbours have the same height"),
+        }
+        None
+    }
+}
+
+impl<K: Ord + Clone, V, const N: usize> Inner<K, V, N> {
+    /// Puts `child` behind child `at`. A node that had to be split returns its upper part.
+    pub(super) fn add_behind(
+        &mut self,
+        at: usize,
+        separator: K,
+        child: Node<K, V, N>,
+    ) -> Option<(K, Node<K, V, N>)> {
+        if !self.is_full() {
+            self.insert_behind(at, separator, child);
+            return None;
+        }
+        // As in a leaf, an append leaves a nearly full node behind.
+        let middle = if at == N - 1 { N - 1 } else { N / 2 };
+        let (middle_key, mut upper) = self.split_off(middle);
+        if at < middle {
+            self.insert_behind(at, separator, child);
+        } else {
+            upper.insert_behind(at - middle, separator, child);
+        }
+        Some((middle_key, Node::Inner(upper)))
+    }
+
+    /// Puts `child` before all others. A node that had to be split returns its upper part.
+    pub(super) fn add_first(
+        &mut self,
+        child: Node<K, V, N>,
+        separator: K,
+    ) -> Option<(K, Node<K, V, N>)> {
+        let split = self.is_full().then(|| self.split_off(N / 2));
+        self.insert_first(child, separator);
+        split.map(|(separator, upper)| (separator, Node::Inner(upper)))
+    }
+
+    /// Merges child `at` with a neighbour, or unlinks it, if it has become small or empty.
+    fn mend(&mut self, at: usize) {
+        let small = self.children()[at].len();
+        if small == 0 {
+            drop(self.remove(at));
+        } else if small <= BTree::<K, V, N>::SMALL {
+            let fits = |other: usize| {
+                self.children()
+                    .get(other)
+                    .is_some_and(|other| other.len() + small <= BTree::<K, V, N>::MERGED)
+            };
+            let lower = if fits(at + 1) {
+                at
+            } else if at > 0 && fits(at - 1) {
+                at - 1
+            } else {
+                return;
+            };
+            if let (Some(separator), upper) = self.remove(lower + 1) {
+                let left = self.children_mut()[lower].absorb(separator, upper, N);
+                debug_assert!(left.is_none(), "it was seen to fit");
+            }
+        }
+    }
+}

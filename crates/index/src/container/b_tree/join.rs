@@ -1,0 +1,316 @@
+//! Split and join: whole subtrees change trees, only the nodes along the cut are touched.
+//!
+//! Join hangs the lower of two trees onto the spine of the higher at its own height and splits
+//! upwards where a node overflows: O(difference in height × N). Split goes down to the cut and
+//! joins what lies to the left and to the right of the path on its way back up; the differences
+//! in height add up to the height of the tree, so it is O(height × N) as well. (Blelloch,
+//! Ferizovic, Sun, "Just Join for Parallel Ordered Sets", SPAA 2016, has the argument for
+//! binary trees.)
+
+use super::BTree;
+use super::node::{Inner, Node};
+use super::search::{at_or_below, below};
+use crate::contract::KeyRange;
+use std::mem;
+use std::ops::Bound;
+
+/// A tree on the way: its root and height, 0 when empty.
+struct Part<K, V, const N: usize> {
+    root: Option<Node<K, V, N>>,
+    height: usize,
+}
+
+/// Where to cut: the child to go to at each inner node, and the entry in the leaf that will be
+/// the first of the upper part.
+pub(super) struct Cut {
+    children: Vec<usize>,
+    entry: usize,
+}
+
+impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
+    fn take_part(&mut self) -> Part<K, V, N> {
+        let height = self.root.as_ref().map_or(0, Node::height);
+        Part {
+            root: self.root.take(),
+            height,
+        }
+    }
+
+    /// Appends `upper`; `separator` lies above all of `self`'s keys and at or below `upper`'s.
+    /// Runs no user code.
+    pub(super) fn append(&mut self, separator: K, mut upper: Self) {
+        self.root = self.take_part().join(separator, upper.take_part()).root;
+        self.lower_root();
+    }
+
+    /// Where to cut for two parts of about the same size, if there are two entries.
+    pub(super) fn middle(&self) -> Option<Cut> {
+        let root = self.root.as_ref()?;
+        match root {
+            Node::Leaf(leaf) => (leaf.len() > 1).then(|| Cut {
+                children: vec![],
+                entry: leaf.len() / 2,
+            }),
+            Node::Inner(inner) => {
+                let mut children = vec![0; root.height() - 1];
+                children[0] = inner.children().len() / 2;
+                Some(Cut { children, entry: 0 })
+            }
+        }
+    }
+
+    /// Where to cut so that the upper part begins with the first key that is above `key`, or
+    /// at it if `inclusive`.
+    fn cut(&self, key: &K, inclusive: bool) -> Option<Cut> {
+        let mut node = self.root.as_ref()?;
+        let mut children = Vec::new();
+        loop {
+            match node {
+                Node::Inner(inner) => {
+                    let at = at_or_below(inner.keys(), key);
+                    children.push(at);
+                    node = &inner.children()[at];
+                }
+                Node::Leaf(leaf) => {
+                    let entry = if inclusive {
+                        below(leaf.keys(), key)
+                    } else {
+                        at_or_below(leaf.keys(), key)
+                    };
+                    return Some(Cut { children, entry });
+                }
+            }
+        }
+    }
+
+    /// Cuts: `self` keeps what is before the cut. `None` if nothing is behind it.
+    pub(super) fn split_at(&mut self, cut: &Cut) -> Option<(K, Self)> {
+        let separator = self.root.as_ref()?.key_at(cut)?.clone();
+        let whole = self.take_part();
+        let (lower, upper) = whole.split(&cut.children, cut.entry);
+        self.root = lower.root;
+        self.lower_root();
+        let mut upper = Self { root: upper.root };
+        upper.lower_root();
+        Some((separator, upper))
+    }
+
+    /// Takes the entries of `range` out.
+    pub(super) fn take_range(&mut self, range: KeyRange<'_, K>) -> Self {
+        if range.is_empty() {
+            return Self { root: None };
+        }
+        let cut = match range.low {
+            Bound::Included(low) => self.cut(low, true),
+            Bound::Excluded(low) => self.cut(low, false),
+            Bound::Unbounded => None,
+        };
+        let (separator, upper) = match (range.low, cut) {
+            (Bound::Unbounded, _) => (
+                None,
+                Self {
+                    root: self.root.take(),
+                },
+            ),
+            (_, Some(cut)) => match self.split_at(&cut) {
+                Some((separator, upper)) => (Some(separator), upper),
+                None => return Self { root: None },
+            },
+            (_, None) => return Self { root: None },
+        };
+        let mut taken = Taken {
+            lower: self,
+            separator,
+            upper,
+        };
+        let cut = match range.high {
+            Bound::Included(high) => taken.upper.cut(high, false),
+            Bound::Excluded(high) => taken.upper.cut(high, true),
+            Bound::Unbounded => None,
+        };
+        let rest = cut.and_then(|cut| taken.upper.split_at(&cut));
+        let result = Self {
+            root: taken.upper.root.take(),
+        };
+        if let Some((separator, rest)) = rest {
+            taken.lower.append(separator, rest);
+        }
+        result
+    }
+}
+
+/// The upper part of a tree while its upper end is being looked for: goes back when a
+/// comparison panics.
+struct Taken<'a, K: Ord + Clone, V, const N: usize> {
+    lower: &'a mut BTree<K, V, N>,
+    separator: Option<K>,
+    upper: BTree<K, V, N>,
+}
+
+impl<K: Ord + Clone, V, const N: usize> Drop for Taken<'_, K, V, N> {
+    fn drop(&mut self) {
+        let upper = BTree {
+            root: self.upper.root.take(),
+        };
+        match self.separator.take() {
+            Some(separator) if upper.root.is_some() => self.lower.append(separator, upper),
+            None if upper.root.is_some() => *self.lower = upper,
+            _ => (),
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, const N: usize> Part<K, V, N> {
+    const EMPTY: Self = Self {
+        root: None,
+        height: 0,
+    };
+
+    /// The children of `inner`, a node of this `height`, as a tree.
+    fn of(mut inner: Box<Inner<K, V, N>>, height: usize) -> Self {
+        match inner.children().len() {
+            0 => Self::EMPTY,
+            1 => Self {
+                root: Some(inner.remove(0).1),
+                height: height - 1,
+            },
+            _ => Self {
+                root: Some(Node::Inner(inner)),
+                height,
+            },
+        }
+    }
+
+    /// `self` and `upper` as one tree. `separator` lies above all keys of the one and at or
+    /// below all of the other.
+    fn join(self, separator: K, upper: Self) -> Self {
+        let height = self.height.max(upper.height);
+        let levels = self.height.abs_diff(upper.height);
+        let lower_is_higher = self.height > upper.height;
+        let (mut low, mut high) = match (self.root, upper.root) {
+            (Some(low), Some(high)) => (low, high),
+            (root, None) | (None, root) => return Self { root, height },
+        };
+        let (root, split) = if levels == 0 {
+            let split = low.absorb(separator, high, BTree::<K, V, N>::MERGED);
+            (low, split)
+        } else if lower_is_higher {
+            let split = low.hang_last(levels, separator, high);
+            (low, split)
+        } else {
+            let split = high.hang_first(levels, low, separator);
+            (high, split)
+        };
+        match split {
+            None => Self {
+                root: Some(root),
+                height,
+            },
+            Some((separator, upper)) => Self {
+                root: Some(Node::pair(root, separator, upper)),
+                height: height + 1,
+            },
+        }
+    }
+
+    /// Cuts into what is before and what is behind.
+    fn split(self, children: &[usize], entry: usize) -> (Self, Self) {
+        match self.root {
+            None => (Self::EMPTY, Self::EMPTY),
+            Some(Node::Leaf(mut leaf)) => {
+                if entry == 0 {
+                    return (
+                        Self::EMPTY,
+                        Self {
+                            root: Some(Node::Leaf(leaf)),
+                            height: 1,
+                        },
+                    );
+                }
+                let upper = (entry < leaf.len()).then(|| Node::Leaf(leaf.split_off(entry)));
+                let upper = Self {
+                    height: usize::from(upper.is_some()),
+                    root: upper,
+                };
+                (
+                    Self {
+                        root: Some(Node::Leaf(leaf)),
+                        height: 1,
+                    },
+                    upper,
+                )
+            }
+            Some(Node::Inner(mut inner)) => {
+                let at = children[0];
+                let right = (at + 1 < inner.children().len()).then(|| inner.split_off(at + 1));
+                let (separator, child) = inner.remove(at);
+                let child = Self {
+                    root: Some(child),
+                    height: self.height - 1,
+                };
+                let (mut lower, mut upper) = child.split(&children[1..], entry);
+                if let Some(separator) = separator {
+                    lower = Self::of(inner, self.height).join(separator, lower);
+                }
+                if let Some((separator, right)) = right {
+                    upper = upper.join(separator, Self::of(right, self.height));
+                }
+                (lower, upper)
+            }
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
+    /// The first key behind the cut.
+    fn key_at(&self, cut: &Cut) -> Option<&K> {
+        let mut node = self;
+        let mut right = None;
+        for at in &cut.children {
+            if let Self::Inner(inner) = node {
+                right = inner.children().get(at + 1).or(right);
+                node = &inner.children()[*at];
+            }
+        }
+        match node {
+            Self::Leaf(leaf) if cut.entry < leaf.len() => Some(&leaf.keys()[cut.entry]),
+            _ => right.map(|right| right.first().0),
+        }
+    }
+
+    /// Hangs `node`, which is `levels` lower than this one, behind all others. A node that had
+    /// to be split returns its upper part.
+    fn hang_last(&mut self, levels: usize, separator: K, node: Self) -> Option<(K, Self)> {
+        let Self::Inner(inner) = self else {
+            unreachable!("a leaf has nothing below it")
+        };
+        let last = inner.children().len() - 1;
+        let child = &mut inner.children_mut()[last];
+        let (separator, node) = if levels == 1 {
+            child.absorb(separator, node, BTree::<K, V, N>::MERGED)?
+        } else {
+            child.hang_last(levels - 1, separator, node)?
+        };
+        inner.add_behind(last, separator, node)
+    }
+
+    /// Hangs `node`, which is `levels` lower than this one, before all others. A node that had
+    /// to be split returns its upper part.
+    fn hang_first(&mut self, levels: usize, node: Self, separator: K) -> Option<(K, Self)> {
+        let Self::Inner(inner) = self else {
+            unreachable!("a leaf has nothing below it")
+        };
+        let child = &mut inner.children_mut()[0];
+        if levels > 1 {
+            let (separator, upper) = child.hang_first(levels - 1, node, separator)?;
+            return inner.add_behind(0, separator, upper);
+        }
+        if child.len() + node.len() > BTree::<K, V, N>::MERGED {
+            return inner.add_first(node, separator);
+        }
+        let upper = mem::replace(child, node);
+        let left = child.absorb(separator, upper, N);
+        debug_assert!(left.is_none(), "it was seen to fit");
+        None
+    }
+}

@@ -1,0 +1,198 @@
+//! A B+tree: the cache-conscious container.
+//!
+//! ```text
+//!                    inner  keys   [ 30 | 60 ]
+//!                           children /  |   \
+//!        leaf keys [ 3  9 20 ] [ 30 41 ] [ 60 77 80 ]
+//!             values a  b  c      d  e      f  g  h
+//! ```
+//!
+//! Keys lie side by side in wide nodes, so that a search of `Copy` keys follows no pointer
+//! within a node and chooses its halves without branching. Split and join move whole subtrees:
+//! they touch the two spines along the cut and nothing else.
+//!
+//! # Invariants
+//!
+//! 1. All leaves are at the same depth.
+//! 2. Leaves have 1 to `N` entries, inner nodes 1 to `N` children; an inner root has at least
+//!    two. Keys ascend strictly within a leaf.
+//! 3. In an inner node, key `i` lies above all keys of child `i` and at or below all keys of
+//!    child `i + 1`. It need not be present in the tree.
+//! 4. Nodes that get small are merged with a neighbour if both fit well into one node; entries
+//!    are never moved to balance two nodes that do not, since that would need a new separator
+//!    and `K::clone` may panic. A node is unlinked when it is empty. So a node may be small, but
+//!    not next to a small one for long.
+//! 5. User code (`K::cmp`, `K::clone`) runs before an operation changes anything.
+//!
+//! What the type does *not* own: the number of entries. Whoever needs it keeps it.
+
+mod edit;
+mod join;
+mod node;
+mod search;
+mod slots;
+mod visit;
+
+use super::Container;
+use crate::contract::{Direction, KeyRange, Update};
+use node::Node;
+use std::ops::ControlFlow;
+
+/// Entries of a leaf, and children of an inner node. 64 keys of eight bytes are eight cache
+/// lines, of which a search touches three or four.
+#[cfg(not(any(loom, shuttle)))]
+const WIDTH: usize = 64;
+/// Under a checker nodes are small, so that small models have several.
+#[cfg(any(loom, shuttle))]
+const WIDTH: usize = 4;
+
+/// A sequential B+tree with nodes of `N` entries or children. See the [module](self).
+///
+/// `N` must be even, at least 4, and below 65,536.
+///
+/// ```
+/// use tremula_index::container::{BTree, Container};
+///
+/// let mut lower: BTree<u32, char> = BTree::default();
+/// for (key, value) in [(1, 'a'), (2, 'b'), (3, 'c')] {
+///     lower.insert(key, value);
+/// }
+/// let (separator, upper) = lower.split().unwrap();
+/// assert!(lower.last().unwrap().0 < &separator && upper.first().unwrap().0 == &separator);
+/// lower.join(separator, upper);
+/// assert_eq!(lower.count(), 3);
+/// ```
+pub struct BTree<K, V, const N: usize = WIDTH> {
+    root: Option<Node<K, V, N>>,
+}
+
+impl<K, V, const N: usize> Default for BTree<K, V, N> {
+    fn default() -> Self {
+        const {
+            assert!(
+                N >= 4 && N.is_multiple_of(2) && N < 1 << 16,
+                "see the docs of BTree for N"
+            )
+        };
+        Self { root: None }
+    }
+}
+
+impl<K: Ord + Clone + Send + Sync, V: Send + Sync, const N: usize> Container<K, V>
+    for BTree<K, V, N>
+{
+    const NAME: &'static str = "b_tree";
+
+    #[inline]
+    fn get(&self, key: &K) -> Option<&V> {
+        let leaf = self.leaf_of(key)?;
+        search::find(leaf.keys(), key)
+            .ok()
+            .map(|at| &leaf.values()[at])
+    }
+
+    #[inline]
+    fn insert(&mut self, key: K, value: V) -> Option<V> {
+        self.insert_entry(key, value)
+    }
+
+    fn insert_if_absent(&mut self, key: K, value: V) -> Result<(), V> {
+        if self.get(&key).is_some() {
+            return Err(value);
+        }
+        self.insert_entry(key, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn remove(&mut self, key: &K) -> Option<V> {
+        self.remove_entry(key).map(|(_, value)| value)
+    }
+
+    fn update(
+        &mut self,
+        key: K,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+    ) -> (Option<V>, i8) {
+        self.update_entry(key, decide)
+    }
+
+    fn first(&self) -> Option<(&K, &V)> {
+        self.root.as_ref().map(Node::first)
+    }
+
+    fn last(&self) -> Option<(&K, &V)> {
+        self.root.as_ref().map(Node::last)
+    }
+
+    #[inline]
+    fn next(&self, key: &K) -> Option<(&K, &V)> {
+        self.entry_above(key)
+    }
+
+    #[inline]
+    fn prev(&self, key: &K) -> Option<(&K, &V)> {
+        self.entry_below(key)
+    }
+
+    fn pop_first(&mut self) -> Option<(K, V)> {
+        self.pop(Direction::Ascending)
+    }
+
+    fn pop_last(&mut self) -> Option<(K, V)> {
+        self.pop(Direction::Descending)
+    }
+
+    fn visit<'a>(
+        &'a self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&'a K, &'a V) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match &self.root {
+            Some(root) if !range.is_empty() => root.visit(range, direction, visit),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn split_range(&mut self, range: KeyRange<'_, K>) -> Self {
+        self.take_range(range)
+    }
+
+    fn split(&mut self) -> Option<(K, Self)> {
+        let cut = self.middle()?;
+        self.split_at(&cut)
+    }
+
+    fn join(&mut self, separator: K, upper: Self) {
+        self.append(separator, upper);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.root.is_none()
+    }
+
+    fn count(&self) -> usize {
+        self.root.as_ref().map_or(0, Node::count)
+    }
+
+    fn depth(&self) -> usize {
+        self.root.as_ref().map_or(0, Node::height)
+    }
+
+    fn bytes(&self) -> usize {
+        self.root.as_ref().map_or(0, Node::bytes)
+    }
+
+    fn check(&self) {
+        if let Some(root) = &self.root {
+            if let Node::Inner(inner) = root {
+                assert!(
+                    inner.children().len() >= 2,
+                    "an inner root has one child only"
+                );
+            }
+            root.check(KeyRange::all());
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Leaves and inner nodes: arrays of entries or children that are edited as a whole, so that
+//! no caller sees one in between.
+
+use super::search;
+use super::slots::Slots;
+use crate::contract::KeyRange;
+use std::ops::Bound;
+
+pub(super) enum Node<K, V, const N: usize> {
+    Leaf(Box<Leaf<K, V, N>>),
+    Inner(Box<Inner<K, V, N>>),
+}
+
+/// Entries, in the order of their keys. The length comes first, on the line of the first keys.
+#[repr(C)]
+pub(super) struct Leaf<K, V, const N: usize> {
+    len: u16,
+    keys: Slots<K, N>,
+    values: Slots<V, N>,
+}
+
+/// Children, and a key between each two.
+#[repr(C)]
+pub(super) struct Inner<K, V, const N: usize> {
+    /// Children in use; the keys in use are one fewer.
+    len: u16,
+    keys: Slots<K, N>,
+    children: Slots<Node<K, V, N>, N>,
+}
+
+impl<K, V, const N: usize> Leaf<K, V, N> {
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Self {
+            len: 0,
+            keys: Slots::new(),
+            values: Slots::new(),
+        })
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len.into()
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.len() == N
+    }
+
+    #[inline]
+    pub(super) fn keys(&self) -> &[K] {
+        // SAFETY: `len` entries are in use, in both arrays; so in every block of this `impl`.
+        unsafe { self.keys.used(self.len()) }
+    }
+
+    #[inline]
+    pub(super) fn values(&self) -> &[V] {
+        // SAFETY: as in `keys`.
+        unsafe { self.values.used(self.len()) }
+    }
+
+    #[inline]
+    pub(super) fn values_mut(&mut self) -> &mut [V] {
+        let len = self.len();
+        // SAFETY: as in `keys`.
+        unsafe { self.values.used_mut(len) }
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, at: usize, key: K, value: V) {
+        let len = self.len();
+        // SAFETY: as in `keys`; `Slots::insert` checks the bounds before it changes anything,
+        // and the same bounds hold for both arrays.
+        unsafe {
+            self.keys.insert(len, at, key);
+            self.values.insert(len, at, value);
+        }
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, at: usize) -> (K, V) {
+        let len = self.len();
+        // SAFETY: as in `insert`.
+        let entry = unsafe { (self.keys.remove(len, at), self.values.remove(len, at)) };
+        self.len -= 1;
+        entry
+    }
+
+    /// Moves the entries from `at` on into a new leaf.
+    pub(super) fn split_off(&mut self, at: usize) -> Box<Self> {
+        let mut upper = Self::new();
+        upper.take_tail(self, at);
+        upper
+    }
+
+    /// Moves the entries of `source` from `from` on behind the own ones.
+    pub(super) fn take_tail(&mut self, source: &mut Self, from: usize) {
+        let (len_here, len) = (self.len(), source.len());
+        // SAFETY: as in `keys`, and the length of `source` is set to `from` below; the check
+        // of the bounds comes first and is the same for both arrays.
+        unsafe {
+            self.keys.take_tail(len_here, &mut source.keys, len, from);
+            self.values
+                .take_tail(len_here, &mut source.values, len, from);
+        }
+        source.len = from as u16;
+        self.len += (len - from) as u16;
+    }
+}
+
+impl<K, V, const N: usize> Drop for Leaf<K, V, N> {
+    fn drop(&mut self) {
+        let len = self.len();
+        // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
+        // slice is still dropped and the other array is leaked.
+        unsafe {
+            std::ptr::drop_in_place(self.keys.used_mut(len));
+            std::ptr::drop_in_place(self.values.used_mut(len));
+        }
+    }
+}
+
+impl<K, V, const N: usize> Inner<K, V, N> {
+    pub(super) fn new(first: Node<K, V, N>) -> Box<Self> {
+        let mut inner = Box::new(Self {
+            len: 0,
+            keys: Slots::new(),
+            children: Slots::new(),
+        });
+        // SAFETY: no slot is in use yet.
+        unsafe { inner.children.insert(0, 0, first) };
+        inner.len = 1;
+        inner
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.len.into()
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.len() == N
+    }
+
+    #[inline]
+    pub(super) fn keys(&self) -> &[K] {
+        // SAFETY: `len` children and one key fewer are in use; so in every block of this
+        // `impl`. There is always a child, except while the node is being taken apart, when
+        // there are no keys either.
+        unsafe { self.keys.used(self.len().saturating_sub(1)) }
+    }
+
+    #[inline]
+    pub(super) fn children(&self) -> &[Node<K, V, N>] {
+        // SAFETY: as in `keys`.
+        unsafe { self.children.used(self.len()) }
+    }
+
+    #[inline]
+    pub(super) fn children_mut(&mut self) -> &mut [Node<K, V, N>] {
+        let len = self.len();
+        // SAFETY: as in `keys`.
+        unsafe { self.children.used_mut(len) }
+    }
+
+    /// Puts `child` behind child `at`, with `separator` between them.
+    pub(super) fn insert_behind(&mut self, at: usize, separator: K, child: Node<K, V, N>) {
+        let len = self.len();
+        assert!(at < len && len < N);
+        // SAFETY: as in `keys`, and the bounds were checked.
+        unsafe {
+            self.keys.insert(len - 1, at, separator);
+            self.children.insert(len, at + 1, child);
+        }
+        self.len += 1;
+    }
+
+    /// Puts `child` before all others, with `separator` behind it.
+    pub(super) fn insert_first(&mut self, child: Node<K, V, N>, separator: K) {
+        let len = self.len();
+        assert!(0 < len && len < N);
+        // SAFETY: as in `keys`, and the bounds were checked.
+        unsafe {
+            self.keys.insert(len - 1, 0, separator);
+            self.children.insert(len, 0, child);
+        }
+        self.len += 1;
+    }
+
+    /// Takes child `at` out, and the key before it (behind it, for the first child). An only
+    /// child leaves an empty node, which the caller drops.
+    pub(super) fn remove(&mut self, at: usize) -> (Option<K>, Node<K, V, N>) {
+        let len = self.len();
+        assert!(at < len);
+        // SAFETY: as in `keys`, and the bounds were checked.
+        let (separator, child) = unsafe {
+            let separator = (len > 1).then(|| self.keys.remove(len - 1, at.saturating_sub(1)));
+            (separator, self.children.remove(len, at))
+        };
+        self.len -= 1;
+        (separator, child)
+    }
+
+    /// Moves the children from `at` on into a new node and returns the key that was before
+    /// them. `at` is neither the first child nor behind the last.
+    pub(super) fn split_off(&mut self, at: usize) -> (K, Box<Self>) {
+        let len = self.len();
+        assert!(0 < at && at < len);
+        let mut upper = Box::new(Self {
+            len: 0,
+            keys: Slots::new(),
+            children: Slots::new(),
+        });
+        // SAFETY: as in `keys`, and the bounds were checked. The keys from `at` on and the
+        // children from `at` on move; the key before them is taken out of its slot; the
+        // lengths are set accordingly.
+        let separator = unsafe {
+            upper.keys.take_tail(0, &mut self.keys, len - 1, at);
+            upper.children.take_tail(0, &mut self.children, len, at);
+            self.keys.remove(at, at - 1)
+        };
+        upper.len = (len - at) as u16;
+        self.len = at as u16;
+        (separator, upper)
+    }
+
+    /// Moves all children of `upper` behind the own ones, with `separator` between.
+    pub(super) fn append(&mut self, separator: K, mut upper: Box<Self>) {
+        let (len, more) = (self.len(), upper.len());
+        assert!(0 < len && 0 < more && len + more <= N);
+        // SAFETY: as in `keys`, and the bounds were checked; `upper` is left without children.
+        unsafe {
+            self.keys.insert(len - 1, len - 1, separator);
+            self.keys.take_tail(len, &mut upper.keys, more - 1, 0);
+            self.children.take_tail(len, &mut upper.children, more, 0);
+        }
+        upper.len = 0;
+        self.len += more as u16;
+    }
+}
+
+impl<K, V, const N: usize> Drop for Inner<K, V, N> {
+    fn drop(&mut self) {
+        let len = self.len();
+        // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
+        // slice is still dropped and the other array is leaked.
+        unsafe {
+            std::ptr::drop_in_place(self.keys.used_mut(len.saturating_sub(1)));
+            std::ptr::drop_in_place(self.children.used_mut(len));
+        }
+    }
+}
+
+impl<K, V, const N: usize> Node<K, V, N> {
+    /// Entries of a leaf, children of an inner node.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.len(),
+            Self::Inner(inner) => inner.len(),
+        }
+    }
+
+    /// Levels from here down to the leaves; 1 for a leaf.
+    pub(super) fn height(&self) -> usize {
+        let mut height = 1;
+        let mut node = self;
+        while let Self::Inner(inner) = node {
+            node = &inner.children()[0];
+            height += 1;
+        }
+        height
+    }
+
+    pub(super) fn first(&self) -> (&K, &V) {
+        let mut node = self;
+        loop {
+            match node {
+                Self::Inner(inner) => node = &inner.children()[0],
+                Self::Leaf(leaf) => return (&leaf.keys()[0], &leaf.values()[0]),
+            }
+        }
+    }
+
+    pub(super) fn last(&self) -> (&K, &V) {
+        let mut node = self;
+        loop {
+            match node {
+                Self::Inner(inner) => node = &inner.children()[inner.len() - 1],
+                Self::Leaf(leaf) => {
+                    return (&leaf.keys()[leaf.len() - 1], &leaf.values()[leaf.len() - 1]);
+                }
+            }
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.len(),
+            Self::Inner(inner) => inner.children().iter().map(Self::count).sum(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => size_of_val(&**leaf),
+            Self::Inner(inner) => {
+                size_of_val(&**inner) + inner.children().iter().map(Self::bytes).sum::<usize>()
+            }
+        }
+    }
+}
+
+impl<K: Ord, V, const N: usize> Node<K, V, N> {
+    /// Panics unless the invariants of the module hold from here down, all keys being within
+    /// `range`. Returns the height.
+    pub(super) fn check(&self, range: KeyRange<'_, K>) -> usize {
+        match self {
+            Self::Leaf(leaf) => {
+                assert!(leaf.len() > 0, "a leaf is empty");
+                assert!(
+                    leaf.keys().is_sorted_by(|a, b| a < b),
+                    "keys of a leaf are out of order"
+                );
+                assert!(
+                    leaf.keys().iter().all(|key| range.contains(key)),
+                    "a key is outside its leaf's range"
+                );
+                1
+            }
+            Self::Inner(inner) => {
+                let (keys, children) = (inner.keys(), inner.children());
+                assert_eq!(
+                    keys.len() + 1,
+                    children.len(),
+                    "as many keys as gaps between children"
+                );
+                let heights = children.iter().enumerate().map(|(at, child)| {
+                    let low = if at == 0 {
+                        range.low
+                    } else {
+                        Bound::Included(&keys[at - 1])
+                    };
+                    let high = keys.get(at).map_or(range.high, Bound::Excluded);
+                    child.check(KeyRange::new(low, high))
+                });
+                let heights: Vec<_> = heights.collect();
+                assert!(
+                    heights.iter().all(|height| *height == heights[0]),
+                    "leaves at different depths"
+                );
+                debug_assert!(
+                    search::is_ascending(keys),
+                    "keys of an inner node are out of order"
+                );
+                heights[0] + 1
+            }
+        }
+    }
+}

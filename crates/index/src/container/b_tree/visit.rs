@@ -1,0 +1,80 @@
+//! Visiting a range in either direction.
+
+use super::node::{Inner, Leaf, Node};
+use super::search::{at_or_below, below};
+use crate::contract::{Direction, KeyRange};
+use std::ops::{Bound, ControlFlow, Range};
+
+impl<K: Ord, V, const N: usize> Leaf<K, V, N> {
+    /// The places of the entries within `range`.
+    fn places(&self, range: KeyRange<'_, K>) -> Range<usize> {
+        let from = match range.low {
+            Bound::Included(low) => below(self.keys(), low),
+            Bound::Excluded(low) => at_or_below(self.keys(), low),
+            Bound::Unbounded => 0,
+        };
+        let to = match range.high {
+            Bound::Included(high) => at_or_below(self.keys(), high),
+            Bound::Excluded(high) => below(self.keys(), high),
+            Bound::Unbounded => self.len(),
+        };
+        from..to.max(from)
+    }
+}
+
+impl<K: Ord, V, const N: usize> Inner<K, V, N> {
+    /// The first and the last child that may have entries within `range`.
+    fn outermost(&self, range: KeyRange<'_, K>) -> (usize, usize) {
+        let first = match range.low {
+            Bound::Included(low) | Bound::Excluded(low) => at_or_below(self.keys(), low),
+            Bound::Unbounded => 0,
+        };
+        let last = match range.high {
+            Bound::Included(high) | Bound::Excluded(high) => at_or_below(self.keys(), high),
+            Bound::Unbounded => self.keys().len(),
+        };
+        (first, last)
+    }
+}
+
+impl<K: Ord, V, const N: usize> Node<K, V, N> {
+    /// Visits the entries within `range`, which is not empty by its bounds.
+    pub(super) fn visit<'a>(
+        &'a self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&'a K, &'a V) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Self::Leaf(leaf) => {
+                let mut entry = |at: usize| visit(&leaf.keys()[at], &leaf.values()[at]);
+                let mut places = leaf.places(range);
+                match direction {
+                    Direction::Ascending => places.try_for_each(&mut entry),
+                    Direction::Descending => places.rev().try_for_each(&mut entry),
+                }
+            }
+            Self::Inner(inner) => {
+                let (first, last) = inner.outermost(range);
+                // Only the outermost children can have entries outside the range.
+                let mut child = |at: usize| {
+                    let low = if at == first {
+                        range.low
+                    } else {
+                        Bound::Unbounded
+                    };
+                    let high = if at == last {
+                        range.high
+                    } else {
+                        Bound::Unbounded
+                    };
+                    inner.children()[at].visit(KeyRange::new(low, high), direction, visit)
+                };
+                match direction {
+                    Direction::Ascending => (first..=last).try_for_each(&mut child),
+                    Direction::Descending => (first..=last).rev().try_for_each(&mut child),
+                }
+            }
+        }
+    }
+}

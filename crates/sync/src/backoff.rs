@@ -1,0 +1,37 @@
+//! Waiting for another thread without a lock to sleep on.
+
+/// Waits a little longer at each step: first by spinning, then by giving the core away.
+///
+/// For waits that another running thread will end soon. Under a checker each step is a yield.
+///
+/// ```
+/// use tremula_sync::Backoff;
+///
+/// let mut tries = 0;
+/// let backoff = Backoff::new();
+/// while tries < 3 {
+///     tries += 1;
+///     backoff.wait();
+/// }
+/// ```
+#[derive(Debug, Default)]
+pub struct Backoff {
+    #[cfg(not(any(loom, shuttle)))]
+    steps: crossbeam_utils::Backoff,
+}
+
+impl Backoff {
+    /// A back-off that has not waited yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits one step.
+    pub fn wait(&self) {
+        #[cfg(any(loom, shuttle))]
+        crate::thread::yield_now();
+        #[cfg(not(any(loom, shuttle)))]
+        self.steps.snooze();
+    }
+}

@@ -1,0 +1,66 @@
+//! Running models under the checkers: one harness, so that every run says what it completed.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+thread_local! {
+    static THREADS: Cell<usize> = const { Cell::new(0) };
+}
+
+pub(crate) fn next_thread_index() -> usize {
+    THREADS.replace(THREADS.get() + 1)
+}
+
+fn begin() {
+    THREADS.set(0);
+    crate::epoch::reset();
+}
+
+/// Explores every interleaving of `model` that loom distinguishes with at most `preemptions`
+/// forced switches, and prints how many there were.
+///
+/// # Panics
+///
+/// When an interleaving fails.
+#[cfg(loom)]
+pub fn check(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let completed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&completed);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        begin();
+        model();
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    println!(
+        "loom model {name}: completed {} interleavings",
+        completed.load(Ordering::Relaxed)
+    );
+}
+
+/// Runs `test` under `schedules` random schedules and prints how many completed.
+///
+/// # Panics
+///
+/// When a schedule fails; shuttle prints the schedule that replays it.
+#[cfg(shuttle)]
+pub fn check(name: &str, schedules: usize, test: impl Fn() + Send + Sync + 'static) {
+    let completed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&completed);
+    let run = move || {
+        begin();
+        test();
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    // Half of them by priorities (few, well-placed switches), half by uniform choice.
+    let run = Arc::new(run);
+    let other = Arc::clone(&run);
+    shuttle::check_pct(move || run(), schedules / 2, 3);
+    shuttle::check_random(move || other(), schedules - schedules / 2);
+    println!(
+        "shuttle test {name}: completed {} schedules",
+        completed.load(Ordering::Relaxed)
+    );
+}

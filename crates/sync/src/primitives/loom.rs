@@ -1,0 +1,34 @@
+//! loom's primitives, for the models under `--cfg loom`.
+
+use super::model_locks;
+pub use loom::sync::Arc;
+pub(crate) use loom::sync::{Condvar, Mutex as RawMutex};
+pub(crate) use model_locks::RawRwLock;
+pub use model_locks::{Mutex, MutexGuard, RwLock};
+
+/// Atomic types, orderings and fences.
+pub mod atomic {
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+}
+
+/// Interior mutability that a checker can watch.
+pub mod cell {
+    pub use loom::cell::{ConstPtr, MutPtr, UnsafeCell};
+}
+
+/// Threads.
+pub mod thread {
+    pub use loom::thread::{JoinHandle, spawn, yield_now};
+}
+
+/// A small number that no other thread of the model has.
+#[must_use]
+pub fn thread_index() -> usize {
+    loom::thread_local! {
+        static INDEX: usize = crate::model::next_thread_index();
+    }
+    INDEX.try_with(|index| *index).unwrap_or(0)
+}

@@ -1,0 +1,25 @@
+//! The one switch between the real primitives and those of a checker.
+//!
+//! Everything above takes its atomics, locks, cells and threads from here and from nowhere
+//! else, so that `--cfg loom` and `--cfg shuttle` check the code that ships. Each file offers
+//! the same names.
+
+#[cfg(loom)]
+#[path = "loom.rs"]
+mod chosen;
+#[cfg(shuttle)]
+#[path = "shuttle.rs"]
+mod chosen;
+#[cfg(not(any(loom, shuttle)))]
+#[path = "std.rs"]
+mod chosen;
+
+#[cfg(any(loom, shuttle))]
+mod model_locks;
+#[cfg(not(loom))]
+mod plain_cell;
+
+pub(crate) use chosen::RawRwLock;
+pub use chosen::{Arc, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index};
+#[cfg(any(loom, shuttle))]
+pub(crate) use chosen::{Condvar, RawMutex};

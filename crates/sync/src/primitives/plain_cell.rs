@@ -1,0 +1,64 @@
+//! `UnsafeCell` in the form that loom gives it, without the watching.
+
+/// Data that may be changed through a shared reference, under a discipline of the user's.
+#[derive(Debug, Default)]
+pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    /// A cell with `value` in it.
+    pub const fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    /// A pointer for reading. While it lives nobody may write.
+    #[inline]
+    pub const fn get(&self) -> ConstPtr<T> {
+        ConstPtr(self.0.get())
+    }
+
+    /// A pointer for writing. While it lives nobody else may read or write.
+    #[inline]
+    pub const fn get_mut(&self) -> MutPtr<T> {
+        MutPtr(self.0.get())
+    }
+
+    /// The value, out of its cell.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+/// A pointer into an [`UnsafeCell`] for reading.
+#[derive(Debug)]
+pub struct ConstPtr<T>(*const T);
+
+impl<T> ConstPtr<T> {
+    /// The value.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes the cell while the reference lives.
+    #[inline]
+    pub const unsafe fn deref(&self) -> &T {
+        // SAFETY: the pointer comes from a live cell; the rest is the caller's promise.
+        unsafe { &*self.0 }
+    }
+}
+
+/// A pointer into an [`UnsafeCell`] for reading and writing.
+#[derive(Debug)]
+pub struct MutPtr<T>(*mut T);
+
+impl<T> MutPtr<T> {
+    /// The value.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else reads or writes the cell while the reference lives.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "the form of loom's cell")]
+    pub const unsafe fn deref(&self) -> &mut T {
+        // SAFETY: the pointer comes from a live cell; the rest is the caller's promise.
+        unsafe { &mut *self.0 }
+    }
+}

@@ -1,0 +1,34 @@
+//! shuttle's primitives, for the schedules under `--cfg shuttle`.
+
+use super::model_locks;
+pub(crate) use model_locks::RawRwLock;
+pub use model_locks::{Mutex, MutexGuard, RwLock};
+pub use shuttle::sync::Arc;
+pub(crate) use shuttle::sync::{Condvar, Mutex as RawMutex};
+
+/// Atomic types, orderings and fences.
+pub mod atomic {
+    pub use shuttle::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+}
+
+/// Interior mutability that a checker can watch (shuttle does not).
+pub mod cell {
+    pub use crate::primitives::plain_cell::{ConstPtr, MutPtr, UnsafeCell};
+}
+
+/// Threads.
+pub mod thread {
+    pub use shuttle::thread::{JoinHandle, spawn, yield_now};
+}
+
+/// A small number that no other thread of the schedule has.
+#[must_use]
+pub fn thread_index() -> usize {
+    shuttle::thread_local! {
+        static INDEX: usize = crate::model::next_thread_index();
+    }
+    INDEX.try_with(|index| *index).unwrap_or(0)
+}

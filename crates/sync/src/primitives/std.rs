@@ -1,0 +1,104 @@
+//! The real primitives: std's atomics and threads, `parking_lot`'s locks.
+
+use parking_lot::lock_api::{GuardNoSend, RawRwLock as _};
+pub use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+pub use std::sync::Arc;
+
+/// Atomic types, orderings and fences.
+pub mod atomic {
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+}
+
+/// Interior mutability that a checker can watch.
+pub mod cell {
+    pub use crate::primitives::plain_cell::{ConstPtr, MutPtr, UnsafeCell};
+}
+
+/// Threads.
+pub mod thread {
+    pub use std::thread::{JoinHandle, spawn, yield_now};
+}
+
+/// A readers-writer lock without data. Small (a word) and with `try_` forms.
+pub(crate) struct RawRwLock(parking_lot::RawRwLock);
+
+impl RawRwLock {
+    pub(crate) const fn new() -> Self {
+        Self(parking_lot::RawRwLock::INIT)
+    }
+
+    #[inline]
+    pub(crate) fn try_lock_shared(&self) -> bool {
+        self.0.try_lock_shared().is_some()
+    }
+
+    pub(crate) fn lock_shared(&self) {
+        let _ = self.0.lock_shared();
+    }
+
+    /// # Safety
+    ///
+    /// The calling thread holds the lock in shared mode.
+    #[inline]
+    pub(crate) unsafe fn unlock_shared(&self) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.0.unlock_shared(GuardNoSend::new()) }
+    }
+
+    #[inline]
+    pub(crate) fn try_lock_exclusive(&self) -> bool {
+        self.0.try_lock_exclusive().is_some()
+    }
+
+    pub(crate) fn lock_exclusive(&self) {
+        let _ = self.0.lock_exclusive();
+    }
+
+    /// # Safety
+    ///
+    /// The calling thread holds the lock in exclusive mode.
+    #[inline]
+    pub(crate) unsafe fn unlock_exclusive(&self) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.0.unlock_exclusive(GuardNoSend::new()) }
+    }
+}
+
+/// The indices of ended threads, smallest first, and the first index never given out.
+static FREE: Mutex<(BinaryHeap<Reverse<usize>>, usize)> = Mutex::new((BinaryHeap::new(), 0));
+
+struct ThreadIndex(usize);
+
+impl ThreadIndex {
+    fn take() -> Self {
+        let mut free = FREE.lock();
+        if let Some(Reverse(index)) = free.0.pop() {
+            return Self(index);
+        }
+        free.1 += 1;
+        Self(free.1 - 1)
+    }
+}
+
+impl Drop for ThreadIndex {
+    fn drop(&mut self) {
+        FREE.lock().0.push(Reverse(self.0));
+    }
+}
+
+/// A small number that no other living thread has. Numbers of ended threads are given out
+/// again, smallest first, so that they stay dense.
+#[inline]
+#[must_use]
+pub fn thread_index() -> usize {
+    thread_local! {
+        static INDEX: ThreadIndex = ThreadIndex::take();
+    }
+    // A thread that is being torn down shares number 0: callers tolerate sharing.
+    INDEX.try_with(|index| index.0).unwrap_or(0)
+}

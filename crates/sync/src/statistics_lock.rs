@@ -1,0 +1,437 @@
+//! The statistics lock: a readers-writer lock that knows how contended it is.
+//!
+//! Source: Sagonas and Winblad, "A contention adapting approach to concurrent ordered sets",
+//! JPDC 2018, section 3 (the statistics); Dice and Kogan, "BRAVO: biased locking for
+//! reader-writer locks", USENIX ATC 2019 (readers that leave the lock's line alone).
+//!
+//! # How it works
+//!
+//! Every acquisition first tries. One that had to wait raises the statistics, a writer that
+//! did not lowers them; whoever owns the lock may read them and change the grain of what the
+//! lock protects.
+//!
+//! Readers from more than one thread with no writer between them turn on the *reader bias*:
+//! from then on a reader only writes the address of the lock to a slot that is its own thread's
+//! ([`LockDomain`]), and no shared line. A writer takes the lock, turns the bias off and waits
+//! for the slots that name it.
+//!
+//! ```text
+//!  reader                              writer (owns the lock exclusively)
+//!  slot <- lock        (SeqCst)        bias <- false            (SeqCst)
+//!  bias == true?       (SeqCst)        every slot != lock?      (SeqCst)
+//!  yes: read; no: slot <- null,        yes: write; no: wait
+//!       take the lock itself
+//! ```
+//!
+//! All four are in one total order, so either the reader's slot comes before the writer's look
+//! at it, and the writer waits; or the writer's `false` comes before the reader's look at the
+//! bias, and the reader withdraws.
+
+use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::cell::{ConstPtr, MutPtr, UnsafeCell};
+use crate::primitives::RawRwLock;
+use crate::reader_stripes::ReaderStripes;
+use crate::{Arc, thread_index};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+
+/// How much an acquisition moves a lock's statistics, and the limits at which its owner
+/// adapts.
+///
+/// The defaults are those of the paper and of ETS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatisticsConfig {
+    /// Added when the lock had to be waited for.
+    pub contended: i32,
+    /// Subtracted when a writer did not have to wait.
+    pub uncontended: i32,
+    /// Statistics above this ask for a finer grain.
+    pub split_above: i32,
+    /// Statistics below this ask for a coarser grain.
+    pub join_below: i32,
+    /// How many reads, each by another thread than the one before and with no write between
+    /// them, turn the reader bias on.
+    pub bias_after: u32,
+}
+
+impl Default for StatisticsConfig {
+    fn default() -> Self {
+        Self {
+            contended: 250,
+            uncontended: 1,
+            split_above: 1000,
+            join_below: -1000,
+            bias_after: 4,
+        }
+    }
+}
+
+/// What a family of locks shares: the configuration, and the slots of its readers.
+///
+/// About 8 KiB; one for each tree, not for each lock.
+pub struct LockDomain {
+    config: StatisticsConfig,
+    stripes: ReaderStripes,
+}
+
+impl LockDomain {
+    /// A domain with this configuration.
+    #[must_use]
+    pub fn new(config: StatisticsConfig) -> Self {
+        Self {
+            config,
+            stripes: ReaderStripes::new(),
+        }
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub const fn config(&self) -> &StatisticsConfig {
+        &self.config
+    }
+}
+
+/// The last reader and how many times the reader changed since the last write, in one word:
+/// the thread's index + 1 in the upper 24 bits, the count in the lower 8.
+struct ReaderHistory;
+
+impl ReaderHistory {
+    const COUNT: u32 = 0xff;
+
+    /// The history after a read by `thread`, or `None` if nothing changes.
+    fn after_read(history: u32, thread: usize) -> Option<u32> {
+        let me = (thread as u32).wrapping_add(1) << 8;
+        (history & !Self::COUNT != me).then(|| me | ((history & Self::COUNT) + 1).min(Self::COUNT))
+    }
+}
+
+/// A readers-writer lock around `T` that keeps statistics of its contention.
+///
+/// An uncontended write costs the plain lock and one non-atomic store to the line that it
+/// owns. An uncontended read leaves the statistics alone; when several threads read and none
+/// writes, reading writes no shared line. A writer that waits is not overtaken for ever, but
+/// there is no strict order.
+///
+/// The lock is not reentrant: a thread that holds it in one mode and asks for the other waits
+/// for itself for ever.
+///
+/// ```
+/// use tremula_sync::{Arc, LockDomain, StatisticsConfig, StatisticsLock};
+///
+/// let domain = Arc::new(LockDomain::new(StatisticsConfig::default()));
+/// let lock = StatisticsLock::new(1, domain);
+/// *lock.write() += 1;
+/// assert_eq!(*lock.read(), 2);
+/// assert_eq!(lock.statistics(), -1); // one write that did not have to wait
+/// ```
+pub struct StatisticsLock<T> {
+    raw: RawRwLock,
+    /// Readers may come in by their slots. Set by a holder of the lock, cleared by the
+    /// holder in exclusive mode.
+    reader_biased: AtomicBool,
+    /// See [`ReaderHistory`].
+    reader_history: AtomicU32,
+    /// The statistics (upper half, signed) and the number of uncontended writes (lower half,
+    /// modulo 2^32) in one word, so that an uncontended write changes both by one addition.
+    /// Written with plain loads and stores by the exclusive holder, and by atomic additions by
+    /// shared holders that had to wait.
+    tally: AtomicU64,
+    /// Acquisitions that had to wait, modulo 2^32.
+    contended: AtomicU32,
+    domain: Arc<LockDomain>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock admits either readers, which share `&T`, or one writer, which has `&mut T`.
+unsafe impl<T: Send + Sync> Sync for StatisticsLock<T> {}
+// SAFETY: nothing in it is tied to a thread.
+unsafe impl<T: Send> Send for StatisticsLock<T> {}
+
+const ONE_STATISTIC: u64 = 1 << 32;
+
+/// `delta` statistics in the upper half of a tally; to be added with wrap-around.
+const fn statistics_part(delta: i32) -> u64 {
+    (delta as i64 as u64).wrapping_mul(ONE_STATISTIC)
+}
+
+impl<T> StatisticsLock<T> {
+    /// A lock around `value`, its statistics at 0.
+    pub fn new(value: T, domain: Arc<LockDomain>) -> Self {
+        Self {
+            raw: RawRwLock::new(),
+            reader_biased: AtomicBool::new(false),
+            reader_history: AtomicU32::new(0),
+            tally: AtomicU64::new(0),
+            contended: AtomicU32::new(0),
+            domain,
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    fn address(&self) -> *mut () {
+        ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// Waits for shared access.
+    #[inline]
+    pub fn read(&self) -> ReadGuard<'_, T> {
+        if self.reader_biased.load(Ordering::Relaxed)
+            && let Some(slot) = self.domain.stripes.publish(self.address())
+        {
+            // SeqCst: the reader's second step in the module's picture. It also acquires what
+            // the one who set the bias had acquired: the last writer's changes.
+            if self.reader_biased.load(Ordering::SeqCst) {
+                return ReadGuard::new(self, Some(slot));
+            }
+            slot.store(ptr::null_mut(), Ordering::Release);
+        }
+        self.read_unbiased()
+    }
+
+    /// Waits for shared access to the lock itself, without a slot. For a thread that reads
+    /// under several locks at once: it has one slot only.
+    pub fn read_unbiased(&self) -> ReadGuard<'_, T> {
+        if !self.raw.try_lock_shared() {
+            self.raw.lock_shared();
+            self.count_contention();
+        }
+        self.consider_bias();
+        ReadGuard::new(self, None)
+    }
+
+    /// Shared access to the lock itself, if no writer has it or waits for it.
+    pub fn try_read_unbiased(&self) -> Option<ReadGuard<'_, T>> {
+        self.raw
+            .try_lock_shared()
+            .then(|| ReadGuard::new(self, None))
+    }
+
+    /// Waits for exclusive access.
+    #[inline]
+    pub fn write(&self) -> WriteGuard<'_, T> {
+        let waited = !self.raw.try_lock_exclusive();
+        if waited {
+            self.raw.lock_exclusive();
+        }
+        let waited = waited | self.end_bias();
+        let tally = self.tally.load(Ordering::Relaxed);
+        let tally = if waited {
+            self.contended.store(
+                self.contended.load(Ordering::Relaxed).wrapping_add(1),
+                Ordering::Relaxed,
+            );
+            tally.wrapping_add(statistics_part(self.domain.config.contended))
+        } else {
+            tally
+                .wrapping_sub(statistics_part(self.domain.config.uncontended))
+                .wrapping_add(1)
+        };
+        // Relaxed, as are all accesses of the tally: it orders nothing, and the exclusive lock
+        // keeps other writers of it away.
+        self.tally.store(tally, Ordering::Relaxed);
+        WriteGuard {
+            value: ManuallyDrop::new(self.value.get_mut()),
+            lock: self,
+        }
+    }
+
+    /// Exclusive access, if nobody has the lock in any way. Never waits, and leaves the
+    /// statistics alone.
+    pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
+        if !self.raw.try_lock_exclusive() {
+            return None;
+        }
+        if self.clear_bias() && self.domain.stripes.has_reader(self.address()) {
+            // The next writer has to look for these readers again. Release: as in
+            // `consider_bias`.
+            self.reader_biased.store(true, Ordering::Release);
+            // SAFETY: it was just taken.
+            unsafe { self.raw.unlock_exclusive() };
+            return None;
+        }
+        Some(WriteGuard {
+            value: ManuallyDrop::new(self.value.get_mut()),
+            lock: self,
+        })
+    }
+
+    /// Lets no more readers in by their slots and waits for those inside. Returns whether it
+    /// had to wait. The caller holds the lock exclusively.
+    #[inline]
+    fn end_bias(&self) -> bool {
+        self.clear_bias() && self.domain.stripes.wait_for_readers(self.address())
+    }
+
+    /// Lets no more readers in by their slots. Returns whether there can be any inside: only if
+    /// the bias was on, since whoever clears it waits for them or sets it again. The caller holds the lock
+    /// exclusively.
+    #[inline]
+    fn clear_bias(&self) -> bool {
+        if self.reader_history.load(Ordering::Relaxed) != 0 {
+            self.reader_history.store(0, Ordering::Relaxed);
+        }
+        // Relaxed: set only by holders of the lock, whom we have waited for.
+        if !self.reader_biased.load(Ordering::Relaxed) {
+            return false;
+        }
+        // SeqCst: the writer's first step in the module's picture.
+        self.reader_biased.store(false, Ordering::SeqCst);
+        true
+    }
+
+    /// Notes a read and turns the bias on when it is one of many. The caller holds the lock in
+    /// shared mode.
+    #[inline]
+    fn consider_bias(&self) {
+        let history = self.reader_history.load(Ordering::Relaxed);
+        let Some(history) = ReaderHistory::after_read(history, thread_index()) else {
+            return;
+        };
+        self.reader_history.store(history, Ordering::Relaxed);
+        if history & ReaderHistory::COUNT >= self.domain.config.bias_after {
+            // Release: pairs with the load in `read`, which so sees what we acquired with the
+            // lock, the last writer's changes.
+            self.reader_biased.store(true, Ordering::Release);
+        }
+    }
+
+    /// Counts a read that had to wait. The caller holds the lock in shared mode, so that no
+    /// exclusive holder is storing to the tally.
+    #[cold]
+    fn count_contention(&self) {
+        self.contended.fetch_add(1, Ordering::Relaxed);
+        self.tally.fetch_add(
+            statistics_part(self.domain.config.contended),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// The statistics now: high when the lock was waited for, low when it was not.
+    pub fn statistics(&self) -> i32 {
+        (self.tally.load(Ordering::Relaxed) >> 32) as i32
+    }
+
+    /// How many acquisitions had to wait, and how many writes did not, modulo 2^32 each.
+    pub fn acquisitions(&self) -> (u32, u32) {
+        (
+            self.contended.load(Ordering::Relaxed),
+            self.tally.load(Ordering::Relaxed) as u32,
+        )
+    }
+
+    /// Whether readers may come in by their slots.
+    pub fn is_reader_biased(&self) -> bool {
+        self.reader_biased.load(Ordering::Relaxed)
+    }
+
+    /// The value, out of its lock.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+/// Shared access to what a [`StatisticsLock`] protects.
+pub struct ReadGuard<'a, T> {
+    value: ManuallyDrop<ConstPtr<T>>,
+    lock: &'a StatisticsLock<T>,
+    /// The slot by which the reader came in, or `None` if it holds the lock itself.
+    slot: Option<&'a AtomicPtr<()>>,
+}
+
+impl<'a, T> ReadGuard<'a, T> {
+    #[inline]
+    fn new(lock: &'a StatisticsLock<T>, slot: Option<&'a AtomicPtr<()>>) -> Self {
+        Self {
+            value: ManuallyDrop::new(lock.value.get()),
+            lock,
+            slot,
+        }
+    }
+
+    /// Lowers the statistics by `amount`: what was done needed more than one lock.
+    pub fn lower_statistics(&self, amount: i32) {
+        // An atomic addition: other holders in shared mode may do the same.
+        self.lock
+            .tally
+            .fetch_add(statistics_part(-amount), Ordering::Relaxed);
+    }
+}
+
+impl<T> Deref for ReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: no writer is inside: we hold the lock in shared mode, or our slot names it
+        // and a writer waits for that.
+        unsafe { (*self.value).deref() }
+    }
+}
+
+impl<T> Drop for ReadGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the pointer is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.value) };
+        match self.slot {
+            // Release: pairs with the writer's load in `wait_for_readers`; our reads are over
+            // before it writes.
+            Some(slot) => slot.store(ptr::null_mut(), Ordering::Release),
+            // SAFETY: without a slot, this guard holds the lock in shared mode.
+            None => unsafe { self.lock.raw.unlock_shared() },
+        }
+    }
+}
+
+/// Exclusive access to what a [`StatisticsLock`] protects.
+pub struct WriteGuard<'a, T> {
+    value: ManuallyDrop<MutPtr<T>>,
+    lock: &'a StatisticsLock<T>,
+}
+
+impl<T> WriteGuard<'_, T> {
+    /// The statistics now.
+    #[inline]
+    pub fn statistics(&self) -> i32 {
+        self.lock.statistics()
+    }
+
+    /// Sets the statistics.
+    pub fn set_statistics(&mut self, statistics: i32) {
+        let writes = self.lock.tally.load(Ordering::Relaxed) as u32;
+        self.lock.tally.store(
+            statistics_part(statistics) | u64::from(writes),
+            Ordering::Relaxed,
+        );
+    }
+}
+
+impl<T> Deref for WriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the lock is held in exclusive mode, and readers by slots were waited for.
+        unsafe { (*self.value).deref() }
+    }
+}
+
+impl<T> DerefMut for WriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { (*self.value).deref() }
+    }
+}
+
+impl<T> Drop for WriteGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the pointer is not used again, and this guard holds the lock exclusively.
+        unsafe {
+            ManuallyDrop::drop(&mut self.value);
+            self.lock.raw.unlock_exclusive();
+        }
+    }
+}
