@@ -3,8 +3,10 @@
 //!
 //! [`BTree`] is the default; [`Avl`] is what ETS uses and serves as its rival and check.
 
+mod avl;
 mod b_tree;
 
+pub use avl::Avl;
 pub use b_tree::BTree;
 
 use crate::contract::{Direction, KeyRange, Update};
@@ -95,4 +97,8 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// The bytes of the nodes, without what keys and values own elsewhere.
     /// O(n / node size).
     fn bytes(&self) -> usize;
+
+    /// Panics if a structural invariant does not hold. For tests. O(n).
+    #[doc(hidden)]
+    fn check(&self);
 }
