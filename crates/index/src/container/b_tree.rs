@@ -112,10 +112,10 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for BTree<K, 
         self.0.len()
     }
     fn depth(&self) -> usize {
-        1
+        usize::from(!self.0.is_empty())
     }
     fn bytes(&self) -> usize {
-        self.0.len() * 32
+        self.0.len() * size_of::<(K, V)>().max(32)
     }
     fn check(&self) {}
 }
