@@ -102,7 +102,7 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for BTree<K, 
         let r = self.0.split_off(&k);
         Some((k, Self(r)))
     }
-    fn join(&mut self, mut upper: Self) {
+    fn join(&mut self, _separator: K, mut upper: Self) {
         self.0.append(&mut upper.0);
     }
     fn is_empty(&self) -> bool {

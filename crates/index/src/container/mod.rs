@@ -77,13 +77,13 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// O(log n).
     fn split_range(&mut self, range: KeyRange<'_, K>) -> Self;
 
-    /// Splits near the middle: `self` keeps the lower part; the upper part is returned with
-    /// its smallest key. `None` if there are fewer than two entries. O(log n).
+    /// Splits near the middle: `self` keeps the lower part; the upper part is returned with a
+    /// copy of its smallest key. `None` if there are fewer than two entries. O(log n).
     fn split(&mut self) -> Option<(K, Self)>;
 
-    /// Appends `upper`, all of whose keys lie above all of `self`'s. O(log n). Debug builds
-    /// check the order.
-    fn join(&mut self, upper: Self);
+    /// Appends `upper`. `separator` lies above all of `self`'s keys and at or below all of
+    /// `upper`'s, as [`split`](Self::split) returns it. Runs no user code. O(log n).
+    fn join(&mut self, separator: K, upper: Self);
 
     /// Whether there are no entries. O(1).
     fn is_empty(&self) -> bool;

@@ -69,7 +69,7 @@ use std::ops::ControlFlow;
 /// lower.insert(3, "three");
 /// let (key, upper) = lower.split().expect("three entries can be split");
 /// assert_eq!(upper.first(), upper.get(&key).map(|value| (&key, value)));
-/// lower.join(upper);
+/// lower.join(key, upper);
 /// assert_eq!(lower.count(), 3);
 /// ```
 pub struct Avl<K, V> {
@@ -248,11 +248,7 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
         Some((key, Self { root: upper }))
     }
 
-    fn join(&mut self, upper: Self) {
-        #[cfg(debug_assertions)]
-        if let (Some((last, _)), Some((first, _))) = (self.last(), upper.first()) {
-            assert!(last < first, "joined containers must not overlap");
-        }
+    fn join(&mut self, _separator: K, upper: Self) {
         self.root = join::join_two(self.root.take(), upper.root);
     }
 
