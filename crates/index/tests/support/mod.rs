@@ -4,6 +4,8 @@
 
 pub(crate) mod counted;
 pub(crate) mod fuse;
+pub(crate) mod moments;
 pub(crate) mod operations;
+pub(crate) mod self_validating;
 pub(crate) mod suite;
 pub(crate) mod values;

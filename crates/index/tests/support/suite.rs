@@ -23,7 +23,7 @@ use tremula_index::{Direction, KeyRange, OrderedIndex, Update};
 const THREADS: u32 = 4;
 
 /// The scale of the tests: smaller where every access is watched.
-const fn scaled(operations: u32) -> u32 {
+pub(crate) const fn scaled(operations: u32) -> u32 {
     if cfg!(tremula_tsan) {
         operations / 10
     } else {
