@@ -3,8 +3,10 @@
 //!
 //! [`BTree`] is the default; [`Avl`] is what ETS uses and serves as its rival and check.
 
+mod avl;
 mod b_tree;
 
+pub use avl::Avl;
 pub use b_tree::BTree;
 
 use crate::contract::{Direction, KeyRange, Update};

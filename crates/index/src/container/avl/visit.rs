@@ -1,0 +1,40 @@
+//! Visiting a range in order.
+
+use super::node::{Link, Side};
+use crate::contract::KeyRange;
+use std::ops::{Bound, ControlFlow};
+
+/// Visits the entries of `range`, beginning at the side `from`, until `visit` breaks.
+///
+/// A key is compared with a bound only on the way down to that bound: every subtree strictly
+/// inside the range is visited with both bounds open.
+pub(super) fn visit<'a, K: Ord, V>(
+    link: &'a Link<K, V>,
+    range: KeyRange<'_, K>,
+    from: Side,
+    visitor: &mut dyn FnMut(&'a K, &'a V) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let Some(node) = link else {
+        return ControlFlow::Continue(());
+    };
+    let (above_low, below_high) = (range.starts_before(&node.key), range.ends_after(&node.key));
+    // The part of the range on one side of this node, or none.
+    let part = |side| match side {
+        Side::Lower if !above_low => None,
+        Side::Lower if below_high => Some(KeyRange::new(range.low, Bound::Unbounded)),
+        Side::Upper if !below_high => None,
+        Side::Upper if above_low => Some(KeyRange::new(Bound::Unbounded, range.high)),
+        Side::Lower | Side::Upper => Some(range),
+    };
+    if let Some(part) = part(from) {
+        visit(&node[from], part, from, visitor)?;
+    }
+    if above_low && below_high {
+        visitor(&node.key, &node.value)?;
+    }
+    let to = from.opposite();
+    if let Some(part) = part(to) {
+        visit(&node[to], part, from, visitor)?;
+    }
+    ControlFlow::Continue(())
+}

@@ -1,0 +1,99 @@
+//! Every engine against the contract of an ordered index: one suite (`support/suite.rs`), run
+//! for each engine with each container.
+#![cfg(not(any(loom, shuttle)))]
+
+mod support;
+
+use tremula_index::Locked;
+use tremula_index::container::{Avl, BTree};
+
+/// Runs the suite for the engine that a generic function makes.
+macro_rules! engine {
+    ($name:ident, $make:path) => {
+        mod $name {
+            use super::support::suite;
+            use super::*;
+
+            #[test]
+            fn random_operations_match_a_model() {
+                suite::model::<u64, u64, _>($make);
+            }
+
+            #[test]
+            fn random_operations_on_strings_match_a_model() {
+                suite::model::<String, String, _>($make);
+            }
+
+            #[test]
+            fn random_operations_on_pairs_match_a_model() {
+                suite::model::<(u8, String), u64, _>($make);
+            }
+
+            #[test]
+            fn random_operations_on_byte_strings_without_values_match_a_model() {
+                suite::model::<Box<[u8]>, (), _>($make);
+            }
+
+            #[test]
+            fn writers_of_disjoint_keys_do_not_disturb_one_another() {
+                suite::disjoint_writers($make);
+            }
+
+            #[test]
+            fn no_increment_is_lost() {
+                suite::counters($make);
+            }
+
+            #[test]
+            fn of_threads_that_insert_one_key_if_absent_one_wins() {
+                suite::one_winner($make);
+            }
+
+            #[test]
+            fn each_entry_is_popped_once() {
+                suite::pops($make);
+            }
+
+            #[test]
+            fn the_closure_of_range_may_write() {
+                suite::range_may_write($make);
+            }
+
+            #[test]
+            fn everything_made_is_dropped_once() {
+                suite::drops($make);
+            }
+        }
+    };
+}
+
+/// Runs the tests of panics for the engine that a generic function makes.
+macro_rules! engine_under_panics {
+    ($name:ident, $make:path) => {
+        #[test]
+        fn $name() {
+            support::suite::panics($make);
+        }
+    };
+}
+
+fn locked_avl<K, V>() -> Locked<K, V, Avl<K, V>>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+{
+    Locked::new()
+}
+
+fn locked_b_tree<K, V>() -> Locked<K, V, BTree<K, V>>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+{
+    Locked::new()
+}
+
+engine!(locked_on_avl, locked_avl);
+engine!(locked_on_b_tree, locked_b_tree);
+
+engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);

@@ -1,0 +1,49 @@
+//! Key and value types to run the same tests on.
+
+use std::fmt::Debug;
+
+/// A type made from a number, different for every number below 65,536.
+pub(crate) trait Make: Clone + Debug + PartialEq + Send + Sync + 'static {
+    /// The one for `number`. The order of keys need not be the order of their numbers.
+    fn make(number: u32) -> Self;
+}
+
+/// A key type to test with.
+pub(crate) trait Key: Make + Ord {}
+impl<K: Make + Ord> Key for K {}
+
+/// A value type to test with.
+pub(crate) trait Value: Make {}
+impl<V: Make> Value for V {}
+
+impl Make for u64 {
+    fn make(number: u32) -> Self {
+        number.into()
+    }
+}
+
+impl Make for String {
+    fn make(number: u32) -> Self {
+        format!("a key longer than the inline part {number:05}")
+    }
+}
+
+impl Make for (u8, String) {
+    fn make(number: u32) -> Self {
+        // The first part leaves ties, the second has many lengths.
+        ((number % 7) as u8, number.to_string())
+    }
+}
+
+impl Make for Box<[u8]> {
+    fn make(number: u32) -> Self {
+        // No bytes for 0, then prefixes of one another.
+        let bytes = number.to_be_bytes();
+        bytes[number.leading_zeros() as usize / 8..].into()
+    }
+}
+
+/// The value of no size.
+impl Make for () {
+    fn make(_: u32) -> Self {}
+}
