@@ -287,3 +287,100 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     /// What the index looks like now. Visits the whole structure.
     fn shape(&self) -> Shape;
 }
+
+impl<K: Ord + Clone, V: Clone, I: OrderedIndex<K, V> + ?Sized> OrderedIndex<K, V> for Box<I> {
+    fn engine(&self) -> &'static str {
+        (**self).engine()
+    }
+
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        (**self).get_with(key, read)
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        (**self).get(key)
+    }
+
+    fn contains_key(&self, key: &K) -> bool {
+        (**self).contains_key(key)
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        (**self).insert(key, value)
+    }
+
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        (**self).insert_if_absent(key, value)
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        (**self).remove(key)
+    }
+
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+        (**self).update(key, decide)
+    }
+
+    fn first(&self) -> Option<(K, V)> {
+        (**self).first()
+    }
+
+    fn last(&self) -> Option<(K, V)> {
+        (**self).last()
+    }
+
+    fn next(&self, key: &K) -> Option<(K, V)> {
+        (**self).next(key)
+    }
+
+    fn prev(&self, key: &K) -> Option<(K, V)> {
+        (**self).prev(key)
+    }
+
+    fn pop_first(&self) -> Option<(K, V)> {
+        (**self).pop_first()
+    }
+
+    fn pop_last(&self) -> Option<(K, V)> {
+        (**self).pop_last()
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    ) {
+        (**self).scan(range, direction, limit, out);
+    }
+
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        (**self).range(range, direction, visit);
+    }
+
+    fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
+        (**self).snapshot(range)
+    }
+
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+        (**self).remove_range(range)
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn is_empty(&self) -> bool {
+        (**self).is_empty()
+    }
+
+    fn shape(&self) -> Shape {
+        (**self).shape()
+    }
+}

@@ -11,4 +11,4 @@ pub use ca_tree::CaTree;
 pub use contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Update};
 pub use engine::{Engine, UnknownEngine};
 pub use locked::Locked;
-pub use ordered_map::OrderedMap;
+pub use ordered_map::{OrderedMap, Range};

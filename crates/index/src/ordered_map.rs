@@ -1,5 +1,472 @@
 //! The friendly face of an ordered index.
-use crate::CaTree;
+
+use crate::contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Update};
+use crate::{CaTree, Engine};
+use std::fmt;
 use std::marker::PhantomData;
-/// placeholder
-pub struct OrderedMap<K, V, E = CaTree<K, V>>(E, PhantomData<(K, V)>);
+use std::ops::{Bound, RangeBounds};
+
+/// A concurrent ordered map: an engine with the methods that a Rust program expects.
+///
+/// The engine is [`CaTree`] unless another is named, or `Box<dyn OrderedIndex<K, V>>` when it is
+/// chosen at run time ([`with_engine`](OrderedMap::with_engine)). All methods take `&self`;
+/// share the map by reference or in an `Arc`. Consistency, complexity and what user code may do
+/// are the engine's: see [`OrderedIndex`].
+///
+/// ```
+/// use tremula_index::OrderedMap;
+///
+/// let ages = OrderedMap::new();
+/// ages.insert("Ada", 36);
+/// ages.insert("Grace", 85);
+/// ages.insert("Alan", 41);
+///
+/// assert_eq!(ages.get(&"Ada"), Some(36));
+/// let a: Vec<_> = ages.range("A".."B").collect();
+/// assert_eq!(a, [("Ada", 36), ("Alan", 41)]);
+/// assert_eq!(ages.range(..).next_back(), Some(("Grace", 85)));
+/// ```
+pub struct OrderedMap<K, V, E = CaTree<K, V>> {
+    engine: E,
+    entry: PhantomData<fn(K) -> V>,
+}
+
+impl<K, V> OrderedMap<K, V>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// An empty map on a contention-adapting tree.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::on(CaTree::new())
+    }
+}
+
+impl<K, V> OrderedMap<K, V, Box<dyn OrderedIndex<K, V>>>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// An empty map on an engine that is chosen at run time.
+    ///
+    /// ```
+    /// use tremula_index::{Engine, OrderedMap};
+    ///
+    /// let map = OrderedMap::with_engine("locked".parse::<Engine>()?);
+    /// map.insert(1, 'a');
+    /// assert_eq!(map.shape().engine, "locked");
+    /// # Ok::<(), tremula_index::UnknownEngine>(())
+    /// ```
+    #[must_use]
+    pub fn with_engine(engine: Engine) -> Self {
+        Self::on(engine.create())
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
+    /// A map on this engine, which may have entries already.
+    pub const fn on(engine: E) -> Self {
+        Self {
+            engine,
+            entry: PhantomData,
+        }
+    }
+
+    /// The engine.
+    pub const fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// The engine, out of its map.
+    pub fn into_engine(self) -> E {
+        self.engine
+    }
+
+    /// A copy of the value under `key`.
+    #[inline]
+    pub fn get(&self, key: &K) -> Option<V> {
+        self.engine.get(key)
+    }
+
+    /// What `read` makes of the value under `key`, without copying it. `read` may run under a
+    /// lock: keep it brief, and do not call the map from it.
+    ///
+    /// ```
+    /// let map = tremula_index::OrderedMap::new();
+    /// map.insert(1, "a long text".to_owned());
+    /// assert_eq!(map.get_with(&1, |text| text.len()), Some(11));
+    /// ```
+    #[inline]
+    pub fn get_with<R>(&self, key: &K, read: impl FnOnce(&V) -> R) -> Option<R> {
+        let mut read = Some(read);
+        let mut result = None;
+        self.engine.get_with(key, &mut |value| {
+            result = read.take().map(|read| read(value))
+        });
+        result
+    }
+
+    /// Whether `key` is present.
+    #[inline]
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.engine.contains_key(key)
+    }
+
+    /// Stores `value` under `key` and returns the value that it replaced.
+    #[inline]
+    pub fn insert(&self, key: K, value: V) -> Option<V> {
+        self.engine.insert(key, value)
+    }
+
+    /// Stores `value` under `key` if the key is absent.
+    ///
+    /// # Errors
+    ///
+    /// Hands `value` back if the key is present.
+    #[inline]
+    pub fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        self.engine.insert_if_absent(key, value)
+    }
+
+    /// Removes `key` and returns its value.
+    #[inline]
+    pub fn remove(&self, key: &K) -> Option<V> {
+        self.engine.remove(key)
+    }
+
+    /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
+    /// decides, as one atomic step. Returns the value that was replaced or removed. `decide`
+    /// may run under a lock: keep it brief, and do not call the map from it.
+    ///
+    /// ```
+    /// use tremula_index::{OrderedMap, Update};
+    ///
+    /// let words = OrderedMap::new();
+    /// for word in ["tree", "leaf", "tree"] {
+    ///     words.update(word, |count| Update::Put(count.copied().unwrap_or(0) + 1));
+    /// }
+    /// assert_eq!(words.get(&"tree"), Some(2));
+    /// ```
+    pub fn update(&self, key: K, decide: impl FnOnce(Option<&V>) -> Update<V>) -> Option<V> {
+        let mut decide = Some(decide);
+        self.engine.update(key, &mut |value| {
+            decide.take().map_or(Update::Keep, |decide| decide(value))
+        })
+    }
+
+    /// The value under `key`; if there is none, what `make` returns is stored first. `make`
+    /// runs under the same conditions as the closure of [`update`](Self::update).
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
+        let mut result = None;
+        self.update(key, |value| match value {
+            Some(value) => {
+                result = Some(value.clone());
+                Update::Keep
+            }
+            None => {
+                let value = make();
+                result = Some(value.clone());
+                Update::Put(value)
+            }
+        });
+        match result {
+            Some(value) => value,
+            None => unreachable!("an engine calls the closure of update"),
+        }
+    }
+
+    /// The entry with the smallest key.
+    pub fn first(&self) -> Option<(K, V)> {
+        self.engine.first()
+    }
+
+    /// The entry with the largest key.
+    pub fn last(&self) -> Option<(K, V)> {
+        self.engine.last()
+    }
+
+    /// The entry with the smallest key strictly above `key`, which need not be present.
+    #[inline]
+    pub fn next(&self, key: &K) -> Option<(K, V)> {
+        self.engine.next(key)
+    }
+
+    /// The entry with the largest key strictly below `key`, which need not be present.
+    #[inline]
+    pub fn prev(&self, key: &K) -> Option<(K, V)> {
+        self.engine.prev(key)
+    }
+
+    /// Removes and returns the entry with the smallest key.
+    pub fn pop_first(&self) -> Option<(K, V)> {
+        self.engine.pop_first()
+    }
+
+    /// Removes and returns the entry with the largest key.
+    pub fn pop_last(&self) -> Option<(K, V)> {
+        self.engine.pop_last()
+    }
+
+    /// The entries of `range`, from both ends as wanted. Holds no lock between two calls: each
+    /// batch that it copies out is as of one moment, later batches as of later ones. Keys come
+    /// in order, none twice, and those present throughout all come. For one moment take
+    /// [`snapshot`](Self::snapshot).
+    ///
+    /// ```
+    /// let map: tremula_index::OrderedMap<_, _> = (0..100).map(|i| (i, i * i)).collect();
+    /// let squares: Vec<_> = map.range(3..6).map(|(_, square)| square).collect();
+    /// assert_eq!(squares, [9, 16, 25]);
+    /// assert_eq!(map.range(..=50).rev().next(), Some((50, 2500)));
+    /// ```
+    pub fn range(&self, range: impl RangeBounds<K>) -> Range<'_, K, V, E> {
+        Range {
+            engine: &self.engine,
+            low: range.start_bound().cloned(),
+            high: range.end_bound().cloned(),
+            front: Batch::new(),
+            back: Batch::new(),
+        }
+    }
+
+    /// All entries, as [`range`](Self::range) gives them.
+    pub fn iter(&self) -> Range<'_, K, V, E> {
+        self.range(..)
+    }
+
+    /// The first `limit` entries of `range` in this direction, as of one moment.
+    pub fn scan(
+        &self,
+        range: impl RangeBounds<K>,
+        direction: Direction,
+        limit: usize,
+    ) -> Vec<(K, V)> {
+        let mut entries = Vec::new();
+        self.engine
+            .scan(bounds(&range), direction, limit, &mut entries);
+        entries
+    }
+
+    /// All entries of `range`, ascending, as of one moment; `None` from an engine that cannot
+    /// give one.
+    pub fn snapshot(&self, range: impl RangeBounds<K>) -> Option<Vec<(K, V)>> {
+        self.engine.snapshot(bounds(&range))
+    }
+
+    /// Removes every entry of `range` as one atomic step and returns how many there were.
+    ///
+    /// ```
+    /// let map: tremula_index::OrderedMap<_, _> = (0..100).map(|i| (i, ())).collect();
+    /// assert_eq!(map.remove_range(10..), 90);
+    /// assert_eq!(map.len(), 10);
+    /// ```
+    pub fn remove_range(&self, range: impl RangeBounds<K>) -> usize {
+        self.engine.remove_range(bounds(&range))
+    }
+
+    /// Removes every entry.
+    pub fn clear(&self) {
+        self.engine.remove_range(KeyRange::all());
+    }
+
+    /// The number of entries: exact when quiescent.
+    pub fn len(&self) -> usize {
+        self.engine.len()
+    }
+
+    /// Whether there are no entries, as exact as [`len`](Self::len).
+    pub fn is_empty(&self) -> bool {
+        self.engine.is_empty()
+    }
+
+    /// What the engine looks like now.
+    pub fn shape(&self) -> Shape {
+        self.engine.shape()
+    }
+}
+
+fn bounds<K>(range: &impl RangeBounds<K>) -> KeyRange<'_, K> {
+    KeyRange::new(range.start_bound(), range.end_bound())
+}
+
+impl<K, V> Default for OrderedMap<K, V>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> fmt::Debug for OrderedMap<K, V, E> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("OrderedMap")
+            .field("shape", &self.shape())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> FromIterator<(K, V)> for OrderedMap<K, V>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let map = Self::new();
+        (&map).extend(entries);
+        map
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Extend<(K, V)> for &OrderedMap<K, V, E> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Extend<(K, V)> for OrderedMap<K, V, E> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        (&*self).extend(entries);
+    }
+}
+
+impl<'a, K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> IntoIterator for &'a OrderedMap<K, V, E> {
+    type Item = (K, V);
+    type IntoIter = Range<'a, K, V, E>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Entries copied out at one end of a [`Range`] and not handed on yet, and how many to copy
+/// next.
+struct Batch<K, V> {
+    entries: std::vec::IntoIter<(K, V)>,
+    size: usize,
+}
+
+impl<K, V> Batch<K, V> {
+    fn new() -> Self {
+        Self {
+            entries: Vec::new().into_iter(),
+            size: FIRST_BATCH,
+        }
+    }
+}
+
+/// An iterator over a range of an [`OrderedMap`], made by [`OrderedMap::range`].
+pub struct Range<'a, K, V, E> {
+    engine: &'a E,
+    /// What neither end has copied yet.
+    low: Bound<K>,
+    high: Bound<K>,
+    front: Batch<K, V>,
+    back: Batch<K, V>,
+}
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Range<'_, K, V, E> {
+    /// Copies the next entries at one end. What is copied is out of the range that remains.
+    fn fill(&mut self, direction: Direction) {
+        let mut entries = Vec::new();
+        let size = match direction {
+            Direction::Ascending => self.front.size,
+            Direction::Descending => self.back.size,
+        };
+        let range = KeyRange::new(self.low.as_ref(), self.high.as_ref());
+        self.engine.scan(range, direction, size, &mut entries);
+        let Some((last, _)) = entries.last() else {
+            return;
+        };
+        let last = Bound::Excluded(last.clone());
+        let batch = Batch {
+            entries: entries.into_iter(),
+            size: (size * 2).min(LAST_BATCH),
+        };
+        match direction {
+            Direction::Ascending => (self.low, self.front) = (last, batch),
+            Direction::Descending => (self.high, self.back) = (last, batch),
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Iterator for Range<'_, K, V, E> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        if self.front.entries.len() == 0 {
+            self.fill(Direction::Ascending);
+        }
+        // When nothing remains in between, the other end's batch is next, from its far side.
+        self.front
+            .entries
+            .next()
+            .or_else(|| self.back.entries.next_back())
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> DoubleEndedIterator for Range<'_, K, V, E> {
+    fn next_back(&mut self) -> Option<(K, V)> {
+        if self.back.entries.len() == 0 {
+            self.fill(Direction::Descending);
+        }
+        self.back
+            .entries
+            .next()
+            .or_else(|| self.front.entries.next_back())
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_gives_each_entry_once_whichever_ends_are_taken() {
+        let map: OrderedMap<u32, u32> = (0..500).map(|key| (key, key)).collect();
+        for pattern in 1..64_u32 {
+            let mut range = map.range(100..400);
+            let (mut low, mut high) = (100, 400);
+            for step in 0.. {
+                let from_front = pattern >> (step % 6) & 1 == 1;
+                let entry = if from_front {
+                    range.next()
+                } else {
+                    range.next_back()
+                };
+                if low == high {
+                    assert_eq!(entry, None);
+                    break;
+                }
+                let expected = if from_front {
+                    low += 1;
+                    low - 1
+                } else {
+                    high -= 1;
+                    high
+                };
+                assert_eq!(
+                    entry,
+                    Some((expected, expected)),
+                    "pattern {pattern:b}, step {step}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_may_be_sent_to_another_thread() {
+        let map: OrderedMap<u32, u32> = (0..5).map(|key| (key, key)).collect();
+        let range = map.range(..);
+        let sum: u32 = std::thread::scope(|scope| {
+            scope
+                .spawn(move || range.map(|(key, _)| key).sum())
+                .join()
+                .unwrap()
+        });
+        assert_eq!(sum, 10);
+    }
+}
