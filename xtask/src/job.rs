@@ -280,12 +280,15 @@ mod tests {
         let ended = shell("sleep 20 & echo $!").run().unwrap();
         assert!(ended.ending.success());
         assert!(begun.elapsed() < Duration::from_secs(10));
-        let id = ended.output.trim();
-        let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        assert!(
-            state.is_empty() || state.contains(") Z "),
-            "still there: {state}"
-        );
+        let stat = format!("/proc/{}/stat", ended.output.trim());
+        let is_there = || {
+            let state = std::fs::read_to_string(&stat).unwrap_or_default();
+            !state.is_empty() && !state.contains(") Z ")
+        };
+        while is_there() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "it lives on");
+            thread::sleep(POLL);
+        }
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
     for flavour in [Flavour::Loom, Flavour::Shuttle] {
         let target = workspace.target.join(flavour.name());
         let chosen = targets(workspace, flavour.name(), &CHECKED, report);
+        if chosen.is_empty() {
+            continue;
+        }
         let job = flavour.cargo("clippy", &workspace.root, &target, &workspace.host);
         report.run(&chosen.select(job.arg("--lib")).args(strict));
     }

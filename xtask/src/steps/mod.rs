@@ -262,7 +262,7 @@ fn summarize(done: &[(&str, Report, Duration)], not_run: usize) -> bool {
         took.as_secs() % 60
     );
     if not_run > 0 {
-        println!("{not_run} steps were not run, because of the failure; --keep-going runs them");
+        println!("steps not run because of the failure: {not_run}; --keep-going runs them");
     }
     match skipped {
         0 => println!("{passed} passed, {failed} failed"),

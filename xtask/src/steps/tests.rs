@@ -14,6 +14,10 @@ pub(super) const CHECKED: [&str; 2] = ["tremula-sync", "tremula-index"];
 pub(super) struct Targets<'w>(Vec<(&'w str, &'w str)>);
 
 impl Targets<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Makes a cargo command run these tests.
     pub(super) fn select(&self, job: Job) -> Job {
         let selections = self
@@ -176,7 +180,7 @@ fn run_targets(
     report: &mut Report,
 ) -> Vec<Binary> {
     let targets = targets(workspace, step, required, report);
-    if targets.0.is_empty() {
+    if targets.is_empty() {
         return Vec::new();
     }
     let job = targets
