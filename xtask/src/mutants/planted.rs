@@ -33,6 +33,8 @@ pub(super) enum Verdict {
     Hung,
     /// It passed.
     Missed,
+    /// The bug or its checker does not compile, or the checker has no test.
+    Unusable(String),
 }
 
 impl Tree {
@@ -71,20 +73,18 @@ impl Tree {
         };
         let (original, mutated) = mutant.replace(&self.root)?;
         write(&mutated)?;
-        let verdict = self.check(&mutant.checker, mutant.name);
+        let verdict = self.check(&mutant.checker);
         write(&original)?;
         verdict
     }
 
-    /// Runs a checker on the copy as it is now. An error if it does not compile or has no test.
-    pub(super) fn check(&self, checker: &Checker, mutant: &str) -> Result<Verdict, String> {
+    /// Runs a checker on the copy as it is now.
+    pub(super) fn check(&self, checker: &Checker) -> Result<Verdict, String> {
         let job = self.cargo_test(checker);
         let built = job.clone().arg("--no-run").run()?;
         if !built.ending.success() {
-            return Err(format!(
-                "{mutant}: the checker does not compile:\n{}",
-                built.output
-            ));
+            println!("{}", built.output);
+            return Ok(Verdict::Unusable("it does not compile".to_owned()));
         }
         let job = job
             .arg("--")
@@ -95,7 +95,7 @@ impl Tree {
             Flavour::Plain => job,
         };
         let job = job.limit(LIMIT);
-        judge(&job.run()?).ok_or_else(|| format!("{mutant}: no test runs in `{}`", job.told()))
+        Ok(judge(&job.run()?))
     }
 
     fn cargo_test(&self, checker: &Checker) -> Job {
@@ -113,29 +113,32 @@ impl Tree {
     }
 }
 
-/// What a run of a checker shows; `None` if it ran no test.
-fn judge(ended: &Ended) -> Option<Verdict> {
+/// What a run of a checker shows.
+fn judge(ended: &Ended) -> Verdict {
     let Ending::Exited(status) = ended.ending else {
-        return Some(Verdict::Hung);
+        return Verdict::Hung;
     };
     let binaries = output::binaries(&ended.output);
     let count = |count: fn(&output::Binary) -> u64| binaries.iter().map(count).sum::<u64>();
     let (passed, failed) = (count(|binary| binary.passed), count(|binary| binary.failed));
     let reports = output::sanitizer_reports(&ended.output);
     if failed > 0 {
-        return Some(Verdict::Caught(format!("{failed} tests failed")));
+        return Verdict::Caught(format!("{failed} tests failed"));
     }
     if reports > 0 {
-        return Some(Verdict::Caught(format!("{reports} sanitizer reports")));
+        return Verdict::Caught(format!("{reports} sanitizer reports"));
     }
     if status.success() {
-        return (passed > 0).then_some(Verdict::Missed);
+        return match passed {
+            0 => Verdict::Unusable("the checker ran no test".to_owned()),
+            _ => Verdict::Missed,
+        };
     }
     // It compiled, and still failed without a test's result: the test binary crashed.
     let how = status
         .signal()
         .map_or_else(|| status.to_string(), |signal| format!("signal {signal}"));
-    Some(Verdict::Caught(format!("the test crashed, {how}")))
+    Verdict::Caught(format!("the test crashed, {how}"))
 }
 
 impl Mutant {
@@ -163,7 +166,7 @@ impl Verdict {
         match self {
             Self::Caught(_) => true,
             Self::Hung => mutant.hangs,
-            Self::Missed => false,
+            Self::Missed | Self::Unusable(_) => false,
         }
     }
 }
@@ -174,6 +177,7 @@ impl fmt::Display for Verdict {
             Self::Caught(how) => write!(out, "caught: {how}"),
             Self::Hung => write!(out, "hung for {} s", LIMIT.as_secs()),
             Self::Missed => out.write_str("passed"),
+            Self::Unusable(why) => write!(out, "unusable: {}", why.lines().next().unwrap_or(why)),
         }
     }
 }
@@ -199,7 +203,7 @@ mod tests {
     use super::*;
     use std::process::ExitStatus;
 
-    fn judged(code: i32, output: &str) -> Option<Verdict> {
+    fn judged(code: i32, output: &str) -> Verdict {
         let ending = Ending::Exited(ExitStatus::from_raw(code << 8));
         judge(&Ended {
             output: output.to_owned(),
@@ -216,7 +220,7 @@ mod tests {
 
     #[test]
     fn failed_tests_reports_and_crashes_catch_a_bug() {
-        let caught = |how: &str| Some(Verdict::Caught(how.to_owned()));
+        let caught = |how: &str| Verdict::Caught(how.to_owned());
         assert_eq!(judged(101, &results(1, 2)), caught("2 tests failed"));
         let report = format!("{}WARNING: ThreadSanitizer: data race\n", results(1, 0));
         assert_eq!(judged(66, &report), caught("1 sanitizer reports"));
@@ -229,8 +233,8 @@ mod tests {
 
     #[test]
     fn passing_misses_a_bug_and_running_nothing_proves_nothing() {
-        assert_eq!(judged(0, &results(2, 0)), Some(Verdict::Missed));
-        assert_eq!(judged(0, &results(0, 0)), None);
+        assert_eq!(judged(0, &results(2, 0)), Verdict::Missed);
+        assert!(matches!(judged(0, &results(0, 0)), Verdict::Unusable(_)));
     }
 
     #[test]
@@ -239,7 +243,7 @@ mod tests {
             output: String::new(),
             ending: Ending::TimedOut(LIMIT),
         };
-        assert_eq!(judge(&ended), Some(Verdict::Hung));
+        assert_eq!(judge(&ended), Verdict::Hung);
         let mut mutant = Mutant {
             name: "a",
             file: "a",
