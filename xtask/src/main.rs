@@ -1,2 +1,58 @@
-//! Chores.
-fn main() {}
+//! Chores of the workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask mutants`.
+
+#![forbid(unsafe_code)]
+
+mod flavour;
+mod job;
+mod mutants;
+mod output;
+mod steps;
+mod table;
+mod tidy;
+mod tools;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use workspace::Workspace;
+
+/// Chores of the Tremula workspace.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run every check and every test, in order, and print a table of what ran.
+    Test(steps::TestArgs),
+    /// Check the house rules that the compiler does not know.
+    Tidy,
+    /// Plant known bugs, one at a time, and demand that the checker named for each catches it.
+    Mutants(mutants::MutantsArgs),
+}
+
+fn main() -> ExitCode {
+    let chore = Cli::parse().chore;
+    let passed = job::stop_jobs_on_signals()
+        .and_then(|()| Workspace::load())
+        .and_then(|workspace| match chore {
+            Chore::Test(arguments) => steps::test(&workspace, &arguments),
+            Chore::Tidy => tidy::command(&workspace),
+            Chore::Mutants(arguments) => mutants::command(&workspace, &arguments),
+        });
+    match passed {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

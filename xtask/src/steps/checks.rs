@@ -1,0 +1,50 @@
+//! The steps that run no test: they read the sources.
+
+use super::report::Report;
+use super::tests::{CHECKED, targets};
+use crate::flavour::Flavour;
+use crate::tidy as house_rules;
+use crate::workspace::Workspace;
+
+pub(super) fn fmt(workspace: &Workspace, report: &mut Report) {
+    report.run(&plain("fmt", workspace).args(["--all", "--check"]));
+}
+
+pub(super) fn tidy(workspace: &Workspace, report: &mut Report) {
+    match house_rules::broken(workspace) {
+        Ok(broken) => broken.into_iter().for_each(|rule| report.problem(rule)),
+        Err(error) => report.problem(error),
+    }
+}
+
+pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
+    let strict = ["--", "-D", "warnings"];
+    report.run(
+        &plain("clippy", workspace)
+            .args(["--workspace", "--all-targets"])
+            .args(strict),
+    );
+    for flavour in [Flavour::Loom, Flavour::Shuttle] {
+        let target = workspace.target.join(flavour.name());
+        let chosen = targets(workspace, flavour.name(), &CHECKED, report);
+        if chosen.is_empty() {
+            continue;
+        }
+        let job = flavour.cargo("clippy", &workspace.root, &target, &workspace.host);
+        report.run(&chosen.select(job.arg("--lib")).args(strict));
+    }
+}
+
+pub(super) fn doc(workspace: &Workspace, report: &mut Report) {
+    let job = plain("doc", workspace).args(["--workspace", "--no-deps"]);
+    report.run(&job.env("RUSTDOCFLAGS", "-D warnings"));
+}
+
+fn plain(subcommand: &str, workspace: &Workspace) -> crate::job::Job {
+    Flavour::Plain.cargo(
+        subcommand,
+        &workspace.root,
+        &workspace.target,
+        &workspace.host,
+    )
+}

@@ -1,0 +1,307 @@
+//! `cargo xtask test`: the steps, in order, and the table of what they did.
+
+mod checks;
+mod report;
+mod tests;
+
+use crate::table::{Align, Table};
+use crate::tools::Tool;
+use crate::workspace::Workspace;
+use report::{Outcome, Report, thousands};
+use std::time::{Duration, Instant};
+
+/// Which steps to run.
+#[derive(clap::Args)]
+pub(crate) struct TestArgs {
+    /// Run only these steps (and what provides their tools)
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    only: Vec<String>,
+    /// List the steps and do nothing
+    #[arg(long)]
+    list: bool,
+    /// Run the remaining steps after one has failed
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// One step of `cargo xtask test`.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    tools: &'static [Tool],
+    run: fn(&Workspace, &mut Report),
+}
+
+/// The step that provides the tools of the others; it comes first.
+const TOOLS: &str = "tools";
+
+/// Every step after the one that provides the tools, in order: what is quick and what fails
+/// most often come first.
+const STEPS: [Step; 13] = [
+    Step {
+        name: "fmt",
+        about: "formatting, as rustfmt has it",
+        tools: &[Tool::Rustfmt],
+        run: checks::fmt,
+    },
+    Step {
+        name: "tidy",
+        about: "the house rules",
+        tools: &[],
+        run: checks::tidy,
+    },
+    Step {
+        name: "clippy",
+        about: "lints without a warning, in the plain build and in the models'",
+        tools: &[Tool::Clippy],
+        run: checks::clippy,
+    },
+    Step {
+        name: "doc",
+        about: "documentation without a warning",
+        tools: &[],
+        run: checks::doc,
+    },
+    Step {
+        name: "unit",
+        about: "unit tests of every crate",
+        tools: &[],
+        run: tests::unit,
+    },
+    Step {
+        name: "doctest",
+        about: "examples in the documentation",
+        tools: &[],
+        run: tests::doctest,
+    },
+    Step {
+        name: "model",
+        about: "properties of sync and index against a model, and the stress tests at full speed",
+        tools: &[],
+        run: tests::model,
+    },
+    Step {
+        name: "integration",
+        about: "integration tests of the other crates",
+        tools: &[Tool::Erlang],
+        run: tests::integration,
+    },
+    Step {
+        name: "loom",
+        about: "every interleaving of small models",
+        tools: &[],
+        run: tests::loom,
+    },
+    Step {
+        name: "shuttle",
+        about: "random schedules of larger tests",
+        tools: &[],
+        run: tests::shuttle,
+    },
+    Step {
+        name: "tsan",
+        about: "the stress tests under ThreadSanitizer",
+        tools: &[Tool::Nightly],
+        run: tests::tsan,
+    },
+    Step {
+        name: "asan",
+        about: "the stress tests under AddressSanitizer, leaks included",
+        tools: &[Tool::Nightly],
+        run: tests::asan,
+    },
+    Step {
+        name: "e2e",
+        about: "the real server with redis-cli, redis-benchmark, redis-server and the Python client",
+        tools: &[Tool::Redis, Tool::Python],
+        run: tests::e2e,
+    },
+];
+
+/// Runs the chosen steps. `Ok(true)` if all of them passed.
+pub(crate) fn test(workspace: &Workspace, arguments: &TestArgs) -> Result<bool, String> {
+    if arguments.list {
+        list();
+        return Ok(true);
+    }
+    let chosen = choose(&arguments.only)?;
+    let tools = tools_of(&chosen);
+    let total = chosen.len() + usize::from(!tools.is_empty());
+    let mut done: Vec<(&str, Report, Duration)> = Vec::new();
+    let mut go = |name: &'static str, about: &str, run: &dyn Fn(&mut Report)| {
+        println!("[{}/{total}] {name}: {about}", done.len() + 1);
+        let begun = Instant::now();
+        let mut report = Report::default();
+        run(&mut report);
+        let took = begun.elapsed();
+        conclude(workspace, name, &report, took);
+        let proceed = report.outcome() == Outcome::Passed || arguments.keep_going;
+        done.push((name, report, took));
+        proceed
+    };
+
+    let mut proceed = tools.is_empty()
+        || go(
+            TOOLS,
+            "what the steps need besides the compiler",
+            &|report| {
+                provide(workspace, &tools, report);
+            },
+        );
+    for step in &chosen {
+        proceed = proceed
+            && go(step.name, step.about, &|report| {
+                (step.run)(workspace, report)
+            });
+    }
+    Ok(summarize(&done, total - done.len()))
+}
+
+fn list() {
+    let mut table = Table::new([("step", Align::Left), ("what it checks", Align::Left)]);
+    table.row([
+        TOOLS.to_owned(),
+        "that what the steps need is there, or can be installed".to_owned(),
+    ]);
+    for step in &STEPS {
+        table.row([step.name.to_owned(), step.about.to_owned()]);
+    }
+    print!("{table}");
+}
+
+/// The steps named in `only`, in the order of the list; every step if none is named.
+fn choose(only: &[String]) -> Result<Vec<&'static Step>, String> {
+    let known = |name: &&String| *name == TOOLS || STEPS.iter().any(|step| step.name == *name);
+    if let Some(unknown) = only.iter().find(|name| !known(name)) {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!(
+            "there is no step '{unknown}'; there are: {TOOLS} {}",
+            names.join(" ")
+        ));
+    }
+    let chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    Ok(STEPS.iter().filter(chosen).collect())
+}
+
+/// What the chosen steps need; everything, if the step `tools` is all that was asked for and
+/// no other was chosen.
+fn tools_of(chosen: &[&Step]) -> Vec<Tool> {
+    if chosen.is_empty() {
+        return Tool::ALL.to_vec();
+    }
+    let needed = |tool: &Tool| chosen.iter().any(|step| step.tools.contains(tool));
+    Tool::ALL.into_iter().filter(needed).collect()
+}
+
+fn provide(workspace: &Workspace, tools: &[Tool], report: &mut Report) {
+    for tool in tools {
+        if let Err(problem) = tool.provide(workspace, &mut report.output) {
+            report.problem(problem);
+        }
+    }
+}
+
+/// Says how a step ended, with all that it printed if it failed, and keeps that in a file.
+fn conclude(workspace: &Workspace, name: &str, report: &Report, took: Duration) {
+    let logs = workspace.target.join("xtask");
+    let log = logs.join(format!("{name}.log"));
+    let kept = std::fs::create_dir_all(&logs).and_then(|()| std::fs::write(&log, &report.output));
+    if let Err(error) = kept {
+        println!("    {} could not be written: {error}", log.display());
+    }
+    if report.outcome() == Outcome::Failed {
+        println!("{}", report.output);
+        for problem in report.problems() {
+            println!("    {name}: {problem}");
+        }
+    }
+    println!(
+        "    {} in {:.1} s{}",
+        report.outcome(),
+        took.as_secs_f64(),
+        report.detail()
+    );
+}
+
+/// Prints the table and the closing line.
+fn summarize(done: &[(&str, Report, Duration)], not_run: usize) -> bool {
+    let mut table = Table::new([
+        ("step", Align::Left),
+        ("result", Align::Left),
+        ("time", Align::Right),
+        ("passed", Align::Right),
+        ("failed", Align::Right),
+        ("skipped", Align::Right),
+        ("explored", Align::Left),
+    ]);
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (name, report, took) in done {
+        let counts = [report.passed, report.failures(), report.skipped];
+        passed += counts[0];
+        failed += counts[1];
+        skipped += counts[2];
+        let mut row = vec![
+            (*name).to_owned(),
+            report.outcome().to_string(),
+            format!("{:.1} s", took.as_secs_f64()),
+        ];
+        row.extend(counts.map(|count| {
+            if count == 0 {
+                String::new()
+            } else {
+                thousands(count)
+            }
+        }));
+        row.push(report.explored.clone());
+        table.row(row);
+    }
+    let took: Duration = done.iter().map(|(_, _, took)| *took).sum();
+    println!(
+        "\n{table}\nin {} min {} s",
+        took.as_secs() / 60,
+        took.as_secs() % 60
+    );
+    if not_run > 0 {
+        println!("steps not run because of the failure: {not_run}; --keep-going runs them");
+    }
+    match skipped {
+        0 => println!("{passed} passed, {failed} failed"),
+        _ => println!("{passed} passed, {failed} failed, {skipped} skipped"),
+    }
+    failed == 0
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    fn names(only: &[&str]) -> Result<Vec<&'static str>, String> {
+        let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
+        Ok(choose(&only)?.iter().map(|step| step.name).collect())
+    }
+
+    #[test]
+    fn steps_run_in_their_own_order() {
+        assert_eq!(names(&["loom", "fmt"]).unwrap(), ["fmt", "loom"]);
+        assert_eq!(names(&[]).unwrap().len(), STEPS.len());
+        assert!(names(&["tools"]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_unknown_step_is_named() {
+        assert!(names(&["lom"]).unwrap_err().contains("'lom'"));
+    }
+
+    #[test]
+    fn only_the_tools_of_the_chosen_steps_are_needed() {
+        let tools = |names: &[&str]| {
+            let only: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            tools_of(&choose(&only).unwrap())
+        };
+        assert_eq!(tools(&["e2e"]), [Tool::Redis, Tool::Python]);
+        assert_eq!(tools(&["unit"]), []);
+        assert_eq!(tools(&["tools"]), Tool::ALL);
+        assert_eq!(tools(&["tools", "fmt"]), [Tool::Rustfmt]);
+        assert_eq!(tools(&[]), Tool::ALL);
+    }
+}

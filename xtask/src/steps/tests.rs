@@ -1,0 +1,321 @@
+//! The steps that run tests, and which of them runs which test.
+
+use super::report::{Report, thousands};
+use crate::flavour::Flavour;
+use crate::job::Job;
+use crate::output::{self, Binary};
+use crate::tools;
+use crate::workspace::Workspace;
+
+/// The crates that must have models, stress tests and tests under every checker.
+pub(super) const CHECKED: [&str; 2] = ["tremula-sync", "tremula-index"];
+
+/// The tests of one step: each belongs to a crate.
+pub(super) struct Targets<'w>(Vec<(&'w str, &'w str)>);
+
+impl Targets<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Makes a cargo command run these tests.
+    pub(super) fn select(&self, job: Job) -> Job {
+        let selections = self
+            .0
+            .iter()
+            .flat_map(|(package, test)| [["-p", package], ["--test", test]]);
+        let mut seen: Vec<[&str; 2]> = Vec::new();
+        for selection in selections {
+            if !seen.contains(&selection) {
+                seen.push(selection);
+            }
+        }
+        job.args(seen.into_iter().flatten())
+    }
+}
+
+/// The integration tests that the step of this name runs. Each of the `required` crates must
+/// have one.
+pub(super) fn targets<'w>(
+    workspace: &'w Workspace,
+    step: &str,
+    required: &[&str],
+    report: &mut Report,
+) -> Targets<'w> {
+    let all = workspace.packages.iter().flat_map(|package| {
+        package
+            .tests
+            .iter()
+            .map(|test| (package.name.as_str(), test.as_str()))
+    });
+    let targets: Vec<_> = all
+        .filter(|(package, test)| steps_of(package, test).contains(&step))
+        .collect();
+    for required in required {
+        if !targets.iter().any(|(package, _)| package == required) {
+            report.problem(format!(
+                "{required} has no integration test for the step {step}"
+            ));
+        }
+    }
+    Targets(targets)
+}
+
+/// The steps that run an integration test: every test has at least one, so that none can be
+/// forgotten.
+fn steps_of(package: &str, test: &str) -> &'static [&'static str] {
+    match test {
+        "loom" => &["loom"],
+        "shuttle" => &["shuttle"],
+        "stress" => &["model", "tsan", "asan"],
+        _ if test.starts_with("e2e_") => &["e2e"],
+        _ if CHECKED.contains(&package) => &["model"],
+        _ => &["integration"],
+    }
+}
+
+pub(super) fn unit(workspace: &Workspace, report: &mut Report) {
+    let job = cargo_test(Flavour::Plain, workspace).args(["--workspace", "--lib", "--bins"]);
+    let binaries = run(&job, report);
+    some_test(&binaries, report);
+}
+
+pub(super) fn doctest(workspace: &Workspace, report: &mut Report) {
+    let job = cargo_test(Flavour::Plain, workspace).args(["--workspace", "--doc"]);
+    let binaries = run(&job, report);
+    some_test(&binaries, report);
+}
+
+pub(super) fn model(workspace: &Workspace, report: &mut Report) {
+    run_targets("model", Flavour::Plain, &CHECKED, &[], workspace, report);
+}
+
+pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
+    run_targets(
+        "integration",
+        Flavour::Plain,
+        &["tremula-lab"],
+        &[],
+        workspace,
+        report,
+    );
+}
+
+pub(super) fn e2e(workspace: &Workspace, report: &mut Report) {
+    run_targets("e2e", Flavour::Plain, &["tremula"], &[], workspace, report);
+}
+
+pub(super) fn tsan(workspace: &Workspace, report: &mut Report) {
+    sanitize(Flavour::Tsan, workspace, report);
+}
+
+pub(super) fn asan(workspace: &Workspace, report: &mut Report) {
+    sanitize(Flavour::Asan, workspace, report);
+}
+
+fn sanitize(flavour: Flavour, workspace: &Workspace, report: &mut Report) {
+    // One test at a time: each starts threads enough.
+    let harness = ["--test-threads=1"];
+    run_targets(
+        flavour.name(),
+        flavour,
+        &CHECKED,
+        &harness,
+        workspace,
+        report,
+    );
+    let reports = output::sanitizer_reports(&report.output);
+    if reports > 0 {
+        report.problem(format!("the sanitizer made {reports} reports"));
+    }
+}
+
+pub(super) fn loom(workspace: &Workspace, report: &mut Report) {
+    explore(
+        Flavour::Loom,
+        ("models", "interleavings"),
+        workspace,
+        report,
+    );
+}
+
+pub(super) fn shuttle(workspace: &Workspace, report: &mut Report) {
+    explore(Flavour::Shuttle, ("tests", "schedules"), workspace, report);
+}
+
+/// Runs a model checker's tests; only models that say that they completed count.
+fn explore(
+    flavour: Flavour,
+    (models, runs): (&str, &str),
+    workspace: &Workspace,
+    report: &mut Report,
+) {
+    let harness = ["--nocapture"];
+    let binaries = run_targets(
+        flavour.name(),
+        flavour,
+        &CHECKED,
+        &harness,
+        workspace,
+        report,
+    );
+    for doubt in binaries.iter().filter_map(output::doubt) {
+        report.problem(doubt);
+    }
+    let completed = || binaries.iter().flat_map(|binary| &binary.completed);
+    report.explored = format!(
+        "{} {models}, {} {runs}",
+        completed().count(),
+        thousands(completed().map(|model| model.runs).sum())
+    );
+}
+
+/// Runs the integration tests of a step; every one of its binaries must run, and run a test.
+fn run_targets(
+    step: &str,
+    flavour: Flavour,
+    required: &[&str],
+    harness: &[&str],
+    workspace: &Workspace,
+    report: &mut Report,
+) -> Vec<Binary> {
+    let targets = targets(workspace, step, required, report);
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    let job = targets
+        .select(cargo_test(flavour, workspace))
+        .arg("--")
+        .args(harness.iter().copied());
+    let binaries = run(&job, report);
+    if binaries.len() != targets.0.len() {
+        let (ran, wanted) = (binaries.len(), targets.0.len());
+        report.problem(format!("{ran} of {wanted} test binaries ran"));
+    }
+    for binary in &binaries {
+        if binary.passed + binary.failed == 0 {
+            report.problem(format!("{} ran no test", binary.name));
+        }
+    }
+    binaries
+}
+
+fn cargo_test(flavour: Flavour, workspace: &Workspace) -> Job {
+    let target = match flavour {
+        Flavour::Plain => workspace.target.clone(),
+        _ => workspace.target.join(flavour.name()),
+    };
+    let python = tools::venv_python(workspace);
+    flavour
+        .cargo("test", &workspace.root, &target, &workspace.host)
+        .env("TREMULA_PYTHON", python.to_string_lossy())
+        .arg("--no-fail-fast")
+}
+
+/// Runs a test command and counts its tests.
+fn run(job: &Job, report: &mut Report) -> Vec<Binary> {
+    let Some(ended) = report.run(job) else {
+        return Vec::new();
+    };
+    let binaries = output::binaries(&ended.output);
+    for binary in &binaries {
+        report.passed += binary.passed;
+        report.failed += binary.failed;
+        report.skipped += binary.skipped;
+    }
+    binaries
+}
+
+/// Demands that a run over many crates, of which some may have no such test, ran a test.
+fn some_test(binaries: &[Binary], report: &mut Report) {
+    if binaries
+        .iter()
+        .all(|binary| binary.passed + binary.failed == 0)
+    {
+        report.problem("no test ran");
+    }
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+    use crate::workspace::Package;
+    use std::path::PathBuf;
+
+    fn workspace(packages: &[(&str, &[&str])]) -> Workspace {
+        let package = |&(name, tests): &(&str, &[&str])| Package {
+            name: name.to_owned(),
+            folder: PathBuf::new(),
+            readme: None,
+            tests: tests.iter().map(|&test| test.to_owned()).collect(),
+        };
+        Workspace {
+            root: PathBuf::new(),
+            target: PathBuf::new(),
+            host: String::new(),
+            packages: packages.iter().map(package).collect(),
+        }
+    }
+
+    #[test]
+    fn each_test_belongs_to_its_step() {
+        let workspace = workspace(&[
+            ("tremula-sync", &["loom", "stress", "locks"]),
+            ("tremula-index", &["loom", "model"]),
+            ("tremula-lab", &["results"]),
+            ("tremula", &["e2e_server", "cli"]),
+        ]);
+        let of = |step| {
+            let mut report = Report::default();
+            targets(&workspace, step, &[], &mut report).0
+        };
+        assert_eq!(
+            of("loom"),
+            [("tremula-sync", "loom"), ("tremula-index", "loom")]
+        );
+        assert_eq!(of("tsan"), [("tremula-sync", "stress")]);
+        assert_eq!(
+            of("model"),
+            [
+                ("tremula-sync", "stress"),
+                ("tremula-sync", "locks"),
+                ("tremula-index", "model")
+            ]
+        );
+        assert_eq!(
+            of("integration"),
+            [("tremula-lab", "results"), ("tremula", "cli")]
+        );
+        assert_eq!(of("e2e"), [("tremula", "e2e_server")]);
+    }
+
+    #[test]
+    fn a_required_test_that_is_missing_is_a_problem() {
+        let workspace = workspace(&[("tremula-sync", &["loom"]), ("tremula-index", &["model"])]);
+        let mut report = Report::default();
+        targets(&workspace, "loom", &CHECKED, &mut report);
+        assert_eq!(
+            report.problems(),
+            ["tremula-index has no integration test for the step loom"]
+        );
+    }
+
+    #[test]
+    fn a_test_is_selected_once() {
+        let targets = Targets(vec![("a", "loom"), ("b", "loom")]);
+        let job = targets.select(Job::new("cargo", "/"));
+        assert_eq!(job.told(), "cargo -p a --test loom -p b");
+    }
+
+    #[test]
+    fn a_binary_without_a_test_is_a_problem() {
+        let mut report = Report::default();
+        let silent = "     Running unittests src/lib.rs (x)\n\ntest result: ok. 0 passed; 0 failed; \
+                      0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+        let binaries = run(&Job::new("printf", "/").args(["%s", silent]), &mut report);
+        assert_eq!(binaries.len(), 1);
+        assert!(report.problems().is_empty());
+        some_test(&binaries, &mut report);
+        assert_eq!(report.problems(), ["no test ran"]);
+    }
+}

@@ -1,0 +1,102 @@
+//! What the workspace consists of, as cargo tells it.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The workspace: where it lies, where it builds, and its packages.
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    /// The build directory, which `CARGO_TARGET_DIR` may have moved.
+    pub(crate) target: PathBuf,
+    /// The triple of this machine, which sanitizers need by name.
+    pub(crate) host: String,
+    pub(crate) packages: Vec<Package>,
+}
+
+/// One crate of the workspace.
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// Its folder.
+    pub(crate) folder: PathBuf,
+    /// The README that its manifest names.
+    pub(crate) readme: Option<PathBuf>,
+    /// The names of its integration tests.
+    pub(crate) tests: Vec<String>,
+}
+
+impl Workspace {
+    /// Asks cargo about the workspace that this program was built in.
+    pub(crate) fn load() -> Result<Self, String> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let here = here.parent().unwrap_or(here);
+        let metadata = ["metadata", "--no-deps", "--format-version", "1"];
+        let metadata: Value = serde_json::from_str(&capture(here, "cargo", &metadata)?)
+            .map_err(|error| format!("cargo metadata: {error}"))?;
+        let host = capture(here, "rustc", &["-vV"])?
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .ok_or("rustc -vV names no host")?
+            .to_owned();
+        Ok(Self {
+            root: path(&metadata["workspace_root"]).ok_or("cargo metadata names no root")?,
+            target: path(&metadata["target_directory"]).ok_or("cargo metadata names no target")?,
+            host,
+            packages: list(&metadata["packages"]).filter_map(package).collect(),
+        })
+    }
+
+    /// The tracked and the new files of the workspace, relative to its root: all that git does
+    /// not ignore.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, String> {
+        let arguments = [
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ];
+        Ok(capture(&self.root, "git", &arguments)?
+            .split_terminator('\0')
+            .map(PathBuf::from)
+            .filter(|file| self.root.join(file).is_file())
+            .collect())
+    }
+}
+
+fn package(package: &Value) -> Option<Package> {
+    let folder = path(&package["manifest_path"])?.parent()?.to_owned();
+    Some(Package {
+        name: package["name"].as_str()?.to_owned(),
+        readme: path(&package["readme"]).map(|readme| folder.join(readme)),
+        folder,
+        tests: list(&package["targets"])
+            .filter(|target| list(&target["kind"]).any(|kind| kind == "test"))
+            .filter_map(|target| target["name"].as_str().map(str::to_owned))
+            .collect(),
+    })
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn path(value: &Value) -> Option<PathBuf> {
+    value.as_str().map(PathBuf::from)
+}
+
+/// What a short command prints, or why it failed.
+pub(crate) fn capture(folder: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
+    let told = || format!("`{program} {}`", arguments.join(" "));
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .map_err(|error| format!("{} could not start: {error}", told()))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{} failed: {}", told(), complaint.trim_end()))
+    }
+}
