@@ -3,7 +3,8 @@
 //!
 //! This is `crossbeam-epoch` (its default, global collector). A checker runs all the threads
 //! of a model on one thread of the system, where that crate's own thread-locals would mix
-//! them up; there a stand-in with the same two calls frees when nobody is pinned.
+//! them up, and does not see its fences; there a stand-in with the same calls keeps everything
+//! until the model has ended. That memory is not freed too early is for the sanitizers to see.
 //!
 //! ```
 //! use tremula_sync::epoch;
@@ -20,11 +21,13 @@ pub use crossbeam_epoch::{Guard, pin};
 pub use stand_in::{Guard, pin};
 
 #[cfg(any(loom, shuttle))]
+pub(crate) use stand_in::{collect, forget};
+
+#[cfg(any(loom, shuttle))]
 mod stand_in {
-    use std::cell::{Cell, RefCell};
+    use std::cell::RefCell;
 
     thread_local! {
-        static PINNED: Cell<usize> = const { Cell::new(0) };
         static GARBAGE: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -35,16 +38,15 @@ mod stand_in {
     /// Pins the current thread.
     #[must_use]
     pub fn pin() -> Guard {
-        PINNED.set(PINNED.get() + 1);
         Guard(())
     }
 
     impl Guard {
-        /// Runs `work` once every guard of now is gone.
+        /// Runs `work` once every guard of now is gone: when the model has ended.
         ///
         /// # Safety
         ///
-        /// `work` is sound to run then, on whichever thread drops the last guard.
+        /// `work` is sound to run then.
         pub unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
             let work: Box<dyn FnOnce() + '_> = Box::new(move || {
                 work();
@@ -57,23 +59,15 @@ mod stand_in {
         }
     }
 
-    impl Drop for Guard {
-        fn drop(&mut self) {
-            PINNED.set(PINNED.get() - 1);
-            if PINNED.get() == 0 {
-                for work in GARBAGE.take() {
-                    work();
-                }
-            }
+    /// Frees what a model has retired. All its threads have ended.
+    pub(crate) fn collect() {
+        for work in GARBAGE.take() {
+            work();
         }
     }
 
-    /// Forgets what a failed model left behind.
-    pub(crate) fn reset() {
-        PINNED.set(0);
+    /// Forgets what a failed model has retired.
+    pub(crate) fn forget() {
         std::mem::forget(GARBAGE.take());
     }
 }
-
-#[cfg(any(loom, shuttle))]
-pub(crate) use stand_in::reset;

@@ -12,9 +12,12 @@ pub(crate) fn next_thread_index() -> usize {
     THREADS.replace(THREADS.get() + 1)
 }
 
-fn begin() {
+/// Runs a model once.
+fn run(model: impl Fn()) {
     THREADS.set(0);
-    crate::epoch::reset();
+    crate::epoch::forget();
+    model();
+    crate::epoch::collect();
 }
 
 /// Explores every interleaving of `model` that loom distinguishes with at most `preemptions`
@@ -30,8 +33,7 @@ pub fn check(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 's
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
-        begin();
-        model();
+        run(&model);
         count.fetch_add(1, Ordering::Relaxed);
     });
     println!(
@@ -49,15 +51,14 @@ pub fn check(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 's
 pub fn check(name: &str, schedules: usize, test: impl Fn() + Send + Sync + 'static) {
     let completed = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&completed);
-    let run = move || {
-        begin();
-        test();
+    let once = move || {
+        run(&test);
         count.fetch_add(1, Ordering::Relaxed);
     };
     // Half of them by priorities (few, well-placed switches), half by uniform choice.
-    let run = Arc::new(run);
-    let other = Arc::clone(&run);
-    shuttle::check_pct(move || run(), schedules / 2, 3);
+    let once = Arc::new(once);
+    let other = Arc::clone(&once);
+    shuttle::check_pct(move || once(), schedules / 2, 3);
     shuttle::check_random(move || other(), schedules - schedules / 2);
     println!(
         "shuttle test {name}: completed {} schedules",

@@ -255,3 +255,30 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         depth
     }
 }
+
+/// Adaptation at will, for the checkers: they explore what happens meanwhile, not what leads to
+/// it.
+#[cfg(any(loom, shuttle))]
+impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+    /// Splits the base node that is responsible for `key`, if it has two entries.
+    pub fn split_now(&self, key: &K) {
+        let guard = epoch::pin();
+        let place = self.locate(Position::At(key), &guard);
+        let base = place.base.lock.write();
+        if base.valid {
+            self.split(&place, base, &guard);
+        }
+    }
+
+    /// Joins the base node that is responsible for `key` with its neighbour, if that is free.
+    pub fn join_now(&self, key: &K) {
+        let guard = epoch::pin();
+        let place = self.locate(Position::At(key), &guard);
+        let base = place.base.lock.write();
+        if base.valid
+            && let Some(parent) = place.parent
+        {
+            self.join(&place, parent, base, &guard);
+        }
+    }
+}

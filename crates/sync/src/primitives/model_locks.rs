@@ -153,7 +153,7 @@ impl<T> Deref for Shared<'_, T> {
 
     fn deref(&self) -> &T {
         // SAFETY: the lock is held in shared mode.
-        unsafe { self.value.deref() }
+        unsafe { (*self.value).deref() }
     }
 }
 
@@ -177,14 +177,14 @@ impl<T> Deref for Exclusive<'_, T> {
 
     fn deref(&self) -> &T {
         // SAFETY: the lock is held in exclusive mode.
-        unsafe { self.value.deref() }
+        unsafe { (*self.value).deref() }
     }
 }
 
 impl<T> DerefMut for Exclusive<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the lock is held in exclusive mode.
-        unsafe { self.value.deref() }
+        unsafe { (*self.value).deref() }
     }
 }
 
