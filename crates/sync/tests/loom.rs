@@ -17,7 +17,7 @@ fn lock(bias_after: u32) -> Arc<StatisticsLock<u32>> {
 
 #[test]
 fn writers_exclude_each_other() {
-    check("writers_exclude_each_other", 3, || {
+    check("writers_exclude_each_other", 5, || {
         let lock = lock(4);
         let other = Arc::clone(&lock);
         let writer = thread::spawn(move || *other.write() += 1);
@@ -55,7 +55,7 @@ fn readers_that_waited_are_counted_with_the_writers() {
 
 #[test]
 fn a_biased_reader_and_a_writer_exclude_each_other() {
-    check("a_biased_reader_and_a_writer_exclude_each_other", 3, || {
+    check("a_biased_reader_and_a_writer_exclude_each_other", 5, || {
         let lock = lock(1);
         drop(lock.read());
         assert!(lock.is_reader_biased());
@@ -96,7 +96,7 @@ fn two_biased_readers_and_a_writer_exclude_each_other() {
 
 #[test]
 fn try_write_gives_way_to_a_biased_reader() {
-    check("try_write_gives_way_to_a_biased_reader", 3, || {
+    check("try_write_gives_way_to_a_biased_reader", 5, || {
         let lock = lock(1);
         drop(lock.read());
         let other = Arc::clone(&lock);
@@ -120,7 +120,7 @@ fn try_write_gives_way_to_a_biased_reader() {
 
 #[test]
 fn a_counter_that_stripes_itself_loses_nothing() {
-    check("a_counter_that_stripes_itself_loses_nothing", 3, || {
+    check("a_counter_that_stripes_itself_loses_nothing", 5, || {
         let counter = Arc::new(StripedCounter::new());
         let threads = [1, 10].map(|step| {
             let counter = Arc::clone(&counter);

@@ -140,19 +140,21 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         };
         let mut joined = std::mem::take(&mut lower.container);
         joined.join(separator, std::mem::take(&mut upper.container));
-        // What takes the parent's place is the joined base node or, if the neighbour is further
-        // down, the sibling; then the joined base node takes the neighbour's place.
         match (&grandparent, neighbour.parent) {
+            // The joined base node takes the parent's place, …
             (None, None) => self.rejoin_trunk(joined),
             (Some((above, _)), None) => {
                 self.link_to(parent.node, Some(*above))
                     .set(NewNode::base(joined, &self.domain));
             }
+            // … or, if the neighbour is further down, the sibling takes the parent's place and
+            // the joined base node the neighbour's. In this order: nobody may hold the joined
+            // one while the parent, which no longer bounds it, can still be passed.
             (_, Some(nearer)) => {
-                self.link_to(neighbour.node, Some(nearer))
-                    .set(NewNode::base(joined, &self.domain));
                 let above = grandparent.as_ref().map(|(above, _)| *above);
                 self.link_to(parent.node, above).raise(sibling.get(guard));
+                self.link_to(neighbour.node, Some(nearer))
+                    .set(NewNode::base(joined, &self.domain));
             }
         }
         *parent_valid = false;

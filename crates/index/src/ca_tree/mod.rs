@@ -37,9 +37,14 @@
 //!    and of that one's neighbour on the other side. So the parent of a locked, valid base node
 //!    stays its parent, and the boundary between two neighbours of which one is locked and
 //!    valid stays where it is.
-//! 6. Nobody waits for a base node while holding the lock of one with a larger key; a join,
+//! 6. A descent may pass route nodes that are being unlinked. It still ends at the base node
+//!    that is responsible for its key, if that is valid once it is locked; but the boundaries
+//!    that it passed may be too narrow, for a join may have moved them outwards. Whoever needs a
+//!    boundary descends again while holding the base node: by then a route node that bounds it
+//!    can no longer be unlinked (invariant 5).
+//! 7. Nobody waits for a base node while holding the lock of one with a larger key; a join,
 //!    which would have to, only tries. `join` mutexes are taken after base nodes, and upwards.
-//! 7. Unlinked nodes go to the epoch: whoever is pinned may still read them. The trunk is not
+//! 8. Unlinked nodes go to the epoch: whoever is pinned may still read them. The trunk is not
 //!    freed but linked again, and valid again, when a join leaves a single base node.
 //!
 //! # Consistency

@@ -3,7 +3,7 @@
 //! All needed base nodes are held at once, and released when the last has been read or
 //! changed: that moment is when the operation happens.
 //!
-//! Waiting for a base node while holding another is safe in ascending order only (invariant 6),
+//! Waiting for a base node while holding another is safe in ascending order only (invariant 7),
 //! and also keeps others waiting. So a scan first tries: when a base node is not free it lets
 //! go of all, waits for that one alone, and starts again. After [`ATTEMPTS`] it waits in
 //! ascending order, holding what it has.
@@ -37,13 +37,9 @@ impl<'k, K: Ord> KeyRange<'k, K> {
         }
     }
 
-    /// Where the walk goes on behind `place`, unless the range ends there.
-    fn beyond<'g, C>(
-        &self,
-        place: &Place<'g, K, C>,
-        direction: Direction,
-    ) -> Option<Position<'g, K>> {
-        let boundary = place.boundary(direction)?;
+    /// Where the walk goes on behind this boundary between base nodes, unless the range ends
+    /// there.
+    fn beyond<'g>(&self, boundary: &'g K, direction: Direction) -> Option<Position<'g, K>> {
         match direction {
             Direction::Ascending => self.ends_after(boundary).then_some(Position::At(boundary)),
             // Keys below the boundary are wanted if the range begins below it.
@@ -53,6 +49,25 @@ impl<'k, K: Ord> KeyRange<'k, K> {
             }
             .then_some(Position::Below(boundary)),
         }
+    }
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+    /// Where a walk over `range` goes on behind the base node at `position`, which the caller
+    /// holds. The boundaries that were seen on the way to it may be too narrow (invariant 6),
+    /// so this goes there again.
+    fn beyond<'g>(
+        &self,
+        position: Position<'_, K>,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        guard: &'g epoch::Guard,
+    ) -> Option<Position<'g, K>>
+    where
+        C: 'g,
+    {
+        let boundary = self.locate(position, guard).boundary(direction)?;
+        range.beyond(boundary, direction)
     }
 }
 
@@ -87,23 +102,25 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
         out: &mut Vec<(K, V)>,
         guard: &epoch::Guard,
     ) -> Result<(), Restart> {
-        let place = self.locate(range.start(direction), guard);
+        let mut position = range.start(direction);
+        let place = self.locate(position, guard);
         // The first may be read by the thread's own slot; there is only one slot.
         let base = place.base.lock.read();
         // Allocates only when there is a second.
         let mut held = Vec::new();
         let mut last: Held<'_, K, C> = (place, base);
         loop {
-            let (place, base) = &last;
+            let (_, base) = &last;
             if !base.valid {
                 return Err(Restart);
             }
             if copy(&base.container, range, direction, end, out).is_break() {
                 break;
             }
-            let Some(position) = range.beyond(place, direction) else {
+            let Some(beyond) = self.beyond(position, range, direction, guard) else {
                 break;
             };
+            position = beyond;
             let next = self.locate(position, guard);
             let Some(base) = next.base.lock.try_read_unbiased() else {
                 drop((held, last));
@@ -144,7 +161,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
             position = if enough {
                 None
             } else {
-                range.beyond(&place, Direction::Ascending)
+                self.beyond(here, range, Direction::Ascending, guard)
             };
             held.push((place, base));
         }
@@ -208,7 +225,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             let place = self.locate(here, guard);
             let base = place.base.lock.write();
             if base.valid {
-                position = range.beyond(&place, Direction::Ascending);
+                position = self.beyond(here, range, Direction::Ascending, guard);
                 held.push((place, base));
             } else {
                 // Replaced while we waited; the boundary where it began is still there.

@@ -44,7 +44,8 @@ where
             if !self.trunk.is(place.node) {
                 count_acquisitions(&place.base.lock);
             }
-            position = place.high.map(Position::At);
+            // Again, now that it is locked: see invariant 6.
+            position = self.locate(here, &guard).high.map(Position::At);
         }
         // Every route node has two children, so there is one fewer than base nodes.
         let routes = bases - 1;
