@@ -59,7 +59,7 @@ fn check_scan(entries: &[(u32, u32)], low: u32, high: u32) {
 fn scans_see_every_stable_key_while_the_tree_splits_and_joins() {
     check(
         "scans_see_every_stable_key_while_the_tree_splits_and_joins",
-        3_000,
+        30_000,
         || {
             let tree = evens(12);
             let mut threads = Vec::new();
@@ -180,7 +180,7 @@ fn every_entry_is_popped_once_from_either_end() {
 fn ranges_are_removed_whole_while_neighbours_are_written() {
     check(
         "ranges_are_removed_whole_while_neighbours_are_written",
-        2_000,
+        20_000,
         || {
             let tree = evens(16);
             let remover = Arc::clone(&tree);
