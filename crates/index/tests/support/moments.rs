@@ -14,13 +14,16 @@ const OBSERVERS: u32 = 2;
 const PLACES: u32 = if cfg!(tremula_tsan) { 300 } else { 1_500 };
 
 /// The rounds of each writer.
-const ROUNDS: u32 = scaled(3_000);
+const ROUNDS: u32 = scaled(10_000);
 
 /// The entries of a block.
 const BLOCK: u64 = 40;
 
+/// The scans of blocks alone, for each scan of everything.
+const BLOCK_SCANS: usize = 50;
+
 /// One block in so many rounds.
-const ROUNDS_A_BLOCK: u32 = 8;
+const ROUNDS_A_BLOCK: u32 = 4;
 
 /// What a key stands for. The order of the variants is that of the keys, but for fillers and
 /// tokens, which mix.
@@ -182,6 +185,16 @@ fn observe(
         for (writer, seen) in seen.iter_mut().enumerate() {
             *seen = judge(&entries, writer, *seen);
         }
+        // The blocks alone, too: a short scan is more often in time for the middle of a removal.
+        for turn in 0..BLOCK_SCANS {
+            let writer = turn % WRITERS;
+            let low = Meaning::Block(writer, 0).key();
+            let high = Meaning::Block(writer, BLOCK).key();
+            let range = KeyRange::new(Bound::Included(&low), Bound::Excluded(&high));
+            entries.clear();
+            index.scan(range, Direction::Ascending, usize::MAX, &mut entries);
+            judge_block(&entries);
+        }
         if writing.load(SeqCst) == 0 {
             return;
         }
@@ -194,7 +207,7 @@ fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
     for (key, generation) in entries {
         match Meaning::of(*key) {
             Meaning::Token(whose, _) if whose == writer => tokens.push(*generation),
-            Meaning::Block(whose, part) if whose == writer => block.push((part, *generation)),
+            Meaning::Block(whose, _) if whose == writer => block.push((*key, *generation)),
             Meaning::X(whose) if whose == writer => x = Some(*generation),
             Meaning::Y(whose) if whose == writer => y = Some(*generation),
             _ => {}
@@ -216,10 +229,7 @@ fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
     );
 
     block.sort_unstable();
-    for (place, (part, generation)) in block.iter().enumerate() {
-        assert_eq!(place as u64, *part, "a hole in the block {block:?}");
-        assert_eq!(*generation, block[0].1, "two blocks at once: {block:?}");
-    }
+    judge_block(&block);
     let newest = [token, x, y];
     assert!(
         newest
@@ -229,4 +239,17 @@ fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
         "token, x and y were {oldest:?} before this snapshot, and are {newest:?} in it"
     );
     newest
+}
+
+/// Judges the entries of one writer's block, in ascending order: it grows upwards, and goes as
+/// a whole.
+fn judge_block(block: &[(u64, u64)]) {
+    for (place, (key, generation)) in block.iter().enumerate() {
+        let part = match Meaning::of(*key) {
+            Meaning::Block(_, part) => part,
+            other => panic!("{other:?} in the range of a block"),
+        };
+        assert_eq!(place as u64, part, "a hole in the block {block:?}");
+        assert_eq!(*generation, block[0].1, "two blocks at once: {block:?}");
+    }
 }

@@ -306,6 +306,30 @@ pub(crate) fn one_winner<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     assert_eq!(wins.len(), keys as usize);
 }
 
+/// A key that is there if, and only if, a thread holds it serves as a lock: insertion if absent
+/// takes it, and no two threads ever hold it at once; removal gives it back, with the holder's
+/// own value.
+pub(crate) fn keys_as_locks<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
+    const LOCKS: u32 = 3;
+    let index = make();
+    let holders = [const { AtomicUsize::new(0) }; LOCKS as usize];
+    let start = Barrier::new(THREADS as usize);
+    in_threads(|thread| {
+        start.wait();
+        let mut random = Random::new(thread);
+        for _ in 0..scaled(150_000) {
+            let key = random.below(LOCKS).into();
+            let holders = &holders[key as usize];
+            if index.insert_if_absent(key, thread.into()).is_ok() {
+                assert_eq!(holders.fetch_add(1, Relaxed), 0, "two threads hold {key}");
+                assert_eq!(holders.fetch_sub(1, Relaxed), 1, "two threads hold {key}");
+                assert_eq!(index.remove(&key), Some(thread.into()));
+            }
+        }
+    });
+    assert!(index.is_empty());
+}
+
 /// Every entry is popped once, whichever thread and end it is popped from, and each thread sees
 /// each end's keys in order.
 pub(crate) fn pops<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
