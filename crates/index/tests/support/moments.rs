@@ -2,6 +2,7 @@
 //! its oracle.
 
 use super::suite::{Random, scaled};
+use super::values::Dawdler;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -45,18 +46,18 @@ enum Meaning {
 const REGION: u64 = 1 << 32;
 
 impl Meaning {
-    const fn key(self) -> u64 {
+    const fn key(self) -> Dawdler {
         let stride = WRITERS as u64 + 1;
-        match self {
+        Dawdler(match self {
             Self::X(writer) => writer as u64,
             Self::Filler(place) => REGION + place * stride,
             Self::Token(writer, place) => REGION + place * stride + 1 + writer as u64,
             Self::Block(writer, part) => REGION * (2 + writer as u64) + part,
             Self::Y(writer) => REGION * (2 + WRITERS as u64) + writer as u64,
-        }
+        })
     }
 
-    const fn of(key: u64) -> Self {
+    const fn of(Dawdler(key): Dawdler) -> Self {
         let stride = WRITERS as u64 + 1;
         let (region, number) = (key / REGION, key % REGION);
         match region {
@@ -70,7 +71,7 @@ impl Meaning {
 }
 
 /// Runs the test on an empty index, whose values are generations.
-pub(crate) fn run(index: &dyn OrderedIndex<u64, u64>) {
+pub(crate) fn run(index: &dyn OrderedIndex<Dawdler, u64>) {
     for place in (0..PLACES.into()).step_by(2) {
         index.insert(Meaning::Filler(place).key(), 0);
     }
@@ -106,7 +107,7 @@ impl Drop for Done<'_> {
     }
 }
 
-fn write(index: &dyn OrderedIndex<u64, u64>, writer: usize, published: &AtomicU64) {
+fn write(index: &dyn OrderedIndex<Dawdler, u64>, writer: usize, published: &AtomicU64) {
     let mut random = Random::new(writer as u32);
     let mut token = Meaning::Token(writer, 0).key();
     for round in 1..=ROUNDS {
@@ -137,7 +138,7 @@ fn write(index: &dyn OrderedIndex<u64, u64>, writer: usize, published: &AtomicU6
 }
 
 /// Inserts and removes fillers.
-fn fill(index: &dyn OrderedIndex<u64, u64>, writing: &AtomicUsize, mut random: Random) {
+fn fill(index: &dyn OrderedIndex<Dawdler, u64>, writing: &AtomicUsize, mut random: Random) {
     while writing.load(SeqCst) > 0 {
         for _ in 0..100 {
             let key = Meaning::Filler(random.below(PLACES).into()).key();
@@ -150,7 +151,7 @@ fn fill(index: &dyn OrderedIndex<u64, u64>, writing: &AtomicUsize, mut random: R
 }
 
 fn observe(
-    index: &dyn OrderedIndex<u64, u64>,
+    index: &dyn OrderedIndex<Dawdler, u64>,
     published: &[AtomicU64; WRITERS],
     writing: &AtomicUsize,
     mut random: Random,
@@ -202,7 +203,7 @@ fn observe(
 }
 
 /// Judges what a snapshot shows of one writer; returns the generations of its token, x and y.
-fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
+fn judge(entries: &[(Dawdler, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
     let (mut tokens, mut x, mut y, mut block) = (Vec::new(), None, None, Vec::new());
     for (key, generation) in entries {
         match Meaning::of(*key) {
@@ -243,7 +244,7 @@ fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
 
 /// Judges the entries of one writer's block, in ascending order: it grows upwards, and goes as
 /// a whole.
-fn judge_block(block: &[(u64, u64)]) {
+fn judge_block(block: &[(Dawdler, u64)]) {
     for (place, (key, generation)) in block.iter().enumerate() {
         let part = match Meaning::of(*key) {
             Meaning::Block(_, part) => part,

@@ -6,7 +6,7 @@ use super::fuse::{Fragile, burn, with_fuse};
 use super::operations::{
     Mix, Operation, as_range, bounds, direction, expected, lies_within, range, row, sequences,
 };
-use super::values::{Key, Value};
+use super::values::{Dawdler, Key, Value};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::collections::btree_map::Entry;
@@ -309,7 +309,7 @@ pub(crate) fn one_winner<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
 /// A key that is there if, and only if, a thread holds it serves as a lock: insertion if absent
 /// takes it, and no two threads ever hold it at once; removal gives it back, with the holder's
 /// own value.
-pub(crate) fn keys_as_locks<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
+pub(crate) fn keys_as_locks<I: OrderedIndex<Dawdler, u64>>(make: impl Fn() -> I) {
     const LOCKS: u32 = 3;
     let index = make();
     let holders = [const { AtomicUsize::new(0) }; LOCKS as usize];
@@ -318,11 +318,11 @@ pub(crate) fn keys_as_locks<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
         start.wait();
         let mut random = Random::new(thread);
         for _ in 0..scaled(150_000) {
-            let key = random.below(LOCKS).into();
-            let holders = &holders[key as usize];
+            let key = Dawdler(random.below(LOCKS).into());
+            let holders = &holders[key.0 as usize];
             if index.insert_if_absent(key, thread.into()).is_ok() {
-                assert_eq!(holders.fetch_add(1, Relaxed), 0, "two threads hold {key}");
-                assert_eq!(holders.fetch_sub(1, Relaxed), 1, "two threads hold {key}");
+                assert_eq!(holders.fetch_add(1, Relaxed), 0, "two threads hold {key:?}");
+                assert_eq!(holders.fetch_sub(1, Relaxed), 1, "two threads hold {key:?}");
                 assert_eq!(index.remove(&key), Some(thread.into()));
             }
         }
