@@ -311,15 +311,22 @@ pub(crate) fn one_winner<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
 /// own value.
 pub(crate) fn keys_as_locks<I: OrderedIndex<Dawdler, u64>>(make: impl Fn() -> I) {
     const LOCKS: u32 = 3;
+    /// Keys on both sides of each lock, so that a search compares, and dawdles.
+    const BETWEEN: u64 = 40;
     let index = make();
+    for key in (0..=BETWEEN * u64::from(LOCKS)).filter(|key| key % BETWEEN != BETWEEN / 2) {
+        index.insert(Dawdler(key), 0);
+    }
+    let others = index.len();
     let holders = [const { AtomicUsize::new(0) }; LOCKS as usize];
     let start = Barrier::new(THREADS as usize);
     in_threads(|thread| {
         start.wait();
         let mut random = Random::new(thread);
-        for _ in 0..scaled(150_000) {
-            let key = Dawdler(random.below(LOCKS).into());
-            let holders = &holders[key.0 as usize];
+        for _ in 0..scaled(60_000) {
+            let lock = random.below(LOCKS);
+            let key = Dawdler(u64::from(lock) * BETWEEN + BETWEEN / 2);
+            let holders = &holders[lock as usize];
             if index.insert_if_absent(key, thread.into()).is_ok() {
                 assert_eq!(holders.fetch_add(1, Relaxed), 0, "two threads hold {key:?}");
                 assert_eq!(holders.fetch_sub(1, Relaxed), 1, "two threads hold {key:?}");
@@ -327,7 +334,7 @@ pub(crate) fn keys_as_locks<I: OrderedIndex<Dawdler, u64>>(make: impl Fn() -> I)
             }
         }
     });
-    assert!(index.is_empty());
+    assert_eq!(index.len(), others);
 }
 
 /// Every entry is popped once, whichever thread and end it is popped from, and each thread sees
