@@ -50,6 +50,11 @@ macro_rules! engine {
             }
 
             #[test]
+            fn a_key_inserted_if_absent_serves_as_a_lock() {
+                suite::keys_as_locks($make);
+            }
+
+            #[test]
             fn each_entry_is_popped_once() {
                 suite::pops($make);
             }

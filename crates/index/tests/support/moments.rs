@@ -2,6 +2,7 @@
 //! its oracle.
 
 use super::suite::{Random, scaled};
+use super::values::Dawdler;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -14,13 +15,16 @@ const OBSERVERS: u32 = 2;
 const PLACES: u32 = if cfg!(tremula_tsan) { 300 } else { 1_500 };
 
 /// The rounds of each writer.
-const ROUNDS: u32 = scaled(3_000);
+const ROUNDS: u32 = scaled(10_000);
 
 /// The entries of a block.
 const BLOCK: u64 = 40;
 
+/// The scans of blocks alone, for each scan of everything.
+const BLOCK_SCANS: usize = 50;
+
 /// One block in so many rounds.
-const ROUNDS_A_BLOCK: u32 = 8;
+const ROUNDS_A_BLOCK: u32 = 4;
 
 /// What a key stands for. The order of the variants is that of the keys, but for fillers and
 /// tokens, which mix.
@@ -42,18 +46,18 @@ enum Meaning {
 const REGION: u64 = 1 << 32;
 
 impl Meaning {
-    const fn key(self) -> u64 {
+    const fn key(self) -> Dawdler {
         let stride = WRITERS as u64 + 1;
-        match self {
+        Dawdler(match self {
             Self::X(writer) => writer as u64,
             Self::Filler(place) => REGION + place * stride,
             Self::Token(writer, place) => REGION + place * stride + 1 + writer as u64,
             Self::Block(writer, part) => REGION * (2 + writer as u64) + part,
             Self::Y(writer) => REGION * (2 + WRITERS as u64) + writer as u64,
-        }
+        })
     }
 
-    const fn of(key: u64) -> Self {
+    const fn of(Dawdler(key): Dawdler) -> Self {
         let stride = WRITERS as u64 + 1;
         let (region, number) = (key / REGION, key % REGION);
         match region {
@@ -67,7 +71,7 @@ impl Meaning {
 }
 
 /// Runs the test on an empty index, whose values are generations.
-pub(crate) fn run(index: &dyn OrderedIndex<u64, u64>) {
+pub(crate) fn run(index: &dyn OrderedIndex<Dawdler, u64>) {
     for place in (0..PLACES.into()).step_by(2) {
         index.insert(Meaning::Filler(place).key(), 0);
     }
@@ -103,7 +107,7 @@ impl Drop for Done<'_> {
     }
 }
 
-fn write(index: &dyn OrderedIndex<u64, u64>, writer: usize, published: &AtomicU64) {
+fn write(index: &dyn OrderedIndex<Dawdler, u64>, writer: usize, published: &AtomicU64) {
     let mut random = Random::new(writer as u32);
     let mut token = Meaning::Token(writer, 0).key();
     for round in 1..=ROUNDS {
@@ -134,7 +138,7 @@ fn write(index: &dyn OrderedIndex<u64, u64>, writer: usize, published: &AtomicU6
 }
 
 /// Inserts and removes fillers.
-fn fill(index: &dyn OrderedIndex<u64, u64>, writing: &AtomicUsize, mut random: Random) {
+fn fill(index: &dyn OrderedIndex<Dawdler, u64>, writing: &AtomicUsize, mut random: Random) {
     while writing.load(SeqCst) > 0 {
         for _ in 0..100 {
             let key = Meaning::Filler(random.below(PLACES).into()).key();
@@ -147,7 +151,7 @@ fn fill(index: &dyn OrderedIndex<u64, u64>, writing: &AtomicUsize, mut random: R
 }
 
 fn observe(
-    index: &dyn OrderedIndex<u64, u64>,
+    index: &dyn OrderedIndex<Dawdler, u64>,
     published: &[AtomicU64; WRITERS],
     writing: &AtomicUsize,
     mut random: Random,
@@ -182,6 +186,16 @@ fn observe(
         for (writer, seen) in seen.iter_mut().enumerate() {
             *seen = judge(&entries, writer, *seen);
         }
+        // The blocks alone, too: a short scan is more often in time for the middle of a removal.
+        for turn in 0..BLOCK_SCANS {
+            let writer = turn % WRITERS;
+            let low = Meaning::Block(writer, 0).key();
+            let high = Meaning::Block(writer, BLOCK).key();
+            let range = KeyRange::new(Bound::Included(&low), Bound::Excluded(&high));
+            entries.clear();
+            index.scan(range, Direction::Ascending, usize::MAX, &mut entries);
+            judge_block(&entries);
+        }
         if writing.load(SeqCst) == 0 {
             return;
         }
@@ -189,12 +203,12 @@ fn observe(
 }
 
 /// Judges what a snapshot shows of one writer; returns the generations of its token, x and y.
-fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
+fn judge(entries: &[(Dawdler, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
     let (mut tokens, mut x, mut y, mut block) = (Vec::new(), None, None, Vec::new());
     for (key, generation) in entries {
         match Meaning::of(*key) {
             Meaning::Token(whose, _) if whose == writer => tokens.push(*generation),
-            Meaning::Block(whose, part) if whose == writer => block.push((part, *generation)),
+            Meaning::Block(whose, _) if whose == writer => block.push((*key, *generation)),
             Meaning::X(whose) if whose == writer => x = Some(*generation),
             Meaning::Y(whose) if whose == writer => y = Some(*generation),
             _ => {}
@@ -216,10 +230,7 @@ fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
     );
 
     block.sort_unstable();
-    for (place, (part, generation)) in block.iter().enumerate() {
-        assert_eq!(place as u64, *part, "a hole in the block {block:?}");
-        assert_eq!(*generation, block[0].1, "two blocks at once: {block:?}");
-    }
+    judge_block(&block);
     let newest = [token, x, y];
     assert!(
         newest
@@ -229,4 +240,17 @@ fn judge(entries: &[(u64, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
         "token, x and y were {oldest:?} before this snapshot, and are {newest:?} in it"
     );
     newest
+}
+
+/// Judges the entries of one writer's block, in ascending order: it grows upwards, and goes as
+/// a whole.
+fn judge_block(block: &[(Dawdler, u64)]) {
+    for (place, (key, generation)) in block.iter().enumerate() {
+        let part = match Meaning::of(*key) {
+            Meaning::Block(_, part) => part,
+            other => panic!("{other:?} in the range of a block"),
+        };
+        assert_eq!(place as u64, part, "a hole in the block {block:?}");
+        assert_eq!(*generation, block[0].1, "two blocks at once: {block:?}");
+    }
 }

@@ -6,7 +6,7 @@ use super::fuse::{Fragile, burn, with_fuse};
 use super::operations::{
     Mix, Operation, as_range, bounds, direction, expected, lies_within, range, row, sequences,
 };
-use super::values::{Key, Value};
+use super::values::{Dawdler, Key, Value};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::collections::btree_map::Entry;
@@ -304,6 +304,37 @@ pub(crate) fn one_winner<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     wins.sort_unstable();
     assert_eq!(wins, contents(&index));
     assert_eq!(wins.len(), keys as usize);
+}
+
+/// A key that is there if, and only if, a thread holds it serves as a lock: insertion if absent
+/// takes it, and no two threads ever hold it at once; removal gives it back, with the holder's
+/// own value.
+pub(crate) fn keys_as_locks<I: OrderedIndex<Dawdler, u64>>(make: impl Fn() -> I) {
+    const LOCKS: u32 = 3;
+    /// Keys on both sides of each lock, so that a search compares, and dawdles.
+    const BETWEEN: u64 = 40;
+    let index = make();
+    for key in (0..=BETWEEN * u64::from(LOCKS)).filter(|key| key % BETWEEN != BETWEEN / 2) {
+        index.insert(Dawdler(key), 0);
+    }
+    let others = index.len();
+    let holders = [const { AtomicUsize::new(0) }; LOCKS as usize];
+    let start = Barrier::new(THREADS as usize);
+    in_threads(|thread| {
+        start.wait();
+        let mut random = Random::new(thread);
+        for _ in 0..scaled(60_000) {
+            let lock = random.below(LOCKS);
+            let key = Dawdler(u64::from(lock) * BETWEEN + BETWEEN / 2);
+            let holders = &holders[lock as usize];
+            if index.insert_if_absent(key, thread.into()).is_ok() {
+                assert_eq!(holders.fetch_add(1, Relaxed), 0, "two threads hold {key:?}");
+                assert_eq!(holders.fetch_sub(1, Relaxed), 1, "two threads hold {key:?}");
+                assert_eq!(index.remove(&key), Some(thread.into()));
+            }
+        }
+    });
+    assert_eq!(index.len(), others);
 }
 
 /// Every entry is popped once, whichever thread and end it is popped from, and each thread sees

@@ -1,6 +1,9 @@
 //! Key and value types to run the same tests on.
 
+use std::cell::Cell;
+use std::cmp::Ordering;
 use std::fmt::Debug;
+use std::thread;
 
 /// A type made from a number, different for every number below 65,536.
 pub(crate) trait Make: Clone + Debug + PartialEq + Send + Sync + 'static {
@@ -47,3 +50,39 @@ impl Make for Box<[u8]> {
 impl Make for () {
     fn make(_: u32) -> Self {}
 }
+
+/// A key that gives the processor away in the middle of some comparisons: where an operation
+/// must be one step and is two, another thread then comes between them, on however few cores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dawdler(pub(crate) u64);
+
+impl Dawdler {
+    /// One comparison in so many dawdles. A prime, so that all depths of a search come to it.
+    const EVERY: u32 = 61;
+}
+
+impl Ord for Dawdler {
+    fn cmp(&self, other: &Self) -> Ordering {
+        thread_local!(static COMPARISONS: Cell<u32> = const { Cell::new(0) });
+        let comparisons = COMPARISONS.get().wrapping_add(1);
+        COMPARISONS.set(comparisons);
+        if comparisons.is_multiple_of(Self::EVERY) {
+            thread::yield_now();
+        }
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Dawdler {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Dawdler {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Dawdler {}
