@@ -9,14 +9,14 @@
 %% that this machine costs nothing while other contestants are measured; Ctrl-C is left to
 %% the lab (+Bi).
 %%
-%%   request                                        files read (in the current folder)
+%%   request                                             files read and removed
 %%   ranges KIND KEYS THREADS
 %%   mix KIND RANGE STEP THREADS SEQUENCE MILLISECONDS   prefill, streams
-%%   fill KIND THREADS                              keys
+%%   fill KIND THREADS                                   keys
 %%
 %% KIND is `old` (one lock a table) or `new` (write_concurrency: the contention-adapting
 %% tree). The answer is `ok NANOSECONDS OPERATIONS BYTES` (BYTES: what ETS says the full
-%% table takes) or `error TEXT`.
+%% table takes; 0 for a mix) or `error TEXT`.
 %%
 %% Every worker is a process that waits for `go`; the time runs from the first worker's start
 %% to the last worker's end, by the workers' own clocks, as it does on the Rust side.
@@ -53,6 +53,9 @@ serve() ->
             io:put_chars([Answer, "\n"]),
             serve();
         _ ->
+            %% Removes the folder if it is empty, in case the lab cannot any more.
+            {ok, Folder} = file:get_cwd(),
+            file:del_dir(Folder),
             halt(0)
     end.
 
@@ -216,6 +219,8 @@ ascending([], _Last, Count) -> Count.
 bytes(Table) ->
     ets:info(Table, memory) * erlang:system_info(wordsize).
 
+%% Reads a file and removes it, so that nothing is left behind whoever is killed when.
 read(Name) ->
     {ok, Bytes} = file:read_file(Name),
+    ok = file:delete(Name),
     Bytes.

@@ -3,7 +3,7 @@
 //! One Erlang is started, with a program of ours (`erlang/lab.escript`), and kept for the whole
 //! run; requests and answers are lines on its standard input and output. Streams and keys
 //! reach it as files in a folder of its own, in the same bytes that the Rust side reads. They
-//! are loaded before the time runs.
+//! are loaded, and removed, before the time runs.
 
 use super::{Contestant, ContestantName};
 use crate::{
@@ -151,9 +151,6 @@ impl Line {
         writeln!(requests, "{request}").map_err(failed)?;
         requests.flush().map_err(failed)?;
         let answer = self.read()?;
-        for (name, _) in files {
-            fs::remove_file(self.folder.path().join(name)).map_err(failed)?;
-        }
         Answer::parse(&answer).ok_or_else(|| LabError::Answer {
             program: ESCRIPT.to_owned(),
             answer: format!("{answer} to '{request}'"),
