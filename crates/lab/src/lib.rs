@@ -2,3 +2,17 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod contestants;
+mod error;
+pub mod experiments;
+pub mod measure;
+pub mod memory;
+pub mod record;
+pub mod report;
+mod rounds;
+mod settings;
+pub mod workload;
+
+pub use error::LabError;
+pub use rounds::{Watch, run};
+pub use settings::Settings;

@@ -1,0 +1,226 @@
+#!/usr/bin/env escript
+%% -*- erlang -*-
+%%! +sbwt none +sbwtdcpu none +sbwtdio none +Bi
+%%
+%% The lab's contestant in Erlang: ETS tables of type ordered_set.
+%%
+%% Started once by the lab and driven by lines on standard input; one line on standard
+%% output answers each. It ends when its input ends. Schedulers do not spin (+sbwt none), so
+%% that this machine costs nothing while other contestants are measured; Ctrl-C is left to
+%% the lab (+Bi).
+%%
+%%   request                                             files read and removed
+%%   ranges KIND KEYS THREADS
+%%   mix KIND RANGE STEP THREADS SEQUENCE MILLISECONDS   prefill, streams
+%%   fill KIND THREADS                                   keys
+%%
+%% KIND is `old` (one lock a table) or `new` (write_concurrency: the contention-adapting
+%% tree). The answer is `ok NANOSECONDS OPERATIONS BYTES` (BYTES: what ETS says the full
+%% table takes; 0 for a mix) or `error TEXT`.
+%%
+%% Every worker is a process that waits for `go`; the time runs from the first worker's start
+%% to the last worker's end, by the workers' own clocks, as it does on the Rust side.
+
+-module(lab).
+-mode(compile).
+-export([main/1]).
+
+%% Kinds of operation: the two low bits of a word of a stream. The rest is the key.
+-define(LOOKUP, 0).
+-define(INSERT, 1).
+-define(REMOVE, 2).
+-define(SEQUENCE, 3).
+
+%% How many operations a worker does between two looks at the stop flag.
+-define(STRIDE, 64).
+
+main(_) ->
+    io:format("ready Erlang/OTP ~s (erts ~s, ~p)~n",
+              [erlang:system_info(otp_release), erlang:system_info(version),
+               erlang:system_info(emu_flavor)]),
+    serve().
+
+serve() ->
+    case io:get_line("") of
+        Line when is_list(Line) ->
+            Answer = try request(string:lexemes(Line, " \n")) of
+                         {Nanoseconds, Operations, Bytes} ->
+                             io_lib:format("ok ~b ~b ~b", [Nanoseconds, Operations, Bytes])
+                     catch
+                         _:Reason ->
+                             io_lib:format("error ~0p", [Reason])
+                     end,
+            io:put_chars([Answer, "\n"]),
+            serve();
+        _ ->
+            %% Removes the folder if it is empty, in case the lab cannot any more.
+            {ok, Folder} = file:get_cwd(),
+            file:del_dir(Folder),
+            halt(0)
+    end.
+
+request(["ranges", Kind, Keys, Threads]) ->
+    insert_disjoint_ranges(options(Kind), list_to_integer(Keys), list_to_integer(Threads));
+request(["mix", Kind, Range, Step, Threads, Sequence, Milliseconds]) ->
+    ordered_mix(options(Kind), list_to_integer(Range), list_to_integer(Step),
+                list_to_integer(Threads), list_to_integer(Sequence),
+                list_to_integer(Milliseconds));
+request(["fill", Kind, Threads]) ->
+    fill(options(Kind), list_to_integer(Threads)).
+
+options("old") -> [{write_concurrency, false}];
+options("new") -> [{write_concurrency, true}].
+
+with_table(Options, Work) ->
+    Table = ets:new(table, [ordered_set, public, {read_concurrency, true} | Options]),
+    try
+        Work(Table)
+    after
+        ets:delete(Table),
+        erlang:garbage_collect()
+    end.
+
+%%% The workloads
+
+%% Worker I of P inserts the integers from I*N/P up to (I+1)*N/P, in ascending order.
+insert_disjoint_ranges(Options, Keys, Threads) ->
+    with_table(Options, fun(Table) ->
+        {Nanoseconds, _} = together(Threads, infinity, fun(Index, _Stop) ->
+            insert_range(Index * Keys div Threads, (Index + 1) * Keys div Threads, Table)
+        end),
+        check(Table, Keys),
+        {Nanoseconds, Keys, bytes(Table)}
+    end).
+
+insert_range(End, End, _Table) -> 0;
+insert_range(Key, End, Table) ->
+    ets:insert(Table, {Key}),
+    insert_range(Key + 1, End, Table).
+
+%% Worker I of P inserts its share of the keys in the file, in the file's order.
+fill(Options, Threads) ->
+    Keys = read("keys"),
+    Count = byte_size(Keys) div 8,
+    with_table(Options, fun(Table) ->
+        {Nanoseconds, _} = together(Threads, infinity, fun(Index, _Stop) ->
+            From = Index * Count div Threads,
+            To = (Index + 1) * Count div Threads,
+            insert_all(binary:part(Keys, From * 8, (To - From) * 8), Table)
+        end),
+        check(Table, ets:info(Table, size)),
+        {Nanoseconds, Count, bytes(Table)}
+    end).
+
+insert_all(<<Key:64/little, Rest/binary>>, Table) ->
+    ets:insert(Table, {Key}),
+    insert_all(Rest, Table);
+insert_all(<<>>, _Table) -> 0.
+
+%% Every worker runs its stream, again and again with the keys rotated by a further Step,
+%% until the time is up.
+ordered_mix(Options, Range, Step, Threads, Sequence, Milliseconds) ->
+    Prefill = read("prefill"),
+    Streams = read("streams"),
+    Length = byte_size(Streams) div Threads,
+    with_table(Options, fun(Table) ->
+        prefill(Prefill, Table),
+        {Nanoseconds, Operations} = together(Threads, Milliseconds, fun(Index, Stop) ->
+            Stream = binary:part(Streams, Index * Length, Length),
+            passes(Stream, Table, Range, Step, 0, Sequence, Stop, 0)
+        end),
+        check(Table, ets:info(Table, size)),
+        {Nanoseconds, Operations, 0}
+    end).
+
+prefill(<<Key:32/little, Rest/binary>>, Table) ->
+    ets:insert(Table, {Key}),
+    prefill(Rest, Table);
+prefill(<<>>, _Table) -> ok.
+
+passes(Stream, Table, Range, Step, Offset, Sequence, Stop, Done) ->
+    case operate(Stream, ?STRIDE, Done, Table, Range, Offset, Sequence, Stop) of
+        {stopped, Operations} ->
+            Operations;
+        {passed, Operations} ->
+            passes(Stream, Table, Range, Step, rotate(Offset + Step, Range), Sequence, Stop,
+                   Operations)
+    end.
+
+operate(<<Word:32/little, Rest/binary>>, Left, Done, Table, Range, Offset, Sequence, Stop)
+  when Left > 0 ->
+    Key = rotate((Word bsr 2) + Offset, Range),
+    case Word band 3 of
+        ?LOOKUP -> ets:lookup(Table, Key);
+        ?INSERT -> ets:insert(Table, {Key});
+        ?REMOVE -> ets:delete(Table, Key);
+        ?SEQUENCE -> sequence(Sequence, Table, Key)
+    end,
+    operate(Rest, Left - 1, Done + 1, Table, Range, Offset, Sequence, Stop);
+operate(<<>>, _Left, Done, _Table, _Range, _Offset, _Sequence, Stop) ->
+    case atomics:get(Stop, 1) of
+        0 -> {passed, Done};
+        1 -> {stopped, Done}
+    end;
+operate(Stream, 0, Done, Table, Range, Offset, Sequence, Stop) ->
+    case atomics:get(Stop, 1) of
+        0 -> operate(Stream, ?STRIDE, Done, Table, Range, Offset, Sequence, Stop);
+        1 -> {stopped, Done}
+    end.
+
+rotate(Key, Range) when Key >= Range -> Key - Range;
+rotate(Key, _Range) -> Key.
+
+sequence(0, _Table, _Key) -> ok;
+sequence(Left, Table, Key) ->
+    case ets:next(Table, Key) of
+        '$end_of_table' -> ok;
+        Next -> sequence(Left - 1, Table, Next)
+    end.
+
+%%% Measuring
+
+%% Starts the workers together; raises the stop flag after Milliseconds. Returns the time
+%% from the first start to the last end, and the sum of what the workers returned.
+together(Threads, Milliseconds, Work) ->
+    Driver = self(),
+    Stop = atomics:new(1, []),
+    Workers = [spawn_link(fun() -> worker(Driver, Index, Stop, Work) end)
+               || Index <- lists:seq(0, Threads - 1)],
+    [receive {ready, Worker} -> ok end || Worker <- Workers],
+    [Worker ! go || Worker <- Workers],
+    case Milliseconds of
+        infinity -> ok;
+        _ -> timer:sleep(Milliseconds)
+    end,
+    atomics:put(Stop, 1, 1),
+    Done = [receive {done, Worker, Start, End, Result} -> {Start, End, Result} end
+            || Worker <- Workers],
+    {Starts, Ends, Results} = lists:unzip3(Done),
+    Elapsed = lists:max(Ends) - lists:min(Starts),
+    {erlang:convert_time_unit(Elapsed, native, nanosecond), lists:sum(Results)}.
+
+worker(Driver, Index, Stop, Work) ->
+    Driver ! {ready, self()},
+    receive go -> ok end,
+    Start = erlang:monotonic_time(),
+    Result = Work(Index, Stop),
+    End = erlang:monotonic_time(),
+    Driver ! {done, self(), Start, End, Result}.
+
+%% The table holds as many objects as it says, as many as expected, in ascending order.
+check(Table, Expected) ->
+    Keys = ets:select(Table, [{{'$1'}, [], ['$1']}]),
+    Expected = ascending(Keys, -1, 0),
+    Expected = ets:info(Table, size).
+
+ascending([Key | Rest], Last, Count) when Key > Last -> ascending(Rest, Key, Count + 1);
+ascending([], _Last, Count) -> Count.
+
+bytes(Table) ->
+    ets:info(Table, memory) * erlang:system_info(wordsize).
+
+%% Reads a file and removes it, so that nothing is left behind whoever is killed when.
+read(Name) ->
+    {ok, Bytes} = file:read_file(Name),
+    ok = file:delete(Name),
+    Bytes.

@@ -1,0 +1,111 @@
+//! What can go wrong in the lab.
+
+use std::{io, path::PathBuf};
+
+/// Why an experiment could not be run, or its result not be believed.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// There is no experiment of this name.
+    #[error("unknown experiment '{name}'; there are: {known}")]
+    UnknownExperiment {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// There is no contestant of this name.
+    #[error("unknown engine '{name}'; there are: {known}")]
+    UnknownEngine {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// There is no mix of this name.
+    #[error("unknown mix '{name}'; there are: {known}")]
+    UnknownMix {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A name stands twice in one list.
+    #[error("'{name}' is given twice")]
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// A contestant exists but this machine lacks what it needs.
+    #[error("engine '{engine}' is not available here: {missing}")]
+    Unavailable {
+        /// The contestant's name.
+        engine: &'static str,
+        /// What is missing and how to get it.
+        missing: &'static str,
+    },
+    /// `--mixes` was given to an experiment that has none.
+    #[error("--mixes has no meaning for '{experiment}', only for 'ordered_mix'")]
+    NoMixes {
+        /// The experiment's name.
+        experiment: &'static str,
+    },
+    /// A number of keys that the experiment cannot use.
+    #[error("--keys {keys} does not fit '{experiment}': it takes {least} to {most}")]
+    Keys {
+        /// The number that was asked for.
+        keys: u64,
+        /// The experiment's name.
+        experiment: &'static str,
+        /// The least number it takes.
+        least: u64,
+        /// The greatest number it takes.
+        most: u64,
+    },
+    /// A file could not be opened or written.
+    #[error("cannot write '{}': {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// Another program could not be started or spoken to.
+    #[error("{program}: {error}")]
+    Program {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// Another program answered something that it should not have.
+    #[error("{program} answered '{answer}'")]
+    Answer {
+        /// The program.
+        program: String,
+        /// What it said.
+        answer: String,
+    },
+    /// A contestant's table was wrong after a measurement, so its speed means nothing.
+    #[error("{engine} is wrong: {fault}")]
+    Wrong {
+        /// The contestant's name.
+        engine: &'static str,
+        /// What was found.
+        fault: String,
+    },
+    /// The resident set cannot be read on this system.
+    #[error("cannot read the resident set from /proc/self/smaps_rollup: {error}")]
+    ResidentSet {
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// The experiment measures memory in processes of its own, and was given no command for them.
+    #[error("'{experiment}' starts processes of the tremula command; run it from there")]
+    NoFillCommand {
+        /// The experiment's name.
+        experiment: &'static str,
+    },
+}

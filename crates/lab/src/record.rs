@@ -1,0 +1,273 @@
+//! The record of a measurement: the one JSON shape of results in this project.
+
+use crate::{LabError, Settings, experiments::Experiment, workload};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+    thread,
+};
+
+/// One measurement: a contestant on a workload with a number of threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The workload's name.
+    pub workload: String,
+    /// The contestant's name.
+    pub engine: String,
+    /// The key set's name.
+    pub key_set: String,
+    /// How many threads (or Erlang processes) work at the same time.
+    pub threads: usize,
+    /// How many keys: inserted in all, or the size of the key range.
+    pub keys: u64,
+    /// The median of `runs`, in million operations a second.
+    pub mops: f64,
+    /// Each run's result in million operations a second, in the order of the runs.
+    pub runs: Vec<f64>,
+    /// Bytes of memory for each key of the filled table (the median, where each run measures
+    /// it); null where not measured.
+    pub bytes_per_key: Option<f64>,
+    /// What produced the record.
+    pub made_by: MadeBy,
+}
+
+/// What produced a record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeBy {
+    /// The version of the lab.
+    pub version: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// How it was set.
+    pub configuration: Configuration,
+    /// The seed that every random choice came from.
+    pub seed: u64,
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The processor's model name; `"unknown"` where the system does not tell.
+    pub cpu: String,
+    /// How many threads it runs at the same time.
+    pub cores: usize,
+    /// The release of the operating system's kernel; `"unknown"` where it does not tell.
+    pub kernel: String,
+}
+
+/// How a measurement was set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// What the contestant is: project and version.
+    pub engine_version: String,
+    /// The contestants that took turns, in that order.
+    pub engines: Vec<String>,
+    /// How long each run lasted in seconds; null where it ended by itself.
+    pub seconds: Option<f64>,
+    /// Operations in a thread's stream; null where the workload has no streams.
+    pub stream_operations: Option<usize>,
+    /// The build of the lab: `release`, or `debug` with assertions, whose figures mean little.
+    pub build: String,
+}
+
+impl Machine {
+    /// The machine that this process runs on.
+    #[must_use]
+    pub fn this_one() -> Self {
+        let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let model = cpus.lines().find_map(|line| {
+            let (field, value) = line.split_once(':')?;
+            (field.trim() == "model name").then(|| value.trim().to_owned())
+        });
+        Self {
+            cpu: known(model.as_deref().unwrap_or_default()),
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            kernel: known(kernel.trim()),
+        }
+    }
+}
+
+fn known(text: &str) -> String {
+    if text.is_empty() { "unknown" } else { text }.to_owned()
+}
+
+impl MadeBy {
+    /// This lab on this machine, with these settings.
+    #[must_use]
+    pub fn this_lab(
+        experiment: &dyn Experiment,
+        settings: &Settings,
+        engines: Vec<String>,
+        engine_version: String,
+    ) -> Self {
+        let timed = experiment.is_timed();
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: Machine::this_one(),
+            configuration: Configuration {
+                engine_version,
+                engines,
+                seconds: timed.then_some(settings.duration.as_secs_f64()),
+                stream_operations: timed.then_some(workload::STREAM_LENGTH),
+                build: build().to_owned(),
+            },
+            seed: settings.seed,
+        }
+    }
+}
+
+/// The build of this program: `release` or `debug`.
+#[must_use]
+pub const fn build() -> &'static str {
+    if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    }
+}
+
+/// A file that records are appended to, a line each.
+#[derive(Debug)]
+pub struct RecordFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl RecordFile {
+    /// Opens the file for appending, and makes it if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened for writing.
+    pub fn open(path: &Path) -> Result<Self, LabError> {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        Ok(Self {
+            path: path.to_owned(),
+            file: file.map_err(|error| LabError::Write {
+                path: path.to_owned(),
+                error,
+            })?,
+        })
+    }
+
+    /// Appends the records in one write, so that a line is there as a whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn append(&mut self, records: &[Record]) -> Result<(), LabError> {
+        let mut lines = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut lines, record).expect("a record is plain data");
+            lines.push(b'\n');
+        }
+        self.file
+            .write_all(&lines)
+            .map_err(|error| LabError::Write {
+                path: self.path.clone(),
+                error,
+            })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::experiments;
+    use serde_json::Value;
+
+    pub(crate) fn some_record(workload: &str, threads: usize, engine: &str, mops: f64) -> Record {
+        let experiment = experiments::find("ordered_mix").unwrap();
+        Record {
+            experiment: experiment.name().to_owned(),
+            workload: workload.to_owned(),
+            engine: engine.to_owned(),
+            key_set: "dense_half_filled".to_owned(),
+            threads,
+            keys: 1 << 20,
+            mops,
+            runs: vec![mops * 0.9, mops, mops * 1.1],
+            bytes_per_key: None,
+            made_by: MadeBy::this_lab(
+                experiment,
+                &Settings::default(),
+                vec![engine.to_owned()],
+                "tremula".to_owned(),
+            ),
+        }
+    }
+
+    fn fields(value: &Value) -> Vec<&str> {
+        let mut fields: Vec<_> = value
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        fields.sort_unstable();
+        fields
+    }
+
+    #[test]
+    fn a_record_has_exactly_the_promised_fields() {
+        let value = serde_json::to_value(some_record("lookup", 2, "locked", 1.5)).unwrap();
+        assert_eq!(
+            fields(&value),
+            [
+                "bytes_per_key",
+                "engine",
+                "experiment",
+                "key_set",
+                "keys",
+                "made_by",
+                "mops",
+                "runs",
+                "threads",
+                "workload"
+            ]
+        );
+        assert!(value["bytes_per_key"].is_null());
+        let made_by = &value["made_by"];
+        assert_eq!(
+            fields(made_by),
+            ["configuration", "machine", "seed", "version"]
+        );
+        assert_eq!(fields(&made_by["machine"]), ["cores", "cpu", "kernel"]);
+    }
+
+    #[test]
+    fn a_file_is_appended_to_and_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.jsonl");
+        let records = ["a", "b", "c"].map(|engine| some_record("lookup", 1, engine, 0.1 + 0.2));
+        RecordFile::open(&path)
+            .unwrap()
+            .append(&records[..1])
+            .unwrap();
+        RecordFile::open(&path)
+            .unwrap()
+            .append(&records[1..])
+            .unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let read: Vec<Record> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(read, records);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named() {
+        let error = RecordFile::open(Path::new("/no/such/folder/x")).unwrap_err();
+        assert!(error.to_string().contains("/no/such/folder/x"), "{error}");
+    }
+}

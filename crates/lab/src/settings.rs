@@ -1,0 +1,49 @@
+//! What the user chose for a run.
+
+use crate::{memory::FillCommand, workload::Mix};
+use std::time::Duration;
+
+/// The choices that all experiments share; `None` leaves a choice to the experiment.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Numbers of threads, each measured on its own; every one at least 1.
+    pub threads: Option<Vec<usize>>,
+    /// Number of keys, with the meaning that the experiment gives it.
+    pub keys: Option<u64>,
+    /// How long one measurement lasts, in an experiment that is not over by itself.
+    pub duration: Duration,
+    /// How many times each measurement is made, at least once.
+    pub runs: usize,
+    /// The seed that every random choice comes from.
+    pub seed: u64,
+    /// The mixes to measure, in an experiment that has mixes; empty: all.
+    pub mixes: Vec<Mix>,
+    /// How to start a process that fills one index and weighs itself; without it no bytes a
+    /// key are measured.
+    pub fill_command: Option<FillCommand>,
+}
+
+impl Settings {
+    /// The default of [`runs`](Self::runs).
+    pub const RUNS: usize = 3;
+    /// The default of [`duration`](Self::duration).
+    pub const DURATION: Duration = Duration::from_millis(500);
+    /// The default of [`seed`](Self::seed).
+    pub const SEED: u64 = 42;
+    /// The most threads that one measurement may have.
+    pub const MOST_THREADS: usize = 1024;
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            keys: None,
+            duration: Self::DURATION,
+            runs: Self::RUNS,
+            seed: Self::SEED,
+            mixes: Vec::new(),
+            fill_command: None,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The command as a user meets it: its output, its file, its errors.
+
+use serde_json::Value;
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+fn lab(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tremula-lab"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn output(mut command: Command) -> (bool, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the command starts");
+    (
+        status.success(),
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+    )
+}
+
+/// Runs the experiment with `--json` and returns the table and the records.
+fn measured(arguments: &str) -> (String, Vec<Value>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("records.jsonl");
+    let mut command = lab(arguments);
+    command.arg("--json").arg(&file);
+    let (good, table, errors) = output(command);
+    assert!(good, "{errors}");
+    let text = fs::read_to_string(&file).unwrap();
+    let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    (table, records.collect())
+}
+
+#[test]
+fn list_names_every_experiment_engine_and_mix() {
+    let (good, text, _) = output(lab("list"));
+    assert!(good);
+    for name in [
+        "insert_disjoint_ranges",
+        "ordered_mix",
+        "memory",
+        "ca_tree",
+        "locked",
+        "erlang_ets_old",
+        "erlang_ets_new",
+        "update100",
+        "nextseq",
+    ] {
+        assert!(text.contains(name), "{name} in {text}");
+    }
+}
+
+#[test]
+fn a_run_prints_a_table_and_appends_a_record_a_measurement() {
+    let (table, records) = measured(
+        "run ordered_mix --engines locked,ca_tree --mixes lookup,update1 --threads 1,2 \
+         --keys 1000 --seconds 0.05 --runs 3 --seed 7",
+    );
+    assert!(
+        table.contains("lookup") && table.contains("update1"),
+        "{table}"
+    );
+    assert_eq!(records.len(), 8);
+    let order: Vec<_> = records
+        .iter()
+        .map(|r| r["engine"].as_str().unwrap())
+        .collect();
+    assert_eq!(order, ["locked", "ca_tree"].repeat(4));
+    for record in &records {
+        let runs = record["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 3);
+        let mut sorted: Vec<_> = runs.iter().map(|run| run.as_f64().unwrap()).collect();
+        sorted.sort_by(f64::total_cmp);
+        assert_eq!(record["mops"].as_f64(), Some(sorted[1]));
+        assert_eq!(record["made_by"]["seed"], 7);
+        assert_eq!(record["keys"], 1000);
+    }
+}
+
+#[test]
+fn insert_disjoint_ranges_weighs_its_tables() {
+    let (table, records) =
+        measured("run insert_disjoint_ranges --engines ca_tree --threads 2 --keys 200000 --runs 1");
+    assert!(table.contains("bytes a key"), "{table}");
+    assert_is_a_weight(&records[0]["bytes_per_key"]);
+}
+
+#[test]
+fn memory_weighs_tables_of_random_keys() {
+    let (_, records) = measured("run memory --engines ca_tree,locked --keys 200000 --runs 1");
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        assert_eq!(record["key_set"], "random_u64");
+        assert!(record["mops"].as_f64().unwrap() > 0.0);
+        assert_is_a_weight(&record["bytes_per_key"]);
+    }
+}
+
+/// A key and its value are 16 bytes; ten times that would be no honest figure either.
+fn assert_is_a_weight(bytes_per_key: &Value) {
+    let bytes = bytes_per_key.as_f64().expect("it was measured");
+    assert!((16.0..160.0).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn a_file_is_appended_to_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("records.jsonl");
+    for lines in 1..=2 {
+        let mut command = lab("run insert_disjoint_ranges --engines locked --threads 1 --keys 10");
+        command.arg("--json").arg(&file);
+        assert!(output(command).0);
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), lines);
+    }
+}
+
+#[test]
+fn bad_input_is_refused_by_name_before_anything_is_measured() {
+    let mixes = "run ordered_mix --engines locked --runs 1";
+    for (arguments, named) in [
+        ("run ordered_mox".to_owned(), "ordered_mox"),
+        (format!("{mixes} --engines ca_trea"), "ca_trea"),
+        (format!("{mixes} --mixes update99"), "update99"),
+        (
+            format!("{mixes} --mixes lookup,lookup"),
+            "'lookup' is given twice",
+        ),
+        (format!("{mixes} --threads 0"), "'0'"),
+        (format!("{mixes} --threads 1,many"), "'many'"),
+        (format!("{mixes} --threads 2,2"), "'2' is given twice"),
+        (format!("{mixes} --threads 1000000"), "1000000"),
+        ("run ordered_mix --runs 0".to_owned(), "'0'"),
+        (format!("{mixes} --seconds 0"), "'0'"),
+        (format!("{mixes} --seconds nan"), "'nan'"),
+        (format!("{mixes} --seconds -1"), "-1"),
+        (format!("{mixes} --keys 1"), "--keys 1"),
+        (format!("{mixes} --keys 2000000000"), "--keys 2000000000"),
+        (
+            format!("{mixes} --json /no/such/folder/file"),
+            "/no/such/folder/file",
+        ),
+        ("run memory --mixes lookup".to_owned(), "'memory'"),
+        ("run memory --keys 0".to_owned(), "--keys 0"),
+        (String::new(), "Usage"),
+    ] {
+        let (good, table, errors) = output(lab(&arguments));
+        assert!(!good, "{arguments}");
+        assert!(errors.contains(named), "{arguments}: {errors}");
+        assert_eq!(table, "", "{arguments}");
+    }
+}
+
+#[test]
+fn without_escript_erlang_is_left_out_and_the_user_is_told_how_to_get_it() {
+    let without = |arguments| {
+        let mut command = lab(arguments);
+        command.env("PATH", "");
+        output(command)
+    };
+    let (good, text, _) = without("list");
+    assert!(
+        good && text.contains("apt-get install erlang-base"),
+        "{text}"
+    );
+
+    let (good, _, errors) = without("run insert_disjoint_ranges --engines erlang_ets_new");
+    assert!(!good);
+    assert!(
+        errors.contains("'erlang_ets_new'") && errors.contains("erlang-base"),
+        "{errors}"
+    );
+
+    let (good, table, errors) =
+        without("run insert_disjoint_ranges --threads 1 --keys 10 --runs 1");
+    assert!(good, "{errors}");
+    assert!(errors.contains("note: without erlang_ets_old"), "{errors}");
+    assert!(
+        table.contains("ca_tree") && !table.contains("erlang"),
+        "{table}"
+    );
+}
