@@ -4,8 +4,9 @@
 
 mod support;
 
-use tremula_index::Locked;
+use support::restless;
 use tremula_index::container::{Avl, BTree};
+use tremula_index::{CaTree, Locked};
 
 /// Runs the suite for the engine that a generic function makes.
 macro_rules! engine {
@@ -98,7 +99,40 @@ where
     Locked::new()
 }
 
+/// A tree that adapts as it does for users.
+fn ca_tree<K, V>() -> CaTree<K, V>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    CaTree::new()
+}
+
+/// A tree that keeps splitting and joining.
+fn restless_ca_tree<K, V>() -> CaTree<K, V>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    CaTree::with_config(restless())
+}
+
+/// The same on the other container.
+fn restless_ca_tree_avl<K, V>() -> CaTree<K, V, Avl<K, V>>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    CaTree::with_config(restless())
+}
+
+engine!(ca_tree_on_b_tree, ca_tree);
+engine!(restless_ca_tree_on_b_tree, restless_ca_tree);
+engine!(restless_ca_tree_on_avl, restless_ca_tree_avl);
 engine!(locked_on_avl, locked_avl);
 engine!(locked_on_b_tree, locked_b_tree);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
+engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
+engine_under_panics!(panics_leave_ca_tree_usable, restless_ca_tree);
+engine_under_panics!(panics_leave_ca_tree_on_avl_usable, restless_ca_tree_avl);

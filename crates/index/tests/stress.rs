@@ -34,9 +34,9 @@
 
 mod support;
 
-use support::{moments, self_validating};
-use tremula_index::Locked;
+use support::{moments, restless, self_validating};
 use tremula_index::container::{Avl, BTree};
+use tremula_index::{CaTree, Locked};
 
 /// Runs both stress tests on the engine that an expression makes.
 macro_rules! engine {
@@ -57,5 +57,11 @@ macro_rules! engine {
     };
 }
 
+engine!(ca_tree, CaTree::<_, _>::new());
+engine!(restless_ca_tree, CaTree::<_, _>::with_config(restless()));
+engine!(
+    restless_ca_tree_on_avl,
+    CaTree::<_, _, Avl<_, _>>::with_config(restless())
+);
 engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
 engine!(locked_on_b_tree, Locked::<_, _, BTree<_, _>>::new());

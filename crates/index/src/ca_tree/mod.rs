@@ -193,10 +193,11 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         work: impl FnOnce(&mut C) -> (R, i8),
     ) -> R {
         let (result, difference) = work(&mut base.container);
-        self.adapt_if_asked(place, base);
+        // Counted before the base node is adapted: a split runs user code, which may panic.
         if difference != 0 {
             self.len.add(difference.into());
         }
+        self.adapt_if_asked(place, base);
         result
     }
 
@@ -269,8 +270,8 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
                 continue;
             }
             if let Some(entry) = work(&mut base.container) {
-                self.adapt_if_asked(&place, base);
                 self.len.add(-1);
+                self.adapt_if_asked(&place, base);
                 return Some(entry);
             }
             let parent = place.parent?;

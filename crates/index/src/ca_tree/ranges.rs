@@ -12,6 +12,7 @@ use super::descend::{Place, Position};
 use super::node::BaseState;
 use super::{CaTree, Container};
 use crate::contract::{Direction, KeyRange};
+use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::{ReadGuard, epoch};
 
@@ -232,10 +233,13 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
                 self.adaptations.retry();
             }
         }
-        let removed: Vec<C> = held
+        let mut containers: Vec<_> = held
             .iter_mut()
-            .map(|(_, base)| base.container.split_range(range))
+            .map(|(_, base)| &mut base.container)
             .collect();
+        let removed = take_range(&mut containers, range);
+        let count = removed.iter().map(Container::count).sum();
+        self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
         let several = held.len() > 1;
         let mut joinable = None;
         for (place, mut base) in held {
@@ -253,8 +257,64 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         if let Some(low) = joinable {
             self.adapt_at(low.map_or(Position::First, Position::At), guard);
         }
-        let count = removed.iter().map(Container::count).sum();
-        self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
         count
+    }
+}
+
+/// Takes the entries of `range` out of neighbouring containers, of which only the first and the
+/// last can have others. All or nothing: should user code panic, everything is where it was.
+fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
+    containers: &mut [&mut C],
+    range: KeyRange<'_, K>,
+) -> Vec<C> {
+    let [first, middle @ .., last] = containers else {
+        return containers
+            .iter_mut()
+            .map(|only| only.split_range(range))
+            .collect();
+    };
+    let separator = match range.low {
+        Bound::Included(low) => Some(low.clone()),
+        Bound::Excluded(low) => first.next(low).map(|(key, _)| key.clone()),
+        Bound::Unbounded => None,
+    };
+    let taken = first.split_range(KeyRange::new(range.low, Bound::Unbounded));
+    let mut from_first = Taken {
+        from: &mut **first,
+        separator,
+        taken,
+        entry: PhantomData,
+    };
+    let from_last = last.split_range(KeyRange::new(Bound::Unbounded, range.high));
+    // Here ends the user code.
+    let from_first = std::mem::take(&mut from_first.taken);
+    let from_middle = middle
+        .iter_mut()
+        .map(|container| std::mem::take(*container));
+    std::iter::once(from_first)
+        .chain(from_middle)
+        .chain([from_last])
+        .collect()
+}
+
+/// The upper part of a container, which goes back unless it is taken out of here.
+struct Taken<'a, K: Ord + Clone, V, C: Container<K, V>> {
+    from: &'a mut C,
+    /// What separates the two; `None` if nothing was left.
+    separator: Option<K>,
+    taken: C,
+    entry: PhantomData<V>,
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> Drop for Taken<'_, K, V, C> {
+    fn drop(&mut self) {
+        if self.taken.is_empty() {
+            return;
+        }
+        let taken = std::mem::take(&mut self.taken);
+        match self.separator.take() {
+            Some(separator) => self.from.join(separator, taken),
+            None => *self.from = taken,
+        }
     }
 }

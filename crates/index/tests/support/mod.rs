@@ -9,3 +9,23 @@ pub(crate) mod operations;
 pub(crate) mod self_validating;
 pub(crate) mod suite;
 pub(crate) mod values;
+
+use tremula_index::ca_tree::CaTreeConfig;
+use tremula_sync::StatisticsConfig;
+
+/// Thresholds so low that writes keep splitting a tree, and scans over several base nodes keep
+/// joining it; and readers use their slots from the second on.
+pub(crate) fn restless() -> CaTreeConfig {
+    let statistics = StatisticsConfig {
+        contended: 2,
+        uncontended: -1,
+        split_above: 3,
+        join_below: -3,
+        bias_after: 1,
+    };
+    CaTreeConfig {
+        statistics,
+        range_discount: 9,
+        max_route_depth: 8,
+    }
+}

@@ -412,26 +412,18 @@ pub(crate) fn drops<I: OrderedIndex<Counted<u64>, Counted<u64>>>(make: impl Fn()
         });
         assert!(ledger.alive() >= 2 * index.len());
     }
-    settle(&make, &ledger, 0);
+    settle(&ledger);
     ledger.assert_settled();
 }
 
-/// Gives an engine that frees what it retired in its own time the occasions to do so: operations
-/// on another index of this engine. What a thread retired itself may wait for that thread's end.
-fn settle<K, I: OrderedIndex<Counted<K>, Counted<K>>>(
-    make: &impl Fn() -> I,
-    ledger: &Ledger,
-    key: K,
-) where
-    K: Ord + Clone,
-{
-    let scratch = make();
-    let key = Ledger::default().make(key);
+/// Lets the epoch move on until all that engines have retired is freed. What a thread retired
+/// itself may wait for that thread's end.
+fn settle(ledger: &Ledger) {
     for _ in 0..100_000 {
         if ledger.alive() == 0 {
             return;
         }
-        scratch.contains_key(&key);
+        tremula_sync::epoch::pin().flush();
         thread::yield_now();
     }
 }
@@ -467,7 +459,7 @@ where
     // In a thread of its own, so that what it retired can be freed when it has ended.
     thread::scope(|scope| scope.spawn(all_cases).join())
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    settle(&make, &ledger, Fragile(0));
+    settle(&ledger);
     ledger.assert_settled();
 }
 
