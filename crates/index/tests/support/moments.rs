@@ -1,7 +1,7 @@
 //! The stress test of snapshots: does what they show belong to one moment? `stress.rs` explains
 //! its oracle.
 
-use super::suite::{Random, scaled};
+use super::suite::{Random, join_all, scaled};
 use super::values::Dawdler;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -85,16 +85,19 @@ pub(crate) fn run(index: &dyn OrderedIndex<Dawdler, u64>) {
     let writing = AtomicUsize::new(WRITERS);
     let writing = &writing;
     thread::scope(|scope| {
+        let mut threads = Vec::new();
         for (writer, published) in published.iter().enumerate() {
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 let _done = Done(writing);
                 write(index, writer, published);
-            });
+            }));
         }
         for number in 0..OBSERVERS {
-            scope.spawn(move || observe(index, published, writing, Random::new(100 + number)));
+            let random = Random::new(100 + number);
+            threads.push(scope.spawn(move || observe(index, published, writing, random)));
         }
-        scope.spawn(move || fill(index, writing, Random::new(200)));
+        threads.push(scope.spawn(move || fill(index, writing, Random::new(200))));
+        join_all(threads);
     });
 }
 

@@ -1,6 +1,6 @@
 //! The stress test whose entries validate themselves. `stress.rs` explains its oracle.
 
-use super::suite::{Random, scaled};
+use super::suite::{Random, join_all, scaled};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -56,16 +56,18 @@ pub(crate) fn run(index: &dyn OrderedIndex<u64, Entry>) {
     let writing = AtomicUsize::new(WRITERS as usize);
     let writing = &writing;
     thread::scope(|scope| {
+        let mut threads = Vec::new();
         for number in 0..WRITERS {
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 let _done = Done(writing);
                 write(index, Random::new(number));
-            });
+            }));
         }
-        scope.spawn(move || look_up(index, writing, Random::new(100)));
+        threads.push(scope.spawn(move || look_up(index, writing, Random::new(100))));
         for number in 0..SCANNERS {
-            scope.spawn(move || scan(index, writing, Random::new(200 + number)));
+            threads.push(scope.spawn(move || scan(index, writing, Random::new(200 + number))));
         }
+        join_all(threads);
     });
     // What is left is what a scan of the quiescent index shows.
     let mut witness = Witness::default();

@@ -15,7 +15,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 use tremula_index::{Direction, KeyRange, OrderedIndex, Update};
 
@@ -629,15 +629,20 @@ fn in_threads<R: Send>(work: impl Fn(u32) -> R + Sync) -> Vec<R> {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || work(thread)))
             .collect();
-        threads
-            .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-            .collect()
+        join_all(threads)
     })
+}
+
+/// The results of threads, or the first panic among them.
+///
+/// The end of a scope waits for its threads, too, but through code of the standard library that
+/// ThreadSanitizer does not see; a join it sees.
+pub(crate) fn join_all<R>(threads: Vec<ScopedJoinHandle<'_, R>>) -> Vec<R> {
+    let results: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+    results
+        .into_iter()
+        .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        .collect()
 }
 
 /// Numbers that look random and are the same in every run (SplitMix64).
