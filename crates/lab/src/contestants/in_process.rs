@@ -303,7 +303,7 @@ mod tests {
     fn a_right_table_is_believed() {
         for mix in Mix::ALL {
             let sample = ordered_mix(&faulty(Fault::Nothing), &job(mix)).unwrap();
-            assert!(sample.operations > 0 && sample.elapsed >= Duration::from_millis(30));
+            assert!(sample.operations > 0);
         }
         let sample = insert_ranges(&faulty(Fault::Nothing), 1001, 3).unwrap();
         assert_eq!(sample.operations, 1001);
