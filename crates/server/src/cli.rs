@@ -4,7 +4,7 @@ use crate::limits::Limits;
 use crate::load::{self, LoadArgs, LoadError};
 use crate::{Config, Keyspace, Server, StartError};
 use clap::builder::BoolishValueParser;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -66,6 +66,7 @@ pub fn run(arguments: ServeArgs) -> ExitCode {
     let _ = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
         .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .without_time()
         .with_target(false)
         .try_init();

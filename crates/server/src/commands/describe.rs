@@ -29,7 +29,7 @@ fn info_of(reply: &mut Reply, commands: impl ExactSizeIterator<Item = Option<&'s
     for command in commands {
         match command {
             Some(command) => info(reply, command),
-            None => reply.null_array(),
+            None => reply.null(),
         }
     }
 }

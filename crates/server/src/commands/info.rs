@@ -118,7 +118,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
     let limits = &server.limits;
     let on = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
     // Redis's names where Redis has the parameter; the fixed ones are what clients ask for.
-    let mut parameters = vec![
+    let parameters = [
         ("appendonly", on(false)),
         ("bind", server.address.ip().to_string()),
         (
@@ -140,14 +140,30 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ("threads", server.threads.to_string()),
         ("timeout", "0".to_owned()),
     ];
-    parameters.retain(|(name, _)| {
-        arguments
-            .skip(2)
-            .any(|pattern| glob::matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
-    });
-    context.reply.map(parameters.len());
-    for (name, value) in parameters {
-        context.reply.bulk(name.as_bytes());
+    let mut found: Vec<(&[u8], &str)> = Vec::new();
+    for pattern in arguments.skip(2) {
+        // A plain name comes back as it was asked for, not as it is written here.
+        let is_plain = !pattern.iter().any(|byte| b"*?[".contains(byte));
+        let lower = pattern.to_ascii_lowercase();
+        for (name, value) in &parameters {
+            let known = name.as_bytes();
+            let matches = if is_plain {
+                lower == known
+            } else {
+                glob::matches(&lower, known)
+            };
+            if matches
+                && !found
+                    .iter()
+                    .any(|(name, _)| name.eq_ignore_ascii_case(known))
+            {
+                found.push((if is_plain { pattern } else { known }, value));
+            }
+        }
+    }
+    context.reply.map(found.len());
+    for (name, value) in found {
+        context.reply.bulk(name);
         context.reply.bulk(value.as_bytes());
     }
     Ok(())

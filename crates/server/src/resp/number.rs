@@ -43,7 +43,6 @@ impl Digits {
         };
         let mut rest = number.unsigned_abs();
         loop {
-            #[expect(clippy::cast_possible_truncation, reason = "a remainder of ten")]
             this.push_front(b'0' + (rest % 10) as u8);
             rest /= 10;
             if rest == 0 {

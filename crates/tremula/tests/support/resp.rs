@@ -52,7 +52,11 @@ impl Connection {
                 return Some(self.buffer.drain(..end).collect());
             }
             if !self.fill() {
-                assert!(self.buffer.is_empty(), "half a reply: {:?}", self.buffer.escape_ascii());
+                assert!(
+                    self.buffer.is_empty(),
+                    "half a reply: {:?}",
+                    self.buffer.escape_ascii()
+                );
                 return None;
             }
         }
@@ -86,7 +90,10 @@ impl Connection {
 }
 
 fn is_hangup(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted)
+    matches!(
+        kind,
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted
+    )
 }
 
 /// Where the reply that begins at `start` ends, if it is all there.
@@ -112,7 +119,9 @@ fn reply_end(bytes: &[u8], start: usize) -> Option<usize> {
 fn header(bytes: &[u8], start: usize) -> Option<(u8, i64, usize)> {
     let line = bytes.get(start..)?;
     let end = line.windows(2).position(|pair| pair == b"\r\n")?;
-    let number = line.get(1..end).and_then(|text| std::str::from_utf8(text).ok());
+    let number = line
+        .get(1..end)
+        .and_then(|text| std::str::from_utf8(text).ok());
     let number = number.and_then(|text| text.parse().ok()).unwrap_or(-1);
     Some((line[0], number, start + end + 2))
 }
@@ -134,6 +143,10 @@ pub fn elements(reply: &[u8]) -> Vec<Vec<u8>> {
 /// The bytes of a bulk string.
 pub fn bulk(reply: &[u8]) -> Vec<u8> {
     let (kind, length, start) = header(reply, 0).expect("a reply");
-    assert!(kind == b'$' && length >= 0, "no string: {:?}", reply.escape_ascii().to_string());
+    assert!(
+        kind == b'$' && length >= 0,
+        "no string: {:?}",
+        reply.escape_ascii().to_string()
+    );
     reply[start..reply.len() - 2].to_vec()
 }
