@@ -3,6 +3,7 @@
 use crate::limits::Limits;
 use crate::load::{self, LoadArgs, LoadError};
 use crate::{Config, Keyspace, Server, StartError};
+use clap::ArgAction;
 use clap::builder::BoolishValueParser;
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -33,7 +34,7 @@ pub struct ServeArgs {
     pub engine: Engine,
 
     /// Refuse clients from other machines: yes or no
-    #[arg(long, value_name = "YES|NO", default_value = "yes", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "YES|NO", default_value = "yes", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub protected_mode: bool,
 
     /// What to load before serving.

@@ -10,7 +10,7 @@ mod support;
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use support::Server;
 use support::resp::{Connection, bulk, elements, encode};
 

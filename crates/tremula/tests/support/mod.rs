@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-pub mod resp;
+pub(crate) mod resp;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,24 +14,24 @@ use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up: these tests also run on slow machines
 /// that are busy with something else.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The root of the workspace.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A running server, killed when dropped.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// The line that said it was ready.
-    pub ready_line: String,
+    pub(crate) ready_line: String,
 }
 
 impl Server {
     /// Starts `tremula serve` on a free port and waits until it says that it is ready.
-    pub fn tremula(arguments: &[&str]) -> Self {
+    pub(crate) fn tremula(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tremula"))
             .args(["serve", "--port", "0"])
             .args(arguments)
@@ -56,7 +56,7 @@ impl Server {
     }
 
     /// Starts a real `redis-server` without persistence and waits until it answers.
-    pub fn redis() -> Self {
+    pub(crate) fn redis() -> Self {
         // Another process may take the port between the two; then there is another.
         for _ in 0..20 {
             let address = free_address();
@@ -87,16 +87,16 @@ impl Server {
         panic!("redis-server does not start");
     }
 
-    pub fn port(&self) -> String {
+    pub(crate) fn port(&self) -> String {
         self.address.port().to_string()
     }
 
-    pub fn process(&self) -> u32 {
+    pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
     /// Sends a signal by its name.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill")
             .args([&format!("-{name}"), &self.child.id().to_string()])
             .status()
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Waits until the server has left.
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().expect("its status") {
@@ -117,7 +117,7 @@ impl Server {
     }
 
     /// The kibibytes that the server holds in memory.
-    pub fn resident_kib(&self) -> u64 {
+    pub(crate) fn resident_kib(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).expect("the status of the process");
         let line = status
@@ -128,7 +128,7 @@ impl Server {
         number.parse().expect("a number")
     }
 
-    pub fn connect(&self) -> resp::Connection {
+    pub(crate) fn connect(&self) -> resp::Connection {
         resp::Connection::new(self.address)
     }
 }
@@ -147,7 +147,7 @@ fn free_address() -> SocketAddr {
 }
 
 /// Runs a command to its end and returns its output; fails if it does not end in time.
-pub fn run(command: &mut Command, input: &[u8]) -> Output {
+pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
     use std::io::Write;
     let mut child = command
         .stdin(Stdio::piped())

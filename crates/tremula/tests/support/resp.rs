@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 /// A command as an array of bulk strings.
-pub fn encode<T: AsRef<[u8]>>(arguments: &[T]) -> Vec<u8> {
+pub(crate) fn encode<T: AsRef<[u8]>>(arguments: &[T]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {
         let argument = argument.as_ref();
@@ -17,13 +17,13 @@ pub fn encode<T: AsRef<[u8]>>(arguments: &[T]) -> Vec<u8> {
 }
 
 /// A connection to either server.
-pub struct Connection {
-    pub stream: TcpStream,
+pub(crate) struct Connection {
+    pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Connection {
-    pub fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
@@ -33,7 +33,7 @@ impl Connection {
         }
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         // The server may have closed after an error; what it said is still to be read.
         if let Err(error) = self.stream.write_all(bytes) {
             assert!(is_hangup(error.kind()), "{error}");
@@ -41,12 +41,12 @@ impl Connection {
     }
 
     /// Says that nothing more will be sent.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
     /// The bytes of the next reply; `None` once the server has closed.
-    pub fn reply(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn reply(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = reply_end(&self.buffer, 0) {
                 return Some(self.buffer.drain(..end).collect());
@@ -77,13 +77,13 @@ impl Connection {
     }
 
     /// Sends a command and returns the bytes of its reply.
-    pub fn call<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Vec<u8> {
+    pub(crate) fn call<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Vec<u8> {
         self.send(&encode(arguments));
         self.reply().expect("a reply")
     }
 
     /// As [`call`](Self::call), for replies that are text.
-    pub fn text(&mut self, command: &str) -> String {
+    pub(crate) fn text(&mut self, command: &str) -> String {
         let arguments: Vec<_> = command.split(' ').collect();
         String::from_utf8(self.call(&arguments)).expect("text")
     }
@@ -127,7 +127,7 @@ fn header(bytes: &[u8], start: usize) -> Option<(u8, i64, usize)> {
 }
 
 /// The elements of an array, a set or a map, each as its bytes.
-pub fn elements(reply: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn elements(reply: &[u8]) -> Vec<Vec<u8>> {
     let Some((_, _, mut position)) = header(reply, 0) else {
         return Vec::new();
     };
@@ -141,7 +141,7 @@ pub fn elements(reply: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// The bytes of a bulk string.
-pub fn bulk(reply: &[u8]) -> Vec<u8> {
+pub(crate) fn bulk(reply: &[u8]) -> Vec<u8> {
     let (kind, length, start) = header(reply, 0).expect("a reply");
     assert!(
         kind == b'$' && length >= 0,
