@@ -16,9 +16,8 @@ use std::time::Duration;
 /// Bytes asked for in one read, as Redis does: a deep pipeline in one system call.
 const READ_SIZE: usize = 16 << 10;
 
-/// Buffers up to this many bytes are kept while a client is busy; larger ones are given back as
-/// soon as they are empty, so that one long value does not cost its memory for ever.
-const KEPT_BUFFER: usize = 64 << 10;
+/// Room for replies from the start: what a usual pipeline brings, without growing in steps.
+const REPLY_SIZE: usize = 4 << 10;
 
 /// How long, and for how many bytes, a connection that the server closes goes on reading. To
 /// close it with input unread would make the system throw away the last reply.
@@ -118,6 +117,7 @@ impl Connection<'_> {
     }
 
     fn run_commands(&mut self) -> Next {
+        self.output.bytes.reserve(REPLY_SIZE);
         let mut ran = 0;
         let next = loop {
             let unread = &self.input[self.consumed..];
@@ -178,7 +178,8 @@ impl Connection<'_> {
             }
         }
         self.output.bytes.clear();
-        self.output.bytes.shrink_to(KEPT_BUFFER);
+        // One long reply must not cost its memory for as long as the pipeline lasts.
+        self.output.bytes.shrink_to(2 * REPLY_BATCH);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod load;
 mod resp;
 mod server;
+mod small_bytes;
 mod value;
 
 pub use commands::command_table;
