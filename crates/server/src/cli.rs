@@ -1,13 +1,134 @@
-//! The command line.
+//! The command line of `tremula serve`.
 
+use crate::limits::Limits;
+use crate::load::{self, LoadArgs, LoadError};
+use crate::{Config, Keyspace, Server, StartError};
+use clap::ArgAction;
+use clap::builder::BoolishValueParser;
+use std::io::{self, IsTerminal, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use thiserror::Error;
+use tremula_index::Engine;
 
-/// Flags.
-#[derive(clap::Args, Debug)]
-pub struct ServeArgs {}
+/// Flags of `tremula serve`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ServeArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub bind: IpAddr,
 
-/// Runs the command.
+    /// Port to listen on; 0 picks a free one
+    #[arg(long, default_value_t = 6380)]
+    pub port: u16,
+
+    /// Threads that serve clients [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Index that holds the keys: ca_tree or locked
+    #[arg(long, value_name = "ENGINE", default_value_t = Engine::CaTree)]
+    pub engine: Engine,
+
+    /// Refuse clients from other machines: yes or no
+    #[arg(long, value_name = "YES|NO", default_value = "yes", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub protected_mode: bool,
+
+    /// What to load before serving.
+    #[command(flatten)]
+    pub load: LoadArgs,
+
+    /// What a client may take.
+    #[command(flatten)]
+    pub limits: Limits,
+}
+
+/// Why `tremula serve` ends with a failure.
+#[derive(Debug, Error)]
+enum Failure {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("cannot take signals: {0}")]
+    Signals(#[source] io::Error),
+    #[error("cannot print: {0}")]
+    Print(#[source] io::Error),
+}
+
+/// Serves until the process is told to stop. Success after an orderly end; a failure to start
+/// is told in one line on standard error.
 #[must_use]
-pub fn run(_arguments: ServeArgs) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(arguments: ServeArgs) -> ExitCode {
+    // Fails if the program has its own subscriber, which then does.
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .try_init();
+    match serve(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(arguments: ServeArgs) -> Result<(), Failure> {
+    let threads = arguments
+        .threads
+        .or_else(|| thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get);
+    let engine = arguments.engine;
+    let keyspace = Arc::new(Keyspace::new(engine));
+    let config = Config {
+        address: SocketAddr::new(arguments.bind, arguments.port),
+        threads,
+        protected_mode: arguments.protected_mode,
+        limits: arguments.limits,
+    };
+    // Listening comes first, so that a taken port is known before a long load.
+    let server = Server::bind(config, Arc::clone(&keyspace))?;
+    load::load(&arguments.load, keyspace.database(0))?;
+    let stop = server.stop_signal().map_err(Failure::Signals)?;
+    warn_if_exposed(&arguments.bind, arguments.protected_mode);
+    announce(&server, engine, threads).map_err(Failure::Print)?;
+    server.run(stop);
+    Ok(())
+}
+
+fn warn_if_exposed(address: &IpAddr, protected_mode: bool) {
+    if address.is_loopback() {
+        return;
+    }
+    if protected_mode {
+        tracing::warn!(
+            "listening on {address}, but protected mode refuses clients from other machines; \
+             --protected-mode no serves them"
+        );
+    } else {
+        tracing::warn!(
+            "listening on {address} without protected mode or passwords: \
+             whoever reaches this port can read and change everything"
+        );
+    }
+}
+
+/// The one line that says where the server is, once it can be spoken to.
+fn announce(server: &Server, engine: Engine, threads: usize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let plural = if threads == 1 { "" } else { "s" };
+    writeln!(
+        out,
+        "tremula {} ready on {} (engine {engine}, {threads} thread{plural})",
+        env!("CARGO_PKG_VERSION"),
+        server.address(),
+    )?;
+    out.flush()
 }

@@ -2,3 +2,24 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod clients;
+mod commands;
+mod connection;
+mod cursors;
+mod extended;
+mod glob;
+mod key;
+mod keyspace;
+pub mod limits;
+pub mod load;
+mod resp;
+mod server;
+mod small_bytes;
+mod value;
+
+pub use commands::command_table;
+pub use cursors::{MAX_CURSOR_BYTES, MAX_CURSORS};
+pub use key::Key;
+pub use keyspace::{DATABASES, Keyspace};
+pub use server::{Config, DRAIN_TIME, Server, StartError};
+pub use value::Value;

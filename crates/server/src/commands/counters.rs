@@ -1,0 +1,70 @@
+//! Commands on values as numbers.
+
+use super::{Context, Failure, Outcome};
+use crate::extended::Extended;
+use crate::resp::{
+    Arguments,
+    number::{self, Digits},
+};
+use crate::{Key, Value};
+use tremula_index::Update;
+
+pub(super) fn incr(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    add(context, arguments.get(1), 1)
+}
+
+pub(super) fn decr(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    add(context, arguments.get(1), -1)
+}
+
+pub(super) fn incrby(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let increment = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
+    add(context, arguments.get(1), increment)
+}
+
+pub(super) fn decrby(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let decrement = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
+    let increment = decrement.checked_neg().ok_or(Failure::DECREMENT_OVERFLOW)?;
+    add(context, arguments.get(1), increment)
+}
+
+/// Adds to the integer under `key`, which is zero if there is none.
+fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
+    let mut sum = Err(Failure::NOT_AN_INTEGER);
+    context.database().update(Key::from(key), &mut |current| {
+        sum = current
+            .map_or(Some(0), |value| number::parse(value))
+            .ok_or(Failure::NOT_AN_INTEGER)
+            .and_then(|number| number.checked_add(increment).ok_or(Failure::OVERFLOW));
+        match &sum {
+            Ok(sum) => Update::Put(Value::from(Digits::new(*sum).as_bytes())),
+            Err(_) => Update::Keep,
+        }
+    });
+    context.reply.integer(sum?);
+    Ok(())
+}
+
+pub(super) fn incrbyfloat(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let increment = Extended::parse(arguments.get(2));
+    let mut sum = Err(Failure::NOT_A_FLOAT);
+    context
+        .database()
+        .update(Key::from(arguments.get(1)), &mut |current| {
+            sum = add_float(current, increment.as_ref());
+            match &sum {
+                Ok(text) => Update::Put(Value::from(text.as_bytes())),
+                Err(_) => Update::Keep,
+            }
+        });
+    context.reply.bulk(sum?.as_bytes());
+    Ok(())
+}
+
+fn add_float(current: Option<&Value>, increment: Option<&Extended>) -> Result<String, Failure> {
+    let current =
+        Extended::parse(current.map_or(b"0", |value| value)).ok_or(Failure::NOT_A_FLOAT)?;
+    let increment = increment.ok_or(Failure::NOT_A_FLOAT)?;
+    let sum = current.add(increment).ok_or(Failure::NAN_OR_INFINITY)?;
+    Ok(sum.print())
+}

@@ -1,0 +1,192 @@
+//! What the table of commands says to clients (`COMMAND`, `… HELP`) and to readers.
+
+use super::table::{self, COMMANDS, Command};
+use super::{Context, Outcome};
+use crate::resp::{Arguments, Reply};
+use std::fmt::Write;
+
+pub(super) fn command(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    info_of(context.reply, COMMANDS.iter().map(Some));
+    Ok(())
+}
+
+pub(super) fn command_count(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    context.reply.count(COMMANDS.len());
+    Ok(())
+}
+
+pub(super) fn command_info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    if arguments.len() == 2 {
+        info_of(context.reply, COMMANDS.iter().map(Some));
+    } else {
+        info_of(context.reply, arguments.skip(2).map(table::lookup_full));
+    }
+    Ok(())
+}
+
+fn info_of(reply: &mut Reply, commands: impl ExactSizeIterator<Item = Option<&'static Command>>) {
+    reply.array(commands.len());
+    for command in commands {
+        match command {
+            Some(command) => info(reply, command),
+            None => reply.null(),
+        }
+    }
+}
+
+fn info(reply: &mut Reply, command: &Command) {
+    reply.array(10);
+    reply.bulk(command.full_name.as_bytes());
+    reply.integer(command.arity);
+    simple_set(reply, command.flags.iter().copied());
+    let keys = &command.keys;
+    reply.integer(keys.first);
+    reply.integer(keys.last);
+    reply.integer(keys.step);
+    simple_set(reply, command.categories());
+    reply.set(command.tips.len());
+    for tip in command.tips {
+        reply.bulk(tip.as_bytes());
+    }
+    if keys.first == 0 {
+        reply.set(0);
+    } else {
+        reply.set(1);
+        key_specification(reply, command);
+    }
+    reply.set(command.subcommands.len());
+    for subcommand in command.subcommands {
+        info(reply, subcommand);
+    }
+}
+
+/// The same as the first, last and step, in the words of Redis 7.
+fn key_specification(reply: &mut Reply, command: &Command) {
+    let keys = &command.keys;
+    reply.map(3 + usize::from(!keys.notes.is_empty()));
+    if !keys.notes.is_empty() {
+        reply.bulk(b"notes");
+        reply.bulk(keys.notes.as_bytes());
+    }
+    reply.bulk(b"flags");
+    simple_set(reply, keys.flags.iter().copied());
+    reply.bulk(b"begin_search");
+    specification(reply, "index", &[("index", keys.first)]);
+    reply.bulk(b"find_keys");
+    // Here the last key is counted from the first one, unless from the end.
+    let last = if keys.last < 0 {
+        keys.last
+    } else {
+        keys.last - keys.first
+    };
+    specification(
+        reply,
+        "range",
+        &[("lastkey", last), ("keystep", keys.step), ("limit", 0)],
+    );
+}
+
+fn specification(reply: &mut Reply, kind: &str, fields: &[(&str, i64)]) {
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(kind.as_bytes());
+    reply.bulk(b"spec");
+    reply.map(fields.len());
+    for (name, value) in fields {
+        reply.bulk(name.as_bytes());
+        reply.integer(*value);
+    }
+}
+
+fn simple_set(reply: &mut Reply, items: impl Iterator<Item = &'static str> + Clone) {
+    reply.set(items.clone().count());
+    for item in items {
+        reply.simple(item);
+    }
+}
+
+pub(super) fn command_docs(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let commands: Vec<_> = if arguments.len() == 2 {
+        COMMANDS.iter().collect()
+    } else {
+        arguments.skip(2).filter_map(table::lookup_full).collect()
+    };
+    docs_of(context.reply, &commands);
+    Ok(())
+}
+
+fn docs_of(reply: &mut Reply, commands: &[&Command]) {
+    reply.map(commands.len());
+    for command in commands {
+        reply.bulk(command.full_name.as_bytes());
+        reply.map(5 + usize::from(!command.subcommands.is_empty()));
+        for (name, text) in [
+            ("summary", command.summary),
+            ("since", command.since),
+            ("group", command.group),
+            ("complexity", command.complexity),
+            ("syntax", command.syntax),
+        ] {
+            reply.bulk(name.as_bytes());
+            reply.bulk(text.as_bytes());
+        }
+        if !command.subcommands.is_empty() {
+            reply.bulk(b"subcommands");
+            docs_of(reply, &command.subcommands.iter().collect::<Vec<_>>());
+        }
+    }
+}
+
+/// The `HELP` of a command with subcommands.
+pub(super) fn help(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let container = table::lookup(arguments.get(0)).unwrap_or(context.command);
+    let name = container.name.to_ascii_uppercase();
+    context.reply.array(1 + 2 * container.subcommands.len());
+    context.reply.simple(&format!(
+        "{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+    ));
+    for subcommand in container.subcommands {
+        let syntax = subcommand.syntax;
+        context
+            .reply
+            .simple(syntax.split_once(' ').map_or(syntax, |(_, rest)| rest));
+        context
+            .reply
+            .simple(&format!("    {}.", subcommand.summary));
+    }
+    Ok(())
+}
+
+/// The commands as a table in Markdown, which the README holds.
+#[must_use]
+pub fn command_table() -> String {
+    let mut text = String::from("| command | what it does | complexity |\n|---|---|---|\n");
+    for command in COMMANDS {
+        let rows = match command.subcommands {
+            [] => std::slice::from_ref(command),
+            subcommands => subcommands,
+        };
+        for row in rows {
+            let syntax = row.syntax.replace('|', "\\|");
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "| `{syntax}` | {} | {} |",
+                row.summary, row.complexity
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_readme_holds_the_table_of_commands() {
+        let table = super::command_table();
+        assert!(
+            include_str!("../../README.md").contains(&table),
+            "put this into crates/server/README.md:\n{table}"
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Why a command fails, in Redis's words.
+
+use super::Command;
+use crate::resp::Arguments;
+use std::borrow::Cow;
+
+/// A command's failure: the text of its error reply, with its code.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Most failures always say the same.
+    Text(&'static str),
+    /// Others repeat what the client sent, which need not be UTF-8.
+    Owned(Vec<u8>),
+    /// What a browser sends when a page makes it talk to a Redis port: it gets no answer.
+    Attack,
+}
+
+/// How much of what a client sent an error repeats, in bytes.
+const REPEATED: usize = 128;
+
+impl Failure {
+    pub(crate) const SYNTAX: Self = Self::Text("ERR syntax error");
+    pub(crate) const NOT_AN_INTEGER: Self =
+        Self::Text("ERR value is not an integer or out of range");
+    pub(crate) const NOT_A_FLOAT: Self = Self::Text("ERR value is not a valid float");
+    pub(crate) const NAN_OR_INFINITY: Self =
+        Self::Text("ERR increment would produce NaN or Infinity");
+    pub(crate) const OVERFLOW: Self = Self::Text("ERR increment or decrement would overflow");
+    pub(crate) const DECREMENT_OVERFLOW: Self = Self::Text("ERR decrement would overflow");
+    pub(crate) const OFFSET: Self = Self::Text("ERR offset is out of range");
+    pub(crate) const TOO_LONG: Self =
+        Self::Text("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    pub(crate) const CURSOR: Self = Self::Text("ERR invalid cursor");
+    pub(crate) const DATABASE: Self = Self::Text("ERR DB index is out of range");
+    pub(crate) const BEYOND_INT: Self =
+        Self::Text("ERR value is out of range, value must between -2147483648 and 2147483647");
+    pub(crate) const CLIENT_NAME: Self =
+        Self::Text("ERR Client names cannot contain spaces, newlines or special characters.");
+    pub(crate) const CLIENT_ID: Self = Self::Text("ERR Invalid client ID");
+    pub(crate) const WRONG_PASSWORD: Self =
+        Self::Text("WRONGPASS invalid username-password pair or user is disabled.");
+    pub(crate) const NO_PASSWORD: Self = Self::Text(
+        "ERR AUTH <password> called without any password configured for the default user. \
+         Are you sure your configuration is correct?",
+    );
+    pub(crate) const PROTOCOL_NUMBER: Self =
+        Self::Text("ERR Protocol version is not an integer or out of range");
+    pub(crate) const PROTOCOL: Self = Self::Text("NOPROTO unsupported protocol version");
+    pub(crate) const BOUND: Self = Self::Text("ERR min or max not valid string range item");
+
+    pub(crate) fn text(self) -> Cow<'static, [u8]> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text.as_bytes()),
+            Self::Owned(text) => Cow::Owned(text),
+            Self::Attack => Cow::Borrowed(b"ERR"),
+        }
+    }
+
+    pub(crate) fn arity(command: &Command) -> Self {
+        let name = command.full_name;
+        Self::Owned(format!("ERR wrong number of arguments for '{name}' command").into_bytes())
+    }
+
+    pub(crate) fn unknown_command(arguments: Arguments<'_>) -> Self {
+        let name = arguments.get(0);
+        if [&b"host:"[..], b"post"]
+            .iter()
+            .any(|http| name.eq_ignore_ascii_case(http))
+        {
+            return Self::Attack;
+        }
+        let mut repeated = Vec::new();
+        for argument in arguments.skip(1) {
+            let room = REPEATED.saturating_sub(repeated.len());
+            if room == 0 {
+                break;
+            }
+            repeated.push(b'\'');
+            repeated.extend_from_slice(c_string(argument, room));
+            repeated.extend_from_slice(b"' ");
+        }
+        Self::Owned(
+            [
+                b"ERR unknown command '",
+                c_string(name, REPEATED),
+                b"', with args beginning with: ",
+                &repeated,
+            ]
+            .concat(),
+        )
+    }
+
+    pub(crate) fn unknown_subcommand(command: &Command, name: &[u8]) -> Self {
+        let container = command.name.to_ascii_uppercase();
+        Self::quoting(
+            "ERR unknown subcommand '",
+            name,
+            &format!("'. Try {container} HELP."),
+        )
+    }
+
+    /// An error that repeats one argument.
+    pub(crate) fn quoting(before: &str, argument: &[u8], after: &str) -> Self {
+        Self::Owned(
+            [
+                before.as_bytes(),
+                c_string(argument, REPEATED),
+                after.as_bytes(),
+            ]
+            .concat(),
+        )
+    }
+}
+
+/// What C prints of a string with a precision: up to so many bytes, and none behind a zero.
+fn c_string(bytes: &[u8], precision: usize) -> &[u8] {
+    let bytes = &bytes[..bytes.len().min(precision)];
+    let end = bytes.iter().position(|byte| *byte == 0);
+    &bytes[..end.unwrap_or(bytes.len())]
+}

@@ -1,0 +1,170 @@
+//! What the server says about itself: `INFO` and `CONFIG GET`.
+
+use super::connection::REDIS_VERSION;
+use super::{Context, Outcome};
+use crate::glob;
+use crate::keyspace::DATABASES;
+use crate::resp::Arguments;
+use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A section of `INFO`, by the name that asks for it, its title, and what writes its fields.
+type Section = (
+    &'static str,
+    &'static str,
+    fn(&Context<'_>, &mut String) -> std::fmt::Result,
+);
+
+const SECTIONS: [Section; 5] = [
+    ("server", "Server", server),
+    ("clients", "Clients", clients),
+    ("memory", "Memory", memory),
+    ("stats", "Stats", stats),
+    ("keyspace", "Keyspace", keyspace),
+];
+
+pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let asked = |name: &str| {
+        arguments.len() == 1
+            || arguments.skip(1).any(|section| {
+                [name, "default", "all", "everything"]
+                    .iter()
+                    .any(|known| section.eq_ignore_ascii_case(known.as_bytes()))
+            })
+    };
+    let mut text = String::new();
+    for (name, title, write) in SECTIONS {
+        if asked(name) {
+            let separator = if text.is_empty() { "" } else { "\r\n" };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{separator}# {title}\r\n");
+            let _ = write(context, &mut text);
+        }
+    }
+    context.reply.text(&text);
+    Ok(())
+}
+
+fn server(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    let server = context.server;
+    let uptime = server.started.elapsed().as_secs();
+    write!(out, "redis_version:{REDIS_VERSION}\r\n")?;
+    write!(out, "redis_mode:standalone\r\n")?;
+    write!(out, "tremula_version:{}\r\n", env!("CARGO_PKG_VERSION"))?;
+    write!(out, "engine:{}\r\n", context.database().engine())?;
+    write!(out, "threads:{}\r\n", server.threads)?;
+    write!(out, "arch_bits:{}\r\n", usize::BITS)?;
+    write!(out, "process_id:{}\r\n", std::process::id())?;
+    write!(out, "tcp_port:{}\r\n", server.address.port())?;
+    write!(out, "uptime_in_seconds:{uptime}\r\n")?;
+    write!(out, "uptime_in_days:{}\r\n", uptime / (24 * 60 * 60))
+}
+
+fn clients(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    write!(
+        out,
+        "connected_clients:{}\r\n",
+        context.server.clients.count()
+    )?;
+    write!(out, "maxclients:{}\r\n", context.server.limits.max_clients)
+}
+
+fn memory(_: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    let resident = resident_bytes().unwrap_or(0);
+    write!(out, "used_memory:{resident}\r\n")?;
+    write!(out, "used_memory_rss:{resident}\r\n")?;
+    write!(out, "maxmemory:0\r\n")?;
+    write!(out, "maxmemory_policy:noeviction\r\n")
+}
+
+/// The bytes that this process holds in memory, where the system tells.
+fn resident_bytes() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: usize = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+fn stats(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    let stats = &context.server.stats;
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed);
+    write!(
+        out,
+        "total_connections_received:{}\r\n",
+        count(&stats.connections)
+    )?;
+    write!(
+        out,
+        "total_commands_processed:{}\r\n",
+        count(&stats.commands)
+    )?;
+    write!(out, "rejected_connections:{}\r\n", count(&stats.rejected))
+}
+
+fn keyspace(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    for (number, database) in context.server.keyspace.databases().enumerate() {
+        let keys = database.len();
+        if keys > 0 {
+            write!(out, "db{number}:keys={keys},expires=0,avg_ttl=0\r\n")?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let server = context.server;
+    let limits = &server.limits;
+    let on = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
+    // Redis's names where Redis has the parameter; the fixed ones are what clients ask for.
+    let parameters = [
+        ("appendonly", on(false)),
+        ("bind", server.address.ip().to_string()),
+        (
+            "client-query-buffer-limit",
+            limits.max_query_buffer.0.to_string(),
+        ),
+        ("databases", DATABASES.to_string()),
+        ("engine", context.database().engine().to_owned()),
+        ("max-arguments", limits.max_arguments.to_string()),
+        ("max-output-buffer", limits.max_output_buffer.0.to_string()),
+        ("maxclients", limits.max_clients.to_string()),
+        ("maxmemory", "0".to_owned()),
+        ("maxmemory-policy", "noeviction".to_owned()),
+        ("port", server.address.port().to_string()),
+        ("proto-max-bulk-len", limits.max_argument.0.to_string()),
+        ("protected-mode", on(server.protected_mode)),
+        ("requirepass", String::new()),
+        ("save", String::new()),
+        ("threads", server.threads.to_string()),
+        ("timeout", "0".to_owned()),
+    ];
+    let mut found: Vec<(&[u8], &str)> = Vec::new();
+    for pattern in arguments.skip(2) {
+        // A plain name comes back as it was asked for, not as it is written here.
+        let is_plain = !pattern.iter().any(|byte| b"*?[".contains(byte));
+        let lower = pattern.to_ascii_lowercase();
+        for (name, value) in &parameters {
+            let known = name.as_bytes();
+            let matches = if is_plain {
+                lower == known
+            } else {
+                glob::matches(&lower, known)
+            };
+            if matches
+                && !found
+                    .iter()
+                    .any(|(name, _)| name.eq_ignore_ascii_case(known))
+            {
+                found.push((if is_plain { pattern } else { known }, value));
+            }
+        }
+    }
+    context.reply.map(found.len());
+    for (name, value) in found {
+        context.reply.bulk(name);
+        context.reply.bulk(value.as_bytes());
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! The commands: one table, from which requests are dispatched, arities checked, `COMMAND`
+//! answered and the documentation made.
+
+mod connection;
+mod counters;
+mod describe;
+mod failure;
+mod info;
+mod keys;
+mod ordered;
+mod scan;
+mod strings;
+mod table;
+
+use crate::clients::Client;
+use crate::keyspace::Database;
+use crate::resp::{Arguments, Reply};
+use crate::server::Shared;
+pub(crate) use failure::Failure;
+pub(crate) use table::Command;
+
+pub use describe::command_table;
+
+/// What a connection remembers from one command to the next. The version of the protocol is
+/// kept by the encoder, the name by the list of clients.
+#[derive(Default)]
+pub(crate) struct Session {
+    /// The number of the selected database.
+    pub(crate) database: usize,
+    /// No further command is to be read.
+    pub(crate) closing: bool,
+    /// The last command that ran, for `CLIENT LIST`.
+    pub(crate) last_command: &'static str,
+}
+
+/// All that a command works on, except its arguments.
+pub(crate) struct Context<'a> {
+    pub(crate) server: &'a Shared,
+    pub(crate) client: &'a Client,
+    pub(crate) session: &'a mut Session,
+    pub(crate) reply: &'a mut Reply,
+    /// The command that is running, by its full name.
+    pub(crate) command: &'static Command,
+}
+
+impl<'a> Context<'a> {
+    /// The selected database.
+    pub(crate) fn database(&self) -> &'a Database {
+        self.server.keyspace.database(self.session.database)
+    }
+}
+
+/// What a command comes to. Whatever it has written before it fails is taken back.
+type Outcome = Result<(), Failure>;
+
+/// Runs one request and appends its reply.
+pub(crate) fn execute(
+    server: &Shared,
+    client: &Client,
+    session: &mut Session,
+    reply: &mut Reply,
+    arguments: Arguments<'_>,
+) {
+    reply.begin();
+    let outcome = find(arguments).and_then(|command| {
+        session.last_command = command.full_name;
+        (command.run)(
+            &mut Context {
+                server,
+                client,
+                session,
+                reply,
+                command,
+            },
+            arguments,
+        )
+    });
+    match outcome {
+        Ok(()) => (),
+        Err(Failure::Attack) => {
+            tracing::warn!(
+                "closed a connection on which HTTP was spoken; a web page may be attacking this server"
+            );
+            session.closing = true;
+        }
+        Err(failure) => reply.fail(&failure.text()),
+    }
+    if !reply.finish() {
+        session.closing = true;
+    }
+}
+
+/// The command that is asked for, if it exists and takes so many arguments.
+fn find(arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
+    let name = arguments.get(0);
+    let Some(mut command) = table::lookup(name) else {
+        return Err(Failure::unknown_command(arguments));
+    };
+    if arguments.len() > 1 && !command.subcommands.is_empty() {
+        command = command
+            .subcommands
+            .iter()
+            .find(|sub| arguments.get(1).eq_ignore_ascii_case(sub.name.as_bytes()))
+            .ok_or_else(|| Failure::unknown_subcommand(command, arguments.get(1)))?;
+    }
+    if command.takes(arguments.len()) {
+        Ok(command)
+    } else {
+        Err(Failure::arity(command))
+    }
+}

@@ -1,0 +1,181 @@
+//! The commands that Redis lacks: they are there because the keys are in order.
+
+use super::{Context, Failure, Outcome};
+use crate::keyspace::walk;
+use crate::resp::{Arguments, Protocol, number};
+use crate::{Key, Value};
+use std::ops::{Bound, ControlFlow};
+use tremula_index::{Direction, KeyRange};
+
+/// `RANGE start end [LIMIT n] [REV] [WITHVALUES]`.
+///
+/// With `REV` the range is walked from its upper end, and `start` is the upper bound, as in
+/// `ZRANGE … BYLEX REV` and `ZREVRANGEBYLEX`. Values come as in `ZRANGE … WITHSCORES`: behind
+/// each key in version 2 of the protocol, in pairs in version 3.
+pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let options = RangeOptions::parse(arguments)?;
+    let (mut low, mut high) = (
+        parse_bound(arguments.get(1))?,
+        parse_bound(arguments.get(2))?,
+    );
+    let mut direction = Direction::Ascending;
+    if options.reverse {
+        std::mem::swap(&mut low, &mut high);
+        direction = Direction::Descending;
+    }
+    let database = context.database();
+    let reply = &mut *context.reply;
+    let opened = reply.open_array();
+    let mut count = 0;
+    let mut visit = |key: &Key, value: &Value| {
+        if options.with_values && reply.protocol == Protocol::Resp3 {
+            reply.array(2);
+        }
+        reply.bulk(key.as_bytes());
+        count += 1;
+        if options.with_values {
+            reply.bulk(value);
+            count += usize::from(reply.protocol == Protocol::Resp2);
+        }
+        if reply.is_full() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    if let (Some(low), Some(high)) = (low.lower(), high.upper()) {
+        let range = KeyRange::new(low, high);
+        walk(database, range, direction, options.limit, &mut visit);
+    }
+    reply.close_array(opened, count);
+    Ok(())
+}
+
+pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let (low, high) = (
+        parse_bound(arguments.get(1))?,
+        parse_bound(arguments.get(2))?,
+    );
+    let removed = match (low.lower(), high.upper()) {
+        (Some(low), Some(high)) => context.database().remove_range(KeyRange::new(low, high)),
+        _ => 0,
+    };
+    context.reply.count(removed);
+    Ok(())
+}
+
+pub(super) fn first(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    let entry = context.database().first();
+    reply_entry(context, entry)
+}
+
+pub(super) fn last(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    let entry = context.database().last();
+    reply_entry(context, entry)
+}
+
+pub(super) fn next(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let entry = context.database().next(&Key::from(arguments.get(1)));
+    reply_entry(context, entry)
+}
+
+pub(super) fn prev(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let entry = context.database().prev(&Key::from(arguments.get(1)));
+    reply_entry(context, entry)
+}
+
+/// Key and value, or a null array.
+fn reply_entry(context: &mut Context<'_>, entry: Option<(Key, Value)>) -> Outcome {
+    match entry {
+        Some((key, value)) => {
+            context.reply.array(2);
+            context.reply.bulk(key.as_bytes());
+            context.reply.bulk(&value);
+        }
+        None => context.reply.null_array(),
+    }
+    Ok(())
+}
+
+pub(super) fn shape(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    let shape = context.database().shape();
+    context.reply.map(1 + shape.figures.len());
+    context.reply.bulk(b"engine");
+    context.reply.bulk(shape.engine.as_bytes());
+    for (name, value) in shape.figures {
+        context.reply.bulk(name.as_bytes());
+        context
+            .reply
+            .integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    Ok(())
+}
+
+struct RangeOptions {
+    limit: usize,
+    reverse: bool,
+    with_values: bool,
+}
+
+impl RangeOptions {
+    fn parse(arguments: Arguments<'_>) -> Result<Self, Failure> {
+        let mut options = Self {
+            limit: usize::MAX,
+            reverse: false,
+            with_values: false,
+        };
+        let mut rest = arguments.skip(3);
+        while let Some(name) = rest.next() {
+            if name.eq_ignore_ascii_case(b"limit") {
+                let limit = rest.next().ok_or(Failure::SYNTAX)?;
+                let limit = number::parse(limit).ok_or(Failure::NOT_AN_INTEGER)?;
+                // A negative limit is none, as in ZRANGEBYLEX.
+                options.limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            } else if name.eq_ignore_ascii_case(b"rev") {
+                options.reverse = true;
+            } else if name.eq_ignore_ascii_case(b"withvalues") {
+                options.with_values = true;
+            } else {
+                return Err(Failure::SYNTAX);
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// A bound as `ZRANGEBYLEX` spells it: `[key`, `(key`, `-` before and `+` behind all keys.
+enum RangeBound {
+    Key(Bound<Key>),
+    BeforeAll,
+    BehindAll,
+}
+
+impl RangeBound {
+    /// The bound as the lower one; `None` if nothing lies above it.
+    fn lower(&self) -> Option<Bound<&Key>> {
+        match self {
+            Self::Key(bound) => Some(bound.as_ref()),
+            Self::BeforeAll => Some(Bound::Unbounded),
+            Self::BehindAll => None,
+        }
+    }
+
+    /// The bound as the upper one; `None` if nothing lies below it.
+    fn upper(&self) -> Option<Bound<&Key>> {
+        match self {
+            Self::Key(bound) => Some(bound.as_ref()),
+            Self::BeforeAll => None,
+            Self::BehindAll => Some(Bound::Unbounded),
+        }
+    }
+}
+
+fn parse_bound(text: &[u8]) -> Result<RangeBound, Failure> {
+    match text {
+        b"-" => Ok(RangeBound::BeforeAll),
+        b"+" => Ok(RangeBound::BehindAll),
+        [b'[', key @ ..] => Ok(RangeBound::Key(Bound::Included(Key::from(key)))),
+        [b'(', key @ ..] => Ok(RangeBound::Key(Bound::Excluded(Key::from(key)))),
+        _ => Err(Failure::BOUND),
+    }
+}

@@ -1,0 +1,497 @@
+//! The table of commands.
+
+use super::{Context, Outcome, connection, counters, describe, info, keys, ordered, scan, strings};
+use crate::resp::Arguments;
+
+/// One command, or one subcommand of one.
+pub(crate) struct Command {
+    /// In lower case; of a subcommand, only its own name.
+    pub(crate) name: &'static str,
+    /// As Redis writes it in errors and listings: `client|id`.
+    pub(crate) full_name: &'static str,
+    /// The number of arguments, the names included; negative if more may follow.
+    pub(crate) arity: i64,
+    pub(crate) run: fn(&mut Context<'_>, Arguments<'_>) -> Outcome,
+    /// Redis's flags, in its order.
+    pub(crate) flags: &'static [&'static str],
+    /// The categories that do not follow from the flags.
+    group_categories: &'static [&'static str],
+    pub(crate) keys: Keys,
+    pub(crate) tips: &'static [&'static str],
+    /// The command as a person writes it.
+    pub(crate) syntax: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) complexity: &'static str,
+    pub(crate) group: &'static str,
+    /// The version of Redis, or of Tremula for its own commands, that had it first.
+    pub(crate) since: &'static str,
+    pub(crate) subcommands: &'static [Command],
+}
+
+/// Where the keys are among the arguments; all zero if there are none.
+pub(crate) struct Keys {
+    pub(crate) first: i64,
+    /// Negative: counted from the end.
+    pub(crate) last: i64,
+    pub(crate) step: i64,
+    /// What is done with them, in Redis's words.
+    pub(crate) flags: &'static [&'static str],
+    pub(crate) notes: &'static str,
+}
+
+type Words = &'static [&'static str];
+
+const NO_KEYS: Keys = Keys {
+    first: 0,
+    last: 0,
+    step: 0,
+    flags: &[],
+    notes: "",
+};
+
+const fn one_key(flags: Words) -> Keys {
+    Keys {
+        first: 1,
+        last: 1,
+        step: 1,
+        flags,
+        notes: "",
+    }
+}
+
+const fn many_keys(step: i64, flags: Words) -> Keys {
+    Keys {
+        first: 1,
+        last: -1,
+        step,
+        flags,
+        notes: "",
+    }
+}
+
+/// Flag sets that recur.
+const READ: Words = &["readonly"];
+const READ_FAST: Words = &["readonly", "fast"];
+const WRITE: Words = &["write"];
+const WRITE_FAST: Words = &["write", "fast"];
+const STORE: Words = &["write", "denyoom"];
+const STORE_FAST: Words = &["write", "denyoom", "fast"];
+const ANY_TIME: Words = &["loading", "stale"];
+const ANY_TIME_FAST: Words = &["loading", "stale", "fast"];
+const HANDSHAKE: Words = &[
+    "noscript",
+    "loading",
+    "stale",
+    "fast",
+    "no_auth",
+    "allow_busy",
+];
+const ADMIN: Words = &["admin", "noscript", "loading", "stale"];
+const CLIENT: Words = &["noscript", "loading", "stale"];
+
+const KEYSPACE: Words = &["@keyspace"];
+const STRING: Words = &["@string"];
+const CONNECTION: Words = &["@connection"];
+
+const ALL_SHARDS: Words = &["request_policy:all_shards", "response_policy:all_succeeded"];
+const SUM_OF_SHARDS: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
+
+/// The order in which Redis lists categories; the ones of types that there are.
+const CATEGORY_ORDER: [&str; 9] = [
+    "@keyspace",
+    "@read",
+    "@write",
+    "@string",
+    "@admin",
+    "@fast",
+    "@slow",
+    "@dangerous",
+    "@connection",
+];
+
+impl Command {
+    /// Whether it takes so many arguments, the names included.
+    pub(crate) fn takes(&self, count: usize) -> bool {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        if self.arity < 0 {
+            count >= -self.arity
+        } else {
+            count == self.arity
+        }
+    }
+
+    /// All categories, those included that follow from the flags.
+    pub(crate) fn categories(&self) -> impl Iterator<Item = &'static str> + Clone {
+        CATEGORY_ORDER.into_iter().filter(|category| {
+            let flagged = |flag| self.flags.contains(&flag);
+            self.group_categories.contains(category)
+                || match *category {
+                    "@read" => flagged("readonly"),
+                    "@write" => flagged("write"),
+                    "@admin" | "@dangerous" => flagged("admin"),
+                    "@fast" => flagged("fast"),
+                    "@slow" => !flagged("fast"),
+                    _ => false,
+                }
+        })
+    }
+
+    const fn new(
+        name: &'static str,
+        arity: i64,
+        run: fn(&mut Context<'_>, Arguments<'_>) -> Outcome,
+        flags: Words,
+        group_categories: Words,
+    ) -> Self {
+        Self {
+            name,
+            full_name: name,
+            arity,
+            run,
+            flags,
+            group_categories,
+            keys: NO_KEYS,
+            tips: &[],
+            syntax: "",
+            summary: "",
+            complexity: "",
+            group: "",
+            since: "",
+            subcommands: &[],
+        }
+    }
+
+    const fn docs(
+        mut self,
+        group: &'static str,
+        since: &'static str,
+        complexity: &'static str,
+        syntax: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        self.group = group;
+        self.since = since;
+        self.complexity = complexity;
+        self.syntax = syntax;
+        self.summary = summary;
+        self
+    }
+
+    const fn keys(mut self, keys: Keys) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    const fn tips(mut self, tips: Words) -> Self {
+        self.tips = tips;
+        self
+    }
+
+    const fn full_name(mut self, full_name: &'static str) -> Self {
+        self.full_name = full_name;
+        self
+    }
+
+    const fn subcommands(mut self, subcommands: &'static [Command]) -> Self {
+        self.subcommands = subcommands;
+        self
+    }
+}
+
+const ONE: &str = "O(log n)";
+const EACH: &str = "O(k log n)";
+const COPY: &str = "O(log n + length)";
+const ALL: &str = "O(n)";
+const NOTHING: &str = "O(1)";
+
+/// Every command that this server knows.
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new("get", 2, strings::get, READ_FAST, STRING)
+        .keys(one_key(&["RO", "access"]))
+        .docs("string", "1.0.0", ONE, "GET key", "The value of a key"),
+    Command::new("set", -3, strings::set, STORE, STRING)
+        .keys(Keys {
+            notes: "RW and ACCESS due to the optional `GET` argument",
+            ..one_key(&["RW", "access", "update", "variable_flags"])
+        })
+        .docs("string", "1.0.0", ONE, "SET key value [NX | XX] [GET] [KEEPTTL]",
+            "Store a value; only if the key is absent (`NX`) or present (`XX`); and return the value before (`GET`)"),
+    Command::new("setnx", 3, strings::setnx, STORE_FAST, STRING)
+        .keys(one_key(&["OW", "insert"]))
+        .docs("string", "1.0.0", ONE, "SETNX key value", "Store a value if the key is absent"),
+    Command::new("getset", 3, strings::getset, STORE_FAST, STRING)
+        .keys(one_key(&["RW", "access", "update"]))
+        .docs("string", "1.0.0", ONE, "GETSET key value", "Store a value and return the one before"),
+    Command::new("getdel", 2, strings::getdel, WRITE_FAST, STRING)
+        .keys(one_key(&["RW", "access", "delete"]))
+        .docs("string", "6.2.0", ONE, "GETDEL key", "Remove a key and return its value"),
+    Command::new("mget", -2, strings::mget, READ_FAST, STRING)
+        .keys(many_keys(1, &["RO", "access"]))
+        .tips(&["request_policy:multi_shard"])
+        .docs("string", "1.0.0", EACH, "MGET key [key ...]", "The values of several keys"),
+    Command::new("mset", -3, strings::mset, STORE, STRING)
+        .keys(many_keys(2, &["OW", "update"]))
+        .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
+        .docs("string", "1.0.1", EACH, "MSET key value [key value ...]", "Store several values"),
+    Command::new("incr", 2, counters::incr, STORE_FAST, STRING)
+        .keys(one_key(&["RW", "access", "update"]))
+        .docs("string", "1.0.0", ONE, "INCR key", "Add one to an integer"),
+    Command::new("decr", 2, counters::decr, STORE_FAST, STRING)
+        .keys(one_key(&["RW", "access", "update"]))
+        .docs("string", "1.0.0", ONE, "DECR key", "Subtract one from an integer"),
+    Command::new("incrby", 3, counters::incrby, STORE_FAST, STRING)
+        .keys(one_key(&["RW", "access", "update"]))
+        .docs("string", "1.0.0", ONE, "INCRBY key increment", "Add to an integer"),
+    Command::new("decrby", 3, counters::decrby, STORE_FAST, STRING)
+        .keys(one_key(&["RW", "access", "update"]))
+        .docs("string", "1.0.0", ONE, "DECRBY key decrement", "Subtract from an integer"),
+    Command::new("incrbyfloat", 3, counters::incrbyfloat, STORE_FAST, STRING)
+        .keys(one_key(&["RW", "access", "update"]))
+        .docs("string", "2.6.0", ONE, "INCRBYFLOAT key increment", "Add to a number"),
+    Command::new("append", 3, strings::append, STORE_FAST, STRING)
+        .keys(one_key(&["RW", "insert"]))
+        .docs("string", "2.0.0", COPY, "APPEND key value", "Append to a value"),
+    Command::new("strlen", 2, strings::strlen, READ_FAST, STRING)
+        .keys(one_key(&["RO"]))
+        .docs("string", "2.2.0", ONE, "STRLEN key", "The length of a value in bytes"),
+    Command::new("getrange", 4, strings::getrange, READ, STRING)
+        .keys(one_key(&["RO", "access"]))
+        .docs("string", "2.4.0", ONE, "GETRANGE key start end", "Part of a value"),
+    Command::new("setrange", 4, strings::setrange, STORE, STRING)
+        .keys(one_key(&["RW", "update"]))
+        .docs("string", "2.2.0", COPY, "SETRANGE key offset value", "Overwrite part of a value"),
+    Command::new("del", -2, keys::del, WRITE, KEYSPACE)
+        .keys(many_keys(1, &["RM", "delete"]))
+        .tips(SUM_OF_SHARDS)
+        .docs("generic", "1.0.0", EACH, "DEL key [key ...]", "Remove keys"),
+    Command::new("unlink", -2, keys::del, WRITE_FAST, KEYSPACE)
+        .keys(many_keys(1, &["RM", "delete"]))
+        .tips(SUM_OF_SHARDS)
+        .docs("generic", "4.0.0", EACH, "UNLINK key [key ...]", "Remove keys, as `DEL`"),
+    Command::new("exists", -2, keys::exists, READ_FAST, KEYSPACE)
+        .keys(many_keys(1, &["RO"]))
+        .tips(SUM_OF_SHARDS)
+        .docs("generic", "1.0.0", EACH, "EXISTS key [key ...]", "How many of the keys are present"),
+    Command::new("type", 2, keys::type_of, READ_FAST, KEYSPACE)
+        .keys(one_key(&["RO"]))
+        .docs("generic", "1.0.0", ONE, "TYPE key", "`string`, or `none` if the key is absent"),
+    Command::new("keys", 2, keys::keys, READ, &["@keyspace", "@dangerous"])
+        .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
+        .docs("generic", "1.0.0", "O(log n + m), m keys that begin as the pattern does", "KEYS pattern",
+            "The keys that match a pattern, in order"),
+    Command::new("scan", -2, scan::scan, READ, KEYSPACE)
+        .tips(&["nondeterministic_output", "request_policy:special"])
+        .docs("generic", "2.8.0", "O(log n + count) a call",
+            "SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]",
+            "A page of the keys, and the cursor of the next page"),
+    Command::new("range", -3, ordered::range, READ, KEYSPACE)
+        .docs("ordered", "0.1.0", "O(log n + m), m keys returned",
+            "RANGE start end [LIMIT n] [REV] [WITHVALUES]",
+            "The keys between two bounds, in order; with `REV` from the upper one, which then comes first"),
+    Command::new("first", 1, ordered::first, READ_FAST, KEYSPACE)
+        .docs("ordered", "0.1.0", ONE, "FIRST", "The smallest key and its value"),
+    Command::new("last", 1, ordered::last, READ_FAST, KEYSPACE)
+        .docs("ordered", "0.1.0", ONE, "LAST", "The largest key and its value"),
+    Command::new("next", 2, ordered::next, READ_FAST, KEYSPACE)
+        .keys(one_key(&["RO", "access"]))
+        .docs("ordered", "0.1.0", ONE, "NEXT key", "The entry behind a key, which need not be present"),
+    Command::new("prev", 2, ordered::prev, READ_FAST, KEYSPACE)
+        .keys(one_key(&["RO", "access"]))
+        .docs("ordered", "0.1.0", ONE, "PREV key", "The entry before a key, which need not be present"),
+    Command::new("delrange", 3, ordered::delrange, WRITE, KEYSPACE)
+        .docs("ordered", "0.1.0", "O(log n + m), m keys removed", "DELRANGE start end",
+            "Remove the keys between two bounds, all at once, and count them"),
+    Command::new("shape", 1, ordered::shape, READ, KEYSPACE)
+        .docs("ordered", "0.1.0", ALL, "SHAPE", "What the index of the selected database looks like now"),
+    Command::new("dbsize", 1, keys::dbsize, READ_FAST, KEYSPACE)
+        .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
+        .docs("server", "1.0.0", NOTHING, "DBSIZE", "The number of keys"),
+    Command::new("flushdb", -1, keys::flushdb, WRITE, &["@keyspace", "@dangerous"])
+        .tips(ALL_SHARDS)
+        .docs("server", "1.0.0", ALL, "FLUSHDB [ASYNC | SYNC]", "Remove every key of the selected database"),
+    Command::new("flushall", -1, keys::flushall, WRITE, &["@keyspace", "@dangerous"])
+        .tips(ALL_SHARDS)
+        .docs("server", "1.0.0", ALL, "FLUSHALL [ASYNC | SYNC]", "Remove every key of every database"),
+    Command::new("info", -1, info::info, ANY_TIME, &["@dangerous"])
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .docs("server", "1.0.0", NOTHING, "INFO [section ...]", "About the server, its clients, memory and databases"),
+    Command::new("command", -1, describe::command, ANY_TIME, CONNECTION)
+        .tips(&["nondeterministic_output_order"])
+        .docs("server", "2.8.13", ALL, "COMMAND", "About all commands")
+        .subcommands(&[
+            Command::new("count", 2, describe::command_count, ANY_TIME, CONNECTION)
+                .full_name("command|count")
+                .docs("server", "2.8.13", NOTHING, "COMMAND COUNT", "The number of commands"),
+            Command::new("docs", -2, describe::command_docs, ANY_TIME, CONNECTION)
+                .full_name("command|docs")
+                .tips(&["nondeterministic_output_order"])
+                .docs("server", "7.0.0", "O(k)", "COMMAND DOCS [name ...]", "What commands do, for people"),
+            Command::new("info", -2, describe::command_info, ANY_TIME, CONNECTION)
+                .full_name("command|info")
+                .tips(&["nondeterministic_output_order"])
+                .docs("server", "2.8.13", "O(k)", "COMMAND INFO [name ...]", "Arity, flags and keys of commands, for clients"),
+            Command::new("help", 2, describe::help, ANY_TIME, CONNECTION)
+                .full_name("command|help")
+                .docs("server", "5.0.0", NOTHING, "COMMAND HELP", "What the subcommands do"),
+        ]),
+    Command::new("config", -2, describe::help, &[], &[])
+        .docs("server", "2.0.0", NOTHING, "CONFIG", "The server's configuration")
+        .subcommands(&[
+            Command::new("get", -3, info::config_get, ADMIN, &[])
+                .full_name("config|get")
+                .docs("server", "2.0.0", NOTHING, "CONFIG GET pattern [pattern ...]", "Parameters and their values"),
+            Command::new("help", 2, describe::help, ANY_TIME, &[])
+                .full_name("config|help")
+                .docs("server", "5.0.0", NOTHING, "CONFIG HELP", "What the subcommands do"),
+        ]),
+    Command::new("ping", -1, connection::ping, &["fast"], CONNECTION)
+        .tips(ALL_SHARDS)
+        .docs("connection", "1.0.0", NOTHING, "PING [message]", "`PONG`, or the message"),
+    Command::new("echo", 2, connection::echo, ANY_TIME_FAST, CONNECTION)
+        .docs("connection", "1.0.0", NOTHING, "ECHO message", "The message"),
+    Command::new("hello", -1, connection::hello, HANDSHAKE, CONNECTION)
+        .docs("connection", "6.0.0", NOTHING,
+            "HELLO [protover [AUTH username password] [SETNAME clientname]]",
+            "Choose the version of the protocol, 2 or 3"),
+    Command::new("auth", -2, connection::auth, HANDSHAKE, CONNECTION)
+        .docs("connection", "1.0.0", NOTHING, "AUTH [username] password",
+            "What Redis without a password answers"),
+    Command::new("client", -2, describe::help, &[], &[])
+        .docs("connection", "2.4.0", NOTHING, "CLIENT", "About connections")
+        .subcommands(&[
+            Command::new("id", 2, connection::client_id, CLIENT, CONNECTION)
+                .full_name("client|id")
+                .docs("connection", "5.0.0", NOTHING, "CLIENT ID", "The connection's number"),
+            Command::new("setname", 3, connection::client_setname, CLIENT, CONNECTION)
+                .full_name("client|setname")
+                .docs("connection", "2.6.9", NOTHING, "CLIENT SETNAME name", "Name the connection"),
+            Command::new("getname", 2, connection::client_getname, CLIENT, CONNECTION)
+                .full_name("client|getname")
+                .docs("connection", "2.6.9", NOTHING, "CLIENT GETNAME", "The connection's name"),
+            Command::new("setinfo", 4, connection::client_setinfo, CLIENT, CONNECTION)
+                .full_name("client|setinfo")
+                .docs("connection", "7.2.0", NOTHING, "CLIENT SETINFO LIB-NAME | LIB-VER value",
+                    "What library the client uses; checked, not kept"),
+            Command::new("info", 2, connection::client_info, CLIENT, CONNECTION)
+                .full_name("client|info")
+                .tips(&["nondeterministic_output"])
+                .docs("connection", "6.2.0", NOTHING, "CLIENT INFO", "About this connection"),
+            Command::new("list", -2, connection::client_list, ADMIN, CONNECTION)
+                .full_name("client|list")
+                .tips(&["nondeterministic_output"])
+                .docs("connection", "2.4.0", ALL, "CLIENT LIST [TYPE type | ID id [id ...]]", "About all connections"),
+            Command::new("help", 2, describe::help, ANY_TIME, CONNECTION)
+                .full_name("client|help")
+                .docs("connection", "5.0.0", NOTHING, "CLIENT HELP", "What the subcommands do"),
+        ]),
+    Command::new("select", 2, connection::select, ANY_TIME_FAST, CONNECTION)
+        .docs("connection", "1.0.0", NOTHING, "SELECT index", "Choose one of the 16 databases"),
+    Command::new("reset", 1, connection::reset, HANDSHAKE, CONNECTION)
+        .docs("connection", "6.2.0", NOTHING, "RESET", "Make the connection as it was when it was new"),
+    Command::new("quit", -1, connection::quit, HANDSHAKE, CONNECTION)
+        .docs("connection", "1.0.0", NOTHING, "QUIT", "Close the connection"),
+];
+
+/// Places in the hash table of names: several times the number of commands, so that most names
+/// are found, or not found, at the first place.
+const SLOTS: usize = 256;
+
+/// An empty place.
+const NONE: u8 = u8::MAX;
+
+/// The command of each place, by its index in [`COMMANDS`]; made when this is compiled.
+static BY_NAME: [u8; SLOTS] = {
+    let mut slots = [NONE; SLOTS];
+    let mut index = 0;
+    while index < COMMANDS.len() {
+        let mut slot = slot_of(COMMANDS[index].name.as_bytes());
+        while slots[slot] != NONE {
+            slot = (slot + 1) % SLOTS;
+        }
+        slots[slot] = index as u8;
+        index += 1;
+    }
+    slots
+};
+
+/// Where the search for a name begins, whatever the case of its letters.
+const fn slot_of(name: &[u8]) -> usize {
+    let mut hash = name.len();
+    let mut index = 0;
+    while index < name.len() {
+        hash = hash
+            .wrapping_mul(31)
+            .wrapping_add((name[index] | 0x20) as usize);
+        index += 1;
+    }
+    (hash ^ (hash >> 8)) % SLOTS
+}
+
+/// The command with this name, in upper or lower case.
+pub(crate) fn lookup(name: &[u8]) -> Option<&'static Command> {
+    let mut slot = slot_of(name);
+    loop {
+        // No name is empty for long: the table has more places than commands.
+        let command = COMMANDS.get(usize::from(BY_NAME[slot]))?;
+        if name.eq_ignore_ascii_case(command.name.as_bytes()) {
+            return Some(command);
+        }
+        slot = (slot + 1) % SLOTS;
+    }
+}
+
+/// The command or subcommand with this full name.
+pub(crate) fn lookup_full(name: &[u8]) -> Option<&'static Command> {
+    let mut parts = name.splitn(2, |byte| *byte == b'|');
+    let command = lookup(parts.next()?)?;
+    match parts.next() {
+        None => Some(command),
+        Some(sub) => command
+            .subcommands
+            .iter()
+            .find(|command| sub.eq_ignore_ascii_case(command.name.as_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_found_by_its_name_and_nothing_else_is() {
+        for command in COMMANDS {
+            for name in [command.name.to_owned(), command.name.to_ascii_uppercase()] {
+                assert!(lookup(name.as_bytes()).is_some_and(|found| std::ptr::eq(found, command)));
+            }
+            for sub in command.subcommands {
+                assert_eq!(sub.full_name, format!("{}|{}", command.name, sub.name));
+                assert!(
+                    lookup_full(sub.full_name.as_bytes()).is_some_and(|it| std::ptr::eq(it, sub))
+                );
+            }
+        }
+        for name in ["", "g", "gets", "get ", "get|x", "client|"] {
+            assert!(lookup_full(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_command_is_documented() {
+        for command in COMMANDS
+            .iter()
+            .flat_map(|one| [one].into_iter().chain(one.subcommands))
+        {
+            for text in [
+                command.syntax,
+                command.summary,
+                command.complexity,
+                command.group,
+                command.since,
+            ] {
+                assert!(!text.is_empty(), "{}", command.full_name);
+            }
+            let name = command.full_name.replace('|', " ").to_ascii_uppercase();
+            assert!(command.syntax.starts_with(&name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One connection: bytes in, commands run, replies out.
+//!
+//! A connection reads what has arrived, runs every complete command in it, and sends the
+//! replies in one write. While a client does not read its replies, its commands are not read
+//! either: what it can make the server hold is bounded by the limits.
+
+use crate::clients::Client;
+use crate::commands::{self, Session};
+use crate::limits::REPLY_BATCH;
+use crate::resp::{ProtocolError, Reply, RequestParser};
+use crate::server::Shared;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Bytes asked for in one read, as Redis does: a deep pipeline in one system call.
+const READ_SIZE: usize = 16 << 10;
+
+/// Room for replies from the start: what a usual pipeline brings, without growing in steps.
+const REPLY_SIZE: usize = 4 << 10;
+
+/// How long, and for how many bytes, a connection that the server closes goes on reading. To
+/// close it with input unread would make the system throw away the last reply.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 16 << 20;
+
+/// What is to be done next.
+enum Next {
+    /// Every complete command has run.
+    Read,
+    /// There are more, but enough replies to send first.
+    Send,
+    /// The replies are to be sent, and then the connection closed.
+    Close,
+}
+
+struct Connection<'a> {
+    server: &'a Shared,
+    client: &'a Client,
+    session: Session,
+    parser: RequestParser,
+    /// What has arrived; the first `consumed` bytes are done with.
+    input: Vec<u8>,
+    consumed: usize,
+    output: Reply,
+}
+
+/// Serves a client until it leaves, breaks the protocol, or the server shuts down.
+pub(crate) async fn serve(server: &Shared, client: &Client) {
+    let mut connection = Connection {
+        server,
+        client,
+        session: Session::default(),
+        parser: RequestParser::new(&server.limits),
+        input: Vec::new(),
+        consumed: 0,
+        output: Reply::new(server.limits.max_output_buffer.0),
+    };
+    if let Err(error) = connection.run().await {
+        tracing::debug!(client = client.id, %error, "connection lost");
+    }
+}
+
+impl Connection<'_> {
+    async fn run(&mut self) -> io::Result<()> {
+        loop {
+            if !self.read().await? {
+                return Ok(());
+            }
+            loop {
+                let next = self.run_commands();
+                self.send().await?;
+                match next {
+                    Next::Read => break,
+                    Next::Send => tokio::task::yield_now().await,
+                    Next::Close => return self.close().await,
+                }
+            }
+        }
+    }
+
+    /// Takes in what has arrived; `false` at the end of the input.
+    async fn read(&mut self) -> io::Result<bool> {
+        self.release_buffers();
+        loop {
+            self.client.stream.readable().await?;
+            // As bytes arrive: room for one read, or for as much again as a long command has
+            // brought so far, never for what it has declared.
+            self.input.reserve(READ_SIZE);
+            let room = self.input.capacity() - self.input.len();
+            match self.client.stream.try_read_buf(&mut self.input) {
+                Ok(0) => return Ok(false),
+                Ok(read) => {
+                    if read == room {
+                        // There is likely more. Others first: a client that never stops
+                        // sending must not starve the rest of its thread.
+                        tokio::task::yield_now().await;
+                    }
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => (),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Moves an unfinished command to the front of its buffer, and gives back buffers that hold
+    /// nothing: an idle client then costs no more than its socket.
+    fn release_buffers(&mut self) {
+        if self.consumed == self.input.len() {
+            self.input = Vec::new();
+        } else {
+            self.input.drain(..self.consumed);
+        }
+        self.consumed = 0;
+        self.output.bytes = Vec::new();
+    }
+
+    fn run_commands(&mut self) -> Next {
+        self.output.bytes.reserve(REPLY_SIZE);
+        let mut ran = 0;
+        let next = loop {
+            let unread = &self.input[self.consumed..];
+            match self.parser.parse(unread) {
+                Ok(Some(length)) => {
+                    let arguments = self.parser.arguments(unread);
+                    if arguments.len() > 0 {
+                        commands::execute(
+                            self.server,
+                            self.client,
+                            &mut self.session,
+                            &mut self.output,
+                            arguments,
+                        );
+                        ran += 1;
+                    }
+                    self.consumed += length;
+                    self.parser.next();
+                }
+                Ok(None) if unread.len() > self.server.limits.max_query_buffer.0 => {
+                    let limit = self.server.limits.max_query_buffer.0;
+                    break self.refuse(&ProtocolError::QueryTooLong(limit));
+                }
+                Ok(None) => break Next::Read,
+                Err(error) => break self.refuse(&error),
+            }
+            if self.session.closing {
+                break Next::Close;
+            }
+            if self.output.bytes.len() >= REPLY_BATCH {
+                break Next::Send;
+            }
+        };
+        if ran > 0 {
+            self.client.ran(self.session.last_command);
+            self.server.stats.commands.fetch_add(ran, Relaxed);
+        }
+        next
+    }
+
+    /// Answers input that breaks the protocol.
+    fn refuse(&mut self, error: &ProtocolError) -> Next {
+        tracing::debug!(client = self.client.id, %error, "protocol error");
+        self.output.begin();
+        self.output.fail(&error.to_bytes());
+        Next::Close
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        let mut unsent = &self.output.bytes[..];
+        while !unsent.is_empty() {
+            match self.client.stream.try_write(unsent) {
+                Ok(sent) => unsent = &unsent[sent..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.client.stream.writable().await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.bytes.clear();
+        // One long reply must not cost its memory for as long as the pipeline lasts.
+        self.output.bytes.shrink_to(2 * REPLY_BATCH);
+        Ok(())
+    }
+
+    /// Ends the output and waits a little for the client to see it.
+    async fn close(&mut self) -> io::Result<()> {
+        self.input = Vec::new();
+        socket2::SockRef::from(&self.client.stream).shutdown(std::net::Shutdown::Write)?;
+        let linger = async {
+            let mut ignored = [0; 4 << 10];
+            let mut left = LINGER_BYTES;
+            while left > 0 {
+                self.client.stream.readable().await?;
+                match self.client.stream.try_read(&mut ignored) {
+                    Ok(0) => break,
+                    Ok(read) => left = left.saturating_sub(read),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => (),
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        };
+        // Whether the client has seen it in time makes no difference.
+        tokio::time::timeout(LINGER, linger).await.unwrap_or(Ok(()))
+    }
+}

@@ -1,0 +1,189 @@
+//! The cursors of `SCAN`: numbers that stand for keys.
+//!
+//! A scan goes through the keys in order, so where it stands is the last key that it returned,
+//! and every key that is present from its start to its end is returned. A client holds only a
+//! 64-bit number for that key; this table knows which key it is.
+//!
+//! The table is bounded. Cursors that have been resumed from are forgotten first, oldest first:
+//! their scan has moved on to another cursor. Then those that nobody has resumed from, oldest
+//! first. A forgotten cursor means the beginning: such a scan returns some elements again, as
+//! `SCAN` is allowed to, but loses none. That happens to a scan only when [`MAX_CURSORS`] other
+//! scans have been begun and left alone since its last call, or when they hold
+//! [`MAX_CURSOR_BYTES`] of keys.
+//!
+//! Scans that stop at the same key of the same database share a cursor, so that many clients
+//! that sample the first few keys take one entry.
+
+use crate::Key;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+
+/// Cursors that are remembered: more than there are clients, each with a scan or two under way.
+pub const MAX_CURSORS: usize = 32_768;
+
+/// Bytes of keys that the cursors may hold, as long as there is more than one.
+pub const MAX_CURSOR_BYTES: usize = 64 << 20;
+
+/// Where a scan stands: behind this key of this database.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Position {
+    pub(crate) database: usize,
+    pub(crate) after: Key,
+}
+
+/// Which cursors go first: those that were resumed from, then by age.
+type Rank = (bool, u64);
+
+/// The cursors of one server.
+pub(crate) struct Cursors {
+    positions: HashMap<u64, (Position, Rank)>,
+    cursors: HashMap<Position, u64>,
+    /// All cursors, the one to forget next at the front. `false` sorts before `true`, so the
+    /// first half of a rank says whether the cursor is still waited for.
+    forget_order: BTreeMap<Rank, u64>,
+    bytes: usize,
+    next_cursor: u64,
+    next_stamp: u64,
+}
+
+impl Cursors {
+    pub(crate) fn new() -> Self {
+        // Not from one: a cursor from before a restart must not by chance mean another key.
+        // Below 2^63, since some clients keep cursors in signed numbers.
+        let first = RandomState::new().hash_one(0) >> 2;
+        Self {
+            positions: HashMap::new(),
+            cursors: HashMap::new(),
+            forget_order: BTreeMap::new(),
+            bytes: 0,
+            next_cursor: first.max(1),
+            next_stamp: 0,
+        }
+    }
+
+    /// The key that a scan of `database` with this cursor goes on behind; `None` for the
+    /// beginning, which an unknown cursor means too.
+    pub(crate) fn resume(&mut self, cursor: u64, database: usize) -> Option<Key> {
+        let (position, _) = self.positions.get(&cursor)?;
+        let after = (position.database == database).then(|| position.after.clone())?;
+        self.rank(cursor, false);
+        Some(after)
+    }
+
+    /// The cursor of a scan that goes on at `position`.
+    pub(crate) fn suspend(&mut self, position: Position) -> u64 {
+        if let Some(cursor) = self.cursors.get(&position).copied() {
+            self.rank(cursor, true);
+            return cursor;
+        }
+        let cursor = self.next_cursor;
+        self.next_cursor += 1;
+        self.bytes += position.after.as_bytes().len();
+        self.cursors.insert(position.clone(), cursor);
+        self.positions.insert(cursor, (position, (true, u64::MAX)));
+        self.rank(cursor, true);
+        self.forget_surplus(cursor);
+        cursor
+    }
+
+    /// Makes `cursor` the youngest of those that are waited for, or of those that are not.
+    fn rank(&mut self, cursor: u64, waited_for: bool) {
+        if let Some((_, rank)) = self.positions.get_mut(&cursor) {
+            self.forget_order.remove(rank);
+            *rank = (waited_for, self.next_stamp);
+            self.forget_order.insert(*rank, cursor);
+            self.next_stamp += 1;
+        }
+    }
+
+    fn forget_surplus(&mut self, kept: u64) {
+        while self.positions.len() > MAX_CURSORS || self.bytes > MAX_CURSOR_BYTES {
+            let Some((_, cursor)) = self.forget_order.pop_first() else {
+                return;
+            };
+            if cursor == kept {
+                // The only one left: a single key beyond the bound.
+                self.rank(cursor, true);
+                return;
+            }
+            if let Some((position, _)) = self.positions.remove(&cursor) {
+                self.bytes -= position.after.as_bytes().len();
+                self.cursors.remove(&position);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(key: &[u8]) -> Position {
+        Position {
+            database: 0,
+            after: Key::from(key),
+        }
+    }
+
+    fn check(cursors: &Cursors) {
+        assert_eq!(cursors.positions.len(), cursors.cursors.len());
+        assert_eq!(cursors.positions.len(), cursors.forget_order.len());
+        assert!(cursors.positions.len() <= MAX_CURSORS);
+    }
+
+    #[test]
+    fn a_cursor_means_its_key_in_its_database_only() {
+        let mut cursors = Cursors::new();
+        let cursor = cursors.suspend(position(b"k"));
+        assert_eq!(cursors.suspend(position(b"k")), cursor);
+        assert_eq!(cursors.resume(cursor, 0), Some(Key::from(&b"k"[..])));
+        assert_eq!(cursors.resume(cursor, 1), None);
+        assert_eq!(cursors.resume(cursor + 1, 0), None);
+    }
+
+    #[test]
+    fn a_busy_scan_does_not_push_out_a_slow_one() {
+        let mut cursors = Cursors::new();
+        let slow = cursors.suspend(position(b"slow"));
+        let mut busy = cursors.suspend(position(b"start"));
+        for step in 0..3 * MAX_CURSORS {
+            cursors.resume(busy, 0);
+            busy = cursors.suspend(position(&step.to_be_bytes()));
+        }
+        check(&cursors);
+        assert!(cursors.resume(slow, 0).is_some());
+    }
+
+    #[test]
+    fn scans_left_alone_are_forgotten_oldest_first() {
+        let mut cursors = Cursors::new();
+        let all: Vec<_> = (0..MAX_CURSORS + 10)
+            .map(|step| cursors.suspend(position(&step.to_be_bytes())))
+            .collect();
+        check(&cursors);
+        assert!(
+            all[..10]
+                .iter()
+                .all(|cursor| cursors.resume(*cursor, 0).is_none())
+        );
+        assert!(
+            all[10..]
+                .iter()
+                .all(|cursor| cursors.resume(*cursor, 0).is_some())
+        );
+    }
+
+    #[test]
+    fn long_keys_are_bounded_by_their_bytes() {
+        let mut cursors = Cursors::new();
+        let mut key = vec![0; MAX_CURSOR_BYTES / 4 + 1];
+        for step in 0..6 {
+            key[0] = step;
+            cursors.suspend(position(&key));
+            assert!(cursors.bytes <= MAX_CURSOR_BYTES);
+        }
+        let cursor = cursors.suspend(position(&vec![0; MAX_CURSOR_BYTES + 1]));
+        assert!(cursors.resume(cursor, 0).is_some());
+        check(&cursors);
+    }
+}

@@ -1,0 +1,29 @@
+//! The key type.
+
+use crate::small_bytes::SmallBytes;
+use std::fmt;
+
+/// A key: any bytes, ordered byte by byte as unsigned numbers, a prefix before what extends it.
+/// Up to 22 bytes take no allocation.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(SmallBytes);
+
+impl Key {
+    /// The bytes of the key.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Key {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "\"{}\"", self.0.escape_ascii())
+    }
+}

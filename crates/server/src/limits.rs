@@ -1,0 +1,121 @@
+//! What one client may take, each limit a named constant with a flag.
+
+use std::{fmt, str::FromStr};
+
+/// Clients served at once. As in Redis; each idle one costs a socket and about a kilobyte.
+pub const MAX_CLIENTS: usize = 10_000;
+
+/// Bytes of one argument, and so of one key or value. Redis's `proto-max-bulk-len`: clients
+/// that split large objects do so at this size.
+pub const MAX_ARGUMENT: Bytes = Bytes(512 << 20);
+
+/// Arguments of one command. A `MSET` of half a million pairs fits; the list of where they
+/// lie then takes 16 MiB.
+pub const MAX_ARGUMENTS: usize = 1 << 20;
+
+/// Bytes of one command as it arrives, all arguments together. Redis's
+/// `client-query-buffer-limit`.
+pub const MAX_QUERY_BUFFER: Bytes = Bytes(1 << 30);
+
+/// Bytes of one reply. Twice the longest value, so that any one value can be read back.
+pub const MAX_OUTPUT_BUFFER: Bytes = Bytes(1 << 30);
+
+/// Bytes of one inline command, or of the line that declares a length. Redis's
+/// `PROTO_INLINE_MAX_SIZE`, of which its clients know.
+pub const MAX_LINE: usize = 64 << 10;
+
+/// Bytes of replies gathered before they are sent, while further commands of the pipeline
+/// wait. Large enough that a deep pipeline is one system call, small enough for the cache.
+pub const REPLY_BATCH: usize = 64 << 10;
+
+/// The limits of one server.
+#[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+#[command(next_help_heading = "Limits")]
+pub struct Limits {
+    /// Clients served at once
+    #[arg(long, value_name = "N", default_value_t = MAX_CLIENTS)]
+    pub max_clients: usize,
+
+    /// Bytes of one argument (key or value)
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_ARGUMENT)]
+    pub max_argument: Bytes,
+
+    /// Arguments of one command
+    #[arg(long, value_name = "N", default_value_t = MAX_ARGUMENTS)]
+    pub max_arguments: usize,
+
+    /// Bytes of one command, all its arguments together
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_QUERY_BUFFER)]
+    pub max_query_buffer: Bytes,
+
+    /// Bytes of one reply
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BUFFER)]
+    pub max_output_buffer: Bytes,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_clients: MAX_CLIENTS,
+            max_argument: MAX_ARGUMENT,
+            max_arguments: MAX_ARGUMENTS,
+            max_query_buffer: MAX_QUERY_BUFFER,
+            max_output_buffer: MAX_OUTPUT_BUFFER,
+        }
+    }
+}
+
+/// A number of bytes that reads and prints as people write one: `64kb`, `512mb`, `1gb`, or
+/// plain digits. Units are powers of 1024, as in Redis's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub usize);
+
+/// The units, largest first.
+const UNITS: [(&str, usize); 3] = [("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10)];
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, unit) in UNITS {
+            if self.0 >= unit && self.0.is_multiple_of(unit) {
+                return write!(out, "{}{name}", self.0 / unit);
+            }
+        }
+        write!(out, "{}", self.0)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lower = text.to_ascii_lowercase();
+        let (digits, unit) = UNITS
+            .iter()
+            .find_map(|(name, unit)| Some((lower.strip_suffix(name)?, *unit)))
+            .unwrap_or((&lower, 1));
+        digits
+            .parse::<usize>()
+            .ok()
+            .and_then(|count| count.checked_mul(unit))
+            .map(Self)
+            .ok_or_else(|| {
+                format!("'{text}' is not a number of bytes; write 1048576, 1024kb, 1mb or 1gb")
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_print_as_they_read() {
+        for text in ["0", "1023", "1kb", "1025", "64kb", "512mb", "1gb"] {
+            assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
+        }
+        assert_eq!("2GB".parse(), Ok(Bytes(2 << 30)));
+        for text in ["", "kb", "-1", "1tb", "99999999999999gb"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+}

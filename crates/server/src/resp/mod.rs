@@ -1,0 +1,9 @@
+//! The Redis protocol: requests in, replies out, versions 2 and 3.
+
+mod inline;
+pub(crate) mod number;
+mod reply;
+mod request;
+
+pub(crate) use reply::{Protocol, Reply};
+pub(crate) use request::{Arguments, ProtocolError, RequestParser};

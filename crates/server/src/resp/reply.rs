@@ -1,0 +1,283 @@
+//! The reply encoder: everything goes straight into one output buffer.
+
+use super::number::Digits;
+
+/// The version of the protocol that a client has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Resp2,
+    Resp3,
+}
+
+impl Protocol {
+    pub(crate) fn version(self) -> i64 {
+        match self {
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
+        }
+    }
+}
+
+/// The replies of a pipeline, encoded, in the order of its commands.
+///
+/// One reply may take up to a limit. What would go beyond is not written but remembered; then
+/// [`finish`](Self::finish) puts one error in the place of the whole reply.
+pub(crate) struct Reply {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) protocol: Protocol,
+    limit: usize,
+    /// Where the reply to the current command begins.
+    start: usize,
+    overflowed: bool,
+}
+
+impl Reply {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            protocol: Protocol::Resp2,
+            limit,
+            start: 0,
+            overflowed: false,
+        }
+    }
+
+    /// Marks the beginning of a command's reply.
+    pub(crate) fn begin(&mut self) {
+        self.start = self.bytes.len();
+    }
+
+    /// Ends a command's reply. Whether it kept to the limit; if not, an error has taken its
+    /// place and the connection cannot go on.
+    pub(crate) fn finish(&mut self) -> bool {
+        if !self.overflowed {
+            return true;
+        }
+        let limit = std::mem::replace(&mut self.limit, usize::MAX);
+        let text = format!("ERR reply exceeds the output buffer limit of {limit} bytes");
+        self.fail(text.as_bytes());
+        self.bytes.shrink_to_fit();
+        self.limit = limit;
+        false
+    }
+
+    /// Whether the reply has outgrown its limit, so that gathering more of it is in vain.
+    pub(crate) fn is_full(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Whether `more` bytes still fit into the reply; remembers if not.
+    fn fits(&mut self, more: usize) -> bool {
+        let fits = more <= self.limit.saturating_sub(self.bytes.len() - self.start);
+        self.overflowed |= !fits;
+        fits
+    }
+
+    fn put(&mut self, part: &[u8]) {
+        if self.fits(part.len()) {
+            self.bytes.extend_from_slice(part);
+        }
+    }
+
+    fn header(&mut self, kind: u8, number: i64) {
+        let mut line = [kind; 24];
+        let digits = Digits::new(number);
+        let digits = digits.as_bytes();
+        let end = 1 + digits.len();
+        line[1..end].copy_from_slice(digits);
+        line[end] = b'\r';
+        line[end + 1] = b'\n';
+        self.put(&line[..end + 2]);
+    }
+
+    fn length(&mut self, kind: u8, length: usize) {
+        // No reply comes near 2^63 elements or bytes.
+        self.header(kind, i64::try_from(length).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn ok(&mut self) {
+        self.put(b"+OK\r\n");
+    }
+
+    /// `text` must not hold a line break.
+    pub(crate) fn simple(&mut self, text: &str) {
+        self.put(b"+");
+        self.put(text.as_bytes());
+        self.put(b"\r\n");
+    }
+
+    /// An error, which begins with its code. Text from a client may be part of it: line breaks
+    /// become blanks.
+    pub(crate) fn error(&mut self, text: &[u8]) {
+        self.put(b"-");
+        let start = self.bytes.len();
+        self.put(text);
+        for byte in &mut self.bytes[start..] {
+            if matches!(byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+        self.put(b"\r\n");
+    }
+
+    /// An error in the place of whatever the current command has written.
+    pub(crate) fn fail(&mut self, text: &[u8]) {
+        self.bytes.truncate(self.start);
+        self.overflowed = false;
+        self.error(text);
+    }
+
+    pub(crate) fn integer(&mut self, number: i64) {
+        self.header(b':', number);
+    }
+
+    /// A number of things.
+    pub(crate) fn count(&mut self, number: usize) {
+        self.length(b':', number);
+    }
+
+    pub(crate) fn bulk(&mut self, bytes: &[u8]) {
+        // Room for all of it at once: a long value must not be copied twice as the buffer grows.
+        if self.fits(bytes.len() + 32) {
+            self.bytes.reserve(bytes.len() + 32);
+            self.length(b'$', bytes.len());
+            self.bytes.extend_from_slice(bytes);
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Text for people: a verbatim string where the protocol has one.
+    pub(crate) fn text(&mut self, text: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => {
+                self.length(b'=', text.len() + 4);
+                self.put(b"txt:");
+                self.put(text.as_bytes());
+                self.put(b"\r\n");
+            }
+        }
+    }
+
+    pub(crate) fn null(&mut self) {
+        match self.protocol {
+            Protocol::Resp2 => self.put(b"$-1\r\n"),
+            Protocol::Resp3 => self.put(b"_\r\n"),
+        }
+    }
+
+    pub(crate) fn null_array(&mut self) {
+        match self.protocol {
+            Protocol::Resp2 => self.put(b"*-1\r\n"),
+            Protocol::Resp3 => self.put(b"_\r\n"),
+        }
+    }
+
+    pub(crate) fn array(&mut self, length: usize) {
+        self.length(b'*', length);
+    }
+
+    /// A map of so many pairs; a flat array where the protocol has no maps.
+    pub(crate) fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.length(b'*', 2 * pairs),
+            Protocol::Resp3 => self.length(b'%', pairs),
+        }
+    }
+
+    /// A set; an array where the protocol has no sets.
+    pub(crate) fn set(&mut self, length: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.length(b'*', length),
+            Protocol::Resp3 => self.length(b'~', length),
+        }
+    }
+
+    /// Where an array begins whose length is known only once its elements are written.
+    pub(crate) fn open_array(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Puts the header in front of the elements written since [`open_array`](Self::open_array).
+    pub(crate) fn close_array(&mut self, opened: usize, length: usize) {
+        let end = self.bytes.len();
+        self.array(length);
+        let header = self.bytes.len() - end;
+        self.bytes[opened..].rotate_right(header);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(protocol: Protocol, write: impl FnOnce(&mut Reply)) -> String {
+        let mut reply = Reply::new(1000);
+        reply.protocol = protocol;
+        reply.begin();
+        write(&mut reply);
+        assert!(reply.finish());
+        String::from_utf8(reply.bytes).unwrap()
+    }
+
+    #[test]
+    fn each_kind_is_spelt_as_its_protocol_has_it() {
+        let all = |reply: &mut Reply| {
+            reply.null();
+            reply.null_array();
+            reply.map(2);
+            reply.set(3);
+            reply.text("hi");
+        };
+        assert_eq!(
+            encoded(Protocol::Resp2, all),
+            "$-1\r\n*-1\r\n*4\r\n*3\r\n$2\r\nhi\r\n"
+        );
+        assert_eq!(
+            encoded(Protocol::Resp3, all),
+            "_\r\n_\r\n%2\r\n~3\r\n=6\r\ntxt:hi\r\n"
+        );
+        let common = |reply: &mut Reply| {
+            reply.ok();
+            reply.simple("PONG");
+            reply.error(b"ERR a\r\nb");
+            reply.integer(-7);
+            reply.bulk(b"a\r\n");
+        };
+        assert_eq!(
+            encoded(Protocol::Resp3, common),
+            "+OK\r\n+PONG\r\n-ERR a  b\r\n:-7\r\n$3\r\na\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn an_array_can_be_counted_afterwards() {
+        let text = encoded(Protocol::Resp2, |reply| {
+            reply.ok();
+            let opened = reply.open_array();
+            for _ in 0..12 {
+                reply.integer(1);
+            }
+            reply.close_array(opened, 12);
+        });
+        assert_eq!(text, format!("+OK\r\n*12\r\n{}", ":1\r\n".repeat(12)));
+    }
+
+    #[test]
+    fn a_reply_beyond_the_limit_becomes_one_error() {
+        let mut reply = Reply::new(50);
+        for _ in 0..2 {
+            reply.begin();
+            reply.bulk(&[b'x'; 10]);
+            assert!(reply.finish(), "the limit is for one reply");
+        }
+        reply.begin();
+        for _ in 0..20 {
+            reply.bulk(&[b'x'; 10]);
+        }
+        assert!(reply.is_full());
+        assert!(!reply.finish());
+        let text = String::from_utf8(reply.bytes).unwrap();
+        assert!(text.ends_with("xx\r\n-ERR reply exceeds the output buffer limit of 50 bytes\r\n"));
+    }
+}

@@ -1,0 +1,361 @@
+//! The server: a listener, worker threads, and an orderly end.
+//!
+//! One thread accepts and hands each socket to the worker with the fewest clients. A worker is
+//! a thread with its own event loop; a client stays with its worker, so that serving it takes
+//! no lock and wakes no other thread. All workers share the keyspace.
+
+use crate::Keyspace;
+use crate::clients::{Admission, Clients};
+use crate::connection;
+use crate::cursors::Cursors;
+use crate::limits::Limits;
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as std_mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{self, Runtime};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How long a server that was told to stop waits for clients that do not take their replies.
+/// Process managers commonly wait ten seconds before they kill.
+pub const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+/// How long the server accepts nobody after the system had no socket for it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How a server is to be set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address to listen on; port 0 picks a free one.
+    pub address: SocketAddr,
+    /// Worker threads, at least one.
+    pub threads: usize,
+    /// Refuse clients that are not on this machine.
+    pub protected_mode: bool,
+    /// What one client may take.
+    pub limits: Limits,
+}
+
+/// What every thread of a server shares.
+pub(crate) struct Shared {
+    pub(crate) keyspace: Arc<Keyspace>,
+    pub(crate) limits: Limits,
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) stats: Stats,
+    pub(crate) started: Instant,
+    pub(crate) address: SocketAddr,
+    pub(crate) threads: usize,
+    pub(crate) protected_mode: bool,
+    cursors: Mutex<Cursors>,
+}
+
+impl Shared {
+    /// The cursors of `SCAN`. A panic while they were held would leave at worst a cursor that
+    /// is unknown, so that is no reason to refuse.
+    pub(crate) fn cursors(&self) -> MutexGuard<'_, Cursors> {
+        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counters for `INFO`.
+#[derive(Default)]
+pub(crate) struct Stats {
+    pub(crate) connections: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    pub(crate) commands: AtomicU64,
+}
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another with --bind and --port")]
+    Listen {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread or its event loop could not be made.
+    #[error("cannot start a worker: {0}")]
+    Worker(#[source] io::Error),
+}
+
+/// A server that listens, and serves once it [runs](Self::run).
+pub struct Server {
+    runtime: Runtime,
+    listener: TcpListener,
+    workers: Vec<Worker>,
+    finished: std_mpsc::Receiver<()>,
+    shared: Arc<Shared>,
+}
+
+/// A thread that serves clients until its sender is dropped and they have left.
+struct Worker {
+    sockets: mpsc::UnboundedSender<Socket>,
+    load: Arc<AtomicUsize>,
+}
+
+/// A client on its way to its worker.
+struct Socket {
+    stream: std::net::TcpStream,
+    admission: Admission,
+}
+
+impl Server {
+    /// Listens on the configured address and starts the workers.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the address is taken or cannot be had, or there are no resources for
+    /// the threads.
+    pub fn bind(config: Config, keyspace: Arc<Keyspace>) -> Result<Self, StartError> {
+        let runtime = event_loop()?;
+        let listen = async {
+            let listener = TcpListener::bind(config.address).await?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        };
+        let (listener, address) =
+            runtime
+                .block_on(listen)
+                .map_err(|source| StartError::Listen {
+                    address: config.address,
+                    source,
+                })?;
+        let threads = config.threads.max(1);
+        let shared = Arc::new(Shared {
+            keyspace,
+            limits: config.limits,
+            clients: Arc::default(),
+            stats: Stats::default(),
+            started: Instant::now(),
+            address,
+            threads,
+            protected_mode: config.protected_mode,
+            cursors: Mutex::new(Cursors::new()),
+        });
+        let (finish, finished) = std_mpsc::channel();
+        let workers = (0..threads)
+            .map(|number| Worker::start(number, &shared, finish.clone()))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            runtime,
+            listener,
+            workers,
+            finished,
+            shared,
+        })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// Serves until `stop` is ready; then takes no more clients, answers what has arrived, and
+    /// returns once every client has its replies, or after [`DRAIN_TIME`].
+    pub fn run(self, stop: impl Future<Output = ()>) {
+        let Self {
+            runtime,
+            listener,
+            workers,
+            finished,
+            shared,
+        } = self;
+        let count = workers.len();
+        runtime.block_on(async {
+            tokio::select! {
+                () = accept(&listener, &workers, &shared) => (),
+                () = stop => (),
+            }
+        });
+        drop(listener);
+        drop(workers);
+        shared.clients.close();
+        let deadline = Instant::now() + DRAIN_TIME;
+        for _ in 0..count {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if finished.recv_timeout(left).is_err() {
+                tracing::warn!("clients did not take their replies; left without them");
+                return;
+            }
+        }
+    }
+
+    /// The future that is ready when the process is told to stop: by SIGTERM, or by SIGINT as
+    /// Ctrl-C sends it. The signals are taken from the moment of the call.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not let the process take the signals.
+    pub fn stop_signal(&self) -> io::Result<impl Future<Output = ()> + use<>> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let _guard = self.runtime.enter();
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => (),
+                _ = terminate.recv() => (),
+            }
+        })
+    }
+}
+
+fn event_loop() -> Result<Runtime, StartError> {
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::Worker)
+}
+
+/// Accepts clients for ever.
+async fn accept(listener: &TcpListener, workers: &[Worker], shared: &Shared) {
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a client");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        shared.stats.connections.fetch_add(1, Relaxed);
+        let admission = shared.clients.admit(shared.limits.max_clients);
+        let refusal = if shared.protected_mode && !is_local(peer.ip()) {
+            Some(PROTECTED)
+        } else if admission.is_none() {
+            Some("-ERR max number of clients reached\r\n")
+        } else {
+            None
+        };
+        if let Some(text) = refusal {
+            shared.stats.rejected.fetch_add(1, Relaxed);
+            refuse(stream, text);
+        } else if let (Some(admission), Ok(stream)) = (admission, stream.into_std()) {
+            let least = workers
+                .iter()
+                .min_by_key(|worker| worker.load.load(Relaxed));
+            if let Some(worker) = least {
+                worker.load.fetch_add(1, Relaxed);
+                // A worker ends only after its sender is dropped.
+                let _ = worker.sockets.send(Socket { stream, admission });
+            }
+        }
+    }
+}
+
+/// What a client from elsewhere is told in protected mode; Redis's code, and Tremula's ways out.
+const PROTECTED: &str = "-DENIED Tremula is running in protected mode because it has no passwords \
+    yet. In this mode connections are only accepted from the loopback interface. If you want to \
+    connect from other machines, and nobody else can reach this one, restart the server with \
+    '--protected-mode no'.\r\n";
+
+fn is_local(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// Tells a client why it is not served, and hangs up. The text fits into the empty buffer of a
+/// new socket, so this does not wait.
+fn refuse(stream: TcpStream, text: &str) {
+    if let Ok(mut stream) = stream.into_std() {
+        // The client may be gone already.
+        let _ = stream.write_all(text.as_bytes());
+    }
+}
+
+impl Worker {
+    fn start(
+        number: usize,
+        shared: &Arc<Shared>,
+        finish: std_mpsc::Sender<()>,
+    ) -> Result<Self, StartError> {
+        let runtime = event_loop()?;
+        let (sockets, incoming) = mpsc::unbounded_channel();
+        let load = Arc::new(AtomicUsize::new(0));
+        let work = work(incoming, Arc::clone(shared), Arc::clone(&load));
+        thread::Builder::new()
+            .name(format!("tremula-{number}"))
+            .spawn(move || {
+                runtime.block_on(work);
+                // Nobody waits any more when the time to drain is over.
+                let _ = finish.send(());
+            })
+            .map_err(StartError::Worker)?;
+        Ok(Self { sockets, load })
+    }
+}
+
+/// Serves the clients that come in, each in a task of its own, until there will be no more and
+/// all have left.
+async fn work(
+    mut incoming: mpsc::UnboundedReceiver<Socket>,
+    shared: Arc<Shared>,
+    load: Arc<AtomicUsize>,
+) {
+    let mut clients = JoinSet::new();
+    loop {
+        tokio::select! {
+            socket = incoming.recv() => match socket {
+                Some(socket) => clients.spawn(serve(socket, Arc::clone(&shared), Departure(Arc::clone(&load)))),
+                None => break,
+            },
+            Some(left) = clients.join_next() => {
+                report(left);
+                continue;
+            }
+        };
+    }
+    while let Some(left) = clients.join_next().await {
+        report(left);
+    }
+}
+
+/// A panic ends one connection. It is a fault of the server, so it is told.
+fn report(left: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = left {
+        tracing::error!(%error, "a connection was lost to a fault of the server");
+    }
+}
+
+/// Takes a client off its worker's load when dropped, also by a panic.
+struct Departure(Arc<AtomicUsize>);
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Takes a client off the list when dropped, also by a panic.
+struct Listed<'a>(&'a Clients, u64);
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.0.disconnect(self.1);
+    }
+}
+
+async fn serve(socket: Socket, shared: Arc<Shared>, _departure: Departure) {
+    let Socket { stream, admission } = socket;
+    let stream = TcpStream::from_std(stream).and_then(|stream| {
+        // Replies are sent whole; waiting for more to go with them would only delay them.
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    });
+    // The client may be gone already.
+    let Ok(client) = stream.and_then(|stream| shared.clients.connect(stream)) else {
+        return;
+    };
+    let _listed = Listed(&shared.clients, client.id);
+    connection::serve(&shared, &client).await;
+    drop(admission);
+}

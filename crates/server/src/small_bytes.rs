@@ -1,0 +1,145 @@
+//! Bytes in 24 bytes: what a key and a value are made of.
+
+use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Up to this many bytes live in the index's own slot: no allocation, no pointer to follow. It
+/// is what is left of 24 bytes, the size of a `Vec`, beside the tag and the length; and the
+/// common keys (`user:1234567`, sixteen hexadecimal digits), counters and flags fit.
+pub(crate) const INLINE_BYTES: usize = 22;
+
+/// Immutable bytes: short ones in place, long ones shared, so that a clone is cheap whatever the
+/// length. Ordered byte by byte as unsigned numbers, a prefix before what extends it.
+///
+/// What is in place is padded with zeros.
+#[derive(Clone)]
+pub(crate) enum SmallBytes {
+    Short {
+        length: u8,
+        bytes: [u8; INLINE_BYTES],
+    },
+    Long(Arc<[u8]>),
+}
+
+impl SmallBytes {
+    /// So many bytes, zero at first, that `fill` writes.
+    pub(crate) fn build(length: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        match u8::try_from(length) {
+            Ok(short) if length <= INLINE_BYTES => {
+                let mut bytes = [0; INLINE_BYTES];
+                fill(&mut bytes[..length]);
+                Self::Short {
+                    length: short,
+                    bytes,
+                }
+            }
+            _ => {
+                let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
+                // Nobody else has it yet.
+                if let Some(bytes) = Arc::get_mut(&mut bytes) {
+                    fill(bytes);
+                }
+                Self::Long(bytes)
+            }
+        }
+    }
+}
+
+impl From<&[u8]> for SmallBytes {
+    fn from(bytes: &[u8]) -> Self {
+        if bytes.len() <= INLINE_BYTES {
+            Self::build(bytes.len(), |short| short.copy_from_slice(bytes))
+        } else {
+            Self::Long(bytes.into())
+        }
+    }
+}
+
+impl Deref for SmallBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => &bytes[..usize::from(*length)],
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl Ord for SmallBytes {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            // A comparison of fixed length is a few loads in place of a call. Padding decides
+            // nothing wrongly: where it meets a zero of the other, the lengths do.
+            (
+                Self::Short { length, bytes },
+                Self::Short {
+                    length: other_length,
+                    bytes: other_bytes,
+                },
+            ) => bytes.cmp(other_bytes).then(length.cmp(other_length)),
+            _ => (**self).cmp(&**other),
+        }
+    }
+}
+
+impl PartialOrd for SmallBytes {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for SmallBytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for SmallBytes {}
+
+impl std::hash::Hash for SmallBytes {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn it_is_as_small_as_a_vector() {
+        assert_eq!(size_of::<SmallBytes>(), size_of::<Vec<u8>>());
+    }
+
+    #[test]
+    fn every_length_around_the_inline_bound_round_trips() {
+        for length in 0..=2 * INLINE_BYTES {
+            let bytes: Vec<u8> = (1..=u8::MAX).take(length).collect();
+            assert_eq!(&*SmallBytes::from(&bytes[..]), &bytes[..]);
+            let built = SmallBytes::build(length, |value| value.copy_from_slice(&bytes));
+            assert_eq!(&*built, &bytes[..]);
+        }
+    }
+
+    /// Few different bytes, zero among them, around the inline length.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop::sample::select(&[0, 0, 1, 255][..]);
+        prop_oneof![
+            prop::collection::vec(byte.clone(), 0..6),
+            prop::collection::vec(byte, INLINE_BYTES - 2..INLINE_BYTES + 3),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+        #[test]
+        fn the_order_is_that_of_the_bytes(left in bytes(), right in bytes()) {
+            let (a, b) = (SmallBytes::from(&left[..]), SmallBytes::from(&right[..]));
+            prop_assert_eq!(a.cmp(&b), left.cmp(&right));
+            prop_assert_eq!(a == b, left == right);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What the end-to-end tests share: the real servers as child processes, and a client that
+//! keeps replies as the bytes they came as.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub(crate) mod resp;
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up: these tests also run on slow machines
+/// that are busy with something else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A running server, killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// The line that said it was ready.
+    pub(crate) ready_line: String,
+}
+
+impl Server {
+    /// Starts `tremula serve` on a free port and waits until it says that it is ready.
+    pub(crate) fn tremula(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tremula"))
+            .args(["serve", "--port", "0"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("tremula starts");
+        let mut ready_line = String::new();
+        let stdout = child.stdout.as_mut().expect("its output is piped");
+        BufReader::new(stdout)
+            .read_line(&mut ready_line)
+            .expect("a line on its output");
+        let address = ready_line
+            .split(' ')
+            .find_map(|word| word.parse().ok())
+            .unwrap_or_else(|| panic!("no address in {ready_line:?}"));
+        Self {
+            child,
+            address,
+            ready_line,
+        }
+    }
+
+    /// Starts a real `redis-server` without persistence and waits until it answers.
+    pub(crate) fn redis() -> Self {
+        // Another process may take the port between the two; then there is another.
+        for _ in 0..20 {
+            let address = free_address();
+            let mut child = Command::new("redis-server")
+                .args(["--port", &address.port().to_string()])
+                .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("redis-server is installed: apt-get install redis-server");
+            let deadline = Instant::now() + PATIENCE;
+            while Instant::now() < deadline {
+                if child.try_wait().expect("its status").is_some() {
+                    break;
+                }
+                if TcpStream::connect(address).is_ok() {
+                    return Self {
+                        child,
+                        address,
+                        ready_line: String::new(),
+                    };
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        panic!("redis-server does not start");
+    }
+
+    pub(crate) fn port(&self) -> String {
+        self.address.port().to_string()
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status()
+            .expect("kill runs");
+        assert!(status.success());
+    }
+
+    /// Waits until the server has left.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server does not leave");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The kibibytes that the server holds in memory.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("the status of the process");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .expect("VmRSS");
+        let number = line.trim().trim_end_matches(" kB");
+        number.parse().expect("a number")
+    }
+
+    pub(crate) fn connect(&self) -> resp::Connection {
+        resp::Connection::new(self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address on which nobody listens at the moment.
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address")
+}
+
+/// Runs a command to its end and returns its output; fails if it does not end in time.
+pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
+    use std::io::Write;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut stdin = child.stdin.take().expect("its input is piped");
+    let input = input.to_vec();
+    let writer = thread::spawn(move || {
+        // The command may not want it.
+        let _ = stdin.write_all(&input);
+    });
+    let stdout = read_all(child.stdout.take().expect("its output is piped"));
+    let stderr = read_all(child.stderr.take().expect("its errors are piped"));
+    let deadline = Instant::now() + 4 * PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("its status") {
+            break status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("{command:?} does not end");
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    writer.join().expect("the input is written");
+    Output {
+        status,
+        stdout: stdout.join().expect("its output is read"),
+        stderr: stderr.join().expect("its errors are read"),
+    }
+}
+
+fn read_all(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).expect("output");
+        bytes
+    })
+}
