@@ -124,8 +124,9 @@ impl<K, C> Link<K, C> {
         // Acquire: pairs with the stores below; whoever sees the node sees what is in it.
         let node = self.0.load(Ordering::Acquire);
         // SAFETY: a link is never null.
+        let node = unsafe { NonNull::new_unchecked(node) };
         NodeRef {
-            node: unsafe { NonNull::new_unchecked(node) },
+            node,
             pinned: PhantomData,
         }
     }

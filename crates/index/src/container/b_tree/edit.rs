@@ -211,7 +211,7 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
         }
         match (self, upper) {
             (Self::Leaf(leaf), Self::Leaf(mut upper)) => leaf.take_tail(&mut upper, 0),
-            (Self::Inner(inner), Self::Inner(upper)) => inner.append(separator, upper),
+            (Self::Inner(inner), Self::Inner(mut upper)) => inner.append(separator, &mut upper),
             _ => unreachable!("neighbours have the same height"),
         }
         None

@@ -227,7 +227,7 @@ impl<K, V, const N: usize> Inner<K, V, N> {
     }
 
     /// Moves all children of `upper` behind the own ones, with `separator` between.
-    pub(super) fn append(&mut self, separator: K, mut upper: Box<Self>) {
+    pub(super) fn append(&mut self, separator: K, upper: &mut Self) {
         let (len, more) = (self.len(), upper.len());
         assert!(0 < len && 0 < more && len + more <= N);
         // SAFETY: as in `keys`, and the bounds were checked; `upper` is left without children.
