@@ -52,7 +52,7 @@
 //! All operations are linearizable, except `range` (each batch is), `len` and `shape`. A scan
 //! over several base nodes holds all their locks in shared mode until it has copied what it was
 //! asked for. Reads that meet no writer leave no trace in shared memory: see
-//! [`StatisticsLock`].
+//! [`StatisticsLock`](tremula_sync::StatisticsLock).
 //!
 //! # When to use it
 //!

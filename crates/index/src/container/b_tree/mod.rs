@@ -46,7 +46,11 @@ const WIDTH: usize = 64;
 #[cfg(any(loom, shuttle))]
 const WIDTH: usize = 4;
 
-/// A sequential B+tree with nodes of `N` entries or children. See the [module](self).
+/// A sequential B+tree with nodes of `N` entries or children.
+///
+/// Keys lie side by side in wide nodes: small keys that need no drop are searched without
+/// following a pointer or mispredicting a branch, others by halving. Neighbours that get small
+/// are merged; an append leaves full leaves behind.
 ///
 /// `N` must be even, at least 4, and below 65,536.
 ///
