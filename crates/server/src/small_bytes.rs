@@ -67,24 +67,48 @@ impl Deref for SmallBytes {
     }
 }
 
+/// Compares what is in place word by word: a few loads, where comparing slices is a call. The
+/// search of an index does little else.
+#[inline]
+fn compare_short(left: &[u8; INLINE_BYTES], right: &[u8; INLINE_BYTES]) -> Ordering {
+    // The last word begins two bytes early, to end where the bytes do.
+    for at in [0, 8, INLINE_BYTES - 8] {
+        let (left, right) = (word(left, at), word(right, at));
+        if left != right {
+            return left.cmp(&right);
+        }
+    }
+    Ordering::Equal
+}
+
+/// Eight bytes as a number that is ordered as they are.
+#[inline]
+fn word(bytes: &[u8; INLINE_BYTES], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_be_bytes(word)
+}
+
 impl Ord for SmallBytes {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // A comparison of fixed length is a few loads in place of a call. Padding decides
-            // nothing wrongly: where it meets a zero of the other, the lengths do.
+            // Padding decides nothing wrongly: where it meets a zero of the other, the lengths
+            // do.
             (
                 Self::Short { length, bytes },
                 Self::Short {
                     length: other_length,
                     bytes: other_bytes,
                 },
-            ) => bytes.cmp(other_bytes).then(length.cmp(other_length)),
+            ) => compare_short(bytes, other_bytes).then(length.cmp(other_length)),
             _ => (**self).cmp(&**other),
         }
     }
 }
 
 impl PartialOrd for SmallBytes {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
