@@ -62,6 +62,9 @@ fn a_counter_adds_up() {
         for thread in threads {
             thread.join().unwrap();
         }
-        assert_eq!(counter.sum(), 4 * (-1 + 0 + 1 + 2 + 3));
+        assert_eq!(
+            counter.sum(),
+            4 * (0..5).map(|number| number - 1).sum::<isize>()
+        );
     });
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -25,7 +26,23 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error)
+            if error.use_stderr()
+                && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            // One line: what was wrong. `--help` has the rest.
+            let text = error.to_string();
+            eprintln!(
+                "{}; see --help",
+                text.lines().next().unwrap_or("error: bad arguments")
+            );
+            return ExitCode::from(2);
+        }
+        Err(error) => error.exit(),
+    };
+    match cli.command {
         Command::Serve(arguments) => tremula_server::cli::run(arguments),
         Command::Lab(arguments) => tremula_lab::cli::run(arguments),
     }

@@ -6,7 +6,10 @@ use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, Ordering};
 use tremula_sync::{Arc, CachePadded, LockDomain, Mutex, StatisticsLock, WriteGuard, epoch};
 
-#[allow(clippy::large_enum_variant, reason = "the locks of a checker are large")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the locks of a checker are large"
+)]
 pub(super) enum Node<K, C> {
     Route(RouteNode<K, C>),
     Base(BaseNode<C>),
