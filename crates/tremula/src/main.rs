@@ -34,10 +34,12 @@ fn main() -> ExitCode {
         {
             // One line: what was wrong. `--help` has the rest.
             let text = error.to_string();
-            eprintln!(
-                "{}; see --help",
-                text.lines().next().unwrap_or("error: bad arguments")
-            );
+            let words: Vec<_> = text
+                .lines()
+                .take_while(|line| !line.is_empty())
+                .map(str::trim)
+                .collect();
+            eprintln!("{}; see --help", words.join(" "));
             return ExitCode::from(2);
         }
         Err(error) => error.exit(),
