@@ -328,11 +328,6 @@ impl<T> StatisticsLock<T> {
     pub fn is_reader_biased(&self) -> bool {
         self.reader_biased.load(Ordering::Relaxed)
     }
-
-    /// The value, out of its lock.
-    pub fn into_inner(self) -> T {
-        self.value.into_inner()
-    }
 }
 
 /// Shared access to what a [`StatisticsLock`] protects.

@@ -21,11 +21,6 @@ impl<T> UnsafeCell<T> {
     pub const fn get_mut(&self) -> MutPtr<T> {
         MutPtr(self.0.get())
     }
-
-    /// The value, out of its cell.
-    pub fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
 }
 
 /// A pointer into an [`UnsafeCell`] for reading.
