@@ -43,7 +43,10 @@ fn main() -> ExitCode {
     let passed = job::stop_jobs_on_signals()
         .and_then(|()| Workspace::load())
         .and_then(|workspace| match chore {
-            Chore::Test(arguments) => steps::test(&workspace, &arguments),
+            Chore::Test(arguments) => {
+                let deep = arguments.deep;
+                steps::test(&Workspace { deep, ..workspace }, &arguments)
+            }
             Chore::Tidy => tidy::command(&workspace),
             Chore::Mutants(arguments) => mutants::command(&workspace, &arguments),
         });

@@ -12,6 +12,8 @@ pub(crate) struct Workspace {
     /// The triple of this machine, which sanitizers need by name.
     pub(crate) host: String,
     pub(crate) packages: Vec<Package>,
+    /// Whether tests take the time of a deep run.
+    pub(crate) deep: bool,
 }
 
 /// One crate of the workspace.
@@ -43,6 +45,7 @@ impl Workspace {
             target: path(&metadata["target_directory"]).ok_or("cargo metadata names no target")?,
             host,
             packages: list(&metadata["packages"]).filter_map(package).collect(),
+            deep: false,
         })
     }
 

@@ -2,6 +2,12 @@
 
 use std::ops::{Bound, ControlFlow};
 
+/// What an index can keep, as key (if it is also `Ord`) or value: anything that can be copied, and
+/// shared and dropped by any thread at any time.
+pub trait Storable: Clone + Send + Sync + 'static {}
+
+impl<T: Clone + Send + Sync + 'static> Storable for T {}
+
 /// What a decision function wants done with the entry it was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update<V> {
@@ -178,6 +184,13 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
         self.get_with(key, &mut |_| ())
     }
 
+    /// Appends to `out`, for each of `keys` in turn, a copy of its value or `None`. Each lookup is
+    /// linearizable by itself, they need not be of one moment. An engine may let the cache misses
+    /// of many lookups overlap: take it where keys come in batches.
+    fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+        out.extend(keys.iter().map(|key| self.get(key)));
+    }
+
     /// Stores `value` under `key` and returns the value that it replaced. A key that is
     /// already present is itself kept.
     fn insert(&self, key: K, value: V) -> Option<V>;
@@ -303,6 +316,10 @@ impl<K: Ord + Clone, V: Clone, I: OrderedIndex<K, V> + ?Sized> OrderedIndex<K, V
 
     fn contains_key(&self, key: &K) -> bool {
         (**self).contains_key(key)
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+        (**self).get_many(keys, out);
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {

@@ -1,6 +1,6 @@
 //! The engines by name, for whoever picks one at run time.
 
-use crate::{CaTree, Locked, OrderedIndex};
+use crate::{Art, ByteKey, CaTree, Locked, OlcBTree, OrderedIndex, SkipList};
 use std::{fmt, str::FromStr};
 
 /// An engine that can stand behind [`OrderedIndex`].
@@ -18,33 +18,54 @@ use std::{fmt, str::FromStr};
 pub enum Engine {
     /// [`CaTree`]: the contention-adapting search tree.
     CaTree,
+    /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
+    BTree,
+    /// [`Art`]: the adaptive radix tree.
+    Art,
     /// [`Locked`]: one readers-writer lock over a sequential tree.
     Locked,
+    /// [`SkipList`]: the lock-free skip list.
+    SkipList,
 }
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 2] = [Self::CaTree, Self::Locked];
+    pub const ALL: [Self; 5] = [
+        Self::CaTree,
+        Self::BTree,
+        Self::Art,
+        Self::SkipList,
+        Self::Locked,
+    ];
 
     /// The name that [`FromStr`] reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::CaTree => "ca_tree",
+            Self::BTree => "b_tree",
+            Self::Art => "art",
             Self::Locked => "locked",
+            Self::SkipList => "skip_list",
         }
     }
 
     /// An empty index of this engine, in its default configuration.
+    ///
+    /// Some engines need the byte form of a key; those that compare take any `K: Ord`, but not
+    /// through this function: name their types.
     #[must_use]
     pub fn create<K, V>(self) -> Box<dyn OrderedIndex<K, V>>
     where
-        K: Ord + Clone + Send + Sync + 'static,
+        K: ByteKey,
         V: Clone + Send + Sync + 'static,
     {
         match self {
             Self::CaTree => Box::new(CaTree::<K, V>::new()),
+            Self::BTree => Box::new(OlcBTree::<K, V>::new()),
+            Self::Art => Box::new(Art::<K, V>::new()),
             Self::Locked => Box::new(Locked::<K, V>::new()),
+            Self::SkipList => Box::new(SkipList::<K, V>::new()),
         }
     }
 }

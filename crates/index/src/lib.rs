@@ -1,14 +1,30 @@
 #![doc = include_str!("../README.md")]
 
+pub mod art;
+pub mod b_tree;
+mod bulk;
 pub mod ca_tree;
 pub mod container;
 mod contract;
 mod engine;
+pub mod key;
 pub mod locked;
 mod ordered_map;
+mod packed;
+mod prefetch;
+mod search;
+pub mod skip_list;
+mod unwind;
 
+pub use art::Art;
+pub use b_tree::OlcBTree;
+pub use bulk::NotSorted;
 pub use ca_tree::CaTree;
-pub use contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Update};
+pub use contract::{
+    Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Storable, Update,
+};
 pub use engine::{Engine, UnknownEngine};
+pub use key::ByteKey;
 pub use locked::Locked;
 pub use ordered_map::{OrderedMap, Range};
+pub use skip_list::SkipList;

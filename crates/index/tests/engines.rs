@@ -6,7 +6,8 @@ mod support;
 
 use support::restless;
 use tremula_index::container::{Avl, BTree};
-use tremula_index::{CaTree, Locked};
+use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::{Art, ByteKey, CaTree, Locked, OlcBTree, SkipList, Storable};
 
 /// Runs the suite for the engine that a generic function makes.
 macro_rules! engine {
@@ -126,13 +127,64 @@ where
     CaTree::with_config(restless())
 }
 
+fn skip_list<K: ByteKey, V: Storable>() -> SkipList<K, V, ByteHead> {
+    SkipList::new()
+}
+
+fn skip_list_without_heads<K: Ord + Storable, V: Storable>() -> SkipList<K, V, NoHead> {
+    SkipList::new()
+}
+
+/// A tree of pages.
+fn b_tree<K: ByteKey, V>() -> OlcBTree<K, V>
+where
+    V: Clone + Send + Sync + 'static,
+{
+    OlcBTree::new()
+}
+
+/// The same with nodes so small that it keeps splitting and merging them.
+fn low_b_tree<K: ByteKey, V>() -> OlcBTree<K, V, ByteHead, 0>
+where
+    V: Clone + Send + Sync + 'static,
+{
+    OlcBTree::new()
+}
+
+/// And with keys that can only be compared.
+fn low_b_tree_without_heads<K, V>() -> OlcBTree<K, V, NoHead, 0>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    OlcBTree::new()
+}
+
+/// A radix tree.
+fn art<K: ByteKey, V: Storable>() -> Art<K, V> {
+    Art::new()
+}
+
 engine!(ca_tree_on_b_tree, ca_tree);
 engine!(restless_ca_tree_on_b_tree, restless_ca_tree);
 engine!(restless_ca_tree_on_avl, restless_ca_tree_avl);
+engine!(skip_list_, skip_list);
+engine!(skip_list_without_heads_, skip_list_without_heads);
 engine!(locked_on_avl, locked_avl);
 engine!(locked_on_b_tree, locked_b_tree);
+engine!(b_tree_of_pages, b_tree);
+engine!(b_tree_of_small_nodes, low_b_tree);
+engine!(b_tree_without_heads, low_b_tree_without_heads);
+engine!(radix_tree, art);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
 engine_under_panics!(panics_leave_ca_tree_usable, restless_ca_tree);
 engine_under_panics!(panics_leave_ca_tree_on_avl_usable, restless_ca_tree_avl);
+engine_under_panics!(panics_leave_skip_list_usable, skip_list_without_heads);
+engine_under_panics!(panics_leave_b_tree_usable, low_b_tree);
+engine_under_panics!(
+    panics_leave_b_tree_without_heads_usable,
+    low_b_tree_without_heads
+);
+engine_under_panics!(panics_leave_radix_tree_usable, art);

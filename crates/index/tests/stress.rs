@@ -36,7 +36,8 @@ mod support;
 
 use support::{moments, restless, self_validating};
 use tremula_index::container::{Avl, BTree};
-use tremula_index::{CaTree, Locked};
+use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::{Art, CaTree, Locked, OlcBTree, SkipList};
 
 /// Runs both stress tests on the engine that an expression makes.
 macro_rules! engine {
@@ -65,3 +66,23 @@ engine!(
 );
 engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
 engine!(locked_on_b_tree, Locked::<_, _, BTree<_, _>>::new());
+
+engine!(radix_tree, Art::<_, _>::new());
+
+/// Not [`engine!`]: its scans are not of one moment.
+mod skip_list {
+    use super::*;
+
+    #[test]
+    fn what_threads_see_validates_itself() {
+        self_validating::run(&SkipList::<_, _>::new());
+    }
+
+    #[test]
+    fn what_threads_see_validates_itself_without_heads() {
+        self_validating::run(&SkipList::<_, _, NoHead>::new());
+    }
+}
+engine!(b_tree, OlcBTree::<_, _>::new());
+engine!(b_tree_of_small_nodes, OlcBTree::<_, _, ByteHead, 0>::new());
+engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::new());

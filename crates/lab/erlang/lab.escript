@@ -11,10 +11,10 @@
 %%
 %%   request                                             files read and removed
 %%   ranges KIND KEYS THREADS
-%%   mix KIND RANGE STEP THREADS SEQUENCE MILLISECONDS   prefill, streams
+%%   mix KIND RANGE STEP THREADS SEQUENCE WARM COUNTED   prefill, streams
 %%   fill KIND THREADS                                   keys
 %%
-%% KIND is `old` (one lock a table) or `new` (write_concurrency: the contention-adapting
+%% WARM and COUNTED are milliseconds: what is done in the former does not count. KIND is `old` (one lock a table) or `new` (write_concurrency: the contention-adapting
 %% tree). The answer is `ok NANOSECONDS OPERATIONS BYTES` (BYTES: what ETS says the full
 %% table takes; 0 for a mix) or `error TEXT`.
 %%
@@ -61,10 +61,10 @@ serve() ->
 
 request(["ranges", Kind, Keys, Threads]) ->
     insert_disjoint_ranges(options(Kind), list_to_integer(Keys), list_to_integer(Threads));
-request(["mix", Kind, Range, Step, Threads, Sequence, Milliseconds]) ->
+request(["mix", Kind, Range, Step, Threads, Sequence, Warm, Counted]) ->
     ordered_mix(options(Kind), list_to_integer(Range), list_to_integer(Step),
                 list_to_integer(Threads), list_to_integer(Sequence),
-                list_to_integer(Milliseconds));
+                list_to_integer(Warm), list_to_integer(Counted));
 request(["fill", Kind, Threads]) ->
     fill(options(Kind), list_to_integer(Threads)).
 
@@ -117,17 +117,21 @@ insert_all(<<Key:64/little, Rest/binary>>, Table) ->
 insert_all(<<>>, _Table) -> 0.
 
 %% Every worker runs its stream, again and again with the keys rotated by a further Step,
-%% until the time is up.
-ordered_mix(Options, Range, Step, Threads, Sequence, Milliseconds) ->
+%% until the time is up; first to warm up, from another rotation, then to be counted.
+ordered_mix(Options, Range, Step, Threads, Sequence, Warm, Counted) ->
     Prefill = read("prefill"),
     Streams = read("streams"),
     Length = byte_size(Streams) div Threads,
     with_table(Options, fun(Table) ->
         prefill(Prefill, Table),
-        {Nanoseconds, Operations} = together(Threads, Milliseconds, fun(Index, Stop) ->
-            Stream = binary:part(Streams, Index * Length, Length),
-            passes(Stream, Table, Range, Step, 0, Sequence, Stop, 0)
-        end),
+        Run = fun(Milliseconds, Offset) ->
+            together(Threads, Milliseconds, fun(Index, Stop) ->
+                Stream = binary:part(Streams, Index * Length, Length),
+                passes(Stream, Table, Range, Step, Offset, Sequence, Stop, 0)
+            end)
+        end,
+        Run(Warm, Range div 2),
+        {Nanoseconds, Operations} = Run(Counted, 0),
         check(Table, ets:info(Table, size)),
         {Nanoseconds, Operations, 0}
     end).

@@ -2,12 +2,13 @@
 
 use crate::{
     LabError, Settings, Watch,
-    contestants::{self, ContestantName},
+    contestants::{self, ContestantName, Table},
     experiments::{self, Case, Experiment},
+    keys::KeySet,
     memory::FillCommand,
     record::{self, Record, RecordFile},
     report, rounds,
-    workload::{FillJob, FillKeys, Mix},
+    workload::{Distribution, FillJob},
 };
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,7 +18,6 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use tremula_index::Engine;
 
 /// The flags of `tremula lab`.
 #[derive(Args, Debug)]
@@ -49,11 +49,12 @@ struct RunArgs {
     /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
-    /// Keys: inserted in all, or the size of ordered_mix's range [default: 2000000; ordered_mix:
-    /// 1048576; memory: 5000000].
+    /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
+    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
-    /// How long one run of one engine lasts; only ordered_mix uses it.
+    /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
+    /// itself.
     #[arg(long, value_name = "S", default_value = "0.5", value_parser = parse_seconds)]
     seconds: Duration,
     /// How many times everything is measured; the median counts.
@@ -62,9 +63,16 @@ struct RunArgs {
     /// The seed of all that is random.
     #[arg(long, value_name = "X", default_value_t = Settings::SEED)]
     seed: u64,
-    /// The mixes of ordered_mix to measure [default: all].
+    /// The mixes to measure, of an experiment that has mixes [default: all].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    mixes: Vec<Mix>,
+    mixes: Vec<String>,
+    /// The key sets to measure with, in an experiment that has a choice [default: all; ycsb:
+    /// mono_int,rand_int,email].
+    #[arg(long = "key-set", value_delimiter = ',', value_name = "A,B")]
+    key_sets: Vec<KeySet>,
+    /// How keys are chosen, in an experiment that has a choice [default: all; batched_get: uniform].
+    #[arg(long = "distribution", value_delimiter = ',', value_name = "A,B")]
+    distributions: Vec<Distribution>,
     /// Append the results to this file: JSON Lines, one record a measurement.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -72,9 +80,9 @@ struct RunArgs {
 
 #[derive(Args, Debug)]
 struct FillArgs {
-    engine: Engine,
-    #[arg(long, value_enum)]
-    order: FillKeys,
+    engine: ContestantName,
+    #[arg(long)]
+    key_set: KeySet,
     #[arg(long)]
     keys: u64,
     #[arg(long, value_parser = parse_threads)]
@@ -130,11 +138,20 @@ fn list() -> String {
     let mut text = "experiments\n".to_owned();
     for experiment in experiments::ALL {
         text += &format!("  {:<22}  {}\n", experiment.name(), experiment.about());
-        text += &format!(
-            "  {:<22}  workloads: {}\n",
-            "",
-            experiment.workloads().join(", ")
-        );
+        let mut also = |what, names: Vec<&str>| {
+            if !names.is_empty() {
+                text += &format!("  {:<22}  {what}: {}\n", "", names.join(", "));
+            }
+        };
+        also("workloads", experiment.workloads());
+        let key_sets = experiment.key_sets().iter();
+        also("key sets", key_sets.map(|set| set.name()).collect());
+        let distributions = experiment.distributions().iter();
+        also("distributions", distributions.map(|d| d.name()).collect());
+    }
+    text += "\nkey sets\n";
+    for set in KeySet::ALL {
+        text += &format!("  {:<22}  {}\n", set.name(), set.about());
     }
     text += "\nengines\n";
     for contestant in ContestantName::all() {
@@ -142,8 +159,27 @@ fn list() -> String {
         if let Some(missing) = contestant.missing() {
             text += &format!("  {:<22}  not available here: {missing}\n", "");
         }
+        for (what, why) in refusals(contestant) {
+            text += &format!("  {:<22}  cannot do {what}: {why}\n", "");
+        }
     }
     text
+}
+
+/// What the contestant cannot do, and why: whole experiments, or key sets of all experiments.
+fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
+    let whole = |experiment: &&dyn Experiment| {
+        let name = experiment.name();
+        Some((name.to_owned(), contestant.refuses(name, None)?))
+    };
+    let with_set = |set: KeySet| {
+        let why = contestant.refuses("memory", Some(set))?;
+        Some((format!("key set {set}"), why))
+    };
+    let whole = experiments::ALL.iter().filter_map(whole);
+    whole
+        .chain(KeySet::ALL.into_iter().filter_map(with_set))
+        .collect()
 }
 
 fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
@@ -155,19 +191,24 @@ fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
         runs: arguments.runs,
         seed: arguments.seed,
         mixes: arguments.mixes,
+        key_sets: arguments.key_sets,
+        distributions: arguments.distributions,
         fill_command: Some(FillCommand::this_one()?),
     };
     rounds::check(experiment, &settings)?;
     refuse_twice(settings.threads.iter().flatten())?;
     refuse_twice(&settings.mixes)?;
+    refuse_twice(&settings.key_sets)?;
+    refuse_twice(&settings.distributions)?;
     refuse_twice(&arguments.engines)?;
     let file = arguments
         .json
         .as_deref()
         .map(RecordFile::open)
         .transpose()?;
-    let names = choose(arguments.engines);
+    let names = choose(arguments.engines, experiment, &settings)?;
     let mut contestants = contestants::assemble(&names, &settings)?;
+    tell_gaps(&names, experiment, &settings);
     if record::build() == "debug" {
         eprintln!("note: this is a debug build; its figures mean little");
     }
@@ -180,20 +221,61 @@ fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
     print(&report::table(&records?))
 }
 
-/// The engines that were asked for; if none, all that are available.
-fn choose(asked: Vec<ContestantName>) -> Vec<ContestantName> {
+/// The engines that were asked for; if none, all that are available and can do something.
+fn choose(
+    asked: Vec<ContestantName>,
+    experiment: &dyn Experiment,
+    settings: &Settings,
+) -> Result<Vec<ContestantName>, LabError> {
+    let cases = experiment.groups(settings).concat();
+    let refusal = |contestant: ContestantName| {
+        let why = |case| contestant.refuses_case(experiment.name(), case);
+        // One that can do some of the cases does these.
+        cases.iter().map(why).min().flatten()
+    };
     if !asked.is_empty() {
-        return asked;
+        for contestant in &asked {
+            if let Some(why) = refusal(*contestant) {
+                return Err(LabError::Refuses {
+                    engine: contestant.name(),
+                    experiment: experiment.name(),
+                    why,
+                });
+            }
+        }
+        return Ok(asked);
     }
+    let mut left_out: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut all = ContestantName::all();
     all.retain(|contestant| {
-        let missing = contestant.missing();
-        if let Some(missing) = missing {
-            eprintln!("note: without {contestant}: {missing}");
+        let Some(why) = contestant.missing().or_else(|| refusal(*contestant)) else {
+            return true;
+        };
+        match left_out.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, names)) => names.push(contestant.name()),
+            None => left_out.push((why, vec![contestant.name()])),
         }
-        missing.is_none()
+        false
     });
-    all
+    for (why, names) in left_out {
+        eprintln!("note: without {}: {why}", names.join(", "));
+    }
+    Ok(all)
+}
+
+/// Tells who is left out of a part of what was asked for, and why.
+fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &Settings) {
+    for name in names {
+        let mut told = Vec::new();
+        for case in experiment.groups(settings).iter().flatten() {
+            if let Some(why) = name.refuses_case(experiment.name(), case)
+                && !told.contains(&case.key_set)
+            {
+                eprintln!("note: {name} cannot do '{}': {why}", case.key_set);
+                told.push(case.key_set);
+            }
+        }
+    }
 }
 
 fn refuse_twice<'a, T: PartialEq + ToString + 'a>(
@@ -233,6 +315,14 @@ impl Watch for Follow {
             .set_message(format!("{workload}, {threads} threads: {engine}"));
     }
 
+    fn wrong(&mut self, case: &Case, fault: &LabError) {
+        let Case {
+            workload, key_set, ..
+        } = case;
+        self.bar
+            .suspend(|| eprintln!("note: no figure for {workload}, {key_set}: {fault}"));
+    }
+
     fn measured(&mut self) {
         self.bar.inc(1);
     }
@@ -247,13 +337,23 @@ impl Watch for Follow {
 
 fn run_fill(arguments: &FillArgs) -> Result<(), LabError> {
     let job = FillJob {
-        keys: arguments.order,
+        key_set: arguments.key_set,
         count: arguments.keys,
         threads: arguments.threads,
         seed: arguments.seed,
         run: arguments.run,
     };
-    let report = contestants::fill(arguments.engine, &job)?;
+    let table = match arguments.engine {
+        ContestantName::Index(engine) => Table::Index(engine),
+        ContestantName::Rival(rival) => Table::Rival(rival),
+        ContestantName::Erlang(kind) => {
+            return Err(LabError::Unavailable {
+                engine: kind.name(),
+                missing: "it is no table of this process",
+            });
+        }
+    };
+    let report = contestants::fill(table, &job)?;
     print(&(serde_json::to_string(&report).expect("a report is plain data") + "\n"))
 }
 

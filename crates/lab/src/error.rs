@@ -29,6 +29,22 @@ pub enum LabError {
         /// The names there are.
         known: String,
     },
+    /// There is no key set of this name.
+    #[error("unknown key set '{name}'; there are: {known}")]
+    UnknownKeySet {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// There is no distribution of this name.
+    #[error("unknown distribution '{name}'; there are: {known}")]
+    UnknownDistribution {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
     /// A name stands twice in one list.
     #[error("'{name}' is given twice")]
     Twice {
@@ -43,11 +59,27 @@ pub enum LabError {
         /// What is missing and how to get it.
         missing: &'static str,
     },
-    /// `--mixes` was given to an experiment that has none.
-    #[error("--mixes has no meaning for '{experiment}', only for 'ordered_mix'")]
-    NoMixes {
+    /// A contestant can take no part in what was asked for.
+    #[error("engine '{engine}' cannot do '{experiment}' with these keys: {why}")]
+    Refuses {
+        /// The contestant's name.
+        engine: &'static str,
         /// The experiment's name.
         experiment: &'static str,
+        /// Why.
+        why: &'static str,
+    },
+    /// A choice was made that the experiment does not offer.
+    #[error("{flag} {value} has no meaning for '{experiment}', {offer}")]
+    NotOffered {
+        /// The flag that chooses.
+        flag: &'static str,
+        /// What was chosen.
+        value: String,
+        /// The experiment's name.
+        experiment: &'static str,
+        /// What could be chosen.
+        offer: String,
     },
     /// A number of keys that the experiment cannot use.
     #[error("--keys {keys} does not fit '{experiment}': it takes {least} to {most}")]

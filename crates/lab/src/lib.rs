@@ -5,10 +5,13 @@ pub mod cli;
 pub mod contestants;
 mod error;
 pub mod experiments;
+pub mod keys;
 pub mod measure;
 pub mod memory;
 pub mod record;
 pub mod report;
+#[cfg(feature = "rivals")]
+mod rivals;
 mod rounds;
 mod settings;
 pub mod workload;

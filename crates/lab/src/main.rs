@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
 use tremula_lab::cli::{self, LabArgs};
+use tremula_sync::counting_allocator::CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::new(MiMalloc);
 
 /// Measure ordered indexes, and their rivals, on this machine.
 #[derive(Parser)]

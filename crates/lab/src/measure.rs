@@ -3,14 +3,14 @@
 use std::{
     sync::{
         Barrier,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
 /// What one measurement of one contestant gave.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// Operations done, by all threads together.
     pub operations: u64,
@@ -18,9 +18,22 @@ pub struct Sample {
     pub elapsed: Duration,
     /// Bytes that the filled table takes for a key, where that was measured.
     pub bytes_per_key: Option<f64>,
+    /// What else was measured, by name.
+    pub figures: Vec<(String, f64)>,
 }
 
 impl Sample {
+    /// A measurement of time alone.
+    #[must_use]
+    pub const fn new(operations: u64, elapsed: Duration) -> Self {
+        Self {
+            operations,
+            elapsed,
+            bytes_per_key: None,
+            figures: Vec::new(),
+        }
+    }
+
     /// Million operations a second.
     #[must_use]
     pub fn mops(&self) -> f64 {
@@ -28,9 +41,34 @@ impl Sample {
     }
 }
 
+/// How long threads work in a measurement that is over when its time is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Before it counts: caches, branch predictors and the table's own adaptation settle.
+    pub warm_up: Duration,
+    /// While it counts.
+    pub counted: Duration,
+}
+
+impl Span {
+    /// What precedes a measurement is this part of it.
+    const WARM_UP_PART: u32 = 4;
+
+    /// A measurement of this duration, with a warm-up in proportion.
+    #[must_use]
+    pub fn warmed(counted: Duration) -> Self {
+        Self {
+            warm_up: counted / Self::WARM_UP_PART,
+            counted,
+        }
+    }
+}
+
 /// What threads returned, and how long they took together.
 #[derive(Debug)]
 pub struct Timed<R> {
+    /// Operations that counted, of all threads.
+    pub operations: u64,
     /// From the first thread's start to the last thread's end, by the threads' own readings:
     /// the thread that waits for them may be scheduled late.
     pub elapsed: Duration,
@@ -39,7 +77,7 @@ pub struct Timed<R> {
 }
 
 /// Runs `work` with the number of each of `threads` threads, which start together on a
-/// barrier, until the last is done.
+/// barrier, until the last is done. `operations` of the result is 0: `work` knows.
 ///
 /// # Panics
 ///
@@ -48,43 +86,87 @@ pub fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Ti
     start(threads, None, |thread, _| work(thread))
 }
 
-/// As [`together`], and sets the flag that `work` gets after `duration`; `work` must then end.
+/// As [`together`], until the time is up; `work` must then end, as its [`Lap`] tells it.
 ///
 /// # Panics
 ///
 /// Passes on the panic of a thread.
 pub fn together_for<R: Send>(
     threads: usize,
-    duration: Duration,
-    work: impl Fn(usize, &AtomicBool) -> R + Sync,
+    span: Span,
+    work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
 ) -> Timed<R> {
-    start(threads, Some(duration), work)
+    start(threads, Some(span), work)
+}
+
+/// What a measurement is at, as its threads see it.
+const WARMING_UP: u8 = 0;
+const COUNTING: u8 = 1;
+const OVER: u8 = 2;
+
+/// Counts one thread's operations from the end of the warm-up on.
+#[derive(Debug)]
+pub struct Lap<'a> {
+    stage: &'a AtomicU8,
+    counts: bool,
+    begun: Instant,
+    operations: u64,
+}
+
+impl<'a> Lap<'a> {
+    fn new(stage: &'a AtomicU8) -> Self {
+        Self {
+            stage,
+            counts: false,
+            begun: Instant::now(),
+            operations: 0,
+        }
+    }
+
+    /// Says that so many operations were done since the call before; whether to go on.
+    ///
+    /// To be called after the work, so that a thread that starts late under load has still done
+    /// some.
+    #[inline]
+    pub fn done(&mut self, operations: u64) -> bool {
+        self.operations += operations;
+        // Carries no data: what the threads did is seen through joining them.
+        let stage = self.stage.load(Ordering::Relaxed);
+        if stage == COUNTING && !self.counts {
+            self.counts = true;
+            self.begun = Instant::now();
+            self.operations = 0;
+        }
+        stage != OVER
+    }
 }
 
 fn start<R: Send>(
     threads: usize,
-    duration: Option<Duration>,
-    work: impl Fn(usize, &AtomicBool) -> R + Sync,
+    span: Option<Span>,
+    work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
 ) -> Timed<R> {
     let barrier = Barrier::new(threads + 1);
-    let stop = AtomicBool::new(false);
-    let (barrier, stop, work) = (&barrier, &stop, &work);
+    let stage = AtomicU8::new(WARMING_UP);
+    let (barrier, stage, work) = (&barrier, &stage, &work);
     let done: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|thread| {
                 scope.spawn(move || {
                     barrier.wait();
-                    let start = Instant::now();
-                    let result = work(thread, stop);
-                    (start, Instant::now(), result)
+                    let mut lap = Lap::new(stage);
+                    let result = work(thread, &mut lap);
+                    (lap.begun, Instant::now(), lap.operations, result)
                 })
             })
             .collect();
         barrier.wait();
-        if let Some(duration) = duration {
-            thread::sleep(duration);
-            // Carries no data: what the workers did is seen through joining them.
-            stop.store(true, Ordering::Relaxed);
+        if let Some(span) = span {
+            // Both stores carry no data; see where the stage is read.
+            thread::sleep(span.warm_up);
+            stage.store(COUNTING, Ordering::Relaxed);
+            thread::sleep(span.counted);
+            stage.store(OVER, Ordering::Relaxed);
         }
         workers
             .into_iter()
@@ -95,9 +177,10 @@ fn start<R: Send>(
             })
             .collect()
     });
-    let first = done.iter().map(|(start, ..)| *start).min();
-    let last = done.iter().map(|(_, end, _)| *end).max();
+    let first = done.iter().map(|(begun, ..)| *begun).min();
+    let last = done.iter().map(|(_, end, ..)| *end).max();
     Timed {
+        operations: done.iter().map(|(.., operations, _)| operations).sum(),
         elapsed: first
             .zip(last)
             .map_or(Duration::ZERO, |(first, last)| last - first),
@@ -145,23 +228,37 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_rises_after_the_duration() {
-        let duration = Duration::from_millis(5);
-        let timed = together_for(2, duration, |_, stop| {
-            while !stop.load(Ordering::Relaxed) {
+    fn the_time_is_up_after_warm_up_and_counting() {
+        let span = Span {
+            warm_up: Duration::from_millis(5),
+            counted: Duration::from_millis(5),
+        };
+        let begun = Instant::now();
+        let timed = together_for(2, span, |_, lap| {
+            while lap.done(1) {
                 thread::yield_now();
             }
         });
+        assert!(begun.elapsed() >= span.warm_up + span.counted);
         assert_eq!(timed.results.len(), 2);
     }
 
     #[test]
+    fn what_was_done_while_warming_up_does_not_count() {
+        let stage = AtomicU8::new(WARMING_UP);
+        let mut lap = Lap::new(&stage);
+        assert!(lap.done(100) && lap.done(100));
+        stage.store(COUNTING, Ordering::Relaxed);
+        assert!(lap.done(100));
+        assert!(lap.done(3) && lap.done(4));
+        stage.store(OVER, Ordering::Relaxed);
+        assert!(!lap.done(5));
+        assert_eq!(lap.operations, 12);
+    }
+
+    #[test]
     fn mops_are_millions_a_second() {
-        let sample = Sample {
-            operations: 3_000_000,
-            elapsed: Duration::from_millis(1500),
-            bytes_per_key: None,
-        };
+        let sample = Sample::new(3_000_000, Duration::from_millis(1500));
         assert_eq!(sample.mops(), 2.0);
     }
 }

@@ -1,18 +1,15 @@
 //! What a filled table takes of the machine's memory.
 //!
-//! Measured as the growth of the resident set of a process that does nothing else: it makes
-//! the keys, reads its resident set, fills the table, and reads it again. So the figure has
-//! everything in it that the table costs (the allocator's slack, nodes not yet reclaimed),
-//! and no earlier table whose freed pages could be used again.
+//! Measured in a process that does nothing else: it makes the keys, weighs itself, fills the table,
+//! weighs itself again, removes every key, and weighs itself for the last time. Two scales are
+//! read. The *resident set* has everything in it that the table costs (the allocator's slack, nodes
+//! not yet reclaimed). The *allocator's count* is what the table has asked for and not given back,
+//! which does not depend on the allocator.
 
-use crate::{
-    LabError,
-    measure::Sample,
-    workload::{FillJob, FillKeys},
-};
-use clap::ValueEnum;
+use crate::{LabError, measure::Sample, workload::FillJob};
 use serde::{Deserialize, Serialize};
 use std::{ffi::OsString, fs, io, path::PathBuf, process::Command, time::Duration};
+use tremula_sync::counting_allocator;
 
 /// How to start the process that fills a table: this program, up to the word `fill`.
 #[derive(Clone, Debug)]
@@ -30,8 +27,69 @@ pub struct FillReport {
     pub operations: u64,
     /// How long that took.
     pub seconds: f64,
-    /// Growth of the resident set, in bytes; null where the system does not tell.
-    pub resident_bytes: Option<u64>,
+    /// What the filled table took.
+    pub full: Memory,
+    /// What it still took when every key was removed.
+    pub emptied: Memory,
+}
+
+/// A weight, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The resident set; null where the system does not tell.
+    pub resident: Option<u64>,
+    /// What was allocated and not freed; null where the allocator does not count.
+    pub allocated: Option<u64>,
+}
+
+impl Memory {
+    /// What this process has in memory. Begins to count what is allocated if nobody did before:
+    /// only growth from now on means something.
+    #[must_use]
+    pub fn now() -> Self {
+        let resident = resident_bytes().ok();
+        Self {
+            resident,
+            allocated: counting_allocator::live_bytes(),
+        }
+    }
+
+    /// How much it has grown since then; 0 if it has shrunk.
+    #[must_use]
+    pub fn growth_since(&self, before: &Self) -> Self {
+        let growth = |before: Option<u64>, after: Option<u64>| {
+            before
+                .zip(after)
+                .map(|(before, after)| after.saturating_sub(before))
+        };
+        Self {
+            resident: growth(before.resident, self.resident),
+            allocated: growth(before.allocated, self.allocated),
+        }
+    }
+}
+
+/// The names of the figures beside the resident set of the full table, which has a field of its
+/// own in a record.
+const ALLOCATED: &str = "allocated_bytes_per_key";
+const RESIDENT_AFTER_REMOVAL: &str = "bytes_per_key_after_removal";
+const ALLOCATED_AFTER_REMOVAL: &str = "allocated_bytes_per_key_after_removal";
+
+impl From<FillReport> for Sample {
+    fn from(report: FillReport) -> Self {
+        let per_key = |bytes: u64| bytes as f64 / report.operations as f64;
+        let mut sample = Self::new(report.operations, Duration::from_secs_f64(report.seconds));
+        sample.bytes_per_key = report.full.resident.map(per_key);
+        sample.figures = [
+            (ALLOCATED, report.full.allocated),
+            (RESIDENT_AFTER_REMOVAL, report.emptied.resident),
+            (ALLOCATED_AFTER_REMOVAL, report.emptied.allocated),
+        ]
+        .into_iter()
+        .filter_map(|(name, bytes)| Some((name.to_owned(), per_key(bytes?))))
+        .collect();
+        sample
+    }
 }
 
 impl FillCommand {
@@ -54,22 +112,25 @@ impl FillCommand {
         })
     }
 
-    /// Starts the process for the in-process engine of this name and waits for its report.
+    /// Starts the process for the table of this name and waits for its report.
+    ///
+    /// The allocator of that process gives freed pages back at once, where it would wait for a
+    /// second: else what is resident after removing everything would be a matter of luck.
     ///
     /// # Errors
     ///
     /// The process could not be started, failed, or said something else.
     pub fn run(&self, engine: &str, job: &FillJob) -> Result<Sample, LabError> {
         let program = self.program.display().to_string();
-        let keys = job.keys.to_possible_value();
         let output = Command::new(&self.program)
             .args(&self.arguments)
             .args(["fill", engine])
-            .args(["--order", keys.as_ref().map_or("", |keys| keys.get_name())])
+            .args(["--key-set", job.key_set.name()])
             .args(["--keys", &job.count.to_string()])
             .args(["--threads", &job.threads.to_string()])
             .args(["--seed", &job.seed.to_string()])
             .args(["--run", &job.run.to_string()])
+            .env("MIMALLOC_PURGE_DELAY", "0")
             .output()
             .map_err(|error| LabError::Program {
                 program: program.clone(),
@@ -83,13 +144,7 @@ impl FillCommand {
                     .trim()
                     .to_owned(),
             })?;
-        Ok(Sample {
-            operations: report.operations,
-            elapsed: Duration::from_secs_f64(report.seconds),
-            bytes_per_key: report
-                .resident_bytes
-                .map(|bytes| bytes as f64 / report.operations as f64),
-        })
+        Ok(report.into())
     }
 }
 
@@ -114,17 +169,6 @@ pub fn resident_bytes() -> Result<u64, LabError> {
         })
         .map(|kibibytes: u64| kibibytes * 1024)
         .ok_or_else(|| refused(io::Error::other("it has no line 'Rss: … kB'")))
-}
-
-impl FillKeys {
-    /// The name of the key set in a record.
-    #[must_use]
-    pub const fn key_set(self) -> &'static str {
-        match self {
-            Self::Ranges => "disjoint_ranges",
-            Self::Random => "random_u64",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! The record of a measurement: the one JSON shape of results in this project.
 
-use crate::{LabError, Settings, experiments::Experiment, workload};
+use crate::{
+    LabError, Settings,
+    experiments::{Case, Experiment},
+};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
@@ -17,10 +21,14 @@ pub struct Record {
     pub experiment: String,
     /// The workload's name.
     pub workload: String,
+    /// How the keys of operations were chosen; null where the workload leaves no choice.
+    pub distribution: Option<String>,
     /// The contestant's name.
     pub engine: String,
     /// The key set's name.
     pub key_set: String,
+    /// How long its keys are on average, in bytes.
+    pub key_bytes: f64,
     /// How many threads (or Erlang processes) work at the same time.
     pub threads: usize,
     /// How many keys: inserted in all, or the size of the key range.
@@ -32,6 +40,8 @@ pub struct Record {
     /// Bytes of memory for each key of the filled table (the median, where each run measures
     /// it); null where not measured.
     pub bytes_per_key: Option<f64>,
+    /// What else was measured, by name: medians of the runs.
+    pub figures: BTreeMap<String, f64>,
     /// What produced the record.
     pub made_by: MadeBy,
 }
@@ -72,8 +82,8 @@ pub struct Configuration {
     pub engines: Vec<String>,
     /// How long each run lasted in seconds; null where it ended by itself.
     pub seconds: Option<f64>,
-    /// Operations in a thread's stream; null where the workload has no streams.
-    pub stream_operations: Option<usize>,
+    /// How long each run was warmed up in seconds before that; null where it ended by itself.
+    pub warm_up_seconds: Option<f64>,
     /// The build of the lab: `release`, or `debug` with assertions, whose figures mean little.
     pub build: String,
 }
@@ -105,19 +115,21 @@ impl MadeBy {
     #[must_use]
     pub fn this_lab(
         experiment: &dyn Experiment,
+        case: &Case,
         settings: &Settings,
         engines: Vec<String>,
         engine_version: String,
     ) -> Self {
-        let timed = experiment.is_timed();
+        let timed = experiment.is_timed(case);
+        let span = settings.span();
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: Machine::this_one(),
             configuration: Configuration {
                 engine_version,
                 engines,
-                seconds: timed.then_some(settings.duration.as_secs_f64()),
-                stream_operations: timed.then_some(workload::STREAM_LENGTH),
+                seconds: timed.then_some(span.counted.as_secs_f64()),
+                warm_up_seconds: timed.then_some(span.warm_up.as_secs_f64()),
                 build: build().to_owned(),
             },
             seed: settings.seed,
@@ -187,18 +199,29 @@ pub(crate) mod tests {
 
     pub(crate) fn some_record(workload: &str, threads: usize, engine: &str, mops: f64) -> Record {
         let experiment = experiments::find("ordered_mix").unwrap();
+        let case = Case {
+            workload: "lookup",
+            distribution: None,
+            key_set: "dense_half_filled",
+            threads,
+            keys: 1 << 20,
+        };
         Record {
             experiment: experiment.name().to_owned(),
             workload: workload.to_owned(),
+            distribution: None,
             engine: engine.to_owned(),
-            key_set: "dense_half_filled".to_owned(),
+            key_set: case.key_set.to_owned(),
+            key_bytes: 8.0,
             threads,
             keys: 1 << 20,
             mops,
             runs: vec![mops * 0.9, mops, mops * 1.1],
             bytes_per_key: None,
+            figures: BTreeMap::new(),
             made_by: MadeBy::this_lab(
                 experiment,
+                &case,
                 &Settings::default(),
                 vec![engine.to_owned()],
                 "tremula".to_owned(),
@@ -224,8 +247,11 @@ pub(crate) mod tests {
             fields(&value),
             [
                 "bytes_per_key",
+                "distribution",
                 "engine",
                 "experiment",
+                "figures",
+                "key_bytes",
                 "key_set",
                 "keys",
                 "made_by",

@@ -1,13 +1,13 @@
 //! The table at the end of a run.
 
 use crate::record::Record;
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 /// The contestant that others are compared with, if it takes part; else the first one.
 const BASE_LINE: &str = "locked";
 
-/// The records of one experiment as text: a row for each workload and number of threads, a
-/// column for each contestant, then the same for bytes a key where they were measured.
+/// The records of one experiment as text: a row for each workload, key set and number of threads,
+/// a column for each contestant, then the same for whatever else was measured.
 ///
 /// A cell has the median, the range of the runs as a part of the median (± half of it), and
 /// the ratio to the base line.
@@ -25,10 +25,10 @@ pub fn table(records: &[Record]) -> String {
     let made_by = &first.made_by;
     let mut text = format!(
         "{}: million operations a second, median of {} runs (± half their spread), × {base}\n\
-         {} keys, seed {}, {} × {}, Linux {}\n\n",
+         {}, seed {}, {} × {}, Linux {}\n\n",
         first.experiment,
         first.runs.len(),
-        first.keys,
+        key_sets(records),
         made_by.seed,
         made_by.machine.cores,
         made_by.machine.cpu,
@@ -40,17 +40,41 @@ pub fn table(records: &[Record]) -> String {
         format!("{:.3}{} ×{ratio:<5.2}", record.mops, spread(record))
     });
     if records.iter().any(|record| record.bytes_per_key.is_some()) {
-        text += "\nbytes a key\n\n";
+        text += "\nbytes_per_key\n\n";
         text += &grid(records, &engines, |record, _| {
-            record
-                .bytes_per_key
-                .map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.1}"))
+            number(record.bytes_per_key, 1)
+        });
+    }
+    let figures: BTreeSet<_> = records.iter().flat_map(|r| r.figures.keys()).collect();
+    for figure in figures {
+        write!(text, "\n{figure}\n\n").expect("a string takes all text");
+        text += &grid(records, &engines, |record, _| {
+            number(record.figures.get(figure).copied(), 2)
         });
     }
     text
 }
 
-fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+fn number(figure: Option<f64>, decimals: usize) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.decimals$}"))
+}
+
+/// How many keys there are of each set, and how long they are.
+fn key_sets(records: &[Record]) -> String {
+    let names = in_order(records.iter().map(|record| record.key_set.as_str()));
+    let describe = |name: &&str| {
+        let of_set = records.iter().find(|record| record.key_set == *name);
+        of_set.map_or_else(String::new, |record| {
+            format!(
+                "{} keys {name} of {:.1} bytes",
+                record.keys, record.key_bytes
+            )
+        })
+    };
+    names.iter().map(describe).collect::<Vec<_>>().join(", ")
+}
+
+fn in_order<T: PartialEq>(names: impl Iterator<Item = T>) -> Vec<T> {
     let mut unique = Vec::new();
     for name in names {
         if !unique.contains(&name) {
@@ -70,6 +94,37 @@ fn spread(record: &Record) -> String {
     format!(" ±{:>2.0} %", (most - least) / 2.0 / record.mops * 100.0)
 }
 
+/// What a row of the table is for.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct Row<'a> {
+    workload: &'a str,
+    distribution: Option<&'a str>,
+    key_set: &'a str,
+    threads: usize,
+}
+
+impl<'a> Row<'a> {
+    fn of(record: &'a Record) -> Self {
+        Self {
+            workload: &record.workload,
+            distribution: record.distribution.as_deref(),
+            key_set: &record.key_set,
+            threads: record.threads,
+        }
+    }
+
+    fn cells(self) -> Vec<String> {
+        let distribution = self.distribution.unwrap_or_default();
+        vec![
+            format!("{} {distribution}", self.workload)
+                .trim()
+                .to_owned(),
+            self.key_set.to_owned(),
+            self.threads.to_string(),
+        ]
+    }
+}
+
 /// A grid of right-aligned cells under the names of the contestants. `cell` gets a record, and
 /// all records of its row.
 fn grid(
@@ -77,24 +132,17 @@ fn grid(
     engines: &[&str],
     cell: impl Fn(&Record, &[&Record]) -> String,
 ) -> String {
-    let mut rows = vec![vec!["workload".to_owned(), "threads".to_owned()]];
-    rows[0].extend(engines.iter().map(|&engine| engine.to_owned()));
-    for workload in in_order(records.iter().map(|record| record.workload.as_str())) {
-        let of_workload = records.iter().filter(|record| record.workload == workload);
-        let mut threads: Vec<_> = of_workload.clone().map(|record| record.threads).collect();
-        threads.dedup();
-        for threads in threads {
-            let row: Vec<_> = of_workload
-                .clone()
-                .filter(|record| record.threads == threads)
-                .collect();
-            let mut cells = vec![workload.to_owned(), threads.to_string()];
-            cells.extend(engines.iter().map(|engine| {
-                let record = row.iter().find(|record| record.engine == *engine);
-                record.map_or_else(|| "-".to_owned(), |record| cell(record, &row))
-            }));
-            rows.push(cells);
-        }
+    let mut heading: Vec<_> = ["workload", "keys", "threads"].map(str::to_owned).into();
+    heading.extend(engines.iter().map(|&engine| engine.to_owned()));
+    let mut rows = vec![heading];
+    for row in in_order(records.iter().map(Row::of)) {
+        let of_row: Vec<_> = records.iter().filter(|r| Row::of(r) == row).collect();
+        let mut cells = row.cells();
+        cells.extend(engines.iter().map(|engine| {
+            let record = of_row.iter().find(|record| record.engine == *engine);
+            record.map_or_else(|| "-".to_owned(), |record| cell(record, &of_row))
+        }));
+        rows.push(cells);
     }
     align(&rows)
 }
@@ -143,18 +191,41 @@ mod tests {
         );
         assert!(row.contains("×1.00"), "{row}");
         assert!(rows[3].contains("×0.50"), "{text}");
-        assert!(!text.contains("bytes a key"));
+        assert!(!text.contains("bytes_per_key"));
     }
 
     #[test]
-    fn bytes_a_key_are_shown_where_measured() {
+    fn key_sets_and_distributions_have_rows_of_their_own() {
+        let mut records = Vec::new();
+        for key_set in ["rand_int", "email"] {
+            for distribution in ["zipfian", "uniform"] {
+                let mut record = some_record("c", 2, "locked", 1.0);
+                record.key_set = key_set.to_owned();
+                record.distribution = Some(distribution.to_owned());
+                records.push(record);
+            }
+        }
+        let text = table(&records);
+        let rows: Vec<_> = text.lines().skip(4).collect();
+        assert_eq!(rows.len(), 4, "{text}");
+        assert!(rows[1].starts_with("c uniform") && rows[1].contains("rand_int"));
+        assert!(rows[2].starts_with("c zipfian") && rows[2].contains("email"));
+    }
+
+    #[test]
+    fn bytes_and_other_figures_are_shown_where_measured() {
         let mut record = some_record("insert_random", 1, "ca_tree", 3.0);
         record.bytes_per_key = Some(31.25);
-        let text = table(&[record]);
+        record
+            .figures
+            .insert("restarts_per_operation".to_owned(), 0.125);
+        let text = table(&[record, some_record("insert_random", 1, "locked", 3.0)]);
         assert!(
-            text.contains("bytes a key") && text.contains("31.2"),
+            text.contains("bytes_per_key") && text.contains("31.2"),
             "{text}"
         );
+        let figures = text.split_once("restarts_per_operation").unwrap().1;
+        assert!(figures.contains("0.12") && figures.contains('-'), "{text}");
     }
 
     #[test]

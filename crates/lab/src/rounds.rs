@@ -2,24 +2,30 @@
 
 use crate::{
     LabError, Settings,
-    contestants::Contestant,
+    contestants::{Contestant, ContestantName},
     experiments::{Case, Experiment},
     measure::{Sample, median},
     record::{MadeBy, Record},
+    workload::Job,
 };
+use std::collections::BTreeMap;
 
 /// One who follows a run of an experiment.
 pub trait Watch {
     /// How many measurements will be made, said once before the first.
     fn begins(&mut self, measurements: u64);
 
-    /// A measurement begins.
+    /// A measurement begins: of this case, and of those of its group.
     fn measures(&mut self, case: &Case, engine: &str);
+
+    /// A rival answered wrongly in a measurement of this case: there will be no record of it.
+    fn wrong(&mut self, case: &Case, fault: &LabError);
 
     /// The measurement is over.
     fn measured(&mut self);
 
-    /// All runs of a case are over; the records of its contestants, in their order.
+    /// All runs of a group of cases are over; the records of its contestants, in their order, one
+    /// case after the other.
     ///
     /// # Errors
     ///
@@ -27,10 +33,11 @@ pub trait Watch {
     fn finished(&mut self, records: &[Record]) -> Result<(), LabError>;
 }
 
-/// Runs the experiment and returns a record for each case and contestant.
+/// Runs the experiment and returns a record for each case and contestant that can do it.
 ///
-/// Each run of a case makes its job once and gives it to every contestant in turn (run 1: A,
-/// B, C; run 2: A, B, C; …), so that whatever changes on the machine meanwhile meets all alike.
+/// Each run of a group of cases makes its job once and gives it to every contestant in turn (run
+/// 1: A, B, C; run 2: A, B, C; …), so that whatever changes on the machine meanwhile meets all
+/// alike.
 ///
 /// # Errors
 ///
@@ -42,27 +49,42 @@ pub fn run(
     watch: &mut dyn Watch,
 ) -> Result<Vec<Record>, LabError> {
     check(experiment, settings)?;
-    let cases = experiment.cases(settings);
-    let turns: usize = cases
-        .iter()
-        .map(|case| settings.runs + usize::from(experiment.weighing(case, settings).is_some()))
-        .sum();
-    watch.begins((turns * contestants.len()) as u64);
+    let groups = experiment.groups(settings);
+    let turns = |group: &Vec<Case>| {
+        let weighing = usize::from(experiment.weighing(group, settings).is_some());
+        let taking_part = contestants
+            .iter()
+            .filter(|contestant| takes_part(experiment, group, contestant.name()))
+            .count();
+        (settings.runs + weighing) * taking_part
+    };
+    watch.begins(groups.iter().map(turns).sum::<usize>() as u64);
     let mut records = Vec::new();
-    for case in &cases {
-        let results = measure(experiment, case, settings, contestants, watch)?;
-        let finished = summarize(experiment, case, settings, contestants, &results);
+    for group in &groups {
+        let mut taking_part: Vec<_> = contestants
+            .iter_mut()
+            .filter(|contestant| takes_part(experiment, group, contestant.name()))
+            .collect();
+        let results = measure(experiment, group, settings, &mut taking_part, watch)?;
+        let finished = summarize(experiment, group, settings, &taking_part, &results);
         watch.finished(&finished)?;
         records.extend(finished);
     }
     Ok(records)
 }
 
+/// Whether the contestant can do what the group asks for. All its cases have one key set.
+fn takes_part(experiment: &dyn Experiment, group: &[Case], contestant: ContestantName) -> bool {
+    group
+        .iter()
+        .all(|case| contestant.refuses_case(experiment.name(), case).is_none())
+}
+
 /// Whether the settings fit the experiment.
 ///
 /// # Errors
 ///
-/// The number of keys lies outside its limits, or it has no mixes to choose from.
+/// The number of keys lies outside its limits, or something was chosen that it does not offer.
 pub(crate) fn check(experiment: &dyn Experiment, settings: &Settings) -> Result<(), LabError> {
     let (least, most) = experiment.keys_limits();
     if let Some(keys) = settings.keys.filter(|keys| !(least..=most).contains(keys)) {
@@ -73,17 +95,39 @@ pub(crate) fn check(experiment: &dyn Experiment, settings: &Settings) -> Result<
             most,
         });
     }
-    let workloads = experiment.workloads();
-    if settings
-        .mixes
-        .iter()
-        .any(|mix| !workloads.contains(&mix.name()))
-    {
-        return Err(LabError::NoMixes {
-            experiment: experiment.name(),
-        });
-    }
-    Ok(())
+    let offered = |flag, chosen: Vec<&str>, known: Vec<&str>| {
+        let stranger = chosen.into_iter().find(|name| !known.contains(name));
+        stranger.map_or(Ok(()), |name| {
+            Err(LabError::NotOffered {
+                flag,
+                value: name.to_owned(),
+                experiment: experiment.name(),
+                offer: match &*known {
+                    [] => "which leaves no choice".to_owned(),
+                    known => format!("which has: {}", known.join(", ")),
+                },
+            })
+        })
+    };
+    offered(
+        "--mixes",
+        settings.mixes.iter().map(String::as_str).collect(),
+        experiment.mixes(),
+    )?;
+    offered(
+        "--key-set",
+        settings.key_sets.iter().map(|set| set.name()).collect(),
+        experiment.key_sets().iter().map(|set| set.name()).collect(),
+    )?;
+    offered(
+        "--distribution",
+        settings.distributions.iter().map(|d| d.name()).collect(),
+        experiment
+            .distributions()
+            .iter()
+            .map(|d| d.name())
+            .collect(),
+    )
 }
 
 /// What one contestant gave in a case.
@@ -91,74 +135,151 @@ pub(crate) fn check(experiment: &dyn Experiment, settings: &Settings) -> Result<
 struct Results {
     runs: Vec<f64>,
     bytes_per_key: Vec<f64>,
+    figures: BTreeMap<String, Vec<f64>>,
+    /// Whether a run gave wrong answers, so that none of its figures counts.
+    wrong: bool,
+}
+
+impl Results {
+    fn keep_weight(&mut self, sample: &Sample) {
+        self.bytes_per_key.extend(sample.bytes_per_key);
+        for (name, figure) in &sample.figures {
+            self.figures.entry(name.clone()).or_default().push(*figure);
+        }
+    }
+
+    fn keep(&mut self, sample: &Sample) {
+        self.runs.push(sample.mops());
+        self.keep_weight(sample);
+    }
+}
+
+/// What was measured in a group.
+struct Measured {
+    /// For each contestant and case, what came out.
+    results: Vec<Vec<Results>>,
+    /// How long the keys are on average.
+    key_bytes: f64,
 }
 
 fn measure(
     experiment: &dyn Experiment,
-    case: &Case,
+    group: &[Case],
     settings: &Settings,
-    contestants: &mut [Box<dyn Contestant>],
+    contestants: &mut [&mut Box<dyn Contestant>],
     watch: &mut dyn Watch,
-) -> Result<Vec<Results>, LabError> {
-    let mut results = vec![Results::default(); contestants.len()];
-    let mut take_turns = |job, keep: &dyn Fn(&mut Results, Sample)| -> Result<(), LabError> {
+) -> Result<Measured, LabError> {
+    let mut results = vec![vec![Results::default(); group.len()]; contestants.len()];
+    let mut key_bytes = Vec::new();
+    let mut take_turns = |job: &Job, keep: &dyn Fn(&mut Results, &Sample)| {
         for (contestant, results) in contestants.iter_mut().zip(&mut results) {
-            watch.measures(case, contestant.name().name());
-            keep(results, contestant.measure(&job)?);
+            watch.measures(&group[0], contestant.name().name());
+            let samples = believe(contestant.name(), group, contestant.measure(job), watch)?;
+            for (results, sample) in results.iter_mut().zip(&samples) {
+                match sample {
+                    Some(sample) => keep(results, sample),
+                    None => results.wrong = true,
+                }
+            }
             watch.measured();
         }
-        Ok(())
+        Ok::<(), LabError>(())
     };
     for run in 0..settings.runs {
-        take_turns(experiment.job(case, run, settings), &|results, sample| {
-            results.runs.push(sample.mops());
-            results.bytes_per_key.extend(sample.bytes_per_key);
-        })?;
+        let job = experiment.job(group, run, settings);
+        key_bytes.push(job.key_bytes());
+        take_turns(&job, &Results::keep)?;
     }
-    if let Some(job) = experiment.weighing(case, settings) {
-        take_turns(job, &|results, sample| {
-            results.bytes_per_key.extend(sample.bytes_per_key);
-        })?;
+    if let Some(job) = experiment.weighing(group, settings) {
+        take_turns(&job, &Results::keep_weight)?;
     }
-    Ok(results)
+    Ok(Measured {
+        results,
+        key_bytes: median(&key_bytes).unwrap_or_default(),
+    })
+}
+
+/// The samples of a group; `None` for one that a rival answered wrongly in. What is wrong in one of
+/// our own is an error.
+fn believe(
+    who: ContestantName,
+    group: &[Case],
+    measured: Result<Vec<Result<Sample, LabError>>, LabError>,
+    watch: &mut dyn Watch,
+) -> Result<Vec<Option<Sample>>, LabError> {
+    let rival = matches!(who, ContestantName::Rival(_));
+    let mut believe = |case: &Case, sample| match sample {
+        Ok(sample) => Ok(Some(sample)),
+        Err(error @ LabError::Wrong { .. }) if rival => {
+            watch.wrong(case, &error);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    };
+    match measured {
+        Ok(samples) => group
+            .iter()
+            .zip(samples)
+            .map(|(case, sample)| believe(case, sample))
+            .collect(),
+        // Nothing that the table did can be believed.
+        Err(error) => {
+            believe(&group[0], Err(error))?;
+            Ok(vec![None; group.len()])
+        }
+    }
 }
 
 fn summarize(
     experiment: &dyn Experiment,
-    case: &Case,
+    group: &[Case],
     settings: &Settings,
-    contestants: &[Box<dyn Contestant>],
-    results: &[Results],
+    contestants: &[&mut Box<dyn Contestant>],
+    measured: &Measured,
 ) -> Vec<Record> {
     let names = || contestants.iter().map(|c| c.name().to_string());
-    let record = |contestant: &dyn Contestant, results: &Results| Record {
+    let record = |case: &Case, contestant: &dyn Contestant, results: &Results| Record {
         experiment: experiment.name().to_owned(),
         workload: case.workload.to_owned(),
+        distribution: case
+            .distribution
+            .map(|distribution| distribution.to_string()),
         engine: contestant.name().to_string(),
         key_set: case.key_set.to_owned(),
+        key_bytes: measured.key_bytes,
         threads: case.threads,
         keys: case.keys,
         mops: median(&results.runs).unwrap_or_default(),
         runs: results.runs.clone(),
         bytes_per_key: median(&results.bytes_per_key),
+        figures: results
+            .figures
+            .iter()
+            .filter_map(|(name, figures)| Some((name.clone(), median(figures)?)))
+            .collect(),
         made_by: MadeBy::this_lab(
             experiment,
+            case,
             settings,
             names().collect(),
             contestant.version(),
         ),
     };
-    contestants
-        .iter()
-        .zip(results)
-        .map(|(contestant, results)| record(&**contestant, results))
-        .collect()
+    let mut records = Vec::new();
+    for (place, case) in group.iter().enumerate() {
+        for (contestant, results) in contestants.iter().zip(&measured.results) {
+            if !results[place].wrong {
+                records.push(record(case, &***contestant, &results[place]));
+            }
+        }
+    }
+    records
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{contestants::ContestantName, experiments, workload::Job};
+    use crate::{experiments, keys::KeySet, workload::Distribution};
     use std::{cell::RefCell, rc::Rc, time::Duration};
     use tremula_index::Engine;
 
@@ -178,14 +299,15 @@ mod tests {
             "0".to_owned()
         }
 
-        fn measure(&mut self, _job: &Job) -> Result<Sample, LabError> {
+        fn measure(&mut self, _job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
             self.turns.borrow_mut().push(self.engine.name());
             self.seconds += 1;
-            Ok(Sample {
-                operations: 6_000_000,
-                elapsed: Duration::from_secs(self.seconds),
-                bytes_per_key: Some(self.seconds as f64),
-            })
+            let mut sample = Sample::new(6_000_000, Duration::from_secs(self.seconds));
+            sample.bytes_per_key = Some(self.seconds as f64);
+            sample
+                .figures
+                .push(("restarts".to_owned(), self.seconds as f64));
+            Ok(vec![Ok(sample)])
         }
     }
 
@@ -202,6 +324,8 @@ mod tests {
         }
 
         fn measures(&mut self, _case: &Case, _engine: &str) {}
+
+        fn wrong(&mut self, _case: &Case, _fault: &LabError) {}
 
         fn measured(&mut self) {
             self.measured += 1;
@@ -239,6 +363,8 @@ mod tests {
             assert_eq!(record.runs, [6.0, 3.0, 2.0]);
             assert_eq!(record.mops, 3.0);
             assert_eq!(record.bytes_per_key, Some(2.0));
+            assert_eq!(record.figures["restarts"], 2.0);
+            assert_eq!(record.key_bytes, 8.0);
         }
     }
 
@@ -252,9 +378,21 @@ mod tests {
         });
         assert!(keys.contains("--keys 0"), "{keys}");
         let mixes = refused(Settings {
-            mixes: vec![crate::workload::Mix::Lookup],
+            mixes: vec!["lookup".to_owned()],
             ..Settings::default()
         });
-        assert!(mixes.contains("'memory'"), "{mixes}");
+        assert!(mixes.contains("--mixes lookup") && mixes.contains("'memory'"));
+        let distributions = refused(Settings {
+            distributions: vec![Distribution::Uniform],
+            ..Settings::default()
+        });
+        assert!(distributions.contains("--distribution uniform"));
+        let experiment = experiments::find("high_contention").unwrap();
+        let settings = Settings {
+            key_sets: vec![KeySet::Email],
+            ..Settings::default()
+        };
+        let error = check(experiment, &settings).unwrap_err().to_string();
+        assert!(error.contains("--key-set email"), "{error}");
     }
 }

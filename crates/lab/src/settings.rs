@@ -1,6 +1,6 @@
 //! What the user chose for a run.
 
-use crate::{memory::FillCommand, workload::Mix};
+use crate::{keys::KeySet, measure::Span, memory::FillCommand, workload::Distribution};
 use std::time::Duration;
 
 /// The choices that all experiments share; `None` leaves a choice to the experiment.
@@ -16,8 +16,13 @@ pub struct Settings {
     pub runs: usize,
     /// The seed that every random choice comes from.
     pub seed: u64,
-    /// The mixes to measure, in an experiment that has mixes; empty: all.
-    pub mixes: Vec<Mix>,
+    /// The mixes to measure, by name, in an experiment that has mixes; empty: all.
+    pub mixes: Vec<String>,
+    /// The key sets to measure with, in an experiment that has a choice; empty: all that it
+    /// measures with unless told otherwise.
+    pub key_sets: Vec<KeySet>,
+    /// The distributions to choose keys by, in an experiment that has a choice; empty: all.
+    pub distributions: Vec<Distribution>,
     /// How to start a process that fills one index and weighs itself; without it no bytes a
     /// key are measured.
     pub fill_command: Option<FillCommand>,
@@ -32,6 +37,12 @@ impl Settings {
     pub const SEED: u64 = 42;
     /// The most threads that one measurement may have.
     pub const MOST_THREADS: usize = 1024;
+
+    /// The [`duration`](Self::duration), after a warm-up.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span::warmed(self.duration)
+    }
 }
 
 impl Default for Settings {
@@ -43,6 +54,8 @@ impl Default for Settings {
             runs: Self::RUNS,
             seed: Self::SEED,
             mixes: Vec::new(),
+            key_sets: Vec::new(),
+            distributions: Vec::new(),
             fill_command: None,
         }
     }

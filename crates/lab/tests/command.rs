@@ -46,12 +46,19 @@ fn list_names_every_experiment_engine_and_mix() {
         "insert_disjoint_ranges",
         "ordered_mix",
         "memory",
+        "ycsb",
+        "high_contention",
+        "batched_get",
+        "email",
+        "zipfian",
         "ca_tree",
         "locked",
         "erlang_ets_old",
         "erlang_ets_new",
         "update100",
         "nextseq",
+        "congee",
+        "cannot do key set email: its keys are eight bytes long",
     ] {
         assert!(text.contains(name), "{name} in {text}");
     }
@@ -88,25 +95,66 @@ fn a_run_prints_a_table_and_appends_a_record_a_measurement() {
 fn insert_disjoint_ranges_weighs_its_tables() {
     let (table, records) =
         measured("run insert_disjoint_ranges --engines ca_tree --threads 2 --keys 200000 --runs 1");
-    assert!(table.contains("bytes a key"), "{table}");
+    assert!(table.contains("bytes_per_key"), "{table}");
     assert_is_a_weight(&records[0]["bytes_per_key"]);
 }
 
 #[test]
-fn memory_weighs_tables_of_random_keys() {
-    let (_, records) = measured("run memory --engines ca_tree,locked --keys 200000 --runs 1");
-    assert_eq!(records.len(), 2);
+fn memory_weighs_tables_of_every_key_set_full_and_emptied() {
+    let (table, records) = measured("run memory --engines ca_tree,locked --keys 100000 --runs 1");
+    assert!(
+        table.contains("allocated_bytes_per_key_after_removal"),
+        "{table}"
+    );
+    assert_eq!(records.len(), 4 * 2);
     for record in &records {
-        assert_eq!(record["key_set"], "random_u64");
         assert!(record["mops"].as_f64().unwrap() > 0.0);
         assert_is_a_weight(&record["bytes_per_key"]);
+        let figures = &record["figures"];
+        assert_is_a_weight(&figures["allocated_bytes_per_key"]);
+        let left = figures["allocated_bytes_per_key_after_removal"]
+            .as_f64()
+            .unwrap();
+        assert!(
+            left < figures["allocated_bytes_per_key"].as_f64().unwrap(),
+            "{record}"
+        );
+        assert!(figures["bytes_per_key_after_removal"].is_number());
     }
 }
 
-/// A key and its value are 16 bytes; ten times that would be no honest figure either.
+/// A key and its value are at least 16 bytes; ten times that would be no honest figure either.
 fn assert_is_a_weight(bytes_per_key: &Value) {
     let bytes = bytes_per_key.as_f64().expect("it was measured");
     assert!((16.0..160.0).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn ycsb_measures_what_the_flags_choose() {
+    let (table, records) = measured(
+        "run ycsb --engines locked,ca_tree --key-set email,mono_int --mixes e,insert \
+         --distribution uniform --threads 2 --keys 2000 --seconds 0.05 --runs 1",
+    );
+    assert!(table.contains("2000 keys email of 2"), "{table}");
+    let rows: Vec<_> = records
+        .iter()
+        .map(|r| ["key_set", "workload", "engine"].map(|field| r[field].as_str().unwrap()))
+        .collect();
+    let mut expected = Vec::new();
+    for key_set in ["email", "mono_int"] {
+        for workload in ["insert", "e"] {
+            for engine in ["locked", "ca_tree"] {
+                expected.push([key_set, workload, engine]);
+            }
+        }
+    }
+    assert_eq!(rows, expected);
+    for record in &records {
+        let chosen = record["workload"] == "e";
+        assert_eq!(record["distribution"] == "uniform", chosen);
+        assert_eq!(record["distribution"].is_null(), !chosen);
+        assert!(record["key_bytes"].is_number());
+    }
 }
 
 #[test]
@@ -127,7 +175,7 @@ fn bad_input_is_refused_by_name_before_anything_is_measured() {
     for (arguments, named) in [
         ("run ordered_mox".to_owned(), "ordered_mox"),
         (format!("{mixes} --engines ca_trea"), "ca_trea"),
-        (format!("{mixes} --mixes update99"), "update99"),
+        (format!("{mixes} --mixes update99"), "--mixes update99"),
         (
             format!("{mixes} --mixes lookup,lookup"),
             "'lookup' is given twice",
@@ -146,7 +194,39 @@ fn bad_input_is_refused_by_name_before_anything_is_measured() {
             format!("{mixes} --json /no/such/folder/file"),
             "/no/such/folder/file",
         ),
-        ("run memory --mixes lookup".to_owned(), "'memory'"),
+        ("run memory --mixes lookup".to_owned(), "--mixes lookup"),
+        ("run memory --key-set emails".to_owned(), "'emails'"),
+        (
+            "run memory --key-set email,email".to_owned(),
+            "'email' is given twice",
+        ),
+        (
+            "run ordered_mix --key-set email".to_owned(),
+            "--key-set email",
+        ),
+        (
+            "run high_contention --key-set email".to_owned(),
+            "--key-set email",
+        ),
+        ("run ycsb --mixes b".to_owned(), "--mixes b"),
+        ("run ycsb --distribution zipf".to_owned(), "'zipf'"),
+        (
+            "run memory --distribution uniform".to_owned(),
+            "--distribution uniform",
+        ),
+        ("run ycsb --keys 0".to_owned(), "--keys 0"),
+        (
+            "run ycsb --engines erlang_ets_new".to_owned(),
+            "'erlang_ets_new' cannot do 'ycsb'",
+        ),
+        (
+            "run batched_get --engines congee".to_owned(),
+            "'congee' cannot do 'batched_get'",
+        ),
+        (
+            "run ycsb --key-set email --engines congee".to_owned(),
+            "eight bytes",
+        ),
         ("run memory --keys 0".to_owned(), "--keys 0"),
         (String::new(), "Usage"),
     ] {
@@ -180,7 +260,10 @@ fn without_escript_erlang_is_left_out_and_the_user_is_told_how_to_get_it() {
     let (good, table, errors) =
         without("run insert_disjoint_ranges --threads 1 --keys 10 --runs 1");
     assert!(good, "{errors}");
-    assert!(errors.contains("note: without erlang_ets_old"), "{errors}");
+    assert!(
+        errors.contains("note: without erlang_ets_old, erlang_ets_new"),
+        "{errors}"
+    );
     assert!(
         table.contains("ca_tree") && !table.contains("erlang"),
         "{table}"

@@ -6,7 +6,9 @@ use tremula_lab::{
     LabError, Settings, Watch,
     contestants::{self, ContestantName},
     experiments::{self, Case},
+    keys::KeySet,
     record::Record,
+    workload::Distribution,
 };
 
 /// Keeps nothing.
@@ -15,6 +17,7 @@ struct Quiet;
 impl Watch for Quiet {
     fn begins(&mut self, _measurements: u64) {}
     fn measures(&mut self, _case: &Case, _engine: &str) {}
+    fn wrong(&mut self, _case: &Case, _fault: &LabError) {}
     fn measured(&mut self) {}
     fn finished(&mut self, _records: &[Record]) -> Result<(), LabError> {
         Ok(())
@@ -28,6 +31,15 @@ fn tiny(keys: u64) -> Settings {
         duration: Duration::from_millis(50),
         runs: 2,
         ..Settings::default()
+    }
+}
+
+/// As [`tiny`], for experiments of many cases.
+fn brief(keys: u64) -> Settings {
+    Settings {
+        duration: Duration::from_millis(8),
+        runs: 1,
+        ..tiny(keys)
     }
 }
 
@@ -46,7 +58,7 @@ fn insert_disjoint_ranges_records_every_engine_and_thread_count() {
         assert_eq!(records.len(), 2 * Engine::ALL.len());
         for record in records {
             assert_eq!(record.keys, keys);
-            assert_eq!(record.key_set, "disjoint_ranges");
+            assert_eq!(record.key_set, "mono_int");
             assert!(record.mops > 0.0 && record.runs.len() == 2, "{record:?}");
             assert_eq!(record.made_by.configuration.seconds, None);
         }
@@ -68,6 +80,61 @@ fn ordered_mix_records_every_mix_engine_and_thread_count() {
 #[test]
 fn ordered_mix_runs_on_the_smallest_range() {
     assert!(!run("ordered_mix", &tiny(2)).is_empty());
+}
+
+#[test]
+fn ycsb_records_every_key_set_mix_distribution_engine_and_thread_count() {
+    let settings = Settings {
+        key_sets: KeySet::ALL.to_vec(),
+        ..brief(3000)
+    };
+    let records = run("ycsb", &settings);
+    // Insert-only once; c, a and e with each distribution.
+    let rows = 1 + 3 * Distribution::ALL.len();
+    assert_eq!(
+        records.len(),
+        KeySet::ALL.len() * 2 * rows * Engine::ALL.len()
+    );
+    for record in records {
+        assert!(record.mops > 0.0 && record.runs.len() == 1, "{record:?}");
+        let insert = record.workload == "insert";
+        assert_eq!(record.distribution.is_none(), insert);
+        assert_eq!(record.made_by.configuration.seconds.is_none(), insert);
+        assert_eq!(record.key_bytes == 8.0, record.key_set != "email");
+    }
+}
+
+/// Fewer keys than threads, and so threads without keys of their own.
+#[test]
+fn ycsb_runs_on_the_smallest_table() {
+    assert!(!run("ycsb", &brief(1)).is_empty());
+}
+
+#[test]
+fn high_contention_tells_how_often_operations_begin_again() {
+    let settings = Settings {
+        threads: Some(vec![2]),
+        keys: Some(20_000),
+        runs: 1,
+        ..Settings::default()
+    };
+    for record in run("high_contention", &settings) {
+        assert!(record.mops > 0.0);
+        assert_eq!(record.key_set, "append");
+        let retries = record.figures.get("retries_per_operation");
+        assert_eq!(retries.is_some(), record.engine == "ca_tree", "{record:?}");
+        assert!(retries.is_none_or(|retries| (0.0..100.0).contains(retries)));
+    }
+}
+
+#[test]
+fn batched_get_records_both_ways_of_looking_up() {
+    let records = run("batched_get", &brief(1000));
+    // Two key sets, two numbers of threads.
+    assert_eq!(records.len(), 2 * 2 * 2 * Engine::ALL.len());
+    assert!(records.iter().all(|record| record.mops > 0.0));
+    let batched = records.iter().filter(|r| r.workload == "batches_of_16");
+    assert_eq!(batched.count(), records.len() / 2);
 }
 
 #[test]

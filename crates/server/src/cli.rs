@@ -29,7 +29,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Index that holds the keys: ca_tree or locked
+    /// Index that holds the keys: ca_tree, b_tree or locked
     #[arg(long, value_name = "ENGINE", default_value_t = Engine::CaTree)]
     pub engine: Engine,
 

@@ -5,8 +5,9 @@
 //! either: what it can make the server hold is bounded by the limits.
 
 use crate::clients::Client;
-use crate::commands::{self, Session};
+use crate::commands::{self, Receive, Session};
 use crate::limits::REPLY_BATCH;
+use crate::mailboxes::Lease;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use std::io::{self, ErrorKind};
@@ -19,6 +20,12 @@ const READ_SIZE: usize = 16 << 10;
 /// Room for replies from the start: what a usual pipeline brings, without growing in steps.
 const REPLY_SIZE: usize = 4 << 10;
 
+/// How much a client that waits for messages may send ahead before it is no longer listened to.
+const READ_AHEAD: usize = 64 << 10;
+
+/// What a message takes in a reply beside its bytes: its length and two line ends.
+const MESSAGE_HEADER: usize = 32;
+
 /// How long, and for how many bytes, a connection that the server closes goes on reading. To
 /// close it with input unread would make the system throw away the last reply.
 const LINGER: Duration = Duration::from_secs(1);
@@ -30,6 +37,8 @@ enum Next {
     Read,
     /// There are more, but enough replies to send first.
     Send,
+    /// The replies are to be sent, and then messages received.
+    Receive(Receive),
     /// The replies are to be sent, and then the connection closed.
     Close,
 }
@@ -73,6 +82,7 @@ impl Connection<'_> {
                 match next {
                     Next::Read => break,
                     Next::Send => tokio::task::yield_now().await,
+                    Next::Receive(receive) => self.receive(receive).await?,
                     Next::Close => return self.close().await,
                 }
             }
@@ -147,6 +157,9 @@ impl Connection<'_> {
             if self.session.closing {
                 break Next::Close;
             }
+            if let Some(receive) = self.session.receive.take() {
+                break Next::Receive(receive);
+            }
             if self.output.bytes.len() >= REPLY_BATCH {
                 break Next::Send;
             }
@@ -181,6 +194,93 @@ impl Connection<'_> {
         // One long reply must not cost its memory for as long as the pipeline lasts.
         self.output.bytes.shrink_to(2 * REPLY_BATCH);
         Ok(())
+    }
+
+    /// Receives from a mailbox: waits, if that is wanted, and answers. A message counts as
+    /// delivered once the reply has been written; if the client goes away before, it is the next
+    /// one of whoever receives then.
+    async fn receive(&mut self, receive: Receive) -> io::Result<()> {
+        self.output.begin();
+        let Some(mut lease) = receive.post.lease().await else {
+            let failure = if receive.post.is_dropped() {
+                receive.dropped()
+            } else {
+                receive.busy()
+            };
+            self.output.fail(&failure.text());
+            return self.send().await;
+        };
+        self.wait_for_messages(&mut lease, &receive).await?;
+        if lease.taken().is_empty() && receive.post.is_dropped() {
+            self.output.fail(&receive.dropped().text());
+        } else {
+            self.write_messages(&mut lease, receive.as_list);
+        }
+        self.send().await?;
+        lease.delivered();
+        Ok(())
+    }
+
+    /// Until there is a message, the time is over, the mailbox is dropped, or the client has
+    /// nothing more to say: it may be gone.
+    async fn wait_for_messages(&mut self, lease: &mut Lease, receive: &Receive) -> io::Result<()> {
+        let timeout = async {
+            match receive.patience {
+                Some(patience) => tokio::time::sleep(patience).await,
+                None => std::future::pending().await,
+            }
+        };
+        let input = &mut self.input;
+        let hangup = async {
+            loop {
+                if input.len() >= READ_AHEAD {
+                    // It is alive; the rest is read when this has been answered.
+                    std::future::pending::<()>().await;
+                }
+                self.client.stream.readable().await?;
+                input.reserve(READ_SIZE);
+                match self.client.stream.try_read_buf(input) {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => (),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => (),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = lease.receive(receive.count) => Ok(()),
+            () = timeout => Ok(()),
+            ended = hangup => ended,
+        }
+    }
+
+    /// Writes the messages taken as the reply, as many as it has room for.
+    fn write_messages(&mut self, lease: &mut Lease, as_list: bool) {
+        let mut room = self.server.limits.max_output_buffer.0 / 2;
+        let fitting = lease
+            .taken()
+            .iter()
+            .enumerate()
+            .take_while(|(index, message)| {
+                let fits = *index == 0 || message.len() + MESSAGE_HEADER <= room;
+                room = room.saturating_sub(message.len() + MESSAGE_HEADER);
+                fits
+            });
+        let fitting = fitting.count();
+        lease.keep(fitting);
+        let messages = lease.taken();
+        match messages {
+            [] if as_list => self.output.null_array(),
+            [] => self.output.null(),
+            [message] if !as_list => self.output.bulk(message),
+            _ => {
+                self.output.array(messages.len());
+                for message in messages {
+                    self.output.bulk(message);
+                }
+            }
+        }
     }
 
     /// Ends the output and waits a little for the client to see it.

@@ -2,6 +2,7 @@
 
 use crate::small_bytes::SmallBytes;
 use std::fmt;
+use tremula_index::ByteKey;
 
 /// A key: any bytes, ordered byte by byte as unsigned numbers, a prefix before what extends it.
 /// Up to 22 bytes take no allocation.
@@ -13,6 +14,13 @@ impl Key {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl ByteKey for Key {
+    #[inline]
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        read(&self.0)
     }
 }
 

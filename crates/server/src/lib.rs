@@ -12,6 +12,7 @@ mod key;
 mod keyspace;
 pub mod limits;
 pub mod load;
+mod mailboxes;
 mod resp;
 mod server;
 mod small_bytes;

@@ -9,6 +9,7 @@ use crate::clients::{Admission, Clients};
 use crate::connection;
 use crate::cursors::Cursors;
 use crate::limits::Limits;
+use crate::mailboxes::Mailboxes;
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) address: SocketAddr,
     pub(crate) threads: usize,
     pub(crate) protected_mode: bool,
+    pub(crate) mailboxes: Mailboxes,
     cursors: Mutex<Cursors>,
 }
 
@@ -139,6 +141,7 @@ impl Server {
             address,
             threads,
             protected_mode: config.protected_mode,
+            mailboxes: Mailboxes::default(),
             cursors: Mutex::new(Cursors::new()),
         });
         let (finish, finished) = std_mpsc::channel();

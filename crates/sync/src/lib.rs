@@ -1,16 +1,24 @@
 #![doc = include_str!("../README.md")]
 
 mod backoff;
+#[cfg(not(any(loom, shuttle)))]
+pub mod counting_allocator;
 pub mod epoch;
 #[cfg(any(loom, shuttle))]
 pub mod model;
 mod primitives;
 mod reader_stripes;
+mod short_lock;
 mod statistics_lock;
 mod striped_counter;
+mod version_lock;
+mod waiter;
 
 pub use backoff::Backoff;
 pub use crossbeam_utils::CachePadded;
 pub use primitives::{Arc, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index};
+pub use short_lock::{ShortLock, ShortLockGuard};
 pub use statistics_lock::{LockDomain, ReadGuard, StatisticsConfig, StatisticsLock, WriteGuard};
 pub use striped_counter::StripedCounter;
+pub use version_lock::{Restart, Version, VersionGuard, VersionLock, retry};
+pub use waiter::{Waiter, park};

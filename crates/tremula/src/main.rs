@@ -4,10 +4,12 @@
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
+use tremula_sync::counting_allocator::CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::new(MiMalloc);
 
 /// An in-memory store for programs that use every core.
 #[derive(Parser)]

@@ -9,7 +9,7 @@ mod planted;
 
 use crate::table::{Align, Table};
 use crate::workspace::Workspace;
-use list::{MUTANTS, Mutant};
+use list::Mutant;
 use planted::{Tree, Verdict};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,10 +28,7 @@ pub(crate) struct MutantsArgs {
 /// Plants the chosen bugs, one at a time. `Ok(true)` if all of them are caught.
 pub(crate) fn command(workspace: &Workspace, arguments: &MutantsArgs) -> Result<bool, String> {
     let only = arguments.only.as_deref().unwrap_or_default();
-    let chosen: Vec<&Mutant> = MUTANTS
-        .iter()
-        .filter(|bug| bug.name.contains(only))
-        .collect();
+    let chosen: Vec<&Mutant> = list::all().filter(|bug| bug.name.contains(only)).collect();
     if chosen.is_empty() {
         return Err(format!(
             "no planted bug has '{only}' in its name; --list names them all"
@@ -60,8 +57,7 @@ pub(crate) fn command(workspace: &Workspace, arguments: &MutantsArgs) -> Result<
 /// The planted bugs whose original text is not in its file exactly once, as broken house
 /// rules: a list that no longer fits the code proves nothing.
 pub(crate) fn stale(root: &Path) -> Vec<String> {
-    MUTANTS
-        .iter()
+    list::all()
         .filter_map(|mutant| mutant.replace(root).err())
         .collect()
 }
@@ -134,19 +130,20 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_bug_changes_something() {
-        for (index, mutant) in MUTANTS.iter().enumerate() {
+        for (index, mutant) in list::all().enumerate() {
             assert_ne!(mutant.original, mutant.replacement, "{}", mutant.name);
+            let mut before = list::all().take(index);
             assert!(
-                MUTANTS[..index]
-                    .iter()
-                    .all(|other| other.name != mutant.name)
+                before.all(|other| other.name != mutant.name),
+                "{}",
+                mutant.name
             );
         }
     }
 
     #[test]
     fn the_list_tells_what_is_planted_and_what_catches_it() {
-        let mutant = &MUTANTS[0];
+        let mutant = list::all().next().unwrap();
         let text = describe(&[mutant]);
         assert!(
             text.contains(mutant.why) && text.contains(&mutant.checker.to_string()),

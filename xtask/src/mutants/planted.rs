@@ -250,7 +250,7 @@ mod tests {
             original: "a",
             replacement: "b",
             why: "a",
-            checker: super::super::list::MUTANTS[0].checker,
+            checker: super::super::list::all().next().unwrap().checker,
             hangs: false,
         };
         assert!(!Verdict::Hung.proves(&mutant));

@@ -24,6 +24,13 @@ pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
             .args(["--workspace", "--all-targets"])
             .args(strict),
     );
+    // The lab's rivals, which nothing else compiles.
+    report.run(
+        &plain("clippy", workspace)
+            .args(["--package", "tremula-lab", "--features", "rivals"])
+            .arg("--all-targets")
+            .args(strict),
+    );
     for flavour in [Flavour::Loom, Flavour::Shuttle] {
         let target = workspace.target.join(flavour.name());
         let chosen = targets(workspace, flavour.name(), &CHECKED, report);

@@ -22,6 +22,9 @@ pub(crate) struct TestArgs {
     /// Run the remaining steps after one has failed
     #[arg(long)]
     keep_going: bool,
+    /// Give the tests that can use it more time: ten minutes of churn an engine, hours in all
+    #[arg(long)]
+    pub(crate) deep: bool,
 }
 
 /// One step of `cargo xtask test`.
@@ -76,7 +79,7 @@ const STEPS: [Step; 13] = [
     },
     Step {
         name: "model",
-        about: "properties of sync and index against a model, and the stress tests at full speed",
+        about: "properties of sync, index and mailbox against a model, and the stress tests at full speed",
         tools: &[],
         run: tests::model,
     },

@@ -6,9 +6,13 @@ use crate::job::Job;
 use crate::output::{self, Binary};
 use crate::tools;
 use crate::workspace::Workspace;
+use std::time::Duration;
 
 /// The crates that must have models, stress tests and tests under every checker.
-pub(super) const CHECKED: [&str; 2] = ["tremula-sync", "tremula-index"];
+pub(super) const CHECKED: [&str; 3] = ["tremula-sync", "tremula-index", "tremula-mailbox"];
+
+/// How long one command of a deep run may take.
+const DEEP_LIMIT: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// The tests of one step: each belongs to a crate.
 pub(super) struct Targets<'w>(Vec<(&'w str, &'w str)>);
@@ -94,7 +98,7 @@ pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
     run_targets(
         "integration",
         Flavour::Plain,
-        &["tremula-lab"],
+        &["tremula-lab", "tremula-check"],
         &[],
         workspace,
         report,
@@ -206,10 +210,15 @@ fn cargo_test(flavour: Flavour, workspace: &Workspace) -> Job {
         _ => workspace.target.join(flavour.name()),
     };
     let python = tools::venv_python(workspace);
-    flavour
+    let job = flavour
         .cargo("test", &workspace.root, &target, &workspace.host)
         .env("TREMULA_PYTHON", python.to_string_lossy())
-        .arg("--no-fail-fast")
+        .arg("--no-fail-fast");
+    if workspace.deep {
+        job.env("TREMULA_DEEP", "1").limit(DEEP_LIMIT)
+    } else {
+        job
+    }
 }
 
 /// Runs a test command and counts its tests.
@@ -254,6 +263,7 @@ mod unit_tests {
             target: PathBuf::new(),
             host: String::new(),
             packages: packages.iter().map(package).collect(),
+            deep: false,
         }
     }
 
@@ -291,7 +301,11 @@ mod unit_tests {
 
     #[test]
     fn a_required_test_that_is_missing_is_a_problem() {
-        let workspace = workspace(&[("tremula-sync", &["loom"]), ("tremula-index", &["model"])]);
+        let workspace = workspace(&[
+            ("tremula-sync", &["loom"]),
+            ("tremula-index", &["model"]),
+            ("tremula-mailbox", &["loom"]),
+        ]);
         let mut report = Report::default();
         targets(&workspace, "loom", &CHECKED, &mut report);
         assert_eq!(

@@ -80,7 +80,11 @@ fn leftovers(file: &File<'_>) -> Vec<String> {
 
 /// The concurrent crates take their primitives from the one switch.
 fn second_switch(file: &File<'_>) -> Vec<String> {
-    let concurrent = ["crates/sync/src/", "crates/index/src/"];
+    let concurrent = [
+        "crates/sync/src/",
+        "crates/index/src/",
+        "crates/mailbox/src/",
+    ];
     if !concurrent
         .iter()
         .any(|folder| file.path.starts_with(folder))

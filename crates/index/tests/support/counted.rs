@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use tremula_index::ByteKey;
 
 /// Counts the [`Counted`] values made with it.
 #[derive(Clone, Debug, Default)]
@@ -85,5 +86,12 @@ impl<T: Ord> PartialOrd for Counted<T> {
 impl<T: Ord> Ord for Counted<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.value.cmp(&other.value)
+    }
+}
+
+/// The byte form is that of what is inside; the head never is the key, which has to be counted.
+impl<T: ByteKey> ByteKey for Counted<T> {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        self.value.with_bytes(read)
     }
 }

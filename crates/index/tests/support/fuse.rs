@@ -1,9 +1,10 @@
-//! User code that panics on demand: a fuse a thread, burnt by every comparison and clone of a
-//! [`Fragile`] value and by whoever calls [`burn`], that blows at the chosen call.
+//! User code that panics on demand: a fuse a thread, burnt by every comparison, clone and reading of
+//! the bytes of a [`Fragile`] value and by whoever calls [`burn`], that blows at the chosen call.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use tremula_index::ByteKey;
 
 thread_local! {
     /// The calls of user code left before the one that panics.
@@ -47,7 +48,7 @@ pub(crate) fn burn() {
     }
 }
 
-/// A key or value whose comparisons and clones burn the fuse.
+/// A key or value whose comparisons, clones and byte form burn the fuse.
 #[derive(Debug)]
 pub(crate) struct Fragile<T>(pub(crate) T);
 
@@ -76,5 +77,13 @@ impl<T: Ord> Ord for Fragile<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         burn();
         self.0.cmp(&other.0)
+    }
+}
+
+/// Making the byte form burns the fuse, too.
+impl<T: ByteKey> ByteKey for Fragile<T> {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        burn();
+        self.0.with_bytes(read)
     }
 }

@@ -91,6 +91,11 @@ fn apply<K: Key, V: Value>(
             let mut seen = Vec::new();
             let called = index.get_with(&key, &mut |value| seen.push(value.clone()));
             assert_eq!(called, wanted.is_some());
+            let mut batch = vec![Some(V::make(1))];
+            let keys: Vec<K> = (0..keys.min(20)).map(K::make).collect();
+            index.get_many(&keys, &mut batch);
+            let singly = keys.iter().map(|key| model.get(key).cloned());
+            assert_eq!(batch[1..], *Vec::from_iter(singly));
             assert_eq!(seen.iter().collect::<Vec<_>>(), Vec::from_iter(wanted));
         }
         Operation::Insert(key, value) => {

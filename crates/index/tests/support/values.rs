@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::thread;
+use tremula_index::ByteKey;
 
 /// A type made from a number, different for every number below 65,536.
 pub(crate) trait Make: Clone + Debug + PartialEq + Send + Sync + 'static {
@@ -86,3 +87,12 @@ impl PartialEq for Dawdler {
 }
 
 impl Eq for Dawdler {}
+
+/// A byte form is made of the number, and dawdles as comparisons do.
+impl ByteKey for Dawdler {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        // Compared with itself for the sake of dawdling.
+        let _ = self.cmp(self);
+        self.0.with_bytes(read)
+    }
+}

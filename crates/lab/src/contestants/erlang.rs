@@ -8,8 +8,9 @@
 use super::{Contestant, ContestantName};
 use crate::{
     LabError,
+    keys::{KeySet, Keys},
     measure::Sample,
-    workload::{self, FillJob, FillKeys, Job, MixJob, SEQUENCE_STEPS},
+    workload::{self, FillJob, Job, MixJob, SEQUENCE_STEPS},
 };
 use std::{
     cell::RefCell,
@@ -74,6 +75,16 @@ pub(super) fn missing() -> Option<&'static str> {
     let path = env::var_os("PATH").unwrap_or_default();
     let there = env::split_paths(&path).any(|folder| folder.join(ESCRIPT).is_file());
     (!there).then_some(MISSING)
+}
+
+/// Why it cannot take part in an experiment with keys of a set; `None` if it can.
+pub(super) fn refuses(experiment: &str, key_set: Option<KeySet>) -> Option<&'static str> {
+    match experiment {
+        "insert_disjoint_ranges" | "ordered_mix" => None,
+        "memory" if key_set.is_none_or(KeySet::is_integers) => None,
+        "memory" => Some("the lab gives it integers only"),
+        _ => Some("the lab's Erlang program does not have this experiment"),
+    }
 }
 
 /// A running Erlang with the lab's program in it. Clones share it; it ends with the last.
@@ -220,22 +231,30 @@ impl Contestant for EtsTable {
         self.machine.version.clone()
     }
 
-    fn measure(&mut self, job: &Job) -> Result<Sample, LabError> {
+    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
         let kind = self.kind.word();
         let (request, files) = match job {
             Job::InsertRanges { keys, threads } => ranges(kind, *keys, *threads),
             Job::Mix(job) => mix(kind, job),
             Job::Fill(job) => fill(kind, job),
+            Job::Ycsb(_) | Job::Append(_) | Job::Batch(_) => return Err(self.cannot()),
         };
         let answer = self.machine.line.borrow_mut().ask(&request, &files)?;
-        Ok(Sample {
-            operations: answer.operations,
-            elapsed: answer.elapsed,
-            bytes_per_key: match job {
-                Job::Fill(job) => Some(answer.bytes as f64 / job.count as f64),
-                _ => None,
-            },
-        })
+        let mut sample = Sample::new(answer.operations, answer.elapsed);
+        if let Job::Fill(job) = job {
+            sample.bytes_per_key = Some(answer.bytes as f64 / job.count as f64);
+        }
+        Ok(vec![Ok(sample)])
+    }
+}
+
+impl EtsTable {
+    /// The answer to a job that [`refuses`] keeps away.
+    const fn cannot(&self) -> LabError {
+        LabError::Unavailable {
+            engine: self.kind.name(),
+            missing: "the lab's Erlang program does not have this experiment",
+        }
     }
 }
 
@@ -247,11 +266,12 @@ fn ranges(kind: &str, keys: u64, threads: usize) -> Request {
 
 fn mix(kind: &str, job: &MixJob) -> Request {
     let request = format!(
-        "mix {kind} {} {} {} {SEQUENCE_STEPS} {}",
+        "mix {kind} {} {} {} {SEQUENCE_STEPS} {} {}",
         job.range,
         workload::rotation_step(job.range),
         job.streams.len(),
-        job.duration.as_millis().max(1),
+        job.span.warm_up.as_millis(),
+        job.span.counted.as_millis().max(1),
     );
     let prefill = job.prefill.iter().flat_map(|key| key.to_le_bytes());
     let operations = job.streams.iter().flatten();
@@ -264,18 +284,22 @@ fn mix(kind: &str, job: &MixJob) -> Request {
 }
 
 fn fill(kind: &str, job: &FillJob) -> Request {
-    match job.keys {
-        FillKeys::Ranges => ranges(kind, job.count, job.threads),
-        FillKeys::Random => {
-            let keys = job.make_keys().into_iter();
-            let bytes =
-                keys.flat_map(|key| (key >> (u64::BITS - SMALL_INTEGER_BITS)).to_le_bytes());
-            (
-                format!("fill {kind} {}", job.threads),
-                vec![("keys", bytes.collect())],
-            )
-        }
+    if job.key_set == KeySet::MonoInt {
+        return ranges(kind, job.count, job.threads);
     }
+    let keys = match job.make_keys() {
+        Keys::Integers(keys) => keys.loaded,
+        Keys::Texts(_) => Vec::new(),
+    };
+    let cut = match job.key_set {
+        KeySet::RandInt => u64::BITS - SMALL_INTEGER_BITS,
+        _ => 0,
+    };
+    let bytes = keys.into_iter().flat_map(|key| (key >> cut).to_le_bytes());
+    (
+        format!("fill {kind} {}", job.threads),
+        vec![("keys", bytes.collect())],
+    )
 }
 
 #[cfg(test)]

@@ -2,13 +2,19 @@
 
 mod erlang;
 mod in_process;
+mod rival;
 mod subject;
 
 pub use erlang::{ErlangMachine, Ets};
-pub use in_process::{InProcess, fill};
-pub use subject::Subject;
+#[cfg(feature = "rivals")]
+pub(crate) use in_process::Task;
+pub use in_process::{InProcess, Table, fill};
+pub use rival::Rival;
+#[cfg(all(test, feature = "rivals"))]
+pub(crate) use subject::tests as subject_tests;
+pub use subject::{Index, Subject, check};
 
-use crate::{LabError, Settings, measure::Sample, workload::Job};
+use crate::{LabError, Settings, experiments::Case, keys::KeySet, measure::Sample, workload::Job};
 use std::{fmt, str::FromStr};
 use tremula_index::Engine;
 
@@ -20,12 +26,13 @@ pub trait Contestant {
     /// What it is, for the record: project and version.
     fn version(&self) -> String;
 
-    /// Does the job once, on a fresh table, and checks the table that it left.
+    /// Does the job once, on a fresh table, and checks the table that it left. For each measurement
+    /// of the job, in their order, there is a sample, or the error that answers were wrong in it.
     ///
     /// # Errors
     ///
-    /// The table was wrong afterwards, or the contestant could not be reached.
-    fn measure(&mut self, job: &Job) -> Result<Sample, LabError>;
+    /// The table was wrong as a whole, or the contestant could not be reached.
+    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError>;
 }
 
 /// The name of a contestant.
@@ -33,6 +40,8 @@ pub trait Contestant {
 pub enum ContestantName {
     /// An index of this project.
     Index(Engine),
+    /// A rival that is a Rust crate.
+    Rival(Rival),
     /// An ETS table in a real Erlang.
     Erlang(Ets),
 }
@@ -42,8 +51,9 @@ impl ContestantName {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let indexes = Engine::ALL.into_iter().map(Self::Index);
+        let rivals = Rival::ALL.into_iter().map(Self::Rival);
         let erlang = Ets::ALL.into_iter().map(Self::Erlang);
-        indexes.chain(erlang).collect()
+        indexes.chain(rivals).chain(erlang).collect()
     }
 
     /// The name that [`FromStr`] reads.
@@ -51,6 +61,7 @@ impl ContestantName {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Index(engine) => engine.name(),
+            Self::Rival(rival) => rival.name(),
             Self::Erlang(kind) => kind.name(),
         }
     }
@@ -60,6 +71,7 @@ impl ContestantName {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Index(_) => "an index of Tremula, in this process",
+            Self::Rival(rival) => rival.about(),
             Self::Erlang(kind) => kind.about(),
         }
     }
@@ -69,8 +81,25 @@ impl ContestantName {
     pub fn missing(self) -> Option<&'static str> {
         match self {
             Self::Index(_) => None,
+            Self::Rival(_) => Rival::missing(),
             Self::Erlang(_) => erlang::missing(),
         }
+    }
+
+    /// Why it cannot take part in an experiment with keys of a set; `None` if it can.
+    #[must_use]
+    pub fn refuses(self, experiment: &str, key_set: Option<KeySet>) -> Option<&'static str> {
+        match self {
+            Self::Index(_) => None,
+            Self::Rival(_) if experiment == "batched_get" => Some("it has no batched lookups"),
+            Self::Rival(rival) => rival.refuses(key_set?),
+            Self::Erlang(_) => erlang::refuses(experiment, key_set),
+        }
+    }
+
+    /// Why it cannot take part in a case of an experiment; `None` if it can.
+    pub(crate) fn refuses_case(self, experiment: &str, case: &Case) -> Option<&'static str> {
+        self.refuses(experiment, case.key_set.parse().ok())
     }
 }
 
@@ -115,10 +144,10 @@ pub fn assemble(
         }
         match *name {
             ContestantName::Index(engine) => {
-                contestants.push(Box::new(InProcess::new(
-                    engine,
-                    settings.fill_command.clone(),
-                )));
+                contestants.push(in_process(Table::Index(engine), settings));
+            }
+            ContestantName::Rival(rival) => {
+                contestants.push(in_process(Table::Rival(rival), settings));
             }
             ContestantName::Erlang(kind) => {
                 let machine = match &machine {
@@ -130,6 +159,10 @@ pub fn assemble(
         }
     }
     Ok(contestants)
+}
+
+fn in_process(table: Table, settings: &Settings) -> Box<dyn Contestant> {
+    Box::new(InProcess::new(table, settings.fill_command.clone()))
 }
 
 #[cfg(test)]
@@ -146,5 +179,23 @@ mod tests {
             error.contains("'ca_trea'") && error.contains("erlang_ets_new"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn who_cannot_take_part_says_why() {
+        let name = |name: &str| name.parse::<ContestantName>().unwrap();
+        let refuses = |who, experiment, set| name(who).refuses(experiment, Some(set));
+        for experiment in ["ycsb", "memory"] {
+            for set in KeySet::ALL {
+                assert_eq!(refuses("ca_tree", experiment, set), None);
+                assert_eq!(refuses("masstree", experiment, set), None);
+                let refused = refuses("congee", experiment, set);
+                assert_eq!(refused.is_some(), set == KeySet::Email);
+            }
+        }
+        assert!(refuses("congee", "batched_get", KeySet::RandInt).is_some());
+        assert!(refuses("erlang_ets_new", "ycsb", KeySet::RandInt).is_some());
+        assert!(refuses("erlang_ets_new", "memory", KeySet::Email).is_some());
+        assert_eq!(refuses("erlang_ets_new", "memory", KeySet::RandInt), None);
     }
 }

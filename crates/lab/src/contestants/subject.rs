@@ -1,107 +1,234 @@
 //! What the workloads ask of a table in this process.
 
-use std::ops::ControlFlow;
+use crate::keys::Key;
+use std::ops::{Bound, ControlFlow};
 use tremula_index::{Direction, KeyRange, OrderedIndex};
 
-/// A concurrent ordered table from `u64` to `u64`, as the workloads use it.
+/// A concurrent ordered table from keys to `u64`, as the workloads use it.
 ///
 /// The workloads are generic over it, so that each table is called statically and can be
-/// inlined, as it would be in a program that uses it. Every [`OrderedIndex`] is one; a rival
-/// needs these five calls only.
-pub trait Subject: Sync {
+/// inlined, as it would be in a program that uses it. Every [`OrderedIndex`] is one, as an
+/// [`Index`].
+pub trait Subject<K: Key>: Sync {
     /// Inserts the key or replaces its value; whether the key is new.
-    fn insert(&self, key: u64, value: u64) -> bool;
+    fn insert(&self, key: &K, value: u64) -> bool;
+
+    /// Replaces the value of a key that is there, in whichever way the table does it best.
+    fn update(&self, key: &K, value: u64) {
+        self.insert(key, value);
+    }
 
     /// Removes the key; whether it was there.
-    fn remove(&self, key: u64) -> bool;
+    fn remove(&self, key: &K) -> bool;
 
     /// The value of the key.
-    fn get(&self, key: u64) -> Option<u64>;
+    fn get(&self, key: &K) -> Option<u64>;
+
+    /// Appends the values of the keys to `out`, in the order of the keys.
+    fn get_many(&self, keys: &[K], out: &mut Vec<Option<u64>>) {
+        out.extend(keys.iter().map(|key| self.get(key)));
+    }
 
     /// The smallest key above `key`.
-    fn next(&self, key: u64) -> Option<u64>;
+    fn next(&self, key: &K) -> Option<K>;
 
-    /// Walks the whole quiescent table, and returns how many entries it has.
-    ///
-    /// # Errors
-    ///
-    /// Keys that do not ascend, a value that is not its key's, or a length that is not the
-    /// number of entries.
-    fn check(&self) -> Result<u64, String>;
-}
+    /// Visits keys and values in ascending order, from the first key that is not below `from` on,
+    /// or from the smallest one, until there are no more or `limit` were visited. A table that can
+    /// show an entry without copying it does.
+    fn scan<F>(&self, from: Option<&K>, limit: usize, visit: F)
+    where
+        F: FnMut(K::View<'_>, u64);
 
-impl<I: OrderedIndex<u64, u64> + ?Sized> Subject for I {
-    #[inline]
-    fn insert(&self, key: u64, value: u64) -> bool {
-        OrderedIndex::insert(self, key, value).is_none()
-    }
+    /// How many entries it says that it has; `None` if it does not say.
+    fn length(&self) -> Option<u64>;
 
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        OrderedIndex::remove(self, &key).is_some()
-    }
-
-    #[inline]
-    fn get(&self, key: u64) -> Option<u64> {
-        OrderedIndex::get(self, &key)
-    }
-
-    #[inline]
-    fn next(&self, key: u64) -> Option<u64> {
-        OrderedIndex::next(self, &key).map(|(key, _)| key)
-    }
-
-    fn check(&self) -> Result<u64, String> {
-        let mut last = None;
-        let mut count = 0;
-        let mut fault = None;
-        self.range(KeyRange::all(), Direction::Ascending, &mut |key, value| {
-            if last.is_some_and(|last| last >= *key) {
-                fault = Some(format!("key {key} follows {last:?} in a scan"));
-            } else if value_of(*key) != *value {
-                fault = Some(format!("key {key} has the value {value}"));
-            }
-            last = Some(*key);
-            count += 1;
-            if fault.is_some() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        if self.len() as u64 != count {
-            return Err(format!("len is {} but a scan sees {count}", self.len()));
-        }
-        Ok(count)
+    /// What it counts about itself, by name; nothing if it counts nothing.
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
     }
 }
 
-/// The value that every workload stores under a key, so that each value found can be checked.
-#[inline]
-pub(crate) const fn value_of(key: u64) -> u64 {
-    !key
+/// An index of this project as a table to be measured.
+#[derive(Debug)]
+pub struct Index<I>(pub I);
+
+impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
+    #[inline]
+    fn insert(&self, key: &K, value: u64) -> bool {
+        self.0.insert(key.clone(), value).is_none()
+    }
+
+    #[inline]
+    fn remove(&self, key: &K) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    #[inline]
+    fn get(&self, key: &K) -> Option<u64> {
+        self.0.get(key)
+    }
+
+    #[inline]
+    fn get_many(&self, keys: &[K], out: &mut Vec<Option<u64>>) {
+        self.0.get_many(keys, out);
+    }
+
+    #[inline]
+    fn next(&self, key: &K) -> Option<K> {
+        self.0.next(key).map(|(key, _)| key)
+    }
+
+    #[inline]
+    fn scan<F>(&self, from: Option<&K>, limit: usize, mut visit: F)
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let range = KeyRange::new(
+            from.map_or(Bound::Unbounded, Bound::Included),
+            Bound::Unbounded,
+        );
+        let mut left = limit;
+        self.0
+            .range(range, Direction::Ascending, &mut |key, value| {
+                visit(key.view(), *value);
+                left -= 1;
+                if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+    }
+
+    fn length(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        self.0.shape().figures
+    }
+}
+
+/// Walks the whole quiescent table, and returns how many entries it has.
+///
+/// # Errors
+///
+/// Keys that do not ascend, a value that is not its key's, or a length that is not the
+/// number of entries.
+pub fn check<K: Key, S: Subject<K>>(table: &S) -> Result<u64, String> {
+    let mut last: Option<K> = None;
+    let mut count = 0;
+    let mut fault = None;
+    table.scan(None, usize::MAX, |key, value| {
+        let key = K::own(key);
+        if fault.is_some() {
+            // The first is enough.
+        } else if last.as_ref().is_some_and(|last| *last >= key) {
+            fault = Some(format!("key {key:?} follows {last:?} in a scan"));
+        } else if K::value_of(key.view()) != value {
+            fault = Some(format!("key {key:?} has the value {value}"));
+        }
+        last = Some(key);
+        count += 1;
+    });
+    if let Some(fault) = fault {
+        return Err(fault);
+    }
+    match table.length() {
+        Some(length) if length != count => Err(format!("len is {length} but a scan sees {count}")),
+        _ => Ok(count),
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use tremula_index::Engine;
 
+    /// What every table must do before it may be measured: each of its operations, one after the
+    /// other, by one thread, with the keys given, which ascend and are at least five.
+    pub(crate) fn does_its_work<K: Key, S: Subject<K>>(table: &S, keys: &[K]) {
+        let value = |key: &K| K::value_of(key.view());
+        let scanned = |from: Option<&K>, limit: usize| {
+            let mut seen = Vec::new();
+            table.scan(from, limit, |key, value| seen.push((K::own(key), value)));
+            seen
+        };
+        let entries =
+            |keys: &[K]| -> Vec<_> { keys.iter().map(|key| (key.clone(), value(key))).collect() };
+        assert_eq!(check(table), Ok(0));
+        assert!(scanned(None, 9).is_empty());
+        // From the middle outward, so that not every insert is at an end.
+        let middle = keys.len() / 2;
+        for key in keys[middle..].iter().chain(keys[..middle].iter().rev()) {
+            assert_eq!(table.get(key), None);
+            assert!(table.insert(key, 1), "{key:?} is new");
+            assert_eq!(table.get(key), Some(1));
+            assert!(!table.insert(key, 2), "{key:?} is replaced");
+            assert_eq!(table.get(key), Some(2));
+            table.update(key, value(key));
+            assert_eq!(table.get(key), Some(value(key)));
+        }
+        assert_eq!(check(table), Ok(keys.len() as u64));
+        assert_eq!(scanned(None, usize::MAX), entries(keys));
+        let mut found = Vec::new();
+        table.get_many(keys, &mut found);
+        assert!(
+            found
+                .into_iter()
+                .eq(keys.iter().map(|key| Some(value(key))))
+        );
+        for (place, key) in keys.iter().enumerate() {
+            assert_eq!(table.next(key).as_ref(), keys.get(place + 1));
+            let end = (place + 3).min(keys.len());
+            assert_eq!(scanned(Some(key), 3), entries(&keys[place..end]));
+        }
+        let (gone, kept): (Vec<_>, Vec<_>) = keys
+            .iter()
+            .cloned()
+            .enumerate()
+            .partition(|(place, _)| place % 2 == 1);
+        let [gone, kept] =
+            [gone, kept].map(|part| part.into_iter().map(|(_, key)| key).collect::<Vec<_>>());
+        for key in &gone {
+            assert!(table.remove(key) && !table.remove(key), "{key:?}");
+            assert_eq!(table.get(key), None);
+        }
+        assert_eq!(check(table), Ok(kept.len() as u64));
+        // From a key that is not there.
+        assert_eq!(scanned(Some(&gone[0]), 2), entries(&kept[1..3]));
+        table.update(&keys[0], 9);
+        assert!(check(table).unwrap_err().contains("has the value 9"));
+    }
+
+    pub(crate) fn some_integers() -> Vec<u64> {
+        let mut keys: Vec<_> = (0..2000_u64)
+            .map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Among them are keys of which one is the beginning of the next.
+    pub(crate) fn some_texts() -> Vec<String> {
+        let mut keys: Vec<_> = (0..500)
+            .flat_map(|i| {
+                [
+                    format!("user{i}"),
+                    format!("user{i}@example.org"),
+                    format!("{i}.user@example.com"),
+                ]
+            })
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
     #[test]
-    fn a_right_table_passes_and_a_foreign_value_does_not() {
+    fn every_engine_does_its_work() {
         for engine in Engine::ALL {
-            let index = engine.create::<u64, u64>();
-            for key in [5, 1, 3] {
-                assert!(Subject::insert(&*index, key, value_of(key)));
-            }
-            assert_eq!(index.check(), Ok(3));
-            assert_eq!(Subject::next(&*index, 1), Some(3));
-            assert!(Subject::remove(&*index, 1) && !Subject::remove(&*index, 1));
-            Subject::insert(&*index, 9, 9);
-            assert!(index.check().unwrap_err().contains("key 9"));
+            does_its_work(&Index(engine.create::<u64, u64>()), &some_integers());
+            does_its_work(&Index(engine.create::<String, u64>()), &some_texts());
         }
     }
 }

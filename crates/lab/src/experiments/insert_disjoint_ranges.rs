@@ -6,7 +6,8 @@
 use super::{Case, Experiment, each_thread_count};
 use crate::{
     Settings,
-    workload::{FillJob, FillKeys, Job},
+    keys::KeySet,
+    workload::{FillJob, Job},
 };
 
 /// The experiment `insert_disjoint_ranges`.
@@ -21,36 +22,32 @@ impl Experiment for InsertDisjointRanges {
         "threads insert --keys integers in all, each its own range, ascending, into one table"
     }
 
-    fn default_keys(&self) -> u64 {
+    fn default_keys(&self, _key_set: Option<KeySet>) -> u64 {
         2_000_000
-    }
-
-    fn keys_limits(&self) -> (u64, u64) {
-        (1, 1 << 40)
     }
 
     fn workloads(&self) -> Vec<&'static str> {
         vec!["insert_ascending"]
     }
 
-    fn cases(&self, settings: &Settings) -> Vec<Case> {
-        let key_set = FillKeys::Ranges.key_set();
+    fn groups(&self, settings: &Settings) -> Vec<Vec<Case>> {
+        let key_set = KeySet::MonoInt.name();
         each_thread_count(self, settings, "insert_ascending", key_set)
     }
 
-    fn job(&self, case: &Case, _run: usize, _settings: &Settings) -> Job {
+    fn job(&self, group: &[Case], _run: usize, _settings: &Settings) -> Job {
         Job::InsertRanges {
-            keys: case.keys,
-            threads: case.threads,
+            keys: group[0].keys,
+            threads: group[0].threads,
         }
     }
 
-    fn weighing(&self, case: &Case, settings: &Settings) -> Option<Job> {
+    fn weighing(&self, group: &[Case], settings: &Settings) -> Option<Job> {
         settings.fill_command.as_ref()?;
         Some(Job::Fill(FillJob {
-            keys: FillKeys::Ranges,
-            count: case.keys,
-            threads: case.threads,
+            key_set: KeySet::MonoInt,
+            count: group[0].keys,
+            threads: group[0].threads,
             seed: settings.seed,
             run: 0,
         }))

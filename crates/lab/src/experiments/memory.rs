@@ -1,9 +1,10 @@
-//! Random 64-bit keys are inserted, and the table is weighed.
+//! Keys are inserted, and the table is weighed; all are removed, and it is weighed again.
 
-use super::{Case, Experiment, each_thread_count};
+use super::{Case, Experiment, chosen, each_thread_count};
 use crate::{
     Settings,
-    workload::{FillJob, FillKeys, Job},
+    keys::KeySet,
+    workload::{FillJob, Job},
 };
 
 /// The experiment `memory`.
@@ -15,32 +16,32 @@ impl Experiment for Memory {
     }
 
     fn about(&self) -> &'static str {
-        "bytes a key of a table filled with --keys random 64-bit keys, in a fresh process"
+        "bytes a key of a table filled with --keys keys, and after removing all, in a fresh process"
     }
 
     fn default_threads(&self) -> &'static [usize] {
         &[1]
     }
 
-    fn default_keys(&self) -> u64 {
-        5_000_000
-    }
-
-    fn keys_limits(&self) -> (u64, u64) {
-        (1, 1 << 32)
+    fn key_sets(&self) -> &'static [KeySet] {
+        &KeySet::ALL
     }
 
     fn workloads(&self) -> Vec<&'static str> {
-        vec!["insert_random"]
+        vec!["fill"]
     }
 
-    fn cases(&self, settings: &Settings) -> Vec<Case> {
-        each_thread_count(self, settings, "insert_random", FillKeys::Random.key_set())
+    fn groups(&self, settings: &Settings) -> Vec<Vec<Case>> {
+        chosen(&settings.key_sets, self.default_key_sets())
+            .into_iter()
+            .flat_map(|key_set| each_thread_count(self, settings, "fill", key_set.name()))
+            .collect()
     }
 
-    fn job(&self, case: &Case, run: usize, settings: &Settings) -> Job {
+    fn job(&self, group: &[Case], run: usize, settings: &Settings) -> Job {
+        let case = &group[0];
         Job::Fill(FillJob {
-            keys: FillKeys::Random,
+            key_set: case.chosen_key_set(),
             count: case.keys,
             threads: case.threads,
             seed: settings.seed,

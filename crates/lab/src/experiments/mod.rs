@@ -1,15 +1,25 @@
 //! The experiments, one file each. A new one is a file, and a line in [`ALL`].
 
+mod batched_get;
+mod high_contention;
 mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
+mod ycsb;
 
-use crate::{LabError, Settings, workload::Job};
+use crate::{
+    LabError, Settings,
+    keys::{KeySet, MOST_KEYS},
+    workload::{Distribution, Job},
+};
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 3] = [
+pub const ALL: [&dyn Experiment; 6] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
+    &ycsb::Ycsb,
+    &high_contention::HighContention,
+    &batched_get::BatchedGet,
     &memory::Memory,
 ];
 
@@ -27,7 +37,7 @@ pub fn find(name: &str) -> Result<&'static dyn Experiment, LabError> {
         })
 }
 
-/// What to measure: a set of cases, and for each case and run the job that every contestant
+/// What to measure: groups of cases, and for each group and run the job that every contestant
 /// does.
 pub trait Experiment: Sync {
     /// Its name on the command line and in records.
@@ -41,28 +51,55 @@ pub trait Experiment: Sync {
         &[1, 2, 8]
     }
 
-    /// The number of keys unless the user says otherwise.
-    fn default_keys(&self) -> u64;
+    /// The number of keys unless the user says otherwise; of a set, where it has a choice.
+    fn default_keys(&self, key_set: Option<KeySet>) -> u64 {
+        key_set.unwrap_or(KeySet::RandInt).default_keys()
+    }
 
     /// The least and the greatest number of keys it takes.
-    fn keys_limits(&self) -> (u64, u64);
+    fn keys_limits(&self) -> (u64, u64) {
+        (1, MOST_KEYS)
+    }
 
-    /// Whether a measurement ends after [`Settings::duration`], rather than by itself.
-    fn is_timed(&self) -> bool {
+    /// Whether a case ends after [`Settings::duration`], rather than by itself.
+    fn is_timed(&self, _case: &Case) -> bool {
         false
     }
 
     /// The workloads it has, by name.
     fn workloads(&self) -> Vec<&'static str>;
 
-    /// The cases that these settings ask for, in the order in which they are measured.
-    fn cases(&self, settings: &Settings) -> Vec<Case>;
+    /// Those of its workloads that [`Settings::mixes`] can choose.
+    fn mixes(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 
-    /// The job of one run: the same for every contestant, made before any of them starts.
-    fn job(&self, case: &Case, run: usize, settings: &Settings) -> Job;
+    /// The key sets that [`Settings::key_sets`] can choose.
+    fn key_sets(&self) -> &'static [KeySet] {
+        &[]
+    }
 
-    /// A further job, done once for each contestant after the runs, that only weighs the table.
-    fn weighing(&self, _case: &Case, _settings: &Settings) -> Option<Job> {
+    /// The key sets measured with unless the user chooses.
+    fn default_key_sets(&self) -> &'static [KeySet] {
+        self.key_sets()
+    }
+
+    /// What [`Settings::distributions`] can choose.
+    fn distributions(&self) -> &'static [Distribution] {
+        &[]
+    }
+
+    /// The cases that these settings ask for, in the order in which they are measured. Those of a
+    /// group are measured one after the other on one table.
+    fn groups(&self, settings: &Settings) -> Vec<Vec<Case>>;
+
+    /// The job of one run of a group: the same for every contestant, made before any of them
+    /// starts. It has a measurement for each case.
+    fn job(&self, group: &[Case], run: usize, settings: &Settings) -> Job;
+
+    /// A further job, done once for each contestant after the runs, that only weighs the table of
+    /// the group's first case.
+    fn weighing(&self, _group: &[Case], _settings: &Settings) -> Option<Job> {
         None
     }
 }
@@ -78,6 +115,8 @@ impl std::fmt::Debug for dyn Experiment {
 pub struct Case {
     /// The workload's name.
     pub workload: &'static str,
+    /// How the keys of operations are chosen, where the workload leaves a choice.
+    pub distribution: Option<Distribution>,
     /// The key set's name.
     pub key_set: &'static str,
     /// How many threads.
@@ -86,36 +125,66 @@ pub struct Case {
     pub keys: u64,
 }
 
-/// A case for every number of threads.
+impl Case {
+    /// The key set, in an experiment that has a choice of them.
+    fn chosen_key_set(&self) -> KeySet {
+        let set = self.key_set.parse();
+        set.expect("the case of an experiment with key sets names one")
+    }
+}
+
+/// What the user chose, or all that there is if the user did not choose.
+fn chosen<T: Clone>(choice: &[T], all: &[T]) -> Vec<T> {
+    if choice.is_empty() { all } else { choice }.to_vec()
+}
+
+/// The numbers of threads to be measured.
+fn threads(experiment: &dyn Experiment, settings: &Settings) -> Vec<usize> {
+    let threads = settings.threads.as_deref();
+    threads.unwrap_or(experiment.default_threads()).to_vec()
+}
+
+/// A case for every number of threads, each a group of its own.
 fn each_thread_count(
     experiment: &dyn Experiment,
     settings: &Settings,
     workload: &'static str,
     key_set: &'static str,
-) -> Vec<Case> {
-    let threads = settings.threads.as_deref();
-    let threads = threads.unwrap_or(experiment.default_threads());
-    let keys = settings.keys.unwrap_or(experiment.default_keys());
-    let case = |threads: &usize| Case {
+) -> Vec<Vec<Case>> {
+    let keys = settings.keys.unwrap_or_else(|| {
+        let key_set = key_set.parse().ok();
+        experiment.default_keys(key_set)
+    });
+    let case = |threads| Case {
         workload,
+        distribution: None,
         key_set,
-        threads: *threads,
+        threads,
         keys,
     };
-    threads.iter().map(case).collect()
+    threads(experiment, settings)
+        .into_iter()
+        .map(|threads| vec![case(threads)])
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Mix;
 
     #[test]
     fn names_are_found_and_defaults_lie_within_limits() {
         for experiment in ALL {
             assert_eq!(find(experiment.name()).unwrap().name(), experiment.name());
             let (least, most) = experiment.keys_limits();
-            assert!((least..=most).contains(&experiment.default_keys()));
+            for set in KeySet::ALL.map(Some).into_iter().chain([None]) {
+                assert!((least..=most).contains(&experiment.default_keys(set)));
+            }
+            let workloads = experiment.workloads();
+            assert!(experiment.mixes().iter().all(|mix| workloads.contains(mix)));
+            for case in experiment.groups(&Settings::default()).iter().flatten() {
+                assert!(workloads.contains(&case.workload), "{case:?}");
+            }
         }
         let error = find("ordered_mox").unwrap_err().to_string();
         assert!(
@@ -129,10 +198,10 @@ mod tests {
         let settings = Settings {
             threads: Some(vec![3, 5]),
             keys: Some(64),
-            mixes: vec![Mix::Lookup, Mix::NextSeq],
+            mixes: vec!["lookup".to_owned(), "nextseq".to_owned()],
             ..Settings::default()
         };
-        let cases = find("ordered_mix").unwrap().cases(&settings);
+        let cases = find("ordered_mix").unwrap().groups(&settings).concat();
         let rows: Vec<_> = cases.iter().map(|c| (c.workload, c.threads)).collect();
         assert_eq!(
             rows,
@@ -142,20 +211,57 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_what_is_measured_on_one_table() {
+        let settings = Settings {
+            threads: Some(vec![2]),
+            mixes: vec!["e".to_owned(), "insert".to_owned(), "c".to_owned()],
+            key_sets: vec![KeySet::MonoInt, KeySet::Email],
+            ..Settings::default()
+        };
+        let groups = find("ycsb").unwrap().groups(&settings);
+        let rows: Vec<Vec<_>> = groups
+            .iter()
+            .map(|group| group.iter().map(|c| (c.workload, c.distribution)).collect())
+            .collect();
+        let (zipfian, uniform) = (Some(Distribution::Zipfian), Some(Distribution::Uniform));
+        // The table must be filled before, and what adds keys to it comes last.
+        let group = vec![
+            ("insert", None),
+            ("c", zipfian),
+            ("c", uniform),
+            ("e", zipfian),
+            ("e", uniform),
+        ];
+        assert_eq!(rows, [group.clone(), group]);
+        assert_eq!(
+            (groups[0][0].key_set, groups[0][0].keys),
+            ("mono_int", 5_000_000)
+        );
+        assert_eq!(
+            (groups[1][0].key_set, groups[1][0].keys),
+            ("email", 2_000_000)
+        );
+    }
+
+    #[test]
     fn a_job_depends_on_the_run_and_the_seed_only() {
         let settings = Settings {
+            threads: Some(vec![2]),
             keys: Some(64),
             ..Settings::default()
         };
-        let experiment = find("ordered_mix").unwrap();
-        let case = &experiment.cases(&settings)[0];
-        let job = |run, settings: &Settings| format!("{:?}", experiment.job(case, run, settings));
-        assert_eq!(job(0, &settings), job(0, &settings));
-        assert_ne!(job(0, &settings), job(1, &settings));
         let other = Settings {
             seed: 43,
             ..settings.clone()
         };
-        assert_ne!(job(0, &settings), job(0, &other));
+        for experiment in ["ordered_mix", "ycsb", "batched_get", "memory"] {
+            let experiment = find(experiment).unwrap();
+            let group = &experiment.groups(&settings)[1.min(experiment.key_sets().len())];
+            let job =
+                |run, settings: &Settings| format!("{:?}", experiment.job(group, run, settings));
+            assert!(job(0, &settings) == job(0, &settings), "{experiment:?}");
+            assert!(job(0, &settings) != job(1, &settings), "{experiment:?}");
+            assert!(job(0, &settings) != job(0, &other), "{experiment:?}");
+        }
     }
 }

@@ -3,9 +3,10 @@
 //! The workload of the papers on contention-adapting trees. As many keys are inserted as are
 //! removed, so the table stays half filled.
 
-use super::{Case, Experiment, each_thread_count};
+use super::{Case, Experiment, chosen, each_thread_count};
 use crate::{
     Settings,
+    keys::KeySet,
     workload::{self, Job, MOST_RANGE, Mix, MixJob, Purpose, STREAM_LENGTH, generator},
 };
 
@@ -21,7 +22,7 @@ impl Experiment for OrderedMix {
         "threads update, look up and step through a range of --keys integers, half of them present"
     }
 
-    fn default_keys(&self) -> u64 {
+    fn default_keys(&self, _key_set: Option<KeySet>) -> u64 {
         1 << 20
     }
 
@@ -29,27 +30,28 @@ impl Experiment for OrderedMix {
         (2, u64::from(MOST_RANGE))
     }
 
-    fn is_timed(&self) -> bool {
+    fn is_timed(&self, _case: &Case) -> bool {
         true
     }
 
     fn workloads(&self) -> Vec<&'static str> {
+        self.mixes()
+    }
+
+    fn mixes(&self) -> Vec<&'static str> {
         Mix::ALL.map(Mix::name).into()
     }
 
-    fn cases(&self, settings: &Settings) -> Vec<Case> {
-        let mixes: &[Mix] = if settings.mixes.is_empty() {
-            &Mix::ALL
-        } else {
-            &settings.mixes
-        };
+    fn groups(&self, settings: &Settings) -> Vec<Vec<Case>> {
+        let chosen = chosen(&settings.mixes, &Mix::ALL.map(|mix| mix.name().to_owned()));
+        let mixes = chosen.iter().filter_map(|mix| mix.parse::<Mix>().ok());
         mixes
-            .iter()
             .flat_map(|mix| each_thread_count(self, settings, mix.name(), "dense_half_filled"))
             .collect()
     }
 
-    fn job(&self, case: &Case, run: usize, settings: &Settings) -> Job {
+    fn job(&self, group: &[Case], run: usize, settings: &Settings) -> Job {
+        let case = &group[0];
         let mix: Mix = case.workload.parse().expect("a case is named by its mix");
         let range = u32::try_from(case.keys).expect("the limits of --keys were checked");
         let random = |purpose, thread| generator(settings.seed, purpose, run, thread);
@@ -61,7 +63,7 @@ impl Experiment for OrderedMix {
             range,
             prefill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
             streams: (0..case.threads).map(stream).collect(),
-            duration: settings.duration,
+            span: settings.span(),
         })
     }
 }

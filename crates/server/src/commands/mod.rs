@@ -7,6 +7,7 @@ mod describe;
 mod failure;
 mod info;
 mod keys;
+mod mailbox;
 mod ordered;
 mod scan;
 mod strings;
@@ -17,6 +18,8 @@ use crate::keyspace::Database;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 pub(crate) use failure::Failure;
+pub(crate) use mailbox::{Outgoing, Receive};
+use std::collections::HashMap;
 pub(crate) use table::Command;
 
 pub use describe::command_table;
@@ -27,6 +30,11 @@ pub use describe::command_table;
 pub(crate) struct Session {
     /// The number of the selected database.
     pub(crate) database: usize,
+    /// The senders into mailboxes that this connection has used, so that what it sends keeps its
+    /// order.
+    pub(crate) outgoing: HashMap<Box<[u8]>, Outgoing>,
+    /// What is to be received before the next command is run.
+    pub(crate) receive: Option<Receive>,
     /// No further command is to be read.
     pub(crate) closing: bool,
     /// The last command that ran, for `CLIENT LIST`.

@@ -1,6 +1,8 @@
 //! The table of commands.
 
-use super::{Context, Outcome, connection, counters, describe, info, keys, ordered, scan, strings};
+use super::{
+    Context, Outcome, connection, counters, describe, info, keys, mailbox, ordered, scan, strings,
+};
 use crate::resp::Arguments;
 
 /// One command, or one subcommand of one.
@@ -97,7 +99,7 @@ const ALL_SHARDS: Words = &["request_policy:all_shards", "response_policy:all_su
 const SUM_OF_SHARDS: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
 /// The order in which Redis lists categories; the ones of types that there are.
-const CATEGORY_ORDER: [&str; 9] = [
+const CATEGORY_ORDER: [&str; 10] = [
     "@keyspace",
     "@read",
     "@write",
@@ -105,6 +107,7 @@ const CATEGORY_ORDER: [&str; 9] = [
     "@admin",
     "@fast",
     "@slow",
+    "@blocking",
     "@dangerous",
     "@connection",
 ];
@@ -303,6 +306,21 @@ pub(crate) static COMMANDS: &[Command] = &[
             "Remove the keys between two bounds, all at once, and count them"),
     Command::new("shape", 1, ordered::shape, READ, KEYSPACE)
         .docs("ordered", "0.1.0", ALL, "SHAPE", "What the index of the selected database looks like now"),
+    Command::new("mailbox.new", -2, mailbox::new, STORE_FAST, &[])
+        .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.NEW name [MODE auto | on_heap | off_heap] [CAPACITY n]",
+            "Make a mailbox: any number of senders, one receiver at a time"),
+    Command::new("mailbox.send", -3, mailbox::send, STORE_FAST, &[])
+        .docs("mailbox", "0.1.0", "O(k)", "MAILBOX.SEND name message [message ...]",
+            "Send messages and count them; those of one connection arrive in its order"),
+    Command::new("mailbox.recv", -2, mailbox::recv, &["write", "blocking"], &["@blocking"])
+        .docs("mailbox", "0.1.0", "O(k)", "MAILBOX.RECV name [COUNT n] [BLOCK milliseconds]",
+            "Take the next message, or up to n of them; wait for one, with `BLOCK 0` for ever"),
+    Command::new("mailbox.len", 2, mailbox::len, READ_FAST, &[])
+        .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.LEN name", "The number of messages in a mailbox"),
+    Command::new("mailbox.info", 2, mailbox::info, READ_FAST, &[])
+        .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.INFO name", "What a mailbox is like now, and what it has counted"),
+    Command::new("mailbox.drop", 2, mailbox::drop, WRITE, &[])
+        .docs("mailbox", "0.1.0", "O(n)", "MAILBOX.DROP name", "Drop a mailbox, and count the messages that were in it"),
     Command::new("dbsize", 1, keys::dbsize, READ_FAST, KEYSPACE)
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
         .docs("server", "1.0.0", NOTHING, "DBSIZE", "The number of keys"),

@@ -21,7 +21,7 @@ pub mod cell {
 
 /// Threads.
 pub mod thread {
-    pub use loom::thread::{JoinHandle, spawn, yield_now};
+    pub use loom::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
 }
 
 /// A small number that no other thread of the model has.

@@ -21,7 +21,7 @@ pub mod cell {
 
 /// Threads.
 pub mod thread {
-    pub use shuttle::thread::{JoinHandle, spawn, yield_now};
+    pub use shuttle::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
 }
 
 /// A small number that no other thread of the schedule has.

@@ -21,7 +21,7 @@ pub mod cell {
 
 /// Threads.
 pub mod thread {
-    pub use std::thread::{JoinHandle, spawn, yield_now};
+    pub use std::thread::{JoinHandle, Thread, current, park, park_timeout, spawn, yield_now};
 }
 
 /// A readers-writer lock without data. Small (a word) and with `try_` forms.

@@ -1,0 +1,228 @@
+//! A recorded history of an ordered map, and its checks.
+
+use super::groups::{Group, Parts, groups};
+use super::number::Number;
+use super::operation::{Kind, Operation, Response};
+use super::specification::MapSpecification;
+use super::{count, well_formed};
+use crate::explain::{explain, shorten};
+use crate::history::{Event, History, Malformed};
+use crate::search::{Verdict, search};
+use std::collections::BTreeMap;
+
+/// What threads did to an ordered map, and what was in it before.
+///
+/// ```
+/// use tremula_check::map::{Failure, MapHistory, Operation, Response};
+/// use tremula_check::{DEFAULT_BUDGET, Event};
+///
+/// let stale = MapHistory::new(
+///     [],
+///     vec![
+///         Event::returned(0, 0..=1, Operation::Insert(7, 70), Response::Value(None)),
+///         Event::returned(1, 2..=3, Operation::Get(7), Response::Value(None)),
+///     ],
+/// )?;
+/// let failure = stale.check(DEFAULT_BUDGET).unwrap_err();
+/// assert!(matches!(failure, Failure::NotLinearizable { .. }));
+/// println!("{failure}");
+/// # Ok::<(), tremula_check::Malformed>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MapHistory {
+    initial: BTreeMap<u64, u64>,
+    history: History<Operation, Response>,
+    /// The kinds of operations that promise less than one moment here.
+    loose: Vec<Kind>,
+}
+
+/// That a history passed, and what that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// The calls in it.
+    pub operations: usize,
+    /// The configurations that were searched.
+    pub configurations: usize,
+}
+
+/// What is wrong with a history, told for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// An answer that no map can give.
+    #[error("a wrong answer: {0}")]
+    Answer(String),
+    /// A `len` or an `is_empty` that is further off than it may be.
+    #[error("a wrong count: {0}")]
+    Count(String),
+    /// No order of the calls explains their answers.
+    #[error("not linearizable{}; calls that show it: {calls}\n\n{report}", of_key(*key))]
+    NotLinearizable {
+        /// The key whose calls these are, where it was checked alone.
+        key: Option<u64>,
+        /// The calls that are left after all that is not needed has been left out.
+        calls: usize,
+        /// The calls as a table, how far an order could be found, and where it ended.
+        report: String,
+    },
+    /// The budget was spent before an order was found, or known not to exist.
+    #[error(
+        "undecided{}: {calls} calls are more than {budget} configurations suffice for; check \
+         shorter histories, or allow more",
+        of_key(*key)
+    )]
+    Undecided {
+        /// The key whose calls these are, where it was checked alone.
+        key: Option<u64>,
+        /// The calls.
+        calls: usize,
+        /// The budget.
+        budget: usize,
+    },
+}
+
+fn of_key(key: Option<u64>) -> String {
+    key.map_or_else(String::new, |key| format!(" in key {}", Number(key)))
+}
+
+impl MapHistory {
+    /// A history of calls on a map that had these entries when it began.
+    ///
+    /// # Errors
+    ///
+    /// When a call ends before it begins.
+    pub fn new(
+        initial: impl IntoIterator<Item = (u64, u64)>,
+        events: Vec<Event<Operation, Response>>,
+    ) -> Result<Self, Malformed> {
+        Ok(Self {
+            initial: initial.into_iter().collect(),
+            history: History::new(events)?,
+            loose: Vec::new(),
+        })
+    }
+
+    /// The same history of a map whose operations of these kinds need not be of one moment. What
+    /// they say of each key has to be right still: that what they found was there, and what they
+    /// passed over was away, at some moment of the call.
+    #[must_use]
+    pub fn loosely(mut self, kinds: impl IntoIterator<Item = Kind>) -> Self {
+        self.loose.extend(kinds);
+        self
+    }
+
+    /// A history whose calls are known to end after they begin.
+    pub(crate) fn recorded(
+        initial: Vec<(u64, u64)>,
+        events: Vec<Event<Operation, Response>>,
+    ) -> Self {
+        Self {
+            initial: initial.into_iter().collect(),
+            history: History::sorted(events),
+            loose: Vec::new(),
+        }
+    }
+
+    /// The calls.
+    #[must_use]
+    pub const fn history(&self) -> &History<Operation, Response> {
+        &self.history
+    }
+
+    /// Checks all that the map promises (see the [module](super)). Each search may visit at
+    /// most `budget` configurations. For any number of point operations, and for some thousands
+    /// of others if the map is small.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, or that the budget did not suffice.
+    pub fn check(&self, budget: usize) -> Result<Checked, Failure> {
+        self.check_answers()?;
+        let strict = |kind: Kind| kind.of_one_moment() && !self.loose.contains(&kind);
+        let configurations = self
+            .place(strict, budget)
+            // If one key alone shows the fault, it shows it better.
+            .map_err(|failure| self.place(|_| false, budget).err().unwrap_or(failure))?;
+        self.check_counts()?;
+        Ok(self.checked(configurations))
+    }
+
+    /// Checks what the calls say of single keys: everything for point operations, but not that
+    /// scans and the like are of one moment. For any number of calls, if there are not many more
+    /// than ten thousand a key.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the first bad key, or that the budget did not suffice for it.
+    pub fn check_by_key(&self, budget: usize) -> Result<Checked, Failure> {
+        self.check_answers()?;
+        let configurations = self.place(|_| false, budget)?;
+        self.check_counts()?;
+        Ok(self.checked(configurations))
+    }
+
+    /// Looks for an order of the calls on each group of keys that those of strict kinds tie
+    /// together; returns the configurations that this took.
+    fn place(&self, strict: impl Fn(Kind) -> bool, budget: usize) -> Result<usize, Failure> {
+        let groups = groups(self.history.events(), &self.initial, strict);
+        groups.into_iter().try_fold(0, |configurations, group| {
+            let initial = group.keys.iter();
+            let initial = initial.filter_map(|key| Some((*key, *self.initial.get(key)?)));
+            let specification = MapSpecification::new(initial);
+            Ok(configurations + place(group, specification, budget)?)
+        })
+    }
+
+    fn checked(&self, configurations: usize) -> Checked {
+        Checked {
+            operations: self.history.events().len(),
+            configurations,
+        }
+    }
+
+    /// Checks each answer alone.
+    fn check_answers(&self) -> Result<(), Failure> {
+        self.history.events().iter().try_for_each(|event| {
+            event.response().map_or(Ok(()), |response| {
+                well_formed::check(&event.operation, response).map_err(Failure::Answer)
+            })
+        })
+    }
+
+    /// Checks the counts, once the answers that they are computed from are known to be right.
+    fn check_counts(&self) -> Result<(), Failure> {
+        count::check(self.history.events(), self.initial.len()).map_err(Failure::Count)
+    }
+}
+
+/// Looks for an order of the calls on a group of keys; returns the configurations that this took.
+fn place(group: Group, specification: MapSpecification, budget: usize) -> Result<usize, Failure> {
+    let key = match group.keys[..] {
+        [only] => Some(only),
+        _ => None,
+    };
+    let specification = Parts(specification);
+    let history = History::sorted(group.parts);
+    match search(&specification, &history, budget) {
+        Verdict::Linearizable(found) => Ok(found.configurations),
+        Verdict::Undecided => Err(Failure::Undecided {
+            key,
+            calls: history.events().len(),
+            budget,
+        }),
+        Verdict::Stuck(stuck) => {
+            let short = shorten(&specification, &history, budget);
+            let (history, stuck) = match short {
+                Some(short) => match search(&specification, &short, budget) {
+                    Verdict::Stuck(stuck) => (short, stuck),
+                    _ => (history, stuck),
+                },
+                None => (history, stuck),
+            };
+            Err(Failure::NotLinearizable {
+                key,
+                calls: history.events().len(),
+                report: explain(&specification, &history, &stuck),
+            })
+        }
+    }
+}

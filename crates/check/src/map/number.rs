@@ -1,0 +1,31 @@
+//! Keys and values as a reader can tell them apart.
+
+use std::fmt;
+
+/// A number in a report: a large one, which only its bits make sense of, in hexadecimal.
+#[derive(Clone, Copy)]
+pub(super) struct Number(pub(super) u64);
+
+/// The first number that is large.
+const LARGE: u64 = 1 << 20;
+
+impl fmt::Display for Number {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < LARGE {
+            write!(out, "{}", self.0)
+        } else {
+            write!(out, "{:#x}", self.0)
+        }
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// An entry in a report.
+pub(super) const fn entry((key, value): (u64, u64)) -> (Number, Number) {
+    (Number(key), Number(value))
+}

@@ -1,0 +1,57 @@
+//! What is recorded.
+
+use crate::map::{Kind, Operation, Response};
+
+/// A map from `u64` to `u64` that threads share.
+///
+/// Needs not have all the operations: what it does not [offer](Self::offers) is not generated.
+/// An answer that tells less than the operation's is as good: [`Response::Flag`] for a value of
+/// which only the presence is known, [`Response::Done`] for nothing.
+///
+/// Every [`OrderedIndex`](tremula_index::OrderedIndex) becomes a subject in an
+/// [`Indexed`](super::Indexed). The example on the [first page](crate) makes one of another map.
+pub trait Subject: Sync {
+    /// Whether it has operations of this kind.
+    fn offers(&self, kind: Kind) -> bool {
+        let _ = kind;
+        true
+    }
+
+    /// Whether an operation of this kind happens at one moment. Where it does not, it is held to
+    /// what it says of each key; [`Kind::Range`] and [`Kind::GetMany`] always are.
+    fn of_one_moment(&self, kind: Kind) -> bool {
+        let _ = kind;
+        true
+    }
+
+    /// Carries out an operation of a kind that it offers.
+    fn call(&self, operation: &Operation) -> Response;
+}
+
+impl<S: Subject + ?Sized> Subject for &S {
+    fn offers(&self, kind: Kind) -> bool {
+        (**self).offers(kind)
+    }
+
+    fn of_one_moment(&self, kind: Kind) -> bool {
+        (**self).of_one_moment(kind)
+    }
+
+    fn call(&self, operation: &Operation) -> Response {
+        (**self).call(operation)
+    }
+}
+
+impl<S: Subject + ?Sized> Subject for Box<S> {
+    fn offers(&self, kind: Kind) -> bool {
+        (**self).offers(kind)
+    }
+
+    fn of_one_moment(&self, kind: Kind) -> bool {
+        (**self).of_one_moment(kind)
+    }
+
+    fn call(&self, operation: &Operation) -> Response {
+        (**self).call(operation)
+    }
+}

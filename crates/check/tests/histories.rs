@@ -1,0 +1,248 @@
+//! Every engine's recorded histories.
+//!
+//! - **Short histories** of all operations, in great number, each on an index of its own that is
+//!   filled so that nodes split, merge, grow or shrink within a few calls.
+//! - **Histories in a row** on indexes that live on, so that a tree that adapts has time to.
+//! - **Middling histories** of all operations on few keys, checked as a whole too.
+//! - **Long histories**, by key: of point operations, for which that is everything, and of all
+//!   operations, for what each call says of single keys.
+//!
+//! What would make one fail: answers that no order of the calls explains. A lookup that misses
+//! what was there before and after; an update that another one undoes; a scan that shows two
+//! moments; a range removed in parts; an entry popped twice; a length that is off when all is
+//! quiet. The report shows the calls, the longest order found, and the call that does not fit.
+//!
+//! Keys and values are plain numbers, which an engine may keep in its nodes and which leave all
+//! interleaving to the machine (an idle one interleaves much, a busy one little), or
+//! [`Dawdler`]s, with which other threads come in between in the middle of calls, always. What was checked is printed, and must be all that was meant to be.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tremula_check::map::{Kind, Operation, Response};
+use tremula_check::record::{Dawdler, Indexed, Subject};
+use tremula_check::{Campaign, Tally};
+use tremula_index::ca_tree::CaTreeConfig;
+use tremula_index::container::{Avl, BTree};
+use tremula_index::key::NoHead;
+use tremula_index::{CaTree, Engine, Locked, OlcBTree, OrderedIndex};
+use tremula_sync::StatisticsConfig;
+
+/// The campaigns, by name. Each engine goes through all of them.
+const CAMPAIGNS: [(&str, Campaign); 5] = [
+    (
+        "short",
+        Campaign {
+            sessions: 4_000,
+            ..Campaign::short()
+        },
+    ),
+    (
+        "in a row",
+        Campaign {
+            sessions: 30,
+            rounds: 60,
+            seed: 2,
+            ..Campaign::short()
+        },
+    ),
+    (
+        "middling",
+        Campaign {
+            sessions: 100,
+            operations: 200..=400,
+            seed: 3,
+            ..Campaign::short()
+        },
+    ),
+    (
+        "long, of point operations",
+        Campaign {
+            sessions: 3,
+            seed: 4,
+            ..Campaign::long()
+        },
+    ),
+    (
+        "long, of all operations",
+        Campaign {
+            sessions: 10,
+            operations: 4_000..=4_000,
+            keys: 24..=24,
+            kinds: &Kind::ALL,
+            seed: 5,
+            ..Campaign::long()
+        },
+    ),
+];
+
+/// How many times as much there is to check as in an ordinary run.
+fn times() -> usize {
+    match std::env::var("TREMULA_DEEP") {
+        Ok(_) => 100,
+        Err(_) => 1,
+    }
+}
+
+/// The looks at a quiet map at the end of each history: a scan, and the length.
+const LOOKS: usize = 2;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Puts the indexes that `make` makes through all campaigns. Returns how many pairs of calls
+/// overlapped.
+fn check<S: Subject>(name: &str, make: impl Fn() -> S) -> usize {
+    // One at a time: the threads of a history shall run at once, on as many cores as there are.
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut overlaps = 0;
+    for (campaign_name, campaign) in CAMPAIGNS {
+        let campaign = Campaign {
+            sessions: campaign.sessions * times(),
+            ..campaign
+        };
+        let tally = match campaign.run(&make) {
+            Ok(tally) => tally,
+            Err(caught) => panic!("{name}, {campaign_name}: {caught}"),
+        };
+        println!("{name}, {campaign_name}: {tally}");
+        everything_was_checked(&campaign, tally);
+        overlaps += tally.overlaps;
+    }
+    overlaps
+}
+
+/// The same for indexes in which threads dawdle, so that calls overlap on any machine: threads
+/// that take turns prove nothing.
+fn check_dawdling<S: Subject>(name: &str, make: impl Fn() -> S) {
+    let overlaps = check(name, make);
+    assert!(overlaps > 0, "{name}: no call overlapped with another");
+}
+
+fn everything_was_checked(campaign: &Campaign, tally: Tally) {
+    assert_eq!(tally.histories, campaign.sessions * campaign.rounds);
+    let calls = |operations: usize| (operations + LOOKS) * tally.histories;
+    let intended = calls(*campaign.operations.start())..=calls(*campaign.operations.end());
+    assert!(intended.contains(&tally.operations), "{tally}");
+}
+
+/// The operations that are not of one moment, as the engine's page says.
+const fn loose(engine: Engine) -> &'static [Kind] {
+    match engine {
+        Engine::SkipList => &[
+            Kind::First,
+            Kind::Last,
+            Kind::Next,
+            Kind::Prev,
+            Kind::PopFirst,
+            Kind::PopLast,
+            Kind::Scan,
+            Kind::RemoveRange,
+        ],
+        _ => &[],
+    }
+}
+
+#[test]
+fn histories_of_every_engine_on_numbers_are_right() {
+    for engine in Engine::ALL {
+        let make = || Indexed::<u64, u64, _>::new(engine.create()).loosely(loose(engine));
+        check(engine.name(), make);
+    }
+}
+
+#[test]
+fn histories_of_every_engine_with_dawdling_values_are_right() {
+    for engine in Engine::ALL {
+        let make = || Indexed::<u64, Dawdler, _>::new(engine.create()).loosely(loose(engine));
+        check_dawdling(&format!("{engine}, dawdling values"), make);
+    }
+}
+
+#[test]
+fn histories_of_locked_with_dawdling_keys_are_right() {
+    let make = || Indexed::new(Locked::<Dawdler, Dawdler, Avl<_, _>>::new());
+    check_dawdling("locked on avl, dawdling", make);
+}
+
+#[test]
+fn histories_of_a_restless_ca_tree_are_right() {
+    let make = || CaTree::<_, _, BTree<_, _, 4>>::with_config(RESTLESS);
+    check_restless(
+        "restless ca_tree on b_tree, dawdling",
+        ["splits", "joins"],
+        make,
+    );
+}
+
+#[test]
+fn histories_of_a_restless_ca_tree_on_avl_are_right() {
+    let make = || CaTree::<_, _, Avl<_, _>>::with_config(RESTLESS);
+    check_restless(
+        "restless ca_tree on avl, dawdling",
+        ["splits", "joins"],
+        make,
+    );
+}
+
+#[test]
+fn histories_of_a_b_tree_of_small_nodes_are_right() {
+    let make = OlcBTree::<_, _, NoHead, 0>::new;
+    check_restless(
+        "b_tree of small nodes, dawdling",
+        ["splits", "merges"],
+        make,
+    );
+}
+
+/// Thresholds so low that a few writes that meet split a tree, and a few scans over several base
+/// nodes join it.
+const RESTLESS: CaTreeConfig = CaTreeConfig {
+    statistics: StatisticsConfig {
+        contended: 2,
+        uncontended: -1,
+        split_above: 3,
+        join_below: -3,
+        bias_after: 1,
+    },
+    range_discount: 9,
+    max_route_depth: 8,
+};
+
+/// Checks an index that keeps changing its shape in two ways, which it counts under these names,
+/// and that it did.
+fn check_restless<I: OrderedIndex<Dawdler, Dawdler>>(
+    name: &str,
+    figures: [&str; 2],
+    make: impl Fn() -> I,
+) {
+    let changes = figures.map(|figure| (figure, AtomicU64::new(0)));
+    check_dawdling(name, || Restless {
+        index: Indexed::new(make()),
+        changes: &changes,
+    });
+    for (figure, count) in changes {
+        let count = count.into_inner();
+        println!("{name}: {count} {figure}");
+        assert!(count > 0, "{name}: no {figure}");
+    }
+}
+
+/// An index that tells at its end how often its shape has changed.
+struct Restless<'a, I: OrderedIndex<Dawdler, Dawdler>> {
+    index: Indexed<Dawdler, Dawdler, I>,
+    changes: &'a [(&'a str, AtomicU64); 2],
+}
+
+impl<I: OrderedIndex<Dawdler, Dawdler>> Subject for Restless<'_, I> {
+    fn call(&self, operation: &Operation) -> Response {
+        self.index.call(operation)
+    }
+}
+
+impl<I: OrderedIndex<Dawdler, Dawdler>> Drop for Restless<'_, I> {
+    fn drop(&mut self) {
+        let shape = self.index.index().shape();
+        for (figure, count) in self.changes {
+            count.fetch_add(shape.get(figure).unwrap_or(0), Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Many lookups at once: while one waits for memory the others go on.
+
+use super::Art;
+use super::child::{Is, NodeRef};
+use super::header::symbol_at;
+use super::lookup::Arrival;
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use tremula_sync::epoch::{self, Guard};
+
+/// Lookups that are under way at once: more than a core has cache misses under way.
+const AT_ONCE: usize = 16;
+
+/// A lookup under way.
+#[derive(Clone, Copy)]
+struct Lookup<'g> {
+    /// Which of the group, in it, and where its byte form is.
+    number: usize,
+    from: usize,
+    to: usize,
+    node: NodeRef<'g>,
+    start: usize,
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// Appends the values under `keys`.
+    pub(super) fn look_up_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+        out.reserve(keys.len());
+        let mut forms = Vec::new();
+        for group in keys.chunks(AT_ONCE) {
+            let guard = epoch::pin();
+            self.look_up_group(group, &mut forms, out, &guard);
+        }
+    }
+
+    fn look_up_group(
+        &self,
+        keys: &[K],
+        forms: &mut Vec<u8>,
+        out: &mut Vec<Option<V>>,
+        guard: &Guard,
+    ) {
+        let first = out.len();
+        out.resize_with(first + keys.len(), || None);
+        let root = self.root(guard);
+        forms.clear();
+        let mut lookups = [const { None }; AT_ONCE];
+        for (number, key) in keys.iter().enumerate() {
+            let from = forms.len();
+            key.with_bytes(|bytes| forms.extend_from_slice(bytes));
+            lookups[number] = Some(Lookup {
+                number,
+                from,
+                to: forms.len(),
+                node: root,
+                start: 0,
+            });
+        }
+        let mut left = keys.len();
+        while left > 0 {
+            for place in &mut lookups[..keys.len()] {
+                let Some(lookup) = place else {
+                    continue;
+                };
+                let bytes = &forms[lookup.from..lookup.to];
+                let value = match Self::step(lookup.node, bytes, lookup.start) {
+                    // Something changed: this one begins again.
+                    Err(_) => {
+                        self.restarts.add(1);
+                        (lookup.node, lookup.start) = (self.root(guard), 0);
+                        continue;
+                    }
+                    Ok(None) => None,
+                    Ok(Some((depth, word))) => match Self::arrive(depth, word, guard) {
+                        Arrival::Value(value) => Some(value),
+                        Arrival::Child(Is::Nothing) => None,
+                        Arrival::Child(Is::Node(next)) => {
+                            next.approach(symbol_at(bytes, depth + 1));
+                            (lookup.node, lookup.start) = (next, depth + 1);
+                            continue;
+                        }
+                        Arrival::Child(Is::Leaf(leaf)) => {
+                            let leaf = leaf.get();
+                            leaf.is(bytes).then(|| leaf.value())
+                        }
+                    },
+                };
+                // SAFETY: found by a descent under the guard.
+                out[first + lookup.number] = value.map(|value| unsafe { value.with(V::clone) });
+                *place = None;
+                left -= 1;
+            }
+        }
+    }
+}

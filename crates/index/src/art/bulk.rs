@@ -1,0 +1,159 @@
+//! Building a tree from sorted entries.
+
+use super::Art;
+use super::child::{Child, NodeRef, Word};
+use super::header::{Prefix, Symbol, symbol_at};
+use super::leaf::{Leaf, common_bytes};
+use crate::bulk::{Ascending, NotSorted};
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use tremula_sync::atomic::Ordering;
+
+/// A node on the way of the last key, with what it has so far. What it is made of, once the keys
+/// go another way, has just the size that is needed.
+struct Open {
+    depth: usize,
+    entries: Vec<(Symbol, Word)>,
+}
+
+/// What hangs below the last of the open nodes.
+enum Below<K, V> {
+    Entry(K, V),
+    Node(Word),
+}
+
+/// A tree that is being built.
+///
+/// Should an iterator panic, what has been built so far is not freed.
+struct Builder<K: ByteKey, V: Storable> {
+    tree: Art<K, V>,
+    /// From the root downwards.
+    open: Vec<Open>,
+    /// Vectors of closed nodes, to be used again.
+    spare: Vec<Vec<(Symbol, Word)>>,
+    /// What is below the last open node on the way of the last key, and that key's byte form.
+    below: Option<Below<K, V>>,
+    last: Vec<u8>,
+    entries: isize,
+}
+
+impl<K: ByteKey, V: Storable> Builder<K, V> {
+    fn new() -> Self {
+        Self {
+            tree: Art::new(),
+            open: vec![Open {
+                depth: 0,
+                entries: Vec::new(),
+            }],
+            spare: Vec::new(),
+            below: None,
+            last: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    fn push(&mut self, key: K, value: V) {
+        self.entries += 1;
+        if self.below.is_some() {
+            let common = key.with_bytes(|bytes| common_bytes(bytes, &self.last));
+            self.part_at(common);
+        }
+        self.last.clear();
+        key.with_bytes(|bytes| self.last.extend_from_slice(bytes));
+        self.below = Some(Below::Entry(key, value));
+    }
+
+    /// Closes the nodes on the way of the last key that the next does not come to, and sees to
+    /// it that the lowest open one branches at this depth.
+    fn part_at(&mut self, depth: usize) {
+        while let Some(lowest) = self.open.pop_if(|lowest| lowest.depth > depth) {
+            let above = self.open.last().map_or(0, |above| above.depth);
+            self.close(lowest, above.max(depth));
+        }
+        if self.open.last().is_none_or(|lowest| lowest.depth < depth) {
+            let entries = self.spare.pop().unwrap_or_default();
+            self.open.push(Open { depth, entries });
+        }
+        self.hang();
+    }
+
+    /// Hangs what is below into the lowest open node.
+    fn hang(&mut self) {
+        let (Some(below), Some(lowest)) = (self.below.take(), self.open.last_mut()) else {
+            return;
+        };
+        let word = match below {
+            Below::Node(word) => word,
+            Below::Entry(_, value) if Art::<K, V>::has_values_at(lowest.depth) => {
+                Packed::new(value).word()
+            }
+            Below::Entry(key, value) => {
+                Child::leaf(Box::new(Leaf::new(key, Packed::new(value)))).word()
+            }
+        };
+        let symbol = symbol_at(&self.last, lowest.depth);
+        lowest.entries.push((symbol, word));
+    }
+
+    /// Makes a node of an open one, to hang below one that branches at `above`.
+    fn close(&mut self, lowest: Open, above: usize) {
+        self.open.push(lowest);
+        self.hang();
+        let Some(mut closed) = self.open.pop() else {
+            return;
+        };
+        let prefix = Prefix::new(&self.last[above + 1..closed.depth]);
+        let of_values = Art::<K, V>::has_values_at(closed.depth);
+        let node = NodeRef::of(closed.depth, prefix, &closed.entries, of_values);
+        self.below = Some(Below::Node(node.child().word()));
+        closed.entries.clear();
+        self.spare.push(closed.entries);
+    }
+
+    fn finish(mut self) -> Art<K, V> {
+        if self.below.is_some() {
+            self.part_at(0);
+        }
+        let root = Child::of_word(self.tree.root.load(Ordering::Relaxed));
+        // SAFETY: nobody else has the tree yet.
+        if let super::child::Is::Node(root) = unsafe { root.follow_alone::<K>() } {
+            for (symbol, word) in self.open.drain(..).flat_map(|open| open.entries) {
+                root.insert(symbol, word);
+            }
+        }
+        self.tree.len.add(self.entries);
+        self.tree
+    }
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// A tree of these entries, whose keys ascend strictly. O(n), and no node is larger than it
+    /// has to be: faster than to insert them, and smaller until entries are added.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSorted`] names the first entry whose key is not above the one before it.
+    ///
+    /// ```
+    /// use tremula_index::{Art, NotSorted, OrderedIndex};
+    ///
+    /// let squares = Art::from_sorted((0..1000_u64).map(|n| (n * n, n)))?;
+    /// assert_eq!(squares.next(&50), Some((64, 8)));
+    /// assert_eq!(Art::from_sorted([("b", 1), ("a", 2)]).err(), Some(NotSorted { position: 1 }));
+    /// # Ok::<(), NotSorted>(())
+    /// ```
+    pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
+        let mut builder = Builder::new();
+        let mut failed = None;
+        for entry in Ascending::new(entries.into_iter()) {
+            match entry {
+                Ok((key, value)) => builder.push(key, value),
+                Err(not_sorted) => failed = Some(not_sorted),
+            }
+        }
+        // What there is of it is freed as a tree.
+        let tree = builder.finish();
+        failed.map_or(Ok(tree), Err)
+    }
+}

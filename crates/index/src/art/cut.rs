@@ -1,0 +1,290 @@
+//! Removing a range as one step.
+//!
+//! All nodes that have a part of the range are locked, each before those below it. Of those on
+//! its edges copies are made without what goes, from below upwards, and then one store into the
+//! node above puts the topmost copy in the place of the original: that is the moment.
+
+use super::Art;
+use super::child::{Child, Is, NodeRef, Word};
+use super::header::{END, Prefix, Symbol, symbol_at};
+use super::leaf;
+use super::locate::Above;
+use super::ranges::with_bounds;
+use super::walk::{Bounds, Entry, Frame, Hold, Walk};
+use crate::contract::{Direction, KeyRange, Storable};
+use crate::key::ByteKey;
+use std::cmp::Ordering as Order;
+use std::marker::PhantomData;
+use tremula_sync::atomic::Ordering;
+use tremula_sync::epoch::{self, Guard};
+use tremula_sync::{Restart, VersionGuard, retry};
+
+/// What becomes of a node.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Kept,
+    Gone,
+    Became(Word),
+}
+
+/// The lowest node that has all of the range, and what is above it.
+struct Top<'g> {
+    node: NodeRef<'g>,
+    start: usize,
+    above: Option<Above<'g>>,
+}
+
+/// An outcome on an edge of the range: of which frame's child, under which symbol.
+struct OnEdge {
+    above: usize,
+    symbol: Symbol,
+    outcome: Outcome,
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// Removes a range; returns how many entries it had.
+    pub(super) fn cut(&self, range: KeyRange<'_, K>) -> usize {
+        if range.is_empty() {
+            return 0;
+        }
+        let guard = epoch::pin();
+        with_bounds(range, |bounds| {
+            retry(|| self.try_cut(bounds, &guard), || self.restarts.add(1))
+        })
+    }
+
+    fn try_cut(&self, bounds: Bounds<'_>, guard: &Guard) -> Result<usize, Restart> {
+        let top = self.top_of(bounds, guard)?;
+        let lock_above = match &top.above {
+            Some(above) => above.node.header().lock.upgrade(above.version)?,
+            None => {
+                let stem = self.stem.lock()?;
+                if !self.root(guard).is(top.node) {
+                    stem.unchanged();
+                    return Err(Restart);
+                }
+                stem
+            }
+        };
+        let mut walk = Walk::<K, V>::new(bounds, Direction::Ascending, true, guard);
+        walk.begin(top.node, top.start)?;
+        walk.fill(usize::MAX)?;
+        // The user's code has had its say: what follows happens.
+        if walk.items.is_empty() {
+            lock_above.unchanged();
+            for frame in walk.frames {
+                if let Hold::Locked(lock) = frame.hold {
+                    lock.unchanged();
+                }
+            }
+            return Ok(0);
+        }
+        let mut pruner = Pruner::<K, V> {
+            frames: &walk.frames,
+            has_root: top.above.is_none(),
+            on_edges: Vec::new(),
+            extended: Vec::new(),
+            guard,
+            entry: PhantomData,
+        };
+        let outcomes = pruner.prune();
+        let extended = pruner.extended;
+        match (&top.above, outcomes[0]) {
+            (Some(above), Outcome::Became(word)) => above.node.replace(above.symbol, word),
+            (Some(above), Outcome::Gone) => above.node.remove(above.symbol, false),
+            // Release: pairs with the acquire in `root`.
+            (None, Outcome::Became(word)) => self.root.store(word, Ordering::Release),
+            _ => {}
+        }
+        let count = walk.items.len();
+        self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
+        let mut unlinked = Vec::new();
+        for (frame, outcome) in walk.frames.into_iter().zip(outcomes) {
+            if let Hold::Locked(lock) = frame.hold
+                && !matches!(outcome, Outcome::Kept)
+            {
+                lock.obsolete();
+                unlinked.push(frame.node);
+            }
+        }
+        drop((lock_above, extended));
+        for node in unlinked {
+            // SAFETY: neither it nor a node that led to it is linked any more.
+            unsafe { node.retire(guard) };
+        }
+        for item in walk.items {
+            match item.entry {
+                // SAFETY: as above.
+                Entry::Leaf(leaf) => unsafe { leaf::retire::<K, V>(leaf.pointer(), true, guard) },
+                // SAFETY: as above.
+                Entry::Head(_) => unsafe { item.value.retire(guard) },
+            }
+        }
+        Ok(count)
+    }
+
+    /// The lowest node that has all of the range, or one above it, such that what is above can
+    /// lose it without having to be replaced itself.
+    fn top_of<'g>(&self, bounds: Bounds<'_>, guard: &'g Guard) -> Result<Top<'g>, Restart> {
+        let mut way = Vec::new();
+        let mut top = Top {
+            node: self.root(guard),
+            start: 0,
+            above: None,
+        };
+        let [Some(low), Some(high)] = bounds.edges() else {
+            return Ok(top);
+        };
+        loop {
+            let node = top.node;
+            let lock = &node.header().lock;
+            let version = lock.read()?;
+            let snapshot = node.header().snapshot();
+            let depth = snapshot.depth();
+            if !snapshot.begins_at(top.start) {
+                return Err(Restart);
+            }
+            let both_agree =
+                [low, high].map(|edge| snapshot.compare(edge, top.start) == Some(Order::Equal));
+            let symbol = symbol_at(low, depth);
+            if both_agree != [true; 2] || symbol == END || symbol != symbol_at(high, depth) {
+                break;
+            }
+            let word = node.find(snapshot.tail(), symbol);
+            lock.validate(version)?;
+            let Some(word) = word.filter(|_| !Self::has_values_at(depth)) else {
+                break;
+            };
+            // SAFETY: validated; the node was reached since the guard was pinned.
+            let Is::Node(next) = (unsafe { Child::of_word(word).follow::<K>(guard) }) else {
+                break;
+            };
+            let above = Above {
+                node,
+                version,
+                symbol,
+            };
+            way.push(std::mem::replace(
+                &mut top,
+                Top {
+                    node: next,
+                    start: depth + 1,
+                    above: Some(above),
+                },
+            ));
+        }
+        while let Some(next) = way.pop() {
+            // The root has no one above it.
+            if next.above.is_none() || !next.node.is_sparse() {
+                break;
+            }
+            top = next;
+        }
+        Ok(top)
+    }
+}
+
+/// Takes a range out of the nodes that a walk has locked.
+struct Pruner<'w, 'g, K, V> {
+    frames: &'w [Frame<'g>],
+    /// Whether the first of them is the root.
+    has_root: bool,
+    on_edges: Vec<OnEdge>,
+    /// The locks of nodes outside the range whose prefixes got longer.
+    extended: Vec<(NodeRef<'g>, VersionGuard<'g>)>,
+    guard: &'g Guard,
+    entry: PhantomData<(K, V)>,
+}
+
+impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
+    /// What becomes of each node. Makes what takes their places, but does not link it.
+    fn prune(&mut self) -> Vec<Outcome> {
+        let frames = self.frames;
+        let mut outcomes = vec![Outcome::Kept; frames.len()];
+        // From below upwards: a node comes after the one above it.
+        for (number, frame) in frames.iter().enumerate().rev() {
+            let is_root = self.has_root && number == 0;
+            let outcome = if frame.is_outside() {
+                Outcome::Kept
+            } else if frame.is_inside() && !is_root {
+                Outcome::Gone
+            } else {
+                self.without_range(number, is_root)
+            };
+            outcomes[number] = outcome;
+            if let Some(above) = frames.get(frame.above)
+                && (frame.symbol == above.low || frame.symbol == above.high)
+            {
+                self.on_edges.push(OnEdge {
+                    above: frame.above,
+                    symbol: frame.symbol,
+                    outcome,
+                });
+            }
+        }
+        outcomes
+    }
+
+    /// What becomes of a node on an edge of the range, or of the root.
+    fn without_range(&mut self, number: usize, is_root: bool) -> Outcome {
+        let frame = &self.frames[number];
+        let node = frame.node;
+        let mut rest = Vec::with_capacity(node.children());
+        let mut changed = false;
+        for (symbol, word) in node.entries() {
+            let goes = frame.has_all_of(symbol)
+                || symbol == frame.low && frame.takes_low
+                || symbol == frame.high && frame.takes_high;
+            let outcome = if goes {
+                Outcome::Gone
+            } else {
+                let mut known = self.on_edges.iter().rev();
+                let known = known.find(|edge| edge.above == number && edge.symbol == symbol);
+                known.map_or(Outcome::Kept, |edge| edge.outcome)
+            };
+            match outcome {
+                Outcome::Kept => rest.push((symbol, word)),
+                Outcome::Gone => changed = true,
+                Outcome::Became(word) => {
+                    rest.push((symbol, word));
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return Outcome::Kept;
+        }
+        let of_values = Art::<K, V>::has_values_at(frame.depth);
+        let prefix = node.header().snapshot().prefix();
+        let node = match rest[..] {
+            _ if is_root => NodeRef::full(frame.depth, prefix, &rest, of_values),
+            [] => return Outcome::Gone,
+            [(symbol, word)] if of_values => {
+                return Outcome::Became(Art::<K, V>::leaf_of_value(frame.head, symbol, word));
+            }
+            [(symbol, word)] => return Outcome::Became(self.raised(prefix, symbol, word)),
+            _ => NodeRef::of(frame.depth, prefix, &rest, of_values),
+        };
+        Outcome::Became(node.child().word())
+    }
+
+    /// The only child of a node, as what takes that one's place.
+    fn raised(&mut self, prefix: Prefix, symbol: Symbol, word: Word) -> Word {
+        // SAFETY: its node is locked, and linked; or else it has just been made.
+        let Is::Node(child) = (unsafe { Child::of_word(word).follow::<K>(self.guard) }) else {
+            return word;
+        };
+        // Where several nodes in a row go, the same child is raised more than once.
+        let mut extended = self.extended.iter();
+        let locked = extended.any(|(node, _)| node.is(child))
+            || self.frames.iter().any(|frame| frame.node.is(child));
+        // It is linked, or new: not obsolete, and so it can be locked.
+        if !locked && let Ok(lock) = child.header().lock.lock() {
+            self.extended.push((child, lock));
+        }
+        let header = child.header();
+        let behind = header.snapshot().prefix();
+        header.set_prefix(prefix.joined((symbol - 1) as u8, behind));
+        child.child().word()
+    }
+}

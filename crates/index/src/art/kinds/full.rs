@@ -1,0 +1,109 @@
+//! The last kind: a slot for every byte.
+
+use super::super::child::Word;
+use super::super::header::{END, Header, Prefix, Symbol};
+use super::{BYTES, Present, Slot, byte_of};
+use crate::contract::Direction;
+use std::ops::ControlFlow;
+
+/// A node with a slot for every byte.
+///
+/// A slot is written once for each change of what is under its byte, so a reader may load it
+/// without regard to the version: what it finds was there, together with all else, at the moment
+/// of the load, or when the node was unlinked.
+#[repr(C, align(64))]
+pub(in super::super) struct Full {
+    header: Header,
+    present: Present,
+    slots: [Slot; BYTES],
+    end: Slot,
+}
+
+impl Full {
+    /// A node whose slots hold `vacant`.
+    pub(in super::super) fn new(depth: usize, prefix: Prefix, vacant: Word) -> Self {
+        Self {
+            header: Header::new(depth, prefix),
+            present: Present::new(),
+            slots: std::array::from_fn(|_| Slot::new(vacant)),
+            end: Slot::empty(),
+        }
+    }
+
+    /// The slot of a symbol.
+    #[inline]
+    pub(in super::super) fn slot(&self, symbol: Symbol) -> &Slot {
+        if symbol == END {
+            &self.end
+        } else {
+            &self.slots[usize::from(byte_of(symbol))]
+        }
+    }
+
+    #[inline]
+    pub(in super::super) fn find(&self, symbol: Symbol) -> Option<Word> {
+        let present = if symbol == END {
+            self.header.tail().has_end()
+        } else {
+            self.present.has(byte_of(symbol))
+        };
+        present.then(|| self.slot(symbol).load())
+    }
+
+    /// Visits what is under the symbols between two, in this direction, until `visit` breaks.
+    #[inline(always)]
+    pub(in super::super) fn sweep<B>(
+        &self,
+        direction: Direction,
+        from: Symbol,
+        to: Symbol,
+        mut visit: impl FnMut(Symbol, Word) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let has_end = self.header.tail().has_end();
+        let see = |symbol| visit(symbol, self.slot(symbol).load());
+        self.present.sweep(has_end, direction, from, to, see)
+    }
+
+    pub(in super::super) fn ceil(&self, from: Symbol) -> Option<(Symbol, Word)> {
+        if from == END && self.header.tail().has_end() {
+            return Some((END, self.end.load()));
+        }
+        let byte = self.present.at_or_above(byte_of(from.max(1)))?;
+        let symbol = Symbol::from(byte) + 1;
+        Some((symbol, self.slot(symbol).load()))
+    }
+
+    pub(in super::super) fn children(&self) -> usize {
+        let tail = self.header.tail();
+        tail.own() as usize + usize::from(tail.has_end())
+    }
+
+    pub(in super::super) fn insert(&self, symbol: Symbol, word: Word) {
+        let tail = self.header.tail();
+        let tail = if symbol == END {
+            tail.with_end(true)
+        } else {
+            self.present.change(byte_of(symbol), true);
+            tail.with_own(tail.own() + 1)
+        };
+        self.header.set_tail(tail);
+        self.slot(symbol).store(word);
+    }
+
+    pub(in super::super) fn replace(&self, symbol: Symbol, word: Word) {
+        self.slot(symbol).store(word);
+    }
+
+    pub(in super::super) fn remove(&self, symbol: Symbol, vacant: Word) {
+        let tail = self.header.tail();
+        let tail = if symbol == END {
+            self.end.store(std::ptr::null_mut());
+            tail.with_end(false)
+        } else {
+            self.present.change(byte_of(symbol), false);
+            self.slot(symbol).store(vacant);
+            tail.with_own(tail.own() - 1)
+        };
+        self.header.set_tail(tail);
+    }
+}

@@ -1,0 +1,144 @@
+//! The third kind: an index of a byte a byte value, to slots in no order.
+
+use super::super::child::Word;
+use super::super::header::{END, Header, Prefix, Symbol, Tail};
+use super::{BYTES, CAPACITIES, Present, Slot, byte_of};
+use crate::contract::Direction;
+use std::ops::ControlFlow;
+use tremula_sync::atomic::{AtomicU64, Ordering};
+
+/// A node of up to 48 children.
+#[repr(C, align(64))]
+pub(in super::super) struct FortyEight {
+    header: Header,
+    present: Present,
+    /// For each byte, one more than the number of its slot, or 0; eight to a word.
+    index: [AtomicU64; BYTES / 8],
+    /// Those in use come first; but the last is that of the end.
+    slots: [Slot; CAPACITIES[2]],
+}
+
+impl FortyEight {
+    pub(in super::super) fn new(depth: usize, prefix: Prefix) -> Self {
+        Self {
+            header: Header::new(depth, prefix),
+            present: Present::new(),
+            index: std::array::from_fn(|_| AtomicU64::new(0)),
+            slots: std::array::from_fn(|_| Slot::empty()),
+        }
+    }
+
+    #[inline]
+    fn indexed(&self, byte: u8) -> usize {
+        let word = self.index[usize::from(byte) / 8].load(Ordering::Relaxed);
+        usize::from((word >> (byte % 8 * 8)) as u8)
+    }
+
+    fn set_index(&self, byte: u8, value: usize) {
+        let word = &self.index[usize::from(byte) / 8];
+        let shift = byte % 8 * 8;
+        let others = word.load(Ordering::Relaxed) & !(0xff << shift);
+        word.store(others | (value as u64) << shift, Ordering::Relaxed);
+    }
+
+    /// Where a symbol is looked up, for whoever wants it near in time.
+    #[inline]
+    pub(in super::super) fn index_of(&self, symbol: Symbol) -> &AtomicU64 {
+        &self.index[usize::from(byte_of(symbol.max(1))) / 8]
+    }
+
+    #[inline]
+    pub(in super::super) fn find(&self, tail: Tail, symbol: Symbol) -> Option<Word> {
+        if symbol == END {
+            return tail.has_end().then(|| self.slots[CAPACITIES[2] - 1].load());
+        }
+        let place = self.indexed(byte_of(symbol)).checked_sub(1)?;
+        Some(self.slots.get(place)?.load())
+    }
+
+    /// Visits what is under the symbols between two, in this direction, until `visit` breaks.
+    #[inline(always)]
+    pub(in super::super) fn sweep<B>(
+        &self,
+        direction: Direction,
+        from: Symbol,
+        to: Symbol,
+        mut visit: impl FnMut(Symbol, Word) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let tail = self.header.tail();
+        let see = |symbol| match self.find(tail, symbol) {
+            Some(word) => visit(symbol, word),
+            // Read while it was being changed.
+            None => ControlFlow::Continue(()),
+        };
+        self.present.sweep(tail.has_end(), direction, from, to, see)
+    }
+
+    pub(in super::super) fn ceil(&self, from: Symbol) -> Option<(Symbol, Word)> {
+        if from == END
+            && let Some(word) = self.find(self.header.tail(), END)
+        {
+            return Some((END, word));
+        }
+        let byte = self.present.at_or_above(byte_of(from.max(1)))?;
+        let symbol = Symbol::from(byte) + 1;
+        Some((symbol, self.find(self.header.tail(), symbol)?))
+    }
+
+    pub(in super::super) fn children(&self) -> usize {
+        let tail = self.header.tail();
+        tail.count() + usize::from(tail.has_end())
+    }
+
+    pub(in super::super) fn insert(&self, symbol: Symbol, word: Word) {
+        let tail = self.header.tail();
+        if symbol == END {
+            self.slots[CAPACITIES[2] - 1].store(word);
+            self.header.set_tail(tail.with_end(true));
+        } else {
+            let byte = byte_of(symbol);
+            let place = tail.count();
+            self.slots[place].store(word);
+            self.set_index(byte, place + 1);
+            self.present.change(byte, true);
+            self.header.set_tail(tail.with_count(place + 1));
+        }
+    }
+
+    pub(in super::super) fn replace(&self, symbol: Symbol, word: Word) {
+        let place = if symbol == END {
+            CAPACITIES[2] - 1
+        } else {
+            self.indexed(byte_of(symbol)) - 1
+        };
+        self.slots[place].store(word);
+    }
+
+    pub(in super::super) fn remove(&self, symbol: Symbol) {
+        let tail = self.header.tail();
+        if symbol == END {
+            self.header.set_tail(tail.with_end(false));
+            return;
+        }
+        let byte = byte_of(symbol);
+        let (hole, last) = (self.indexed(byte), tail.count());
+        self.present.change(byte, false);
+        self.set_index(byte, 0);
+        if hole != last {
+            // The last slot in use moves into the hole.
+            let mut other = self.present.at_or_above(0);
+            while let Some(candidate) = other {
+                if self.indexed(candidate) == last {
+                    self.slots[hole - 1].store(self.slots[last - 1].load());
+                    self.set_index(candidate, hole);
+                    break;
+                }
+                other = candidate
+                    .checked_add(1)
+                    .filter(|next| usize::from(*next) < BYTES)
+                    .and_then(|next| self.present.at_or_above(next));
+            }
+        }
+        self.header.set_tail(tail.with_count(last - 1));
+    }
+}

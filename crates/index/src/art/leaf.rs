@@ -1,0 +1,106 @@
+//! Leaves: a key with its value, wherever no other key goes the same way.
+
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use tremula_sync::atomic::{AtomicPtr, Ordering};
+use tremula_sync::epoch::Guard;
+
+/// A key, which never changes, and its value.
+///
+/// The value is written under the lock of the node that the leaf hangs from, and never again
+/// once the leaf has been unlinked: what a late reader finds is what it was last.
+#[repr(C, align(8))]
+pub(super) struct Leaf<K> {
+    value: AtomicPtr<()>,
+    key: K,
+}
+
+impl<K> Leaf<K> {
+    pub(super) fn new<V: 'static>(key: K, value: Packed<V>) -> Self {
+        Self {
+            value: AtomicPtr::new(value.word()),
+            key,
+        }
+    }
+
+    #[inline]
+    pub(super) fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// The value: that of this moment, or, of an unlinked leaf, the last.
+    #[inline]
+    pub(super) fn value<V: 'static>(&self) -> Packed<V> {
+        // Acquire: pairs with the release of `set`. What the value leads to is visible.
+        Packed::of_word(self.value.load(Ordering::Acquire))
+    }
+
+    /// Writes the value; what it was is not freed. The caller holds the lock of the node that
+    /// the leaf hangs from.
+    #[inline]
+    pub(super) fn set<V: 'static>(&self, value: Packed<V>) {
+        // Release: pairs with the acquire in `value`.
+        self.value.store(value.word(), Ordering::Release);
+    }
+
+    /// The parts of a leaf that has not been linked.
+    pub(super) fn into_parts<V: 'static>(self) -> (K, Packed<V>) {
+        let value = self.value();
+        (self.key, value)
+    }
+}
+
+impl<K: ByteKey> Leaf<K> {
+    /// Whether this is the key with this byte form.
+    #[inline]
+    pub(super) fn is(&self, bytes: &[u8]) -> bool {
+        self.key.with_bytes(|own| own == bytes)
+    }
+
+    /// How many bytes this key's form has in common with another, and the symbol that follows
+    /// them in this one.
+    pub(super) fn agreement(&self, bytes: &[u8]) -> (usize, super::header::Symbol) {
+        self.key.with_bytes(|own| {
+            let common = common_bytes(own, bytes);
+            (common, super::header::symbol_at(own, common))
+        })
+    }
+}
+
+/// How many bytes two byte strings begin with alike.
+pub(super) fn common_bytes(one: &[u8], other: &[u8]) -> usize {
+    one.iter()
+        .zip(other)
+        .take_while(|(one, other)| one == other)
+        .count()
+}
+
+/// Frees a leaf; and its value, unless that has moved elsewhere.
+///
+/// # Safety
+///
+/// Nobody has the leaf any more. It is freed once, and its value is.
+pub(super) unsafe fn free<K, V: 'static>(leaf: *mut Leaf<K>, with_value: bool) {
+    // SAFETY: it came from a box, and the caller alone has it.
+    let (key, value) = unsafe { Box::from_raw(leaf) }.into_parts::<V>();
+    if with_value {
+        // SAFETY: as the caller promises.
+        drop(unsafe { value.take() });
+    }
+    drop(key);
+}
+
+/// Frees a leaf, and perhaps its value, once nobody pinned now can be looking at it.
+///
+/// # Safety
+///
+/// It has been unlinked, and is retired once.
+pub(super) unsafe fn retire<K: Send, V: Send + 'static>(
+    leaf: *mut Leaf<K>,
+    with_value: bool,
+    guard: &Guard,
+) {
+    // SAFETY: whoever could have come to the leaf has unpinned when this runs. Keys and values
+    // are `Send` and own what they hold: any thread may drop them, any time.
+    unsafe { guard.defer_unchecked(move || free::<K, V>(leaf, with_value)) };
+}

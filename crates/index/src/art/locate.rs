@@ -1,0 +1,312 @@
+//! Finding the place of a key for whoever wants to change it.
+
+use super::Art;
+use super::child::{Child, Is, LeafRef, NodeRef};
+use super::header::{Agreement, END, Prefix, STORED, Snapshot, Symbol, symbol_at};
+use super::leaf::Leaf;
+use super::lookup::Arrival;
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Restart, Version};
+
+/// The last node on the way of a key.
+#[derive(Clone, Copy)]
+pub(super) struct Spot<'g> {
+    pub(super) node: NodeRef<'g>,
+    pub(super) version: Version,
+    /// Where that node branches, and under which symbol the key lies, if it has the prefix.
+    pub(super) depth: usize,
+    pub(super) symbol: Symbol,
+}
+
+/// What there is at a spot, as far as one look tells.
+pub(super) enum Ahead<'g, K> {
+    /// The leaf of the key.
+    Leaf(LeafRef<'g, K>),
+    /// The key's value, in the slot.
+    Value,
+    /// Nothing.
+    Vacant,
+    /// Something else: the key is absent. How it would come in, [`Place`] tells.
+    Other,
+}
+
+/// Where a key is, or would have to be. All of it is of the versions noted in it.
+pub(super) struct Place<'g, K> {
+    pub(super) spot: Spot<'g>,
+    /// The node above; none above the root.
+    pub(super) parent: Option<Above<'g>>,
+    pub(super) found: Found<'g, K>,
+}
+
+/// A node on the way to a place, and the symbol under which the way goes on.
+#[derive(Clone, Copy)]
+pub(super) struct Above<'g> {
+    pub(super) node: NodeRef<'g>,
+    pub(super) version: Version,
+    pub(super) symbol: Symbol,
+}
+
+/// What is at a place.
+pub(super) enum Found<'g, K> {
+    /// The leaf of the key.
+    Leaf(LeafRef<'g, K>),
+    /// The key's value, in the slot.
+    Value,
+    /// Nothing.
+    Vacant,
+    /// The leaf of another key: the two part at a new node.
+    Other(LeafRef<'g, K>, Branch),
+    /// The key parts from the prefix of the node, which will be left with the rest of it.
+    Diverges(Branch, Prefix),
+}
+
+/// A node that has to be made for two ways to part.
+pub(super) struct Branch {
+    pub(super) depth: usize,
+    pub(super) prefix: Prefix,
+    /// Where the new key goes on, and where what was there before.
+    pub(super) new: Symbol,
+    pub(super) old: Symbol,
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// Goes to the last node on the way of a key. Enough for whoever changes one slot of it.
+    #[inline(always)]
+    pub(super) fn reach<'g>(
+        &self,
+        bytes: &[u8],
+        guard: &'g Guard,
+    ) -> Result<(Spot<'g>, Ahead<'g, K>), Restart> {
+        let mut node = self.root(guard);
+        let mut start = 0;
+        let mut skipped = false;
+        loop {
+            let lock = &node.header().lock;
+            let plain = node.plain();
+            if let Some(full) = plain
+                && !Self::has_values_at(start)
+            {
+                let word = full.slot(symbol_at(bytes, start)).load();
+                if let Arrival::Child(Is::Node(next)) = Self::arrive(start, word, guard) {
+                    node = next;
+                    start += 1;
+                    continue;
+                }
+            }
+            let version = lock.read()?;
+            let snapshot = node.header().snapshot();
+            let depth = snapshot.depth();
+            let mut spot = Spot {
+                node,
+                version,
+                depth,
+                symbol: END,
+            };
+            if plain.is_none() {
+                if !snapshot.begins_at(start) {
+                    return Err(Restart);
+                }
+                let agreement = snapshot.agreement(bytes, start);
+                if matches!(agreement, Agreement::Until(_)) || bytes.len() < depth {
+                    lock.validate(version)?;
+                    return Ok((spot, Ahead::Other));
+                }
+                skipped |= agreement == Agreement::Stored;
+            }
+            spot.symbol = symbol_at(bytes, depth);
+            let word = match plain {
+                Some(full) => full.find(spot.symbol),
+                None => node.find(snapshot.tail(), spot.symbol),
+            };
+            lock.validate(version)?;
+            let child = match word.map(|word| Self::arrive(depth, word, guard)) {
+                Some(Arrival::Child(child)) => child,
+                Some(Arrival::Value(_)) => return Ok((spot, Ahead::Value)),
+                None => Is::Nothing,
+            };
+            let ahead = match child {
+                Is::Node(next) => {
+                    node = next;
+                    start = depth + 1;
+                    continue;
+                }
+                Is::Leaf(leaf) if leaf.get().is(bytes) => Ahead::Leaf(leaf),
+                Is::Nothing if !skipped => Ahead::Vacant,
+                _ => Ahead::Other,
+            };
+            return Ok((spot, ahead));
+        }
+    }
+
+    /// The place of a key.
+    pub(super) fn locate<'g>(
+        &self,
+        bytes: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Place<'g, K>, Restart> {
+        match self.try_locate(bytes, false, guard)? {
+            Some(place) => Ok(place),
+            // It parts from a prefix in a byte that no node stores.
+            None => self.try_locate(bytes, true, guard)?.ok_or(Restart),
+        }
+    }
+
+    /// Looks at the whole of long prefixes, too, if it is to be `thorough`. Otherwise gives up
+    /// with `None` where that turns out to be needed.
+    #[inline]
+    fn try_locate<'g>(
+        &self,
+        bytes: &[u8],
+        thorough: bool,
+        guard: &'g Guard,
+    ) -> Result<Option<Place<'g, K>>, Restart> {
+        let mut node = self.root(guard);
+        let mut parent = None;
+        let mut start = 0;
+        // Whether there are bytes of prefixes behind that have not been compared.
+        let mut skipped = false;
+        loop {
+            let lock = &node.header().lock;
+            let version = lock.read()?;
+            let snapshot = node.header().snapshot();
+            let depth = snapshot.depth();
+            if !snapshot.begins_at(start) {
+                return Err(Restart);
+            }
+            let mut place = Place {
+                spot: Spot {
+                    node,
+                    version,
+                    depth,
+                    symbol: END,
+                },
+                parent,
+                found: Found::Vacant,
+            };
+            let agreement = snapshot.agreement(bytes, start);
+            if agreement != Agreement::Whole {
+                lock.validate(version)?;
+                let parts = match agreement {
+                    Agreement::Until(_) => true,
+                    _ if thorough => {
+                        let witness = Self::any_leaf(node, guard)?.get();
+                        witness.agreement(bytes).0 < depth
+                    }
+                    _ => {
+                        skipped = true;
+                        false
+                    }
+                };
+                if parts {
+                    place.found = Self::divergence(node, snapshot, bytes, start, guard)?;
+                    return Ok((!skipped).then_some(place));
+                }
+                if bytes.len() < depth {
+                    return Ok(None);
+                }
+            }
+            let symbol = symbol_at(bytes, depth);
+            place.spot.symbol = symbol;
+            let word = node.find(snapshot.tail(), symbol);
+            lock.validate(version)?;
+            let child = match word {
+                None => Is::Nothing,
+                Some(word) => match Self::arrive(depth, word, guard) {
+                    Arrival::Child(child) => child,
+                    Arrival::Value(_) => {
+                        place.found = Found::Value;
+                        return Ok(Some(place));
+                    }
+                },
+            };
+            match child {
+                Is::Node(next) => {
+                    parent = Some(Above {
+                        node,
+                        version,
+                        symbol,
+                    });
+                    node = next;
+                    start = depth + 1;
+                }
+                Is::Nothing => {
+                    let compared = !skipped || {
+                        let witness = Self::any_leaf(node, guard)?.get();
+                        witness.agreement(bytes).0 >= depth
+                    };
+                    return Ok(compared.then_some(place));
+                }
+                Is::Leaf(leaf) => {
+                    if leaf.get().is(bytes) {
+                        place.found = Found::Leaf(leaf);
+                        return Ok(Some(place));
+                    }
+                    let (common, old) = leaf.get().agreement(bytes);
+                    if common <= depth {
+                        return Ok(None);
+                    }
+                    let branch = Branch {
+                        depth: common,
+                        prefix: Prefix::new(&bytes[depth + 1..common]),
+                        new: symbol_at(bytes, common),
+                        old,
+                    };
+                    place.found = Found::Other(leaf, branch);
+                    return Ok(Some(place));
+                }
+            }
+        }
+    }
+
+    /// How a key parts from the prefix of a node, of which this is a valid snapshot.
+    fn divergence<'g>(
+        node: NodeRef<'g>,
+        snapshot: Snapshot,
+        bytes: &[u8],
+        start: usize,
+        guard: &'g Guard,
+    ) -> Result<Found<'g, K>, Restart> {
+        let depth = snapshot.depth();
+        let part = |path: &[u8]| {
+            // The bytes of the path from `start` to `depth`.
+            let common = start + super::leaf::common_bytes(path, &bytes[start..]);
+            let branch = Branch {
+                depth: common,
+                prefix: Prefix::new(&bytes[start..common]),
+                new: symbol_at(bytes, common),
+                old: Symbol::from(path[common - start]) + 1,
+            };
+            Found::Diverges(branch, Prefix::new(&path[common - start + 1..]))
+        };
+        let length = depth - start;
+        if length <= STORED {
+            return Ok(part(&snapshot.prefix().stored()[..length]));
+        }
+        let witness: &Leaf<K> = Self::any_leaf(node, guard)?.get();
+        Ok(witness.key().with_bytes(|whole| part(&whole[start..depth])))
+    }
+
+    /// Some leaf below a node. The way to a node never changes while it lives, so the leaf tells
+    /// that way even if it is gone by now. Nodes whose slots are values have short prefixes:
+    /// nobody asks this of them.
+    pub(super) fn any_leaf<'g>(
+        mut node: NodeRef<'g>,
+        guard: &'g Guard,
+    ) -> Result<LeafRef<'g, K>, Restart> {
+        loop {
+            let lock = &node.header().lock;
+            let version = lock.read()?;
+            let child = node.ceil(END);
+            lock.validate(version)?;
+            let (_, word) = child.ok_or(Restart)?;
+            // SAFETY: validated, and the node was reached since `guard` was pinned.
+            match unsafe { Child::of_word(word).follow(guard) } {
+                Is::Leaf(leaf) => return Ok(leaf),
+                Is::Node(next) => node = next,
+                Is::Nothing => return Err(Restart),
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Lookups.
+//!
+//! A lookup validates each small node by itself, before it goes on from it; through a full node
+//! without a prefix it passes by one atomic load. It need not come back to a node that it has
+//! left: each node was linked when it was read, or replaced since the lookup began, and a node
+//! is on the way of the same keys for as long as it lives ([`Snapshot::begins_at`] sees to it
+//! that no byte is skipped when a prefix was cut).
+//!
+//! [`Snapshot::begins_at`]: super::header::Snapshot::begins_at
+
+use super::Art;
+use super::child::{Child, Is, NodeRef, Word};
+use super::header::{Agreement, symbol_at};
+use super::node::vacant;
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use tremula_sync::Restart;
+use tremula_sync::epoch::Guard;
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// The value under the key with this byte form; it may be looked at while `guard` lives.
+    #[inline]
+    pub(super) fn look_up(
+        &self,
+        bytes: &[u8],
+        guard: &Guard,
+    ) -> Result<Option<Packed<V>>, Restart> {
+        let mut node = self.root(guard);
+        let mut start = 0;
+        loop {
+            let (depth, word) = match Self::step(node, bytes, start)? {
+                Some(found) => found,
+                None => return Ok(None),
+            };
+            match Self::arrive(depth, word, guard) {
+                Arrival::Value(value) => return Ok(Some(value)),
+                Arrival::Child(Is::Nothing) => return Ok(None),
+                Arrival::Child(Is::Leaf(leaf)) => {
+                    let leaf = leaf.get();
+                    return Ok(leaf.is(bytes).then(|| leaf.value()));
+                }
+                Arrival::Child(Is::Node(next)) => {
+                    node = next;
+                    start = depth + 1;
+                }
+            }
+        }
+    }
+
+    /// What lies under the key in a node: where the node branches, and the word.
+    #[inline(always)]
+    pub(super) fn step(
+        node: NodeRef<'_>,
+        bytes: &[u8],
+        start: usize,
+    ) -> Result<Option<(usize, Word)>, Restart> {
+        if let Some(full) = node.plain() {
+            let word = full.slot(symbol_at(bytes, start)).load();
+            if start != Self::VALUES_AT || word != vacant(true) {
+                return Ok(Some((start, word)));
+            }
+            return Self::step_valid(node, bytes, start);
+        }
+        Self::step_valid(node, bytes, start)
+    }
+
+    #[inline]
+    fn step_valid(
+        node: NodeRef<'_>,
+        bytes: &[u8],
+        start: usize,
+    ) -> Result<Option<(usize, Word)>, Restart> {
+        let header = node.header();
+        let version = header.lock.read()?;
+        let snapshot = header.snapshot();
+        let depth = snapshot.depth();
+        if !snapshot.begins_at(start) {
+            return Err(Restart);
+        }
+        let found = if bytes.len() < depth
+            || matches!(snapshot.agreement(bytes, start), Agreement::Until(_))
+        {
+            None
+        } else {
+            node.find(snapshot.tail(), symbol_at(bytes, depth))
+        };
+        header.lock.validate(version)?;
+        Ok(found.map(|word| (depth, word)))
+    }
+
+    /// What a word is that [`step`](Self::step) found under a byte at this depth.
+    #[inline(always)]
+    pub(super) fn arrive(depth: usize, word: Word, guard: &Guard) -> Arrival<'_, K, V> {
+        if depth == Self::VALUES_AT {
+            Arrival::Value(Packed::of_word(word))
+        } else {
+            // SAFETY: it was loaded from a node that had been reached since `guard` was pinned,
+            // and has been validated, or comes from a full node. So it was linked then, or when
+            // that node was unlinked, which is later than the pin.
+            Arrival::Child(unsafe { Child::of_word(word).follow(guard) })
+        }
+    }
+}
+
+/// What a slot leads to.
+pub(super) enum Arrival<'g, K, V> {
+    Value(Packed<V>),
+    Child(Is<'g, K>),
+}

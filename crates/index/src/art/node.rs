@@ -1,0 +1,217 @@
+//! What can be done with a node, whatever its kind, and how one becomes another.
+
+use super::child::{Kind, NewNode, NodeRef, Word};
+use super::header::{Header, Prefix, Symbol, Tail};
+use super::kinds::{CAPACITIES, FortyEight, Four, Full, SHRINK_TO, Sixteen, Sorted};
+use crate::contract::Direction;
+use crate::prefetch::prefetch;
+use std::ops::ControlFlow;
+use std::ptr;
+
+/// What a slot of a full node holds where there is no value: a value that is rare, for values
+/// fill all the bits of a word. Whoever meets it asks the node which bytes it has.
+const NO_VALUE: usize = 0x7e5a_0b5e_d001_1d0d_u64 as usize;
+
+/// What the vacant slots of a full node hold: of one whose slots are values, if `of_values`.
+#[inline]
+pub(super) fn vacant(of_values: bool) -> Word {
+    if of_values {
+        ptr::without_provenance_mut(NO_VALUE)
+    } else {
+        ptr::null_mut()
+    }
+}
+
+impl<'g> NodeRef<'g> {
+    /// What is under a symbol; of an optimistic reader, like the next two, unvalidated.
+    #[inline]
+    pub(super) fn find(self, tail: Tail, symbol: Symbol) -> Option<Word> {
+        match self.kind() {
+            Kind::Four(node) => node.find(tail, symbol),
+            Kind::Sixteen(node) => node.find(tail, symbol),
+            Kind::FortyEight(node) => node.find(tail, symbol),
+            Kind::Full(node) => node.find(symbol),
+        }
+    }
+
+    /// The first symbol at or above `from` that has something under it, and what.
+    #[inline]
+    pub(super) fn ceil(self, from: Symbol) -> Option<(Symbol, Word)> {
+        match self.kind() {
+            Kind::Four(node) => node.ceil(from),
+            Kind::Sixteen(node) => node.ceil(from),
+            Kind::FortyEight(node) => node.ceil(from),
+            Kind::Full(node) => node.ceil(from),
+        }
+    }
+
+    /// Visits what is under the symbols between two, in this direction, until `visit` breaks;
+    /// of an optimistic reader, unvalidated.
+    #[inline(always)]
+    pub(super) fn sweep<B>(
+        self,
+        direction: Direction,
+        from: Symbol,
+        to: Symbol,
+        visit: impl FnMut(Symbol, Word) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        match self.kind() {
+            Kind::Four(node) => node.sweep(direction, from, to, visit),
+            Kind::Sixteen(node) => node.sweep(direction, from, to, visit),
+            Kind::FortyEight(node) => node.sweep(direction, from, to, visit),
+            Kind::Full(node) => node.sweep(direction, from, to, visit),
+        }
+    }
+
+    /// How many symbols have something under them.
+    #[inline]
+    pub(super) fn children(self) -> usize {
+        match self.kind() {
+            Kind::Four(node) => node.children(),
+            Kind::Sixteen(node) => node.children(),
+            Kind::FortyEight(node) => node.children(),
+            Kind::Full(node) => node.children(),
+        }
+    }
+
+    /// Whether there is no room for another child.
+    #[inline]
+    pub(super) fn is_crowded(self) -> bool {
+        match self.kind() {
+            Kind::Four(node) => node.children() == CAPACITIES[0],
+            Kind::Sixteen(node) => node.children() == CAPACITIES[1],
+            Kind::FortyEight(node) => node.children() == CAPACITIES[2],
+            Kind::Full(_) => false,
+        }
+    }
+
+    /// Whether a node of another kind, or none, has to take its place when it loses a child.
+    #[inline]
+    pub(super) fn is_sparse(self) -> bool {
+        match self.kind() {
+            Kind::Four(node) => node.children() <= 2,
+            Kind::Sixteen(node) => node.children() <= SHRINK_TO[0] + 1,
+            Kind::FortyEight(node) => node.children() <= SHRINK_TO[1] + 1,
+            Kind::Full(node) => node.children() <= SHRINK_TO[2] + 1,
+        }
+    }
+
+    /// Adds something under a symbol that has nothing; there is room. The caller holds the
+    /// lock, here and below, or has the node alone.
+    #[inline]
+    pub(super) fn insert(self, symbol: Symbol, word: Word) {
+        match self.kind() {
+            Kind::Four(node) => node.insert(symbol, word),
+            Kind::Sixteen(node) => node.insert(symbol, word),
+            Kind::FortyEight(node) => node.insert(symbol, word),
+            Kind::Full(node) => node.insert(symbol, word),
+        }
+    }
+
+    /// Replaces what is under a symbol that has something.
+    #[inline]
+    pub(super) fn replace(self, symbol: Symbol, word: Word) {
+        match self.kind() {
+            Kind::Four(node) => node.replace(symbol, word),
+            Kind::Sixteen(node) => node.replace(symbol, word),
+            Kind::FortyEight(node) => node.replace(symbol, word),
+            Kind::Full(node) => node.replace(symbol, word),
+        }
+    }
+
+    /// Takes away what is under a symbol that has something.
+    pub(super) fn remove(self, symbol: Symbol, of_values: bool) {
+        match self.kind() {
+            Kind::Four(node) => node.remove(symbol),
+            Kind::Sixteen(node) => node.remove(symbol),
+            Kind::FortyEight(node) => node.remove(symbol),
+            Kind::Full(node) => node.remove(symbol, vacant(of_values)),
+        }
+    }
+
+    /// Everything that it holds, in order. The caller holds the lock, or has the node alone.
+    pub(super) fn entries(self) -> impl Iterator<Item = (Symbol, Word)> + use<'g> {
+        let mut from = Some(0);
+        std::iter::from_fn(move || {
+            let (symbol, word) = self.ceil(from?)?;
+            from = symbol
+                .checked_add(1)
+                .filter(|next| *next <= super::header::LAST);
+            Some((symbol, word))
+        })
+    }
+
+    /// A new node of the smallest kind that has room for these.
+    pub(super) fn of(
+        depth: usize,
+        prefix: Prefix,
+        entries: &[(Symbol, Word)],
+        of_values: bool,
+    ) -> Self {
+        let number = entries.len();
+        let new = if number <= CAPACITIES[0] {
+            NewNode::Four(Box::new(Four::new(depth, prefix)))
+        } else if number <= CAPACITIES[1] {
+            NewNode::Sixteen(Box::new(Sixteen::new(depth, prefix)))
+        } else if number <= CAPACITIES[2] {
+            NewNode::FortyEight(Box::new(FortyEight::new(depth, prefix)))
+        } else {
+            return Self::full(depth, prefix, entries, of_values);
+        };
+        let node = Self::new(new);
+        for (symbol, word) in entries {
+            node.insert(*symbol, *word);
+        }
+        node
+    }
+
+    /// A new full node with these.
+    pub(super) fn full(
+        depth: usize,
+        prefix: Prefix,
+        entries: &[(Symbol, Word)],
+        of_values: bool,
+    ) -> Self {
+        let new = Full::new(depth, prefix, vacant(of_values));
+        let node = Self::new(NewNode::Full(Box::new(new)));
+        for (symbol, word) in entries {
+            node.insert(*symbol, *word);
+        }
+        node
+    }
+
+    /// Asks for the memory that a search for this symbol will read.
+    #[inline]
+    pub(super) fn approach(self, symbol: Symbol) {
+        if let Some(full) = self.plain() {
+            prefetch(full.slot(symbol));
+            return;
+        }
+        prefetch(self.header());
+        match self.kind() {
+            Kind::Four(_) => {}
+            Kind::Sixteen(node) => {
+                let slots = node.slots();
+                prefetch(&slots[slots.len() / 4]);
+                prefetch(&slots[slots.len() - 1]);
+            }
+            Kind::FortyEight(node) => prefetch(node.index_of(symbol)),
+            Kind::Full(node) => prefetch(node.slot(symbol)),
+        }
+    }
+
+    /// The bytes of memory of the node itself.
+    pub(super) fn bytes(self) -> usize {
+        match self.kind() {
+            Kind::Four(_) => size_of::<Four>(),
+            Kind::Sixteen(_) => size_of::<Sixteen>(),
+            Kind::FortyEight(_) => size_of::<FortyEight>(),
+            Kind::Full(_) => size_of::<Full>(),
+        }
+    }
+}
+
+const _: () = assert!(
+    cfg!(any(loom, shuttle)) || size_of::<Header>() == 32 && size_of::<Four>() == 64,
+    "a node of four is one cache line"
+);

@@ -1,0 +1,121 @@
+//! What the tree looks like, and its end.
+
+use super::Art;
+use super::child::{Child, Is, Kind, NodeRef, Word};
+use super::leaf::{self, Leaf};
+use crate::contract::{OrderedIndex, Shape, Storable};
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::epoch;
+
+/// What the tree has done to its nodes.
+#[derive(Default)]
+pub(super) struct Figures {
+    /// Nodes replaced by larger ones.
+    pub(super) growths: AtomicU64,
+    /// Nodes replaced by smaller ones.
+    pub(super) shrinks: AtomicU64,
+    /// Prefixes cut in two by a new node.
+    pub(super) splits: AtomicU64,
+    /// Nodes replaced by their last child.
+    pub(super) merges: AtomicU64,
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// Visits the nodes one after the other, as they are then.
+    pub(super) fn describe(&self) -> Shape {
+        let guard = epoch::pin();
+        let (mut kinds, mut leaves, mut values, mut depth) = ([0_u64; 4], 0_usize, 0_usize, 0_u64);
+        let mut bytes = size_of::<Self>();
+        let mut ahead = vec![(self.root(&guard), 1)];
+        while let Some((node, level)) = ahead.pop() {
+            let Some(entries) = entries_at_once(node) else {
+                continue;
+            };
+            let kind = match node.kind() {
+                Kind::Four(_) => 0,
+                Kind::Sixteen(_) => 1,
+                Kind::FortyEight(_) => 2,
+                Kind::Full(_) => 3,
+            };
+            kinds[kind] += 1;
+            bytes += node.bytes();
+            depth = depth.max(level);
+            if Self::has_values_at(node.header().snapshot().depth()) {
+                values += entries.len();
+                continue;
+            }
+            for word in entries {
+                // SAFETY: validated, and the node was reached since the guard was pinned.
+                match unsafe { Child::of_word(word).follow::<K>(&guard) } {
+                    Is::Leaf(_) => leaves += 1,
+                    Is::Node(node) => ahead.push((node, level + 1)),
+                    Is::Nothing => {}
+                }
+            }
+        }
+        bytes += leaves * size_of::<Leaf<K>>();
+        bytes += (leaves + values) * Packed::<V>::bytes_beside();
+        let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let [four, sixteen, forty_eight, full] = kinds;
+        Shape {
+            engine: self.engine(),
+            figures: vec![
+                ("entries", self.len() as u64),
+                ("nodes_4", four),
+                ("nodes_16", sixteen),
+                ("nodes_48", forty_eight),
+                ("nodes_256", full),
+                ("leaves", leaves as u64),
+                ("values_in_slots", values as u64),
+                ("depth", depth),
+                ("growths", read(&self.figures.growths)),
+                ("shrinks", read(&self.figures.shrinks)),
+                ("splits", read(&self.figures.splits)),
+                ("merges", read(&self.figures.merges)),
+                ("restarts", self.restarts.sum().unsigned_abs() as u64),
+                ("bytes", bytes as u64),
+            ],
+        }
+    }
+}
+
+/// What the slots of a node hold at one moment; nothing of a node that has been unlinked.
+fn entries_at_once(node: NodeRef<'_>) -> Option<Vec<Word>> {
+    let lock = &node.header().lock;
+    loop {
+        let version = lock.read().ok()?;
+        let entries = node.entries().map(|(_, word)| word).collect();
+        if lock.validate(version).is_ok() {
+            return Some(entries);
+        }
+    }
+}
+
+impl<K: ByteKey, V: Storable> Drop for Art<K, V> {
+    fn drop(&mut self) {
+        let root = Child::of_word(self.root.load(Ordering::Relaxed));
+        let mut ahead = vec![root];
+        while let Some(child) = ahead.pop() {
+            // SAFETY: whoever drops the tree is alone with it, and frees each part once; here
+            // and below.
+            match unsafe { child.follow_alone::<K>() } {
+                Is::Nothing => {}
+                // SAFETY: as above.
+                Is::Leaf(leaf) => unsafe { leaf::free::<K, V>(leaf.pointer(), true) },
+                Is::Node(node) => {
+                    let words = node.entries().map(|(_, word)| word);
+                    if Self::has_values_at(node.header().snapshot().depth()) {
+                        // SAFETY: as above.
+                        words.for_each(|word| drop(unsafe { Packed::<V>::of_word(word).take() }));
+                    } else {
+                        ahead.extend(words.map(Child::of_word));
+                    }
+                    // SAFETY: as above.
+                    unsafe { node.free() };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! Walking over the entries of a range in order, as of one moment.
+//!
+//! A walk notes the version of each node that it comes to, or locks the node if it is told to,
+//! and forgets none until the end of a batch: when then all noted versions are still valid, there
+//! was a moment, that of the last read, at which all that was read was so. The nodes on the way
+//! to the current one are linked by number: a step costs no recursion and no descent.
+
+use super::Art;
+use super::child::{Child, Is, LeafRef, NodeRef, Word};
+use super::header::{END, LAST, Snapshot, Symbol, symbol_at};
+use crate::contract::Direction;
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use crate::prefetch::prefetch;
+use std::cmp::Ordering as Order;
+use std::ops::{Bound, ControlFlow};
+use std::ptr;
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Restart, Version, VersionGuard};
+
+/// No symbol.
+const NONE: Symbol = Symbol::MAX;
+/// Nodes below which none is forgotten between batches: what is noted once too often does no
+/// harm.
+const WORTH_FORGETTING: usize = 48;
+/// No node above.
+const NOTHING_ABOVE: usize = usize::MAX;
+
+/// The bounds of a range, in their byte forms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds<'b> {
+    pub(super) low: Bound<&'b [u8]>,
+    pub(super) high: Bound<&'b [u8]>,
+}
+
+impl<'b> Bounds<'b> {
+    /// Where the range begins and ends, whether or not these keys are in it.
+    pub(super) fn edges(&self) -> [Option<&'b [u8]>; 2] {
+        [self.low, self.high].map(|bound| match bound {
+            Bound::Included(bytes) | Bound::Excluded(bytes) => Some(bytes),
+            Bound::Unbounded => None,
+        })
+    }
+
+    fn contain(&self, bytes: &[u8]) -> bool {
+        let above = match self.low {
+            Bound::Included(low) => low <= bytes,
+            Bound::Excluded(low) => low < bytes,
+            Bound::Unbounded => true,
+        };
+        above
+            && match self.high {
+                Bound::Included(high) => bytes <= high,
+                Bound::Excluded(high) => bytes < high,
+                Bound::Unbounded => true,
+            }
+    }
+
+    /// Whether the key that both edges, or the one met, spell is in the range.
+    fn contain_edges(&self, low: bool, high: bool) -> bool {
+        !(low && matches!(self.low, Bound::Excluded(_))
+            || high && matches!(self.high, Bound::Excluded(_)))
+    }
+}
+
+/// How a walk holds a node.
+pub(super) enum Hold<'g> {
+    Noted(Version),
+    Locked(VersionGuard<'g>),
+}
+
+/// A node that a walk has come to.
+pub(super) struct Frame<'g> {
+    pub(super) node: NodeRef<'g>,
+    pub(super) hold: Hold<'g>,
+    pub(super) depth: usize,
+    /// The number of the frame above, and the symbol under which this node is there.
+    pub(super) above: usize,
+    pub(super) symbol: Symbol,
+    /// The symbols that lie ahead; none if the first is above the last.
+    from: Symbol,
+    to: Symbol,
+    /// The symbol under which the lower edge of the range goes on, if it goes this way, and the
+    /// upper edge.
+    pub(super) low: Symbol,
+    pub(super) high: Symbol,
+    /// Whether what is under these symbols belongs to the range, where it is an entry.
+    pub(super) takes_low: bool,
+    pub(super) takes_high: bool,
+    /// The bytes on the way here as the beginning of a head, if slots may be values.
+    pub(super) head: u64,
+}
+
+impl Frame<'_> {
+    /// Whether the range has the whole node.
+    pub(super) fn is_inside(&self) -> bool {
+        self.low == NONE && self.high == NONE && !self.is_outside()
+    }
+
+    /// Whether the range has nothing of it.
+    pub(super) fn is_outside(&self) -> bool {
+        self.from == NONE
+    }
+
+    /// Where in a head the byte is that the node branches by. Only of use where heads are whole.
+    fn shift(&self) -> u32 {
+        56 - 8 * self.depth.min(7) as u32
+    }
+
+    /// Whether the range has all that is under this symbol.
+    pub(super) fn has_all_of(&self, symbol: Symbol) -> bool {
+        !self.is_outside()
+            && (self.low == NONE || self.low < symbol)
+            && (self.high == NONE || symbol < self.high)
+    }
+}
+
+/// An entry that a walk has come by.
+pub(super) struct Item<'g, K, V> {
+    pub(super) entry: Entry<'g, K>,
+    pub(super) value: Packed<V>,
+}
+
+impl<'g, K, V: Storable> Item<'g, K, V> {
+    /// A leaf whose value has not been read.
+    fn unread(leaf: LeafRef<'g, K>) -> Self {
+        Self {
+            entry: Entry::Leaf(leaf),
+            value: Packed::of_word(ptr::null_mut()),
+        }
+    }
+}
+
+/// The key of an item: in a leaf, or told by its head.
+pub(super) enum Entry<'g, K> {
+    Leaf(LeafRef<'g, K>),
+    Head(u64),
+}
+
+/// A walk over a range.
+pub(super) struct Walk<'g, 'b, K, V> {
+    guard: &'g Guard,
+    pub(super) bounds: Bounds<'b>,
+    direction: Direction,
+    /// Whether nodes are locked, not noted.
+    locks: bool,
+    pub(super) frames: Vec<Frame<'g>>,
+    /// The number of the frame that the walk is at.
+    at: usize,
+    pub(super) items: Vec<Item<'g, K, V>>,
+    /// The symbol that the last item was under.
+    last: Symbol,
+    /// How many items this batch is to have.
+    ahead: usize,
+}
+
+impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
+    pub(super) fn new(
+        bounds: Bounds<'b>,
+        direction: Direction,
+        locks: bool,
+        guard: &'g Guard,
+    ) -> Self {
+        Self {
+            guard,
+            bounds,
+            direction,
+            locks,
+            frames: Vec::with_capacity(8),
+            at: NOTHING_ABOVE,
+            items: Vec::new(),
+            last: NONE,
+            ahead: 1,
+        }
+    }
+
+    /// Begins, or begins again, at a node to which the first `start` bytes of both edges lead.
+    pub(super) fn begin(&mut self, node: NodeRef<'g>, start: usize) -> Result<(), Restart> {
+        self.frames.clear();
+        self.items.clear();
+        self.at = NOTHING_ABOVE;
+        let edges = self.bounds.edges();
+        let head = if Art::<K, V>::VALUES_AT != usize::MAX && start > 0 {
+            let bytes = edges[0].unwrap_or_default();
+            crate::key::head_of(&bytes[..start.min(bytes.len())])
+        } else {
+            0
+        };
+        let met = edges.map(|edge| edge.is_some());
+        self.enter(node, start, met, NONE, head)
+    }
+
+    /// Whether there is nothing left of the range.
+    pub(super) fn is_over(&self) -> bool {
+        self.at == NOTHING_ABOVE
+    }
+
+    /// The frame of the last item, and its symbol.
+    pub(super) fn place_of_last(&self) -> (&Frame<'g>, Symbol) {
+        (&self.frames[self.at], self.last)
+    }
+
+    /// Comes to a node. `met` says whether the lower and the upper edge lead here.
+    fn enter(
+        &mut self,
+        node: NodeRef<'g>,
+        start: usize,
+        met: [bool; 2],
+        symbol: Symbol,
+        head: u64,
+    ) -> Result<(), Restart> {
+        let lock = &node.header().lock;
+        let hold = if self.locks {
+            Hold::Locked(lock.lock()?)
+        } else {
+            Hold::Noted(lock.read()?)
+        };
+        let snapshot = node.header().snapshot();
+        if !snapshot.begins_at(start) {
+            return Err(Restart);
+        }
+        let depth = snapshot.depth();
+        let mut frame = Frame {
+            node,
+            hold,
+            depth,
+            above: self.at,
+            symbol,
+            from: END,
+            to: LAST,
+            low: NONE,
+            high: NONE,
+            takes_low: false,
+            takes_high: false,
+            head,
+        };
+        if Art::<K, V>::VALUES_AT != usize::MAX {
+            frame.head |= snapshot.head_from(start);
+        }
+        let [low, high] = self.bounds.edges();
+        if let (true, Some(low)) = (met[0], low) {
+            match self.compare(node, snapshot, low, start)? {
+                Order::Less => frame.from = NONE,
+                Order::Equal => {
+                    frame.low = symbol_at(low, depth);
+                    frame.from = frame.low;
+                }
+                Order::Greater => {}
+            }
+        }
+        if let (true, Some(high)) = (met[1], high) {
+            match self.compare(node, snapshot, high, start)? {
+                Order::Less => {}
+                Order::Equal => {
+                    frame.high = symbol_at(high, depth);
+                    frame.to = frame.high;
+                }
+                Order::Greater => frame.from = NONE,
+            }
+        }
+        if self.ahead > 1 && !Art::<K, V>::has_values_at(depth) && !frame.is_outside() {
+            // The misses of what is about to be visited overlap.
+            let mut left = self.ahead - self.items.len().min(self.ahead);
+            let _ = node.sweep(self.direction, frame.from, frame.to, |_, word| {
+                prefetch(Child::of_word(word).pointer());
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+        }
+        self.at = self.frames.len();
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    /// Compares the prefix of a node with an edge, which has the bytes before it.
+    fn compare(
+        &self,
+        node: NodeRef<'g>,
+        snapshot: Snapshot,
+        edge: &[u8],
+        start: usize,
+    ) -> Result<Order, Restart> {
+        if let Some(order) = snapshot.compare(edge, start) {
+            return Ok(order);
+        }
+        // What the node does not store, any leaf below knows. If the walk has locked the node
+        // itself, the search for that leaf begins below.
+        let depth = snapshot.depth();
+        let leaf = match node.ceil(END) {
+            Some((_, word)) if self.locks => {
+                // SAFETY: its node is locked, and linked.
+                match unsafe { Child::of_word(word).follow(self.guard) } {
+                    Is::Leaf(leaf) => leaf,
+                    Is::Node(below) => Art::<K, V>::any_leaf(below, self.guard)?,
+                    Is::Nothing => return Err(Restart),
+                }
+            }
+            _ => Art::<K, V>::any_leaf(node, self.guard)?,
+        };
+        Ok(leaf.get().key().with_bytes(|whole| {
+            let path = whole.get(start..depth).unwrap_or_default();
+            let rest = &edge[start..edge.len().min(depth)];
+            path.cmp(rest)
+        }))
+    }
+
+    /// Goes on until there are `limit` items, or the range is over; then reads their values and
+    /// validates all.
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if something changed meanwhile. The walk then has to begin again.
+    pub(super) fn fill(&mut self, limit: usize) -> Result<(), Restart> {
+        self.ahead = limit;
+        while self.items.len() < limit && !self.is_over() {
+            self.advance(limit)?;
+        }
+        if !self.locks {
+            self.validate()?;
+        }
+        let mut loaded = false;
+        for item in &mut self.items {
+            if let Entry::Leaf(leaf) = item.entry {
+                item.value = leaf.get().value();
+                loaded = true;
+            }
+        }
+        if !self.locks && loaded {
+            self.validate()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the items, and the nodes that the walk has left.
+    pub(super) fn next_batch(&mut self) {
+        self.items.clear();
+        if self.is_over() {
+            self.frames.clear();
+            return;
+        }
+        if self.frames.len() < WORTH_FORGETTING {
+            return;
+        }
+        // Those on the way move to the front: a frame comes after the one above.
+        let mut way = Vec::new();
+        let mut at = self.at;
+        while at != NOTHING_ABOVE {
+            way.push(at);
+            at = self.frames[at].above;
+        }
+        way.reverse();
+        for (number, old) in way.iter().enumerate() {
+            self.frames.swap(number, *old);
+            self.frames[number].above = number.checked_sub(1).unwrap_or(NOTHING_ABOVE);
+        }
+        self.frames.truncate(way.len());
+        self.at = way.len() - 1;
+    }
+
+    /// Whether all noted versions are valid.
+    pub(super) fn validate(&self) -> Result<(), Restart> {
+        self.frames.iter().try_for_each(Self::validate_frame)
+    }
+
+    pub(super) fn validate_frame(frame: &Frame<'g>) -> Result<(), Restart> {
+        match frame.hold {
+            Hold::Noted(version) => frame.node.header().lock.validate(version),
+            Hold::Locked(_) => Ok(()),
+        }
+    }
+
+    /// Takes the entries that lie ahead in the current node, up to one that lies on an edge of the
+    /// range, or a node, which it goes to; or goes up.
+    #[inline]
+    fn advance(&mut self, limit: usize) -> Result<(), Restart> {
+        let number = self.at;
+        let frame = &mut self.frames[number];
+        if frame.from > frame.to {
+            self.at = frame.above;
+            return Ok(());
+        }
+        let of_values = Art::<K, V>::has_values_at(frame.depth);
+        let (low, high, head, shift) = (frame.low, frame.high, frame.head, frame.shift());
+        let items = &mut self.items;
+        let guard = self.guard;
+        let stop = frame
+            .node
+            .sweep(self.direction, frame.from, frame.to, |symbol, word| {
+                let child = Child::of_word(word);
+                if symbol == low || symbol == high || !of_values && !child.is_leaf() {
+                    return ControlFlow::Break((symbol, Some(word)));
+                }
+                if of_values {
+                    items.push(Item {
+                        entry: Entry::Head(head | u64::from(symbol - 1) << shift),
+                        value: Packed::of_word(word),
+                    });
+                // SAFETY: only remembered here; it is validated before it is looked at, in `fill`.
+                } else if let Is::Leaf(leaf) = unsafe { child.follow(guard) } {
+                    items.push(Item::unread(leaf));
+                }
+                if items.len() == limit {
+                    ControlFlow::Break((symbol, None))
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+        let ControlFlow::Break((symbol, word)) = stop else {
+            self.at = frame.above;
+            return Ok(());
+        };
+        match self.direction {
+            Direction::Ascending => frame.from = symbol + 1,
+            Direction::Descending if symbol == END => frame.from = LAST + 1,
+            Direction::Descending => frame.to = symbol - 1,
+        }
+        self.last = symbol;
+        match word {
+            None => Ok(()),
+            Some(word) => self.come_by(number, symbol, word),
+        }
+    }
+
+    /// Comes by a node, or by what lies on an edge of the range.
+    fn come_by(&mut self, number: usize, symbol: Symbol, word: Word) -> Result<(), Restart> {
+        let frame = &self.frames[number];
+        let met = [symbol == frame.low, symbol == frame.high];
+        if Art::<K, V>::has_values_at(frame.depth) {
+            self.value_at(number, symbol, word, met);
+            return Ok(());
+        }
+        Self::validate_frame(frame)?;
+        // SAFETY: validated; the node was reached since the guard was pinned.
+        match unsafe { Child::of_word(word).follow::<K>(self.guard) } {
+            Is::Nothing => Err(Restart),
+            Is::Leaf(leaf) => {
+                let bounds = self.bounds;
+                let frame = &mut self.frames[number];
+                let taken = leaf.get().key().with_bytes(|bytes| bounds.contain(bytes));
+                frame.takes_low |= met[0] && taken;
+                frame.takes_high |= met[1] && taken;
+                if taken {
+                    self.items.push(Item::unread(leaf));
+                }
+                Ok(())
+            }
+            Is::Node(node) => {
+                let start = frame.depth + 1;
+                let head = self.head_with(frame, symbol);
+                self.enter(node, start, met, symbol, head)
+            }
+        }
+    }
+
+    /// Comes by a value in a slot.
+    fn value_at(&mut self, number: usize, symbol: Symbol, word: Word, met: [bool; 2]) {
+        let frame = &mut self.frames[number];
+        // All the bytes have been compared: under an edge's symbol is the edge itself.
+        let taken = self.bounds.contain_edges(met[0], met[1]);
+        frame.takes_low |= met[0] && taken;
+        frame.takes_high |= met[1] && taken;
+        if taken {
+            let frame = &self.frames[number];
+            self.items.push(Item {
+                entry: Entry::Head(self.head_with(frame, symbol)),
+                value: Packed::of_word(word),
+            });
+        }
+    }
+
+    /// The head of what is under a symbol.
+    fn head_with(&self, frame: &Frame<'g>, symbol: Symbol) -> u64 {
+        if Art::<K, V>::VALUES_AT == usize::MAX || symbol == END {
+            frame.head
+        } else {
+            frame.head | u64::from(symbol - 1) << frame.shift()
+        }
+    }
+}

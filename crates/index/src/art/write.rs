@@ -1,0 +1,531 @@
+//! Changing one entry.
+//!
+//! A writer notes versions on its way, and locks by upgrading them: the node whose slots it
+//! changes and, where another node has to take that one's place, the one above. It never waits
+//! for a lock while it holds one; where it would have to, it starts over.
+
+use super::Art;
+use super::child::{Child, Is, LeafRef, NodeRef, Word};
+use super::header::Symbol;
+use super::leaf::{self, Leaf};
+use super::locate::{Above, Ahead, Found, Place, Spot};
+use crate::contract::Storable;
+use crate::contract::Update;
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use tremula_sync::atomic::Ordering;
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Restart, VersionGuard};
+
+/// The locks for an insertion.
+struct Room<'g> {
+    node: VersionGuard<'g>,
+    /// Held if the node above gets a new child in place of this one.
+    above: Option<VersionGuard<'g>>,
+}
+
+/// The locks for a removal.
+pub(super) struct Loss<'g> {
+    node: VersionGuard<'g>,
+    /// Held, with what is above, if something else takes the node's place.
+    above: Option<(Above<'g>, VersionGuard<'g>)>,
+    /// The only other child, if that is a node: it takes the node's place.
+    heir: Option<(NodeRef<'g>, VersionGuard<'g>)>,
+}
+
+impl Room<'_> {
+    fn unchanged(self) {
+        self.node.unchanged();
+        if let Some(above) = self.above {
+            above.unchanged();
+        }
+    }
+}
+
+impl Loss<'_> {
+    /// Lets go of what has not been changed.
+    pub(super) fn unchanged(self) {
+        self.node.unchanged();
+        if let Some((_, above)) = self.above {
+            above.unchanged();
+        }
+        if let Some((_, heir)) = self.heir {
+            heir.unchanged();
+        }
+    }
+
+    /// Whether a node is locked by this.
+    pub(super) fn holds(&self, node: NodeRef<'_>, of: &Place<'_, impl Sized>) -> bool {
+        of.spot.node.is(node) || (self.above.as_ref()).is_some_and(|(above, _)| above.node.is(node))
+    }
+}
+
+/// Locks a node and the one above it, as they were.
+fn lock_both<'g>(
+    above: &Above<'g>,
+    spot: &Spot<'g>,
+) -> Result<(VersionGuard<'g>, VersionGuard<'g>), Restart> {
+    let upper = above.node.header().lock.upgrade(above.version)?;
+    match spot.lock() {
+        Ok(lower) => Ok((upper, lower)),
+        Err(restart) => {
+            upper.unchanged();
+            Err(restart)
+        }
+    }
+}
+
+impl<'g> Spot<'g> {
+    #[inline]
+    fn lock(&self) -> Result<VersionGuard<'g>, Restart> {
+        self.node.header().lock.upgrade(self.version)
+    }
+
+    /// The value at this spot, which is locked and has one: in a leaf, if there is one, or in the
+    /// slot.
+    #[inline]
+    fn value<K, V: 'static>(&self, leaf: Option<LeafRef<'_, K>>) -> Option<Packed<V>> {
+        match leaf {
+            Some(leaf) => Some(leaf.get().value()),
+            None => {
+                let tail = self.node.header().tail();
+                self.node.find(tail, self.symbol).map(Packed::of_word)
+            }
+        }
+    }
+
+    /// Replaces the value at this spot.
+    #[inline]
+    fn set<K, V: 'static>(&self, leaf: Option<LeafRef<'_, K>>, value: Packed<V>) {
+        match leaf {
+            Some(leaf) => leaf.get().set(value),
+            None => self.node.replace(self.symbol, value.word()),
+        }
+    }
+
+    /// Whether a node has to be replaced if this one loses a child. The root never is.
+    #[inline]
+    fn is_sparse(&self) -> bool {
+        self.depth > 0 && self.node.is_sparse()
+    }
+}
+
+impl<'g, K> Ahead<'g, K> {
+    /// The leaf of the key, or none if its value is in the slot; `None` if the key is absent.
+    #[inline]
+    fn present(&self) -> Option<Option<LeafRef<'g, K>>> {
+        match self {
+            Ahead::Leaf(leaf) => Some(Some(*leaf)),
+            Ahead::Value => Some(None),
+            _ => None,
+        }
+    }
+}
+
+impl<'g, K> Place<'g, K> {
+    fn leaf(&self) -> Option<LeafRef<'g, K>> {
+        match self.found {
+            Found::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    /// The value at this place, which is locked and has one.
+    fn value<V: 'static>(&self) -> Option<Packed<V>> {
+        self.spot.value(self.leaf())
+    }
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// Stores an entry if its key is absent, or, if that is asked for, in any case. Takes the
+    /// entry when it has done so. Returns the value that was replaced.
+    #[inline]
+    pub(super) fn try_put(
+        &self,
+        entry: &mut Option<(K, V)>,
+        replace: bool,
+        guard: &Guard,
+    ) -> Result<Option<V>, Restart> {
+        let Some((key, _)) = entry else {
+            return Ok(None);
+        };
+        let (spot, ahead) = key.with_bytes(|bytes| self.reach(bytes, guard))?;
+        if let Some(leaf) = ahead.present() {
+            return if replace {
+                self.replace_value(&spot, leaf, entry, guard)
+            } else {
+                Ok(None)
+            };
+        }
+        if matches!(ahead, Ahead::Vacant) && !spot.node.is_crowded() {
+            let lock = spot.lock()?;
+            if let Some((key, value)) = entry.take() {
+                self.len.add(1);
+                let word = Self::entry_word(spot.depth, key, Packed::new(value));
+                spot.node.insert(spot.symbol, word);
+            }
+            drop(lock);
+            return Ok(None);
+        }
+        self.put_with_node(entry, guard)
+    }
+
+    /// Replaces the value at a spot.
+    #[inline]
+    fn replace_value(
+        &self,
+        spot: &Spot<'_>,
+        leaf: Option<LeafRef<'_, K>>,
+        entry: &mut Option<(K, V)>,
+        guard: &Guard,
+    ) -> Result<Option<V>, Restart> {
+        let lock = spot.lock()?;
+        let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
+        // SAFETY: read under the lock, and kept by the guard.
+        let copy = unsafe { old.with(V::clone) };
+        let taken = entry.take().map(|(key, value)| {
+            spot.set(leaf, Packed::new(value));
+            key
+        });
+        drop(lock);
+        // SAFETY: replaced under the lock, so it is retired once.
+        unsafe { old.retire(guard) };
+        drop(taken);
+        Ok(Some(copy))
+    }
+
+    /// Stores an entry whose key was absent, and for which nodes have to be made.
+    #[inline(never)]
+    fn put_with_node(
+        &self,
+        entry: &mut Option<(K, V)>,
+        guard: &Guard,
+    ) -> Result<Option<V>, Restart> {
+        let Some((key, _)) = entry else {
+            return Ok(None);
+        };
+        let place = key.with_bytes(|bytes| self.locate(bytes, guard))?;
+        if matches!(place.found, Found::Leaf(_) | Found::Value) {
+            // It has come meanwhile.
+            return Err(Restart);
+        }
+        let room = self.lock_for_insertion(&place)?;
+        if let Some((key, value)) = entry.take() {
+            self.settle(place, room, key, value, guard);
+        }
+        Ok(None)
+    }
+
+    /// Removes a key.
+    #[inline]
+    pub(super) fn try_remove(&self, key: &K, guard: &Guard) -> Result<Option<V>, Restart> {
+        let (spot, ahead) = key.with_bytes(|bytes| self.reach(bytes, guard))?;
+        let Some(leaf) = ahead.present() else {
+            return Ok(None);
+        };
+        if spot.is_sparse() {
+            return self.remove_with_node(key, guard);
+        }
+        let lock = spot.lock()?;
+        let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
+        // SAFETY: read under the lock, and kept by the guard.
+        let copy = unsafe { old.with(V::clone) };
+        self.len.add(-1);
+        spot.node
+            .remove(spot.symbol, Self::has_values_at(spot.depth));
+        drop(lock);
+        Self::retire_entry(leaf, old, guard);
+        Ok(Some(copy))
+    }
+
+    /// Removes a key from a node that another takes the place of.
+    #[inline(never)]
+    fn remove_with_node(&self, key: &K, guard: &Guard) -> Result<Option<V>, Restart> {
+        let place = key.with_bytes(|bytes| self.locate(bytes, guard))?;
+        if !matches!(place.found, Found::Leaf(_) | Found::Value) {
+            return Ok(None);
+        }
+        let head = Self::head_if_values(key);
+        let loss = self.lock_for_removal(&place, guard)?;
+        let old = place.value().ok_or(Restart)?;
+        // SAFETY: read under the lock, and kept by the guard.
+        let copy = unsafe { old.with(V::clone) };
+        self.take_out(&place, loss, old, head, guard);
+        Ok(Some(copy))
+    }
+
+    /// Shows the value to `decide`, once: what has been done with it then is not undone. Takes
+    /// the key if it stores it.
+    pub(super) fn try_update(
+        &self,
+        key: &mut Option<K>,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        guard: &Guard,
+    ) -> Result<Option<V>, Restart> {
+        let Some(borrowed) = key.as_ref() else {
+            return Ok(None);
+        };
+        let place = borrowed.with_bytes(|bytes| self.locate(bytes, guard))?;
+        if !matches!(place.found, Found::Leaf(_) | Found::Value) {
+            let room = self.lock_for_insertion(&place)?;
+            match (decide(None), key.take()) {
+                (Update::Put(value), Some(key)) => self.settle(place, room, key, value, guard),
+                _ => room.unchanged(),
+            }
+            return Ok(None);
+        }
+        let head = Self::head_if_values(borrowed);
+        // Whatever is decided can be done: all the locks that a removal needs are held.
+        let loss = self.lock_for_removal(&place, guard)?;
+        let Some(old) = place.value() else {
+            return Err(Restart);
+        };
+        // SAFETY: read under the lock, and kept by the guard; likewise below.
+        let decision = unsafe { old.with(|value| decide(Some(value))) };
+        match decision {
+            Update::Keep => {
+                loss.unchanged();
+                Ok(None)
+            }
+            Update::Put(value) => {
+                // SAFETY: as above.
+                let copy = unsafe { old.with(V::clone) };
+                place.spot.set(place.leaf(), Packed::new(value));
+                drop(loss);
+                // SAFETY: replaced under the lock, so it is retired once.
+                unsafe { old.retire(guard) };
+                Ok(Some(copy))
+            }
+            Update::Remove => {
+                // SAFETY: as above.
+                let copy = unsafe { old.with(V::clone) };
+                self.take_out(&place, loss, old, head, guard);
+                Ok(Some(copy))
+            }
+        }
+    }
+
+    /// The head of a key, if there are nodes whose slots are values.
+    fn head_if_values(key: &K) -> u64 {
+        if Self::VALUES_AT == usize::MAX {
+            0
+        } else {
+            key.head()
+        }
+    }
+
+    /// Locks what an insertion at a place that has no such key changes.
+    fn lock_for_insertion<'g>(&self, place: &Place<'g, K>) -> Result<Room<'g>, Restart> {
+        let displaced = match place.found {
+            Found::Diverges(..) => true,
+            Found::Vacant => place.spot.node.is_crowded(),
+            _ => false,
+        };
+        // The root has room for every byte, and no prefix.
+        match &place.parent {
+            Some(above) if displaced => {
+                let (above, node) = lock_both(above, &place.spot)?;
+                Ok(Room {
+                    node,
+                    above: Some(above),
+                })
+            }
+            _ => Ok(Room {
+                node: place.spot.lock()?,
+                above: None,
+            }),
+        }
+    }
+
+    /// Puts a new entry where its place is, and unlocks. No code of the user's runs before all
+    /// is done.
+    fn settle(&self, place: Place<'_, K>, room: Room<'_>, key: K, value: V, guard: &Guard) {
+        self.len.add(1);
+        let Place {
+            spot,
+            parent,
+            found,
+        } = place;
+        let Spot {
+            node,
+            depth,
+            symbol,
+            ..
+        } = spot;
+        let value = Packed::new(value);
+        match found {
+            Found::Other(other, branch) => {
+                let of_values = Self::has_values_at(branch.depth);
+                let old = if of_values {
+                    other.get().value::<V>().word()
+                } else {
+                    other.child().word()
+                };
+                let new = Self::entry_word(branch.depth, key, value);
+                let mut entries = [(branch.old, old), (branch.new, new)];
+                entries.sort_unstable_by_key(|(symbol, _)| *symbol);
+                let branch = NodeRef::of(branch.depth, branch.prefix, &entries, of_values);
+                node.replace(symbol, branch.child().word());
+                drop(room);
+                if of_values {
+                    // SAFETY: unlinked above. Its value has moved into the slot.
+                    unsafe { leaf::retire::<K, V>(other.pointer(), false, guard) };
+                }
+            }
+            Found::Diverges(branch, rest) => {
+                let new = Self::entry_word(branch.depth, key, value);
+                node.header().set_prefix(rest);
+                let mut entries = [(branch.old, node.child().word()), (branch.new, new)];
+                entries.sort_unstable_by_key(|(symbol, _)| *symbol);
+                let branch = NodeRef::of(branch.depth, branch.prefix, &entries, false);
+                if let Some(above) = parent {
+                    above.node.replace(above.symbol, branch.child().word());
+                }
+                self.figures.splits.fetch_add(1, Ordering::Relaxed);
+                drop(room);
+            }
+            _ => {
+                let new = Self::entry_word(depth, key, value);
+                match (room.above, parent) {
+                    (Some(lock_above), Some(above)) => {
+                        let mut entries = Vec::with_capacity(node.children() + 1);
+                        entries.extend(node.entries());
+                        let place = entries.partition_point(|(other, _)| *other < symbol);
+                        entries.insert(place, (symbol, new));
+                        let prefix = node.header().snapshot().prefix();
+                        let of_values = Self::has_values_at(depth);
+                        let grown = NodeRef::of(depth, prefix, &entries, of_values);
+                        above.node.replace(above.symbol, grown.child().word());
+                        room.node.obsolete();
+                        drop(lock_above);
+                        self.figures.growths.fetch_add(1, Ordering::Relaxed);
+                        // SAFETY: unlinked above.
+                        unsafe { node.retire(guard) };
+                    }
+                    _ => {
+                        node.insert(symbol, new);
+                        drop(room.node);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The word for a new entry below a node that branches at `depth`.
+    #[inline]
+    fn entry_word(depth: usize, key: K, value: Packed<V>) -> Word {
+        if Self::has_values_at(depth) {
+            value.word()
+        } else {
+            Child::leaf(Box::new(Leaf::new(key, value))).word()
+        }
+    }
+
+    /// Locks what a removal at a place changes.
+    pub(super) fn lock_for_removal<'g>(
+        &self,
+        place: &Place<'g, K>,
+        guard: &'g Guard,
+    ) -> Result<Loss<'g>, Restart> {
+        let Some(above) = place.parent.filter(|_| place.spot.is_sparse()) else {
+            return Ok(Loss {
+                node: place.spot.lock()?,
+                above: None,
+                heir: None,
+            });
+        };
+        let (upper, node) = lock_both(&above, &place.spot)?;
+        let mut loss = Loss {
+            node,
+            above: Some((above, upper)),
+            heir: None,
+        };
+        if place.spot.node.children() == 2 && !Self::has_values_at(place.spot.depth) {
+            let mut entries = place.spot.node.entries();
+            let heir = entries.find(|(symbol, _)| *symbol != place.spot.symbol);
+            // SAFETY: its node is locked, and linked.
+            let heir = heir.map(|(_, word)| unsafe { Child::of_word(word).follow::<K>(guard) });
+            if let Some(Is::Node(heir)) = heir {
+                match heir.header().lock.try_lock() {
+                    Ok(lock) => loss.heir = Some((heir, lock)),
+                    Err(restart) => {
+                        loss.unchanged();
+                        return Err(restart);
+                    }
+                }
+            }
+        }
+        Ok(loss)
+    }
+
+    /// Removes the entry at a place, whose value this is, and unlocks. `head` is that of the
+    /// key, if there are values in slots.
+    pub(super) fn take_out(
+        &self,
+        place: &Place<'_, K>,
+        loss: Loss<'_>,
+        value: Packed<V>,
+        head: u64,
+        guard: &Guard,
+    ) {
+        let node = place.spot.node;
+        let of_values = Self::has_values_at(place.spot.depth);
+        if let Some((above, lock_above)) = loss.above {
+            let rest: Vec<_> = node
+                .entries()
+                .filter(|(symbol, _)| *symbol != place.spot.symbol)
+                .collect();
+            let prefix = node.header().snapshot().prefix();
+            let word = match rest[..] {
+                [(symbol, word)] if of_values => Self::leaf_of_value(head, symbol, word),
+                [(symbol, word)] => match &loss.heir {
+                    Some((heir, _)) => {
+                        let behind = heir.header().snapshot().prefix();
+                        let byte = (symbol - 1) as u8;
+                        heir.header().set_prefix(prefix.joined(byte, behind));
+                        heir.child().word()
+                    }
+                    None => word,
+                },
+                _ => NodeRef::of(place.spot.depth, prefix, &rest, of_values)
+                    .child()
+                    .word(),
+            };
+            self.len.add(-1);
+            let figure = if rest.len() == 1 {
+                &self.figures.merges
+            } else {
+                &self.figures.shrinks
+            };
+            figure.fetch_add(1, Ordering::Relaxed);
+            above.node.replace(above.symbol, word);
+            loss.node.obsolete();
+            drop((lock_above, loss.heir));
+            // SAFETY: unlinked above.
+            unsafe { node.retire(guard) };
+        } else {
+            self.len.add(-1);
+            node.remove(place.spot.symbol, of_values);
+            drop(loss.node);
+        }
+        Self::retire_entry(place.leaf(), value, guard);
+    }
+
+    /// A leaf for a value that was in a slot, under `symbol`, next to the key with this head.
+    pub(super) fn leaf_of_value(head: u64, symbol: Symbol, word: Word) -> Word {
+        let shift = 56 - 8 * Self::VALUES_AT;
+        let head = head & !(0xff << shift) | u64::from(symbol - 1) << shift;
+        let key = K::from_head(head).expect("a key whose head is the key comes of its head");
+        Child::leaf(Box::new(Leaf::new(key, Packed::<V>::of_word(word)))).word()
+    }
+
+    /// Retires what an unlinked entry consisted of.
+    fn retire_entry(leaf: Option<LeafRef<'_, K>>, value: Packed<V>, guard: &Guard) {
+        match leaf {
+            // SAFETY: the leaf was unlinked under the lock, by whoever calls this.
+            Some(leaf) => unsafe { leaf::retire::<K, V>(leaf.pointer(), true, guard) },
+            // SAFETY: likewise the value.
+            _ => unsafe { value.retire(guard) },
+        }
+    }
+}

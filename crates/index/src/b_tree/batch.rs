@@ -1,0 +1,132 @@
+//! Many lookups at once, whose cache misses overlap.
+
+use super::keys::Probe;
+use super::layout::Spec;
+use super::node::{Kind, NodeRef};
+use super::point::look_into;
+use super::tree::{Target, Tree};
+use crate::packed::Packed;
+use tremula_sync::epoch::{self, Guard};
+use tremula_sync::{Restart, Version};
+
+/// Lookups that go down together: more than a core's outstanding cache misses gain nothing.
+const LANES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
+
+/// One of the lookups that go down together.
+struct Lane<'k, 'g, S: Spec> {
+    probe: Probe<'k, S>,
+    node: NodeRef<'g, S>,
+    version: Version,
+    /// The node that the lane has come from, to be validated once the version of this one is
+    /// known.
+    parent: Option<(NodeRef<'g, S>, Version)>,
+    /// The segment of the node's heads that the search goes on in.
+    segment: usize,
+    /// Whether another thread came in between: this lookup is done again, alone.
+    failed: bool,
+}
+
+impl<S: Spec> Tree<S> {
+    pub(super) fn get_many(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>) {
+        out.reserve(keys.len());
+        for keys in keys.chunks(LANES) {
+            let guard = epoch::pin();
+            if let [key] = keys {
+                out.push(self.get_with(key, S::Value::clone));
+            } else {
+                self.get_together(keys, out, &guard);
+            }
+        }
+    }
+
+    fn get_together(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>, guard: &Guard) {
+        let root = self.retry(|| self.root(guard));
+        let mut lanes: [Option<Lane<'_, '_, S>>; LANES] = std::array::from_fn(|number| {
+            keys.get(number).map(|key| Lane {
+                probe: Probe::new(key),
+                node: root.node,
+                version: root.version,
+                parent: None,
+                segment: 0,
+                failed: false,
+            })
+        });
+        // All leaves are equally deep below this root, so the lanes stay side by side: each step
+        // is done for all of them before the next.
+        for _ in 0..root.node.level() {
+            for_each(&mut lanes, |lane| lane.enter());
+            for_each(&mut lanes, |lane| lane.go_down(self));
+        }
+        for_each(&mut lanes, |lane| lane.enter());
+        if !S::HEAD_IS_KEY {
+            for_each(&mut lanes, |lane| {
+                let at = lane.node.heads().below_in(lane.segment, lane.probe.head);
+                lane.node.prefetch_key(at);
+                Ok(())
+            });
+        }
+        for lane in lanes.iter().flatten() {
+            let value = match lane.finish() {
+                Ok(value) => value,
+                Err(Restart) => self.retry(|| {
+                    self.restarted();
+                    self.look_up(&lane.probe, guard)
+                }),
+            };
+            // SAFETY: it was read from an entry and validated; the thread has been pinned since.
+            out.push(value.map(|value| unsafe { value.with(S::Value::clone) }));
+        }
+    }
+}
+
+/// Does a step of each lane that has not failed.
+#[inline]
+fn for_each<'k, 'g, S: Spec>(
+    lanes: &mut [Option<Lane<'k, 'g, S>>],
+    mut step: impl FnMut(&mut Lane<'k, 'g, S>) -> Result<(), Restart>,
+) {
+    for lane in lanes.iter_mut().flatten().filter(|lane| !lane.failed) {
+        if step(lane).is_err() {
+            lane.failed = true;
+        }
+    }
+}
+
+impl<'g, S: Spec> Lane<'_, 'g, S> {
+    /// Looks at the node's first cache lines, and asks for those that the search goes on in.
+    #[inline]
+    fn enter(&mut self) -> Result<(), Restart> {
+        if let Some((parent, version)) = self.parent {
+            self.version = self.node.lock().read()?;
+            parent.lock().validate(version)?;
+        }
+        let heads = self.node.heads();
+        self.segment = heads.segment(self.probe.head);
+        heads.prefetch(self.segment);
+        self.node.prefetch_slots(self.segment);
+        Ok(())
+    }
+
+    /// Finds the child of an inner node, and asks for its first cache lines.
+    #[inline]
+    fn go_down(&mut self, tree: &Tree<S>) -> Result<(), Restart> {
+        let Kind::Inner(inner) = self.node.kind() else {
+            return Err(Restart);
+        };
+        let target = Target::At(self.probe);
+        let index = target.child(inner, inner.still(self.version))?;
+        let child = tree.child(inner, self.version, index)?;
+        child.prefetch();
+        self.parent = Some((self.node, self.version));
+        self.node = child;
+        Ok(())
+    }
+
+    #[inline]
+    fn finish(&self) -> Result<Option<Packed<S::Value>>, Restart> {
+        match self.node.kind() {
+            Kind::Leaf(leaf) if !self.failed => look_into(leaf, self.version, &self.probe),
+            _ => Err(Restart),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Taking entries away from either end, and whole ranges.
+
+use super::keys::Probe;
+use super::layout::Spec;
+use super::node::{Entry, LeafRef};
+use super::scan::{Bounds, Seen, all_still};
+use super::tree::{Target, Tree};
+use crate::contract::{Direction, KeyRange};
+use crate::packed::Packed;
+use std::ops::Bound;
+use tremula_sync::epoch::{self, Guard};
+use tremula_sync::{Restart, VersionGuard};
+
+/// What a [`Tree::try_to_pop`] comes to.
+enum Popped<S: Spec> {
+    Nothing,
+    Entry {
+        entry: Entry<S>,
+        pair: (S::Key, S::Value),
+        underfull: bool,
+    },
+}
+
+impl<S: Spec> Tree<S> {
+    /// Removes the first entry in a direction.
+    pub(super) fn pop(&self, direction: Direction) -> Option<(S::Key, S::Value)> {
+        let guard = epoch::pin();
+        match self.retry(|| self.try_to_pop(direction, &guard)) {
+            Popped::Nothing => None,
+            Popped::Entry {
+                entry,
+                pair,
+                underfull,
+            } => {
+                self.len.add(-1);
+                // SAFETY: just unlinked, by this thread alone.
+                unsafe { entry.retire(&guard) };
+                if underfull {
+                    self.rebalance(&Probe::new(&pair.0), &guard);
+                }
+                Some(pair)
+            }
+        }
+    }
+
+    fn try_to_pop(&self, direction: Direction, guard: &Guard) -> Result<Popped<S>, Restart> {
+        let (leaf, lock) = match direction {
+            Direction::Ascending => {
+                let first = self.first(guard);
+                (first, first.lock().lock()?)
+            }
+            Direction::Descending => {
+                let place = self.descend(&Target::Last, guard)?;
+                let lock = self.lock_place(&place)?;
+                (place.leaf, lock)
+            }
+        };
+        if leaf.count() > 0 {
+            return Ok(pop_from(leaf, lock, direction));
+        }
+        let alone = match direction {
+            Direction::Ascending => leaf.next().is_none(),
+            Direction::Descending => leaf.prev().is_none(),
+        };
+        lock.unchanged();
+        if alone {
+            return Ok(Popped::Nothing);
+        }
+        self.try_to_pop_beyond(direction, guard)
+    }
+
+    /// Passes empty leaves, which have not been merged yet.
+    fn try_to_pop_beyond(&self, direction: Direction, guard: &Guard) -> Result<Popped<S>, Restart> {
+        let all = Bounds {
+            low: Bound::Unbounded,
+            high: Bound::Unbounded,
+        };
+        let (mut leaf, mut version) = self.start(&all, direction, guard)?;
+        let mut empty: Vec<Seen<'_, S>> = Vec::new();
+        while leaf.count() == 0 {
+            let neighbour = self.neighbour(leaf, version, direction)?;
+            empty.push((leaf, version));
+            let Some(neighbour) = neighbour else {
+                all_still(&empty)?;
+                return Ok(Popped::Nothing);
+            };
+            (leaf, version) = neighbour;
+        }
+        let lock = leaf.lock().upgrade(version)?;
+        // Still empty, at a moment at which this leaf is locked: its end is the tree's.
+        if let Err(restart) = all_still(&empty) {
+            lock.unchanged();
+            return Err(restart);
+        }
+        Ok(pop_from(leaf, lock, direction))
+    }
+
+    /// Removes a range: locks all of its leaves, empties them, and only then lets go.
+    pub(super) fn remove_range(&self, range: KeyRange<'_, S::Key>) -> usize {
+        if range.is_empty() {
+            return 0;
+        }
+        let guard = epoch::pin();
+        let spans = self.lock_range(&Bounds::new(range), usize::MAX, &guard);
+        let mut removed = 0;
+        let mut underfull = Vec::new();
+        for span in &spans {
+            if span.places.is_empty() {
+                continue;
+            }
+            removed += span.places.len();
+            let key = span.leaf.key(span.places.start);
+            if !S::HEAD_IS_KEY || Packed::<S::Value>::bytes_beside() > 0 {
+                for at in span.places.clone() {
+                    // SAFETY: unlinked below, while the lock is held; freed when nobody is
+                    // pinned any more who could have come to it before.
+                    unsafe { span.leaf.entry(at).retire(&guard) };
+                }
+            }
+            span.leaf.remove_run(span.places.start, span.places.end);
+            if span.leaf.is_underfull() {
+                underfull.push(key);
+            }
+        }
+        for span in spans {
+            if span.places.is_empty() {
+                span.lock.unchanged();
+            }
+        }
+        self.len.add(-(removed as isize));
+        for key in underfull {
+            // SAFETY: it was in a leaf after this thread was pinned.
+            unsafe { key.with(|key| self.rebalance(&Probe::new(key), &guard)) };
+        }
+        removed
+    }
+}
+
+/// Takes the first entry in a direction out of a leaf that has one.
+fn pop_from<S: Spec>(
+    leaf: LeafRef<'_, S>,
+    lock: VersionGuard<'_>,
+    direction: Direction,
+) -> Popped<S> {
+    let at = match direction {
+        Direction::Ascending => 0,
+        Direction::Descending => leaf.count() - 1,
+    };
+    let entry = leaf.entry(at);
+    // SAFETY: it is in the leaf that this thread has locked. Readers may be looking at it: what
+    // is returned are copies.
+    let pair = unsafe { entry.to_pair() };
+    leaf.remove(at);
+    let has_neighbours = leaf.next().is_some() || leaf.prev().is_some();
+    let underfull = leaf.is_underfull() && has_neighbours;
+    drop(lock);
+    Popped::Entry {
+        entry,
+        pair,
+        underfull,
+    }
+}

@@ -1,0 +1,124 @@
+//! How a node lies in memory: a header and arrays, sized by what the keys need.
+
+use super::node::Header;
+use crate::key::KeyHead;
+use crate::search::{Heads, STRIDE};
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use tremula_sync::atomic::{AtomicPtr, AtomicU64};
+
+/// What a tree is made of, in one type parameter.
+pub(super) trait Spec: Sized + Send + Sync + 'static {
+    type Key: Ord + Clone + Send + Sync + 'static;
+    type Value: Clone + Send + Sync + 'static;
+    type Head: KeyHead<Self::Key>;
+    /// The size of a node, at most, if that holds a segment of entries.
+    const NODE_BYTES: usize;
+    /// Whether the head is all that is kept of a key.
+    const HEAD_IS_KEY: bool = <Self::Head as KeyHead<Self::Key>>::IS_KEY;
+    /// Where the arrays of a node are.
+    const PLAN: Plan = Plan::new(Self::NODE_BYTES, Self::HEAD_IS_KEY);
+}
+
+/// The [`Spec`] of a tree's type parameters.
+pub(super) struct Parameters<K, V, H, const NODE_BYTES: usize>(PhantomData<(K, V, H)>);
+
+impl<K, V, H, const NODE_BYTES: usize> Spec for Parameters<K, V, H, NODE_BYTES>
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    H: KeyHead<K>,
+{
+    type Key = K;
+    type Value = V;
+    type Head = H;
+    const NODE_BYTES: usize = NODE_BYTES;
+}
+
+/// Where in a node its arrays begin. Leaves and inner nodes are laid out alike.
+///
+/// ```text
+/// | header | hints | heads … | keys … | slots … |
+///   64 B     one a             none       values, or children
+///            segment           where the
+///                              head is the key
+/// ```
+pub(super) struct Plan {
+    pub(super) layout: Layout,
+    /// Entries of a leaf, and children of an inner node.
+    pub(super) capacity: usize,
+    pub(super) hints: usize,
+    pub(super) heads: usize,
+    /// Pointers to the boxed keys.
+    pub(super) keys: usize,
+    /// Values of a leaf, or children of an inner node: a pointer's size each.
+    pub(super) slots: usize,
+}
+
+impl Plan {
+    const fn new(bytes: usize, head_is_key: bool) -> Self {
+        let mut plan = Self::of(STRIDE, head_is_key);
+        // Under a checker nodes stay as small as that: a few steps reach a split.
+        if cfg!(any(loom, shuttle)) {
+            return Self::of(2 * STRIDE, head_is_key);
+        }
+        loop {
+            let larger = Self::of(plan.capacity + STRIDE, head_is_key);
+            if larger.layout.size() > bytes {
+                return plan;
+            }
+            plan = larger;
+        }
+    }
+
+    const fn of(capacity: usize, head_is_key: bool) -> Self {
+        let keys = if head_is_key { 0 } else { capacity };
+        let layout = Layout::new::<Header>();
+        let (layout, hints) = array::<AtomicU64>(layout, Heads::hints_of(capacity));
+        // Segments of heads, and of values, begin with a cache line.
+        let layout = layout.pad_to_align();
+        let (layout, heads) = array::<AtomicU64>(layout, capacity);
+        let (layout, keys) = array::<AtomicPtr<()>>(layout, keys);
+        let (layout, slots) = array::<AtomicPtr<()>>(layout, capacity);
+        Self {
+            layout: layout.pad_to_align(),
+            capacity,
+            hints,
+            heads,
+            keys,
+            slots,
+        }
+    }
+}
+
+/// Appends an array to a layout; returns also where the array begins.
+const fn array<T>(layout: Layout, length: usize) -> (Layout, usize) {
+    match Layout::array::<T>(length) {
+        Ok(array) => match layout.extend(array) {
+            Ok(extended) => extended,
+            Err(_) => panic!("a node is too large"),
+        },
+        Err(_) => panic!("a node is too large"),
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_of_a_page_holds_240_words_or_160_boxed_keys() {
+        let words = Plan::new(4096, true);
+        assert_eq!((words.capacity, words.layout.size()), (240, 4032));
+        let boxed = Plan::new(4096, false);
+        assert_eq!((boxed.capacity, boxed.layout.size()), (160, 4032));
+        for plan in [words, boxed] {
+            assert_eq!((plan.heads % 64, plan.slots % 64), (0, 0));
+        }
+    }
+
+    #[test]
+    fn the_smallest_node_holds_one_segment() {
+        assert_eq!(Plan::new(0, false).capacity, STRIDE);
+    }
+}

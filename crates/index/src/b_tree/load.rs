@@ -1,0 +1,149 @@
+//! Building a tree from entries in order, bottom up.
+
+use super::keys::StoredKey;
+use super::layout::Spec;
+use super::node::{Entry, InnerRef, LeafRef, NodeRef};
+use super::tree::{Tree, free_subtree};
+use crate::bulk::{Ascending, NotSorted};
+use crate::key::KeyHead;
+use crate::packed::Packed;
+use std::ptr::NonNull;
+use tremula_sync::atomic::Ordering;
+
+/// A finished node, and the lowest key that belongs to it: of the first one nothing asks for
+/// that key.
+struct Built<S: Spec> {
+    low: Option<StoredKey<S>>,
+    node: NodeRef<'static, S>,
+}
+
+/// The nodes of a level, left to right. Owns them: what is not taken out is freed.
+struct Row<S: Spec>(Vec<Built<S>>);
+
+impl<S: Spec> Drop for Row<S> {
+    fn drop(&mut self) {
+        for Built { low, node } in self.0.drain(..) {
+            // SAFETY: nobody else has these.
+            unsafe {
+                if let Some(low) = low {
+                    low.free();
+                }
+                free_subtree(node);
+            }
+        }
+    }
+}
+
+/// How many of each node's places are filled.
+fn filled(capacity: usize, percent: usize) -> usize {
+    (capacity * percent.min(100) / 100).max(2)
+}
+
+impl<S: Spec> Tree<S> {
+    /// A tree of these entries, with leaves and inner nodes filled to `percent`.
+    pub(super) fn from_sorted(
+        entries: impl Iterator<Item = (S::Key, S::Value)>,
+        percent: usize,
+    ) -> Result<Self, NotSorted> {
+        let (mut row, length) = leaves_of::<S>(entries, percent)?;
+        let leaves = row.0.len();
+        let mut inner_nodes = 0;
+        while row.0.len() > 1 {
+            row = inner_nodes_above(row, percent);
+            inner_nodes += row.0.len();
+        }
+        let tree = match row.0.pop() {
+            None => Self::new(),
+            Some(root) => Self::with_root(root.node),
+        };
+        tree.len.add(length as isize);
+        let counters = &tree.counters;
+        counters
+            .leaves
+            .store(leaves.max(1) as u64, Ordering::Relaxed);
+        counters
+            .inner_nodes
+            .store(inner_nodes as u64, Ordering::Relaxed);
+        Ok(tree)
+    }
+}
+
+/// Puts entries into linked leaves; returns how many there were, too.
+fn leaves_of<S: Spec>(
+    entries: impl Iterator<Item = (S::Key, S::Value)>,
+    percent: usize,
+) -> Result<(Row<S>, usize), NotSorted> {
+    let mut row = Row::<S>(Vec::new());
+    let mut length = 0;
+    let full = filled(S::PLAN.capacity, percent);
+    let mut last: Option<(LeafRef<'static, S>, usize)> = None;
+    for entry in Ascending::new(entries) {
+        let (key, value) = entry?;
+        let head = S::Head::head(&key);
+        let (leaf, count) = match last {
+            Some((leaf, count)) if count < full => (leaf, count),
+            _ => {
+                // Copied before there is a leaf, for it may panic.
+                let low = last.map(|_| StoredKey::new(key.clone(), head));
+                let leaf = LeafRef::new();
+                if let Some((left, _)) = last {
+                    left.set_next(NonNull::new(leaf.as_ptr()));
+                    leaf.set_prev(left);
+                }
+                row.0.push(Built {
+                    low,
+                    node: leaf.node(),
+                });
+                (leaf, 0)
+            }
+        };
+        leaf.store_entry(
+            count,
+            Entry {
+                key: StoredKey::new(key, head),
+                value: Packed::new(value),
+            },
+        );
+        // Each time, for the input may panic: what is counted is freed.
+        leaf.node().set_count(count + 1);
+        last = Some((leaf, count + 1));
+        length += 1;
+    }
+    for built in &row.0 {
+        built.node.seal(built.node.count());
+    }
+    Ok((row, length))
+}
+
+/// Puts nodes under as few parents as `percent` allows, of which none has a single child.
+fn inner_nodes_above<S: Spec>(mut children: Row<S>, percent: usize) -> Row<S> {
+    let most = filled(S::PLAN.capacity, percent);
+    let parents = children.0.len().div_ceil(most);
+    let mut row = Row(Vec::with_capacity(parents));
+    let total = children.0.len();
+    let mut taken = children.0.drain(..);
+    for parent in 0..parents {
+        // Shared out evenly.
+        let share = total * (parent + 1) / parents - total * parent / parents;
+        let mut nodes = taken.by_ref().take(share);
+        let Some(first) = nodes.next() else {
+            break;
+        };
+        let inner = InnerRef::new(first.node.level() + 1, NonNull::new(first.node.as_ptr()));
+        for (at, Built { low, node }) in nodes.enumerate() {
+            let Some(low) = low else {
+                unreachable!("only the first of a row has no lowest key");
+            };
+            inner.store_separator(at, low);
+            inner.store_child(at + 1, NonNull::new(node.as_ptr()));
+            inner.node().set_count(at + 1);
+        }
+        inner.node().seal(inner.count());
+        row.0.push(Built {
+            low: first.low,
+            node: inner.node(),
+        });
+    }
+    drop(taken);
+    row
+}

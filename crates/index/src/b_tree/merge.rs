@@ -1,0 +1,286 @@
+//! Merges of underfull nodes with their neighbours, or fair shares where both do not fit into
+//! one.
+
+use super::keys::{Probe, StoredKey};
+use super::layout::Spec;
+use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
+use super::tree::{Parent, Tree, count, discount};
+use std::ptr::NonNull;
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Backoff, Restart, VersionGuard};
+
+/// How often a merge that meets other writers is tried again. If they keep it from happening
+/// the node stays as it is, until something is removed from it again.
+const ATTEMPTS: u32 = 64;
+
+/// More nodes than are only children one below the other, unless others keep making them.
+const MAX_ONLY_CHILDREN: u32 = 16;
+
+/// What has been done about a node.
+enum Mended {
+    /// Enough: what lies above has not changed.
+    Enough,
+    /// A child of its parent has gone: the parent may be underfull now.
+    Merged,
+    /// Nothing, for its parent has no other child: the parent has to be mended first.
+    OnlyChild,
+}
+
+impl<S: Spec> Tree<S> {
+    /// Merges the leaf of a key, if it is underfull, and then what is underfull above it.
+    #[cold]
+    pub(super) fn rebalance(&self, probe: &Probe<'_, S>, guard: &Guard) {
+        let mut level = 0;
+        let mut only_children = 0;
+        loop {
+            match self.mend(probe, level, guard) {
+                Mended::Merged => level += 1,
+                Mended::OnlyChild if only_children < MAX_ONLY_CHILDREN => {
+                    only_children += 1;
+                    level += 1;
+                }
+                // Its child has brothers and sisters now.
+                Mended::Enough if level > 0 && only_children > 0 => {
+                    only_children -= 1;
+                    level = 0;
+                }
+                Mended::Enough | Mended::OnlyChild => return,
+            }
+        }
+    }
+
+    fn mend(&self, probe: &Probe<'_, S>, level: u32, guard: &Guard) -> Mended {
+        let backoff = Backoff::new();
+        for _ in 0..ATTEMPTS {
+            if let Ok(done) = self.try_to_mend(probe, level, guard) {
+                return done;
+            }
+            self.restarted();
+            backoff.wait();
+        }
+        Mended::Enough
+    }
+
+    fn try_to_mend(
+        &self,
+        probe: &Probe<'_, S>,
+        level: u32,
+        guard: &Guard,
+    ) -> Result<Mended, Restart> {
+        let here = self.descend_to(probe, level, guard)?;
+        let Some(parent) = here.parent else {
+            if let Kind::Inner(root) = here.node.kind()
+                && root.count() == 0
+            {
+                let lock = root.lock().upgrade(here.version)?;
+                self.shrink(root, lock, guard);
+            }
+            return Ok(Mended::Enough);
+        };
+        if !here.node.is_underfull() {
+            here.node.lock().validate(here.version)?;
+            return Ok(Mended::Enough);
+        }
+        let children = parent.inner.count() + 1;
+        parent.inner.lock().validate(parent.version)?;
+        if children == 1 {
+            return Ok(Mended::OnlyChild);
+        }
+        self.mend_pair(&parent, guard)
+    }
+
+    /// Makes the only child of the root the root.
+    fn shrink(&self, root: InnerRef<'_, S>, lock: VersionGuard<'_>, guard: &Guard) {
+        let Some(child) = root.child(0) else {
+            return;
+        };
+        // SAFETY: a child of a locked node is linked.
+        self.set_root(unsafe { NodeRef::from_raw(child) });
+        lock.obsolete();
+        discount(&self.counters.inner_nodes);
+        // SAFETY: it was the root, and nothing else led to it.
+        unsafe { root.node().retire(guard) };
+    }
+
+    /// Merges the child that the way went to with the emptier one of its neighbours under the
+    /// same parent, or shares their entries out.
+    fn mend_pair(&self, parent: &Parent<'_, S>, guard: &Guard) -> Result<Mended, Restart> {
+        let inner = parent.inner;
+        let _parent_lock = inner.lock().upgrade(parent.version)?;
+        let child = |at| {
+            let child = inner.child(at)?;
+            // SAFETY: the children of a locked node are linked.
+            Some(unsafe { NodeRef::<S>::from_raw(child) })
+        };
+        let left = parent.index.checked_sub(1);
+        let right = (parent.index < inner.count()).then_some(parent.index);
+        let entries = |at: Option<usize>, offset| {
+            let node = child(at? + offset)?;
+            Some(node.count())
+        };
+        // The pair to the left and to the right of the separator at this place.
+        let at = match (left, right) {
+            (Some(left), Some(right)) => {
+                if entries(Some(left), 0) < entries(Some(right), 1) {
+                    left
+                } else {
+                    right
+                }
+            }
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => return Ok(Mended::OnlyChild),
+        };
+        let (Some(left), Some(right)) = (child(at), child(at + 1)) else {
+            unreachable!("an inner node has one child more than separators");
+        };
+        // Only tried, for this thread holds the parent.
+        let _left_lock = left.lock().try_lock()?;
+        let right_lock = right.lock().try_lock()?;
+        let pair = Pair { inner, at };
+        match (left.kind(), right.kind()) {
+            (Kind::Leaf(left), Kind::Leaf(right)) => {
+                if !fits(left.count() + right.count(), left.node()) {
+                    self.share_leaves(&pair, left, right, guard);
+                    return Ok(Mended::Enough);
+                }
+                merge_leaves(left, right);
+                discount(&self.counters.leaves);
+            }
+            (Kind::Inner(left), Kind::Inner(right)) => {
+                if !fits(left.count() + 1 + right.count(), left.node()) {
+                    self.share_inner(&pair, left, right);
+                    return Ok(Mended::Enough);
+                }
+                merge_inner(&pair, left, right);
+                discount(&self.counters.inner_nodes);
+            }
+            _ => unreachable!("all children of a node are of one level"),
+        }
+        let separator = inner.key(at);
+        inner.remove(at);
+        right_lock.obsolete();
+        if right.level() == 0 {
+            // SAFETY: just unlinked. Of inner nodes it has moved down instead.
+            unsafe { separator.retire(guard) };
+        }
+        // SAFETY: the links from the parent and from the neighbours have just been changed, and
+        // nobody else unlinks what this thread has locked.
+        unsafe { right.retire(guard) };
+        count(&self.counters.merges);
+        Ok(Mended::Merged)
+    }
+
+    /// Gives both leaves as many entries.
+    fn share_leaves(
+        &self,
+        pair: &Pair<'_, S>,
+        left: LeafRef<'_, S>,
+        right: LeafRef<'_, S>,
+        guard: &Guard,
+    ) {
+        let (lefts, rights) = (left.count(), right.count());
+        let half = (lefts + rights) / 2;
+        // First, for it may panic: a copy of what will be the lowest key on the right.
+        // SAFETY: both leaves are locked by this thread.
+        let separator = unsafe {
+            if half < lefts {
+                left.key(half).duplicate()
+            } else {
+                right.key(half - lefts).duplicate()
+            }
+        };
+        if half < lefts {
+            let moved = lefts - half;
+            right.make_way(moved);
+            left.copy_run(half, lefts, right, 0);
+            right.node().seal(rights + moved);
+        } else {
+            let moved = half - lefts;
+            right.copy_run(0, moved, left, lefts);
+            right.remove_run(0, moved);
+        }
+        left.node().seal(half);
+        left.node().moved();
+        right.node().moved();
+        let old = pair.inner.key(pair.at);
+        pair.inner.replace_separator(pair.at, separator);
+        // SAFETY: just unlinked, under the node's lock.
+        unsafe { old.retire(guard) };
+        count(&self.counters.borrows);
+    }
+
+    /// Gives both inner nodes as many children. Separators go through the parent.
+    fn share_inner(&self, pair: &Pair<'_, S>, left: InnerRef<'_, S>, right: InnerRef<'_, S>) {
+        let (lefts, rights) = (left.count(), right.count());
+        // All separators in a row, and all children.
+        let separators: Vec<_> = (0..lefts)
+            .map(|at| left.key(at))
+            .chain([pair.inner.key(pair.at)])
+            .chain((0..rights).map(|at| right.key(at)))
+            .collect();
+        let children: Vec<_> = (0..=lefts)
+            .map(|at| left.child(at))
+            .chain((0..=rights).map(|at| right.child(at)))
+            .collect();
+        let half = separators.len() / 2;
+        refill(left, &separators[..half], &children[..=half]);
+        refill(right, &separators[half + 1..], &children[half + 1..]);
+        left.node().moved();
+        right.node().moved();
+        pair.inner.replace_separator(pair.at, separators[half]);
+        count(&self.counters.borrows);
+    }
+}
+
+/// The separator between two neighbours, at a place in their parent.
+struct Pair<'g, S> {
+    inner: InnerRef<'g, S>,
+    at: usize,
+}
+
+/// Whether so many keys may go into one node: some room is left, lest it is split again at once.
+fn fits<S: Spec>(keys: usize, node: NodeRef<'_, S>) -> bool {
+    keys <= node.capacity() - node.capacity() / 8
+}
+
+/// Moves all entries of a leaf to its left neighbour, and takes it out of the row.
+fn merge_leaves<S: Spec>(left: LeafRef<'_, S>, right: LeafRef<'_, S>) {
+    let (lefts, rights) = (left.count(), right.count());
+    right.copy_run(0, rights, left, lefts);
+    left.node().seal(lefts + rights);
+    left.node().moved();
+    let next = right.next();
+    left.set_next(next);
+    if let Some(next) = next {
+        // SAFETY: a neighbour cannot be unlinked while its left one is locked.
+        unsafe { LeafRef::<S>::from_raw(next) }.set_prev(left);
+    }
+}
+
+/// Moves all children of an inner node to its left neighbour, and the separator down between
+/// them.
+fn merge_inner<S: Spec>(pair: &Pair<'_, S>, left: InnerRef<'_, S>, right: InnerRef<'_, S>) {
+    let (lefts, rights) = (left.count(), right.count());
+    left.store_separator(lefts, pair.inner.key(pair.at));
+    left.store_child(lefts + 1, right.child(0));
+    for at in 0..rights {
+        left.store_separator(lefts + 1 + at, right.key(at));
+        left.store_child(lefts + 2 + at, right.child(at + 1));
+    }
+    left.node().seal(lefts + 1 + rights);
+    left.node().moved();
+}
+
+fn refill<S: Spec>(
+    inner: InnerRef<'_, S>,
+    separators: &[StoredKey<S>],
+    children: &[Option<NonNull<Header>>],
+) {
+    for (at, separator) in separators.iter().enumerate() {
+        inner.store_separator(at, *separator);
+    }
+    for (at, child) in children.iter().enumerate() {
+        inner.store_child(at, *child);
+    }
+    inner.node().seal(separators.len());
+}

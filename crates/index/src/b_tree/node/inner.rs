@@ -1,0 +1,77 @@
+//! What inner nodes have: separators, and the children between them.
+
+use super::{Header, InnerRef, NodeRef, copy_word};
+use crate::b_tree::keys::StoredKey;
+use crate::b_tree::layout::Spec;
+use crate::search::{close, open};
+use std::ptr::{self, NonNull};
+use tremula_sync::atomic::{AtomicPtr, Ordering};
+
+impl<'g, S: Spec> InnerRef<'g, S> {
+    /// Makes an inner node with a single child and no separator.
+    pub(in crate::b_tree) fn new(level: u32, child: Option<NonNull<Header>>) -> Self {
+        let inner = Self(NodeRef::allocate(level));
+        inner.store_child(0, child);
+        inner
+    }
+
+    #[inline]
+    pub(in crate::b_tree) fn node(self) -> NodeRef<'g, S> {
+        self.0
+    }
+
+    /// The links to the children: one more than there are separators.
+    #[inline]
+    pub(in crate::b_tree) fn children(self) -> &'g [AtomicPtr<Header>] {
+        let plan = const { &S::PLAN };
+        // SAFETY: `allocate` wrote them: this is an inner node.
+        unsafe { self.0.array(plan.slots, plan.capacity) }
+    }
+
+    /// A link to a child; of an optimistic reader, not to be followed before it is validated.
+    #[inline]
+    pub(in crate::b_tree) fn child(self, at: usize) -> Option<NonNull<Header>> {
+        NonNull::new(self.children()[at].load(Ordering::Relaxed))
+    }
+
+    /// Puts a separator at a place, and a child to its right; there is room.
+    pub(in crate::b_tree) fn insert(
+        self,
+        at: usize,
+        separator: StoredKey<S>,
+        child: NodeRef<'_, S>,
+    ) {
+        let count = self.count();
+        self.insert_key(at, count, separator);
+        open(self.children(), at + 1, count + 1, copy_word);
+        self.children()[at + 1].store(child.as_ptr(), Ordering::Relaxed);
+        self.set_count(count + 1);
+    }
+
+    /// Takes out the separator at a place, and the child to its right.
+    pub(in crate::b_tree) fn remove(self, at: usize) {
+        let count = self.count();
+        self.remove_key(at, count);
+        close(self.children(), at + 1, count + 1, copy_word);
+        self.set_count(count - 1);
+    }
+
+    /// Puts another separator in the place of one, which is not freed.
+    pub(in crate::b_tree) fn replace_separator(self, at: usize, separator: StoredKey<S>) {
+        self.heads().replace(at, separator.head);
+        if !S::HEAD_IS_KEY {
+            self.keys()[at].store(separator.boxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes a separator without regard for the hints. [`NodeRef::seal`] follows.
+    pub(in crate::b_tree) fn store_separator(self, at: usize, separator: StoredKey<S>) {
+        self.store_key(at, separator);
+    }
+
+    /// Writes a link to a child. [`NodeRef::seal`] follows.
+    pub(in crate::b_tree) fn store_child(self, at: usize, child: Option<NonNull<Header>>) {
+        let child = child.map_or(ptr::null_mut(), NonNull::as_ptr);
+        self.children()[at].store(child, Ordering::Relaxed);
+    }
+}

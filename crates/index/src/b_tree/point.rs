@@ -1,0 +1,312 @@
+//! Operations on one key.
+
+use super::keys::{Probe, StoredKey};
+use super::layout::Spec;
+use super::node::{Entry, Found, LeafRef};
+use super::tree::{Parent, Place, Target, Tree};
+use crate::contract::Update;
+use crate::packed::Packed;
+use tremula_sync::epoch::{self, Guard};
+use tremula_sync::{Restart, Version, VersionGuard};
+
+/// A leaf that is locked, and where in it the key is or belongs.
+struct Held<'g, S: Spec> {
+    leaf: LeafRef<'g, S>,
+    lock: VersionGuard<'g>,
+    at: Found,
+    parent: Option<Parent<'g, S>>,
+}
+
+/// What an operation wants of a key. If it is not so there is nothing to lock for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Present,
+    Absent,
+    Either,
+}
+
+/// Nothing has to be validated in a node that this thread has locked.
+pub(super) fn locked() -> Result<(), Restart> {
+    Ok(())
+}
+
+impl<S: Spec> Tree<S> {
+    /// Shows the value under a key to `read`.
+    #[inline]
+    pub(super) fn get_with<R>(&self, key: &S::Key, read: impl FnOnce(&S::Value) -> R) -> Option<R> {
+        let probe = Probe::new(key);
+        let guard = epoch::pin();
+        let value = self.retry(|| self.look_up(&probe, &guard))?;
+        // SAFETY: it was read from an entry and validated; the thread has been pinned since.
+        Some(unsafe { value.with(read) })
+    }
+
+    #[inline]
+    pub(super) fn look_up(
+        &self,
+        probe: &Probe<'_, S>,
+        guard: &Guard,
+    ) -> Result<Option<Packed<S::Value>>, Restart> {
+        let place = self.descend(&Target::At(*probe), guard)?;
+        look_into(place.leaf, place.version, probe).or_else(|Restart| look_again(&place, probe))
+    }
+
+    /// Finds the leaf of a key and locks it, unless the key is not as it is wanted.
+    #[inline(always)]
+    fn hold<'g>(
+        &self,
+        probe: &Probe<'_, S>,
+        wanted: Wanted,
+        guard: &'g Guard,
+    ) -> Result<Option<Held<'g, S>>, Restart> {
+        let place = self.descend(&Target::At(*probe), guard)?;
+        let leaf = place.leaf;
+        // The search goes before the lock, so that the cache misses are not under it. Those of
+        // what is to be moved come with it.
+        let segment = leaf.heads().segment(probe.head);
+        leaf.prefetch_slots(segment);
+        leaf.prefetch_end();
+        if let Ok(at) = leaf.find_in(segment, probe, leaf.still(place.version)) {
+            let unwanted = match at {
+                Ok(_) => wanted == Wanted::Absent,
+                Err(_) => wanted == Wanted::Present,
+            };
+            if unwanted && leaf.lock().validate(place.version).is_ok() {
+                return Ok(None);
+            }
+            if let Ok(lock) = leaf.lock().upgrade(place.version) {
+                return Ok(Some(Held {
+                    leaf,
+                    lock,
+                    at,
+                    parent: place.parent,
+                }));
+            }
+        }
+        self.hold_contended(place, probe).map(Some)
+    }
+
+    /// Locks a leaf that others write to: waits for it, rather than to go down again.
+    #[cold]
+    fn hold_contended<'g>(
+        &self,
+        place: Place<'g, S>,
+        probe: &Probe<'_, S>,
+    ) -> Result<Held<'g, S>, Restart> {
+        let lock = self.lock_place(&place)?;
+        let at = place.leaf.find(probe, locked)?;
+        Ok(Held {
+            leaf: place.leaf,
+            lock,
+            at,
+            parent: place.parent,
+        })
+    }
+
+    /// Locks the leaf that a descent came to, if it is still responsible for the same keys.
+    pub(super) fn lock_place<'g>(&self, place: &Place<'g, S>) -> Result<VersionGuard<'g>, Restart> {
+        if let Ok(lock) = place.leaf.lock().upgrade(place.version) {
+            return Ok(lock);
+        }
+        if place.parent.is_none() {
+            // Whether it is still the root would have to be looked at again.
+            return Err(Restart);
+        }
+        let lock = place.leaf.lock().lock()?;
+        if place.leaf.moves() == place.moves {
+            Ok(lock)
+        } else {
+            lock.unchanged();
+            Err(Restart)
+        }
+    }
+
+    /// [`hold`](Self::hold), with room for the key if it is not there.
+    #[inline(always)]
+    fn hold_with_room<'g>(
+        &self,
+        probe: &Probe<'_, S>,
+        wanted: Wanted,
+        guard: &'g Guard,
+    ) -> Option<Held<'g, S>> {
+        loop {
+            let held = self.retry(|| self.hold(probe, wanted, guard))?;
+            match held.at {
+                Err(at) if held.leaf.is_full() => self.make_room(held, at, probe, guard),
+                _ => return Some(held),
+            }
+        }
+    }
+
+    #[cold]
+    fn make_room<'g>(&self, held: Held<'g, S>, at: usize, probe: &Probe<'_, S>, guard: &'g Guard) {
+        let parent = held.parent.filter(|parent| !parent.inner.is_full());
+        if let Some(parent) = parent
+            && let Ok(_lock) = parent.inner.lock().upgrade(parent.version)
+        {
+            self.split_leaf(held.leaf, at, Some((parent.inner, parent.index)), probe);
+            return;
+        }
+        held.lock.unchanged();
+        self.split_down(probe, guard);
+    }
+
+    pub(super) fn insert(&self, key: S::Key, value: S::Value) -> Option<S::Value> {
+        let guard = epoch::pin();
+        let probe = Probe::new(&key);
+        let head = probe.head;
+        let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
+        match held.at {
+            Ok(at) => Some(replace(&held, at, value, &guard)),
+            Err(at) => {
+                self.insert_new(held, at, StoredKey::new(key, head), value);
+                None
+            }
+        }
+    }
+
+    pub(super) fn insert_if_absent(&self, key: S::Key, value: S::Value) -> Result<(), S::Value> {
+        let guard = epoch::pin();
+        let probe = Probe::new(&key);
+        let head = probe.head;
+        let Some(held) = self.hold_with_room(&probe, Wanted::Absent, &guard) else {
+            return Err(value);
+        };
+        match held.at {
+            Ok(_) => {
+                held.lock.unchanged();
+                Err(value)
+            }
+            Err(at) => {
+                self.insert_new(held, at, StoredKey::new(key, head), value);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn update(
+        &self,
+        key: S::Key,
+        decide: impl FnOnce(Option<&S::Value>) -> Update<S::Value>,
+    ) -> Option<S::Value> {
+        let guard = epoch::pin();
+        let probe = Probe::new(&key);
+        let head = probe.head;
+        let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
+        match held.at {
+            Ok(at) => {
+                let value = held.leaf.values()[at].load();
+                // SAFETY: it is in the leaf that this thread has locked.
+                match unsafe { value.with(|value| decide(Some(value))) } {
+                    Update::Put(value) => Some(replace(&held, at, value, &guard)),
+                    Update::Remove => Some(self.remove_held(held, at, &probe, &guard)),
+                    Update::Keep => {
+                        held.lock.unchanged();
+                        None
+                    }
+                }
+            }
+            Err(at) => {
+                if let Update::Put(value) = decide(None) {
+                    self.insert_new(held, at, StoredKey::new(key, head), value);
+                } else {
+                    held.lock.unchanged();
+                }
+                None
+            }
+        }
+    }
+
+    pub(super) fn remove(&self, key: &S::Key) -> Option<S::Value> {
+        let guard = epoch::pin();
+        let probe = Probe::new(key);
+        let held = self.retry(|| self.hold(&probe, Wanted::Present, &guard))?;
+        let Ok(at) = held.at else {
+            held.lock.unchanged();
+            return None;
+        };
+        Some(self.remove_held(held, at, &probe, &guard))
+    }
+
+    #[inline]
+    fn insert_new(&self, held: Held<'_, S>, at: usize, key: StoredKey<S>, value: S::Value) {
+        let value = Packed::new(value);
+        held.leaf.insert(at, Entry { key, value });
+        held.leaf.note_insertion(at);
+        drop(held.lock);
+        self.len.add(1);
+    }
+
+    #[inline]
+    fn remove_held(
+        &self,
+        held: Held<'_, S>,
+        at: usize,
+        probe: &Probe<'_, S>,
+        guard: &Guard,
+    ) -> S::Value {
+        let leaf = held.leaf;
+        let entry = leaf.entry(at);
+        // SAFETY: it is in the leaf that this thread has locked. Readers may be looking at the
+        // value: what is returned is a copy.
+        let value = unsafe { entry.value.with(S::Value::clone) };
+        leaf.remove(at);
+        let underfull = leaf.is_underfull();
+        drop(held.lock);
+        self.len.add(-1);
+        // SAFETY: just unlinked, by this thread alone.
+        unsafe { entry.retire(guard) };
+        if underfull && held.parent.is_some() {
+            self.rebalance(probe, guard);
+        }
+        value
+    }
+}
+
+/// Puts a value in the place of another, of which a copy is returned.
+#[inline]
+fn replace<S: Spec>(held: &Held<'_, S>, at: usize, value: S::Value, guard: &Guard) -> S::Value {
+    let slot = &held.leaf.values()[at];
+    let old = slot.load();
+    // SAFETY: it is in the leaf that this thread has locked.
+    let copy = unsafe { old.with(S::Value::clone) };
+    slot.store(Packed::new(value));
+    // SAFETY: just unlinked, by this thread alone; who comes to the leaf from now on restarts or
+    // sees the new value.
+    unsafe { old.retire(guard) };
+    copy
+}
+
+#[inline]
+pub(super) fn look_into<S: Spec>(
+    leaf: LeafRef<'_, S>,
+    version: Version,
+    probe: &Probe<'_, S>,
+) -> Result<Option<Packed<S::Value>>, Restart> {
+    let segment = leaf.heads().segment(probe.head);
+    // The value comes while the heads are compared.
+    leaf.prefetch_slots(segment);
+    let found = leaf.find_in(segment, probe, leaf.still(version))?;
+    let value = found.ok().map(|at| leaf.values()[at].load());
+    leaf.lock().validate(version)?;
+    Ok(value)
+}
+
+/// Looks into a leaf that others write to: at a newer version, rather than to go down again.
+#[cold]
+fn look_again<S: Spec>(
+    place: &Place<'_, S>,
+    probe: &Probe<'_, S>,
+) -> Result<Option<Packed<S::Value>>, Restart> {
+    let leaf = place.leaf;
+    if place.parent.is_none() {
+        // Whether it is still the root would have to be looked at again.
+        return Err(Restart);
+    }
+    let version = leaf.lock().read()?;
+    if leaf.moves() != place.moves {
+        return Err(Restart);
+    }
+    // This validates what `moves` was, too.
+    look_into(leaf, version, probe)
+}

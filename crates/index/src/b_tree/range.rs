@@ -1,0 +1,212 @@
+//! Visiting a range by reference, a batch at a time.
+
+use super::keys::{Probe, StoredKey};
+use super::layout::Spec;
+use super::node::{Entry, LeafRef};
+use super::scan::Bounds;
+use super::tree::Tree;
+use crate::contract::{Direction, KeyRange};
+use crate::prefetch::prefetch;
+use std::mem::MaybeUninit;
+use std::ops::{Bound, ControlFlow, Range};
+use tremula_sync::epoch::{self, Guard};
+use tremula_sync::{Restart, Version};
+
+/// The entries of the first batch: a scan that soon breaks has not read many more.
+const FIRST: usize = 16;
+
+/// The entries of the largest batch; each is twice as large as the last one, up to this.
+const LARGEST: usize = 64;
+
+/// Entries that were read from a leaf as a whole.
+struct Batch<S: Spec> {
+    entries: [MaybeUninit<Entry<S>>; LARGEST],
+    length: usize,
+}
+
+impl<S: Spec> Batch<S> {
+    fn new() -> Self {
+        Self {
+            entries: [const { MaybeUninit::uninit() }; LARGEST],
+            length: 0,
+        }
+    }
+
+    fn fill(&mut self, entries: impl Iterator<Item = Entry<S>>) {
+        let mut length = 0;
+        for (place, entry) in self.entries.iter_mut().zip(entries) {
+            place.write(entry);
+            length += 1;
+        }
+        self.length = length;
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry<S>> {
+        // SAFETY: so many have been written by `fill`.
+        self.entries[..self.length]
+            .iter()
+            .map(|entry| unsafe { entry.assume_init() })
+    }
+}
+
+/// Where a visit is.
+struct Cursor<'g, S: Spec> {
+    leaf: LeafRef<'g, S>,
+    version: Version,
+    /// What is left of the leaf.
+    places: Range<usize>,
+    /// Whether the range goes on beyond the leaf.
+    goes_on: bool,
+}
+
+impl<S: Spec> Tree<S> {
+    pub(super) fn visit(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+        mut visit: impl FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        let guard = epoch::pin();
+        let bounds = Bounds::new(range);
+        let mut batch = Batch::new();
+        let mut size = FIRST;
+        let mut cursor = None;
+        let mut last: Option<StoredKey<S>> = None;
+        loop {
+            let mut fill = |bounds: &Bounds<'_, S>| {
+                self.retry(|| self.fill(&mut batch, size, &mut cursor, bounds, direction, &guard))
+            };
+            let goes_on = match last {
+                None => fill(&bounds),
+                Some(last) => {
+                    let fill = |key: &S::Key| fill(&beyond(&bounds, key, direction));
+                    // SAFETY: it was read as a whole; the thread has been pinned since.
+                    unsafe { last.with(fill) }
+                }
+            };
+            for entry in batch.entries() {
+                // SAFETY: as above.
+                let flow = unsafe { entry.key.with(|key| entry.value.with(|v| visit(key, v))) };
+                if flow.is_break() {
+                    return;
+                }
+                last = Some(entry.key);
+            }
+            if !goes_on {
+                return;
+            }
+            size = (size * 2).min(LARGEST);
+        }
+    }
+
+    /// Reads the next entries, as of one moment, and moves the cursor behind them. Returns
+    /// whether there may be more. An attempt that fails leaves no cursor: the next one begins
+    /// where the bounds say.
+    fn fill<'g>(
+        &self,
+        batch: &mut Batch<S>,
+        size: usize,
+        cursor: &mut Option<Cursor<'g, S>>,
+        bounds: &Bounds<'_, S>,
+        direction: Direction,
+        guard: &'g Guard,
+    ) -> Result<bool, Restart> {
+        let mut here = match cursor.take() {
+            Some(here) if here.leaf.lock().validate(here.version).is_ok() => here,
+            _ => {
+                let (leaf, version) = self.start(bounds, direction, guard)?;
+                Cursor::new(leaf, version, bounds, direction)?
+            }
+        };
+        while here.places.is_empty() {
+            let neighbour = if here.goes_on {
+                self.neighbour(here.leaf, here.version, direction)?
+            } else {
+                here.leaf.lock().validate(here.version)?;
+                None
+            };
+            let Some((leaf, version)) = neighbour else {
+                batch.length = 0;
+                return Ok(false);
+            };
+            here = Cursor::new(leaf, version, bounds, direction)?;
+        }
+        here.read(batch, size, direction)?;
+        let more = here.goes_on || !here.places.is_empty();
+        *cursor = Some(here);
+        Ok(more)
+    }
+}
+
+impl<'g, S: Spec> Cursor<'g, S> {
+    fn new(
+        leaf: LeafRef<'g, S>,
+        version: Version,
+        bounds: &Bounds<'_, S>,
+        direction: Direction,
+    ) -> Result<Self, Restart> {
+        let places = bounds.places_in(leaf, leaf.still(version))?;
+        let goes_on = match direction {
+            Direction::Ascending => places.end >= leaf.count(),
+            Direction::Descending => places.start == 0,
+        };
+        Ok(Self {
+            leaf,
+            version,
+            places,
+            goes_on,
+        })
+    }
+
+    /// Reads up to `size` entries.
+    fn read(
+        &mut self,
+        batch: &mut Batch<S>,
+        size: usize,
+        direction: Direction,
+    ) -> Result<(), Restart> {
+        let (leaf, places) = (self.leaf, self.places.clone());
+        // What the next batch begins with comes while this one is read and visited.
+        let ahead = places.len().min(3 * size);
+        match direction {
+            Direction::Ascending => {
+                leaf.prefetch_entries(places.start, ahead);
+                if let (true, Some(next)) = (places.len() <= size && self.goes_on, leaf.next()) {
+                    prefetch(next.as_ptr());
+                }
+                let end = places.end.min(places.start + size);
+                batch.fill((places.start..end).map(|at| leaf.entry(at)));
+                self.places.start = end;
+            }
+            Direction::Descending => {
+                leaf.prefetch_entries(places.end - ahead, ahead);
+                let start = places.start.max(places.end.saturating_sub(size));
+                batch.fill((start..places.end).rev().map(|at| leaf.entry(at)));
+                self.places.end = start;
+            }
+        }
+        leaf.lock().validate(self.version)
+    }
+}
+
+/// What is left of a range after a key.
+fn beyond<'k, S: Spec>(
+    bounds: &Bounds<'k, S>,
+    last: &'k S::Key,
+    direction: Direction,
+) -> Bounds<'k, S> {
+    let last = Bound::Excluded(Probe::new(last));
+    match direction {
+        Direction::Ascending => Bounds {
+            low: last,
+            high: bounds.high,
+        },
+        Direction::Descending => Bounds {
+            low: bounds.low,
+            high: last,
+        },
+    }
+}

@@ -1,0 +1,441 @@
+//! Reading many entries as of one moment: optimistically, then under locks.
+
+use super::keys::Probe;
+use super::layout::Spec;
+use super::node::{Entry, Found, LeafRef};
+use super::point::locked;
+use super::tree::{Target, Tree, count};
+use crate::contract::{Direction, KeyRange};
+use std::ops::{Bound, Range};
+use tremula_sync::epoch::{self, Guard};
+use tremula_sync::{Backoff, Restart, Version, VersionGuard};
+
+/// How often a scan is tried without locks before it takes some.
+const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+
+/// A range of keys, with the heads of its bounds.
+pub(super) struct Bounds<'k, S: Spec> {
+    pub(super) low: Bound<Probe<'k, S>>,
+    pub(super) high: Bound<Probe<'k, S>>,
+}
+
+impl<S: Spec> Clone for Bounds<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Spec> Copy for Bounds<'_, S> {}
+
+impl<'k, S: Spec> Bounds<'k, S> {
+    pub(super) fn new(range: KeyRange<'k, S::Key>) -> Self {
+        Self {
+            low: Probe::of_bound(range.low),
+            high: Probe::of_bound(range.high),
+        }
+    }
+
+    /// The places of a leaf that the range begins and ends at. Either may be at the leaf's end:
+    /// then it begins, or ends, further right, or between this leaf and the next.
+    pub(super) fn places_in(
+        &self,
+        leaf: LeafRef<'_, S>,
+        sound: impl Fn() -> Result<(), Restart>,
+    ) -> Result<Range<usize>, Restart> {
+        Ok(self.start_in(leaf, &sound)?..self.end_in(leaf, &sound)?)
+    }
+
+    pub(super) fn start_in(
+        &self,
+        leaf: LeafRef<'_, S>,
+        sound: impl Fn() -> Result<(), Restart>,
+    ) -> Result<usize, Restart> {
+        Ok(match &self.low {
+            Bound::Unbounded => 0,
+            Bound::Included(low) => place(leaf, low, sound)?.unwrap_or_else(|at| at),
+            Bound::Excluded(low) => place(leaf, low, sound)?.map_or_else(|at| at, |at| at + 1),
+        })
+    }
+
+    pub(super) fn end_in(
+        &self,
+        leaf: LeafRef<'_, S>,
+        sound: impl Fn() -> Result<(), Restart>,
+    ) -> Result<usize, Restart> {
+        Ok(match &self.high {
+            Bound::Unbounded => leaf.count(),
+            Bound::Included(high) => place(leaf, high, sound)?.map_or_else(|at| at, |at| at + 1),
+            Bound::Excluded(high) => place(leaf, high, sound)?.unwrap_or_else(|at| at),
+        })
+    }
+}
+
+/// Where a bound is or belongs. The values there come meanwhile.
+#[inline]
+fn place<S: Spec>(
+    leaf: LeafRef<'_, S>,
+    bound: &Probe<'_, S>,
+    sound: impl Fn() -> Result<(), Restart>,
+) -> Result<Found, Restart> {
+    let segment = leaf.heads().segment(bound.head);
+    leaf.prefetch_slots(segment);
+    leaf.find_in(segment, bound, sound)
+}
+
+/// Where a scan puts what it finds; it may have to begin again.
+pub(super) trait Sink<S: Spec> {
+    fn put(&mut self, entry: Entry<S>);
+    fn clear(&mut self);
+}
+
+impl<S: Spec> Sink<S> for Vec<Entry<S>> {
+    #[inline]
+    fn put(&mut self, entry: Entry<S>) {
+        self.push(entry);
+    }
+
+    fn clear(&mut self) {
+        Vec::clear(self);
+    }
+}
+
+impl<S: Spec> Sink<S> for Option<Entry<S>> {
+    fn put(&mut self, entry: Entry<S>) {
+        *self = Some(entry);
+    }
+
+    fn clear(&mut self) {
+        *self = None;
+    }
+}
+
+/// A leaf at a version.
+pub(super) type Seen<'g, S> = (LeafRef<'g, S>, Version);
+
+/// Whether all leaves are still as they were seen. If so, all were so at one moment: between the
+/// last reading and the first of these checks.
+pub(super) fn all_still<S: Spec>(seen: &[Seen<'_, S>]) -> Result<(), Restart> {
+    seen.iter()
+        .try_for_each(|(leaf, version)| leaf.lock().validate(*version))
+}
+
+/// A leaf that is locked, and the places in it that a range covers.
+pub(super) struct Span<'g, S> {
+    pub(super) leaf: LeafRef<'g, S>,
+    pub(super) lock: VersionGuard<'g>,
+    pub(super) places: Range<usize>,
+}
+
+impl<S: Spec> Tree<S> {
+    pub(super) fn scan(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(S::Key, S::Value)>,
+    ) {
+        if limit == 0 || range.is_empty() {
+            return;
+        }
+        let guard = epoch::pin();
+        let mut entries = Vec::with_capacity(limit.min(128));
+        self.collect(&Bounds::new(range), direction, limit, &mut entries, &guard);
+        // SAFETY: they were read as a whole; the thread has been pinned since before.
+        out.extend(entries.into_iter().map(|entry| unsafe { entry.to_pair() }));
+    }
+
+    /// The first entry of a range.
+    pub(super) fn nearest(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+    ) -> Option<(S::Key, S::Value)> {
+        let guard = epoch::pin();
+        let mut entry = None;
+        self.collect(&Bounds::new(range), direction, 1, &mut entry, &guard);
+        // SAFETY: it was read as a whole; the thread has been pinned since before.
+        entry.map(|entry: Entry<S>| unsafe { entry.to_pair() })
+    }
+
+    /// Puts the first `limit` entries of a range, all as of one moment.
+    fn collect(
+        &self,
+        bounds: &Bounds<'_, S>,
+        direction: Direction,
+        limit: usize,
+        sink: &mut impl Sink<S>,
+        guard: &Guard,
+    ) {
+        let backoff = Backoff::new();
+        for _ in 0..OPTIMISTIC_SCANS {
+            match self.try_to_collect(bounds, direction, limit, sink, guard) {
+                Ok(()) => return,
+                Err(Restart) => {
+                    self.restarted();
+                    sink.clear();
+                    backoff.wait();
+                }
+            }
+        }
+        count(&self.counters.locked_scans);
+        match direction {
+            Direction::Ascending => self.collect_locked_upwards(bounds, limit, sink, guard),
+            Direction::Descending => self.collect_locked_downwards(bounds, limit, sink, guard),
+        }
+    }
+
+    fn try_to_collect(
+        &self,
+        bounds: &Bounds<'_, S>,
+        direction: Direction,
+        mut limit: usize,
+        sink: &mut impl Sink<S>,
+        guard: &Guard,
+    ) -> Result<(), Restart> {
+        let (mut leaf, mut version) = self.start(bounds, direction, guard)?;
+        // Those before this one; nearly always none.
+        let mut seen: Vec<Seen<'_, S>> = Vec::new();
+        loop {
+            let still = leaf.still(version);
+            let places = bounds.places_in(leaf, still)?;
+            let (covered, goes_on) = match direction {
+                Direction::Ascending => {
+                    let end = places.end.min(places.start.saturating_add(limit));
+                    for at in places.start..end {
+                        sink.put(leaf.entry(at));
+                    }
+                    (end.saturating_sub(places.start), places.end >= leaf.count())
+                }
+                Direction::Descending => {
+                    let start = places.start.max(places.end.saturating_sub(limit));
+                    for at in (start..places.end).rev() {
+                        sink.put(leaf.entry(at));
+                    }
+                    (places.end.saturating_sub(start), places.start == 0)
+                }
+            };
+            limit -= covered.min(limit);
+            let neighbour = if limit > 0 && goes_on {
+                self.neighbour(leaf, version, direction)?
+            } else {
+                None
+            };
+            match neighbour {
+                Some(neighbour) => {
+                    seen.push((leaf, version));
+                    (leaf, version) = neighbour;
+                }
+                None => {
+                    still()?;
+                    return all_still(&seen);
+                }
+            }
+        }
+    }
+
+    /// The leaf that a range begins in, in this direction.
+    pub(super) fn start<'g>(
+        &self,
+        bounds: &Bounds<'_, S>,
+        direction: Direction,
+        guard: &'g Guard,
+    ) -> Result<Seen<'g, S>, Restart> {
+        let target = match (direction, bounds.low, bounds.high) {
+            (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
+                Target::At(low)
+            }
+            (Direction::Ascending, Bound::Unbounded, _) => {
+                let first = self.first(guard);
+                return Ok((first, first.lock().read()?));
+            }
+            (Direction::Descending, _, Bound::Included(high)) => Target::At(high),
+            (Direction::Descending, _, Bound::Excluded(high)) => Target::Below(high),
+            (Direction::Descending, _, Bound::Unbounded) => Target::Last,
+        };
+        let place = self.descend(&target, guard)?;
+        Ok((place.leaf, place.version))
+    }
+
+    /// The next leaf in a direction, and a version of it at which both were neighbours.
+    pub(super) fn neighbour<'g>(
+        &self,
+        leaf: LeafRef<'g, S>,
+        version: Version,
+        direction: Direction,
+    ) -> Result<Option<Seen<'g, S>>, Restart> {
+        match direction {
+            Direction::Ascending => {
+                let next = leaf.next();
+                leaf.lock().validate(version)?;
+                let Some(next) = next else {
+                    return Ok(None);
+                };
+                // SAFETY: it was the neighbour, when the leaf had this version, since after the
+                // thread was pinned.
+                let next = unsafe { LeafRef::<S>::from_raw(next) };
+                next.node().prefetch();
+                let next_version = next.lock().read()?;
+                leaf.lock().validate(version)?;
+                Ok(Some((next, next_version)))
+            }
+            Direction::Descending => {
+                let Some(prev) = leaf.prev() else {
+                    leaf.lock().validate(version)?;
+                    return Ok(None);
+                };
+                prev.node().prefetch();
+                let prev_version = prev.lock().read()?;
+                // It may have been split meanwhile. What its own link says is of this version,
+                // which is validated in the end.
+                if prev.next().map(|next| next.as_ptr()) != Some(leaf.as_ptr()) {
+                    return Err(Restart);
+                }
+                leaf.lock().validate(version)?;
+                Ok(Some((prev, prev_version)))
+            }
+        }
+    }
+
+    /// Locks the leaves of a range from left to right, as far as it goes or until they hold
+    /// `limit` of its entries. All who hold several leaves take them in this order; who does
+    /// not only tries. Runs the keys' comparisons; changes nothing.
+    pub(super) fn lock_range<'g>(
+        &self,
+        bounds: &Bounds<'_, S>,
+        limit: usize,
+        guard: &'g Guard,
+    ) -> Vec<Span<'g, S>> {
+        let (leaf, lock) = self.retry(|| self.lock_start(bounds, guard));
+        lock_on(leaf, lock, bounds, limit)
+    }
+
+    /// Locks the leaf that a range begins in.
+    fn lock_start<'g>(
+        &self,
+        bounds: &Bounds<'_, S>,
+        guard: &'g Guard,
+    ) -> Result<(LeafRef<'g, S>, VersionGuard<'g>), Restart> {
+        match bounds.low {
+            Bound::Included(low) | Bound::Excluded(low) => {
+                let place = self.descend(&Target::At(low), guard)?;
+                Ok((place.leaf, self.lock_place(&place)?))
+            }
+            Bound::Unbounded => {
+                let first = self.first(guard);
+                Ok((first, first.lock().lock()?))
+            }
+        }
+    }
+
+    fn collect_locked_upwards(
+        &self,
+        bounds: &Bounds<'_, S>,
+        limit: usize,
+        sink: &mut impl Sink<S>,
+        guard: &Guard,
+    ) {
+        let spans = self.lock_range(bounds, limit, guard);
+        spans
+            .iter()
+            .flat_map(|span| span.places.clone().map(|at| span.leaf.entry(at)))
+            .take(limit)
+            .for_each(|entry| sink.put(entry));
+        unlock_unchanged(spans);
+    }
+
+    /// Locks leaves from left to right, too, so it has to guess where the last `limit` entries
+    /// begin: as many leaves back as have to be looked at, twice as many each time.
+    fn collect_locked_downwards(
+        &self,
+        bounds: &Bounds<'_, S>,
+        limit: usize,
+        sink: &mut impl Sink<S>,
+        guard: &Guard,
+    ) {
+        let mut leaves = 1_usize;
+        loop {
+            let place = self.retry(|| self.leaf_before_end(bounds, leaves, guard));
+            let spans = match place {
+                // So far back that the range begins there.
+                None => self.lock_range(bounds, usize::MAX, guard),
+                Some((leaf, version)) => match leaf.lock().upgrade(version) {
+                    Ok(lock) => lock_on(leaf, lock, bounds, usize::MAX),
+                    Err(Restart) => {
+                        self.restarted();
+                        leaves = leaves.saturating_mul(2);
+                        continue;
+                    }
+                },
+            };
+            let entries: usize = spans.iter().map(|span| span.places.len()).sum();
+            let begins = place.is_none() || spans.first().is_some_and(|span| span.places.start > 0);
+            if begins || entries >= limit {
+                spans
+                    .iter()
+                    .rev()
+                    .flat_map(|span| span.places.clone().rev().map(|at| span.leaf.entry(at)))
+                    .take(limit)
+                    .for_each(|entry| sink.put(entry));
+                unlock_unchanged(spans);
+                return;
+            }
+            unlock_unchanged(spans);
+            leaves = leaves.saturating_mul(2);
+        }
+    }
+
+    /// The leaf that lies so many leaves before the end of a range; none if the range begins
+    /// after that.
+    fn leaf_before_end<'g>(
+        &self,
+        bounds: &Bounds<'_, S>,
+        leaves: usize,
+        guard: &'g Guard,
+    ) -> Result<Option<Seen<'g, S>>, Restart> {
+        let (mut leaf, mut version) = self.start(bounds, Direction::Descending, guard)?;
+        for _ in 0..leaves {
+            if bounds.start_in(leaf, leaf.still(version))? > 0 {
+                return Ok(None);
+            }
+            match self.neighbour(leaf, version, Direction::Descending)? {
+                Some(neighbour) => (leaf, version) = neighbour,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some((leaf, version)))
+    }
+}
+
+/// Locks the leaves of a range, from one on that is locked.
+fn lock_on<'g, S: Spec>(
+    mut leaf: LeafRef<'g, S>,
+    mut lock: VersionGuard<'g>,
+    bounds: &Bounds<'_, S>,
+    limit: usize,
+) -> Vec<Span<'g, S>> {
+    let mut spans = Vec::new();
+    let mut entries = 0_usize;
+    loop {
+        // Without an error: no version has to hold.
+        let places = bounds.places_in(leaf, locked).unwrap_or(0..0);
+        entries += places.len();
+        let goes_on = places.end == leaf.count() && entries < limit;
+        spans.push(Span { leaf, lock, places });
+        let next = leaf.next().filter(|_| goes_on);
+        let Some(next) = next else {
+            return spans;
+        };
+        // SAFETY: a neighbour cannot be unlinked while the left one is locked.
+        leaf = unsafe { LeafRef::from_raw(next) };
+        lock = match leaf.lock().lock() {
+            Ok(lock) => lock,
+            Err(Restart) => unreachable!("only who holds the left neighbour unlinks a leaf"),
+        };
+    }
+}
+
+fn unlock_unchanged<S>(spans: Vec<Span<'_, S>>) {
+    for span in spans {
+        span.lock.unchanged();
+    }
+}

@@ -1,0 +1,52 @@
+//! What the tree looks like.
+
+use super::layout::Spec;
+use super::tree::Tree;
+use crate::contract::Shape;
+use crate::packed::Packed;
+use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::epoch;
+
+impl<S: Spec> Tree<S> {
+    /// The number of entries.
+    pub(super) fn entries(&self) -> usize {
+        // An insertion may be counted after the removal of what it inserted.
+        usize::try_from(self.len.sum()).unwrap_or(0)
+    }
+
+    /// Gathers what has been counted along the way; visits nothing but the root.
+    pub(super) fn describe(&self, engine: &'static str) -> Shape {
+        let counters = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let entries = self.entries() as u64;
+        let (leaves, inner_nodes) = (read(&counters.leaves), read(&counters.inner_nodes));
+        let key = if S::HEAD_IS_KEY {
+            0
+        } else {
+            size_of::<S::Key>()
+        };
+        // Every node but the root has a separator beside it, unless it is a first child.
+        let separators = leaves - 1;
+        let bytes = (leaves + inner_nodes) * S::PLAN.layout.size() as u64
+            + entries * (key + Packed::<S::Value>::bytes_beside()) as u64
+            + separators * key as u64
+            + size_of::<Self>() as u64;
+        let guard = epoch::pin();
+        let level = self.retry(|| self.root(&guard)).node.level();
+        Shape {
+            engine,
+            figures: vec![
+                ("entries", entries),
+                ("leaves", leaves),
+                ("inner_nodes", inner_nodes),
+                ("depth", u64::from(level) + 1),
+                ("splits", read(&counters.splits)),
+                ("merges", read(&counters.merges)),
+                ("borrows", read(&counters.borrows)),
+                ("restarts", read(&counters.restarts)),
+                ("locked_scans", read(&counters.locked_scans)),
+                ("bytes", bytes),
+            ],
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Splits: of a full leaf where the next key is to go, of full inner nodes on the way down.
+
+use super::keys::{Probe, StoredKey};
+use super::layout::Spec;
+use super::node::{InnerRef, Kind, LeafRef, NodeRef};
+use super::point::locked;
+use super::tree::{Target, Tree, count};
+use std::ptr::NonNull;
+use tremula_sync::Restart;
+use tremula_sync::epoch::Guard;
+
+/// Insertions that followed one another upwards before they count as a run that goes on.
+const RUN: u32 = 8;
+
+/// In the last leaf, a key for one of the last so many places counts as one for the end: keys
+/// that several threads append come nearly in order.
+fn is_near_the_end(at: usize, count: usize) -> bool {
+    at >= count - count / 8
+}
+
+/// Where to split a full leaf: what lies from there on goes to the right.
+///
+/// In the middle, unless the insertions look as if they went on upwards or downwards from this
+/// place: then they find room there, and what they leave behind stays full.
+fn place_to_split<S: Spec>(leaf: LeafRef<'_, S>, at: usize) -> usize {
+    let count = leaf.count();
+    let (place, run) = leaf.insertions();
+    let runs_upwards = run >= RUN && place == at;
+    let appends = leaf.next().is_none() && is_near_the_end(at, count);
+    if at == 0 || at == count || runs_upwards || appends {
+        at
+    } else {
+        count / 2
+    }
+}
+
+impl<S: Spec> Tree<S> {
+    /// Splits a full leaf that is locked, under its parent, which is locked and has room, or
+    /// under a new root. `at` is where the key of `probe` belongs.
+    pub(super) fn split_leaf(
+        &self,
+        leaf: LeafRef<'_, S>,
+        at: usize,
+        parent: Option<(InnerRef<'_, S>, usize)>,
+        probe: &Probe<'_, S>,
+    ) {
+        let (entries, middle) = (leaf.count(), place_to_split(leaf, at));
+        // First, for it may panic: the copy of the lowest key that is to be on the right.
+        let separator = if middle < entries {
+            // SAFETY: it is in the leaf that this thread has locked.
+            unsafe { leaf.key(middle).duplicate() }
+        } else {
+            StoredKey::copy_of(probe)
+        };
+        let right = LeafRef::new();
+        leaf.copy_run(middle, entries, right, 0);
+        right.node().seal(entries - middle);
+        let next = leaf.next();
+        right.set_next(next);
+        right.set_prev(leaf);
+        if let Some(next) = next {
+            // SAFETY: a neighbour cannot be unlinked while this leaf is locked.
+            unsafe { LeafRef::<S>::from_raw(next) }.set_prev(right);
+        }
+        leaf.set_next(NonNull::new(right.as_ptr()));
+        leaf.node().seal(middle);
+        leaf.node().moved();
+        self.adopt(leaf.node(), parent, separator, right.node());
+        count(&self.counters.leaves);
+    }
+
+    /// Splits a full inner node that is locked, as [`split_leaf`](Self::split_leaf) does.
+    fn split_inner(&self, inner: InnerRef<'_, S>, parent: Option<(InnerRef<'_, S>, usize)>) {
+        let separators = inner.count();
+        let middle = separators / 2;
+        let separator = inner.key(middle);
+        let right = InnerRef::new(inner.level(), inner.child(middle + 1));
+        for at in middle + 1..separators {
+            right.store_separator(at - middle - 1, inner.key(at));
+            right.store_child(at - middle, inner.child(at + 1));
+        }
+        right.node().seal(separators - middle - 1);
+        inner.node().seal(middle);
+        inner.node().moved();
+        self.adopt(inner.node(), parent, separator, right.node());
+        count(&self.counters.inner_nodes);
+    }
+
+    /// Links a new right neighbour of `left`.
+    fn adopt(
+        &self,
+        left: NodeRef<'_, S>,
+        parent: Option<(InnerRef<'_, S>, usize)>,
+        separator: StoredKey<S>,
+        right: NodeRef<'_, S>,
+    ) {
+        match parent {
+            Some((parent, index)) => parent.insert(index, separator, right),
+            None => {
+                let root = InnerRef::new(left.level() + 1, NonNull::new(left.as_ptr()));
+                root.insert(0, separator, right);
+                self.set_root(root.node());
+                count(&self.counters.inner_nodes);
+            }
+        }
+        count(&self.counters.splits);
+    }
+
+    /// Goes down to the leaf of a key, and splits the first full node on the way. Full inner
+    /// nodes are split before they have to take a separator, so that no split has to go up.
+    pub(super) fn split_down(&self, probe: &Probe<'_, S>, guard: &Guard) {
+        self.retry(|| self.try_split_down(probe, guard));
+    }
+
+    fn try_split_down(&self, probe: &Probe<'_, S>, guard: &Guard) -> Result<(), Restart> {
+        let target = Target::At(*probe);
+        let mut here = self.root(guard)?;
+        loop {
+            let (node, version) = (here.node, here.version);
+            if node.is_full() {
+                // The parent first: it is wider, and was not full when it was passed.
+                let parent = match &here.parent {
+                    Some(parent) => Some(parent.inner.lock().upgrade(parent.version)?),
+                    None => None,
+                };
+                let _lock = node.lock().upgrade(version)?;
+                let place = here.parent.as_ref().zip(parent.as_ref());
+                let place = place.map(|(parent, _lock)| (parent.inner, parent.index));
+                match node.kind() {
+                    Kind::Leaf(leaf) => {
+                        let at = leaf.find(probe, locked)?.unwrap_or_else(|at| at);
+                        self.split_leaf(leaf, at, place, probe);
+                    }
+                    Kind::Inner(inner) => self.split_inner(inner, place),
+                }
+                return Ok(());
+            }
+            match node.kind() {
+                Kind::Leaf(_) => return Ok(()),
+                Kind::Inner(inner) => {
+                    let index = target.child(inner, inner.still(version))?;
+                    here = self.step(inner, version, index)?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What only the inside shows: that the nodes are as the invariants say, and how full they are.
+
+use super::OlcBTree;
+use super::keys::StoredKey;
+use super::layout::{Parameters, Spec};
+use super::node::{InnerRef, Kind, LeafRef, NodeRef};
+use super::tree::Tree;
+use crate::key::{ByteHead, KeyHead, NoHead};
+use crate::{Direction, KeyRange, NotSorted, OrderedIndex};
+use std::ops::Bound;
+use tremula_sync::epoch;
+
+/// Panics unless a tree that nobody writes to is as the invariants say.
+pub(super) fn assert_sound<S: Spec>(tree: &Tree<S>) {
+    let guard = epoch::pin();
+    let root = tree.root(&guard).unwrap().node;
+    let mut walk = Walk {
+        leaves: Vec::new(),
+        inner_nodes: 0,
+        entries: 0,
+    };
+    walk.node(root, None, None);
+    for pair in walk.leaves.windows(2) {
+        assert!(pair[0].next() == Some(pair[1].as_non_null()), "next");
+        assert!(
+            pair[1].prev().map(|leaf| leaf.node()) == Some(pair[0].node()),
+            "prev"
+        );
+    }
+    let (first, last) = (walk.leaves[0], walk.leaves[walk.leaves.len() - 1]);
+    assert!(first.node() == tree.first(&guard).node() && first.prev().is_none());
+    assert!(last.next().is_none());
+    let shape = tree.describe("");
+    assert_eq!(shape.get("entries"), Some(walk.entries));
+    assert_eq!(shape.get("leaves"), Some(walk.leaves.len() as u64));
+    assert_eq!(shape.get("inner_nodes"), Some(walk.inner_nodes));
+}
+
+struct Walk<'g, S> {
+    leaves: Vec<LeafRef<'g, S>>,
+    inner_nodes: u64,
+    entries: u64,
+}
+
+impl<'g, S: Spec> Walk<'g, S> {
+    fn node(
+        &mut self,
+        node: NodeRef<'g, S>,
+        low: Option<StoredKey<S>>,
+        high: Option<StoredKey<S>>,
+    ) {
+        let count = node.count();
+        assert!(count <= node.capacity());
+        let keys: Vec<_> = (0..count).map(|at| node.key(at)).collect();
+        // SAFETY: the tree is at rest, and its keys live as long as it.
+        let key_of = |key: &StoredKey<S>| unsafe { key.to_key() };
+        for key in &keys {
+            assert_eq!(key.head, S::Head::head(&key_of(key)));
+            assert!(low.is_none_or(|low| key_of(&low) <= key_of(key)), "low");
+            assert!(high.is_none_or(|high| key_of(key) < key_of(&high)), "high");
+        }
+        assert!(keys.iter().map(key_of).is_sorted_by(|a, b| a < b), "order");
+        // The hints agree with the heads, and what is not used is not counted.
+        for wanted in keys.iter().map(|key| key.head).chain([0, u64::MAX]) {
+            let below = keys.iter().filter(|key| key.head < wanted).count();
+            assert_eq!(node.heads().below(wanted), below, "hints");
+        }
+        match node.kind() {
+            Kind::Leaf(leaf) => {
+                self.leaves.push(leaf);
+                self.entries += count as u64;
+            }
+            Kind::Inner(inner) => self.inner(inner, &keys, low, high),
+        }
+    }
+
+    fn inner(
+        &mut self,
+        inner: InnerRef<'g, S>,
+        keys: &[StoredKey<S>],
+        low: Option<StoredKey<S>>,
+        high: Option<StoredKey<S>>,
+    ) {
+        self.inner_nodes += 1;
+        let bounds: Vec<_> = std::iter::once(low)
+            .chain(keys.iter().copied().map(Some))
+            .chain([high])
+            .collect();
+        for (at, bounds) in bounds.windows(2).enumerate() {
+            // SAFETY: the children of a tree at rest are linked.
+            let child = unsafe { NodeRef::from_raw(inner.child(at).unwrap()) };
+            assert_eq!(child.level() + 1, inner.level());
+            self.node(child, bounds[0], bounds[1]);
+        }
+    }
+}
+
+/// Nodes of sixteen entries.
+type Low<K, H = ByteHead> = OlcBTree<K, u32, H, 0>;
+
+fn mix(number: u64) -> u64 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// Grows and shrinks a tree in several orders, and looks at it in between.
+fn lives<K, H>(key: impl Fn(u64) -> K)
+where
+    K: Ord + Clone + Send + Sync + 'static,
+    H: KeyHead<K>,
+{
+    const KEYS: u64 = 4_000;
+    let orders: [fn(u64) -> u64; 3] = [|n| n, |n| KEYS - 1 - n, |n| mix(n) % KEYS];
+    for insertion in orders {
+        for removal in orders {
+            let tree = Low::<K, H>::new();
+            for number in 0..KEYS {
+                tree.insert(key(insertion(number)), 0);
+            }
+            assert_sound(&tree.tree);
+            for number in 0..KEYS {
+                tree.remove(&key(removal(number)));
+                if number % 1_000 == 999 {
+                    assert_sound(&tree.tree);
+                }
+            }
+            let (low, high) = (key(KEYS / 4), key(KEYS / 2));
+            tree.remove_range(KeyRange::new(Bound::Included(&low), Bound::Excluded(&high)));
+            assert_sound(&tree.tree);
+            tree.remove_range(KeyRange::all());
+            assert_sound(&tree.tree);
+            assert_eq!(tree.shape().get("leaves"), Some(1));
+            assert_eq!(tree.shape().get("depth"), Some(1));
+        }
+    }
+}
+
+#[test]
+fn nodes_are_sound_while_a_tree_of_numbers_grows_and_shrinks() {
+    lives::<u64, ByteHead>(|number| number);
+}
+
+#[test]
+fn nodes_are_sound_while_a_tree_of_strings_grows_and_shrinks() {
+    // Four heads only.
+    lives::<String, ByteHead>(|number| format!("{:08}{number:05}", number % 4));
+}
+
+#[test]
+fn nodes_are_sound_while_a_tree_without_heads_grows_and_shrinks() {
+    lives::<u64, NoHead>(|number| number);
+}
+
+#[test]
+fn popping_from_either_end_leaves_nothing_behind() {
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let tree = Low::<u64>::new();
+        for key in 0..3_000 {
+            tree.insert(key, 0);
+        }
+        for left in (0..3_000).rev() {
+            assert!(tree.tree.pop(direction).is_some());
+            if left % 500 == 0 {
+                assert_sound(&tree.tree);
+            }
+        }
+        assert_eq!(tree.shape().get("leaves"), Some(1));
+    }
+}
+
+fn entries_a_leaf(tree: &impl OrderedIndex<u64, u64>) -> u64 {
+    let shape = tree.shape();
+    shape.get("entries").unwrap() / shape.get("leaves").unwrap()
+}
+
+#[test]
+fn runs_of_insertions_leave_full_leaves() {
+    let full = Parameters::<u64, u64, ByteHead, 4096>::PLAN.capacity as u64;
+    let orders: [fn(u64) -> u64; 4] = [
+        // Upwards, downwards.
+        |n| n,
+        |n| u64::MAX - n,
+        // Upwards in four places, in turns.
+        |n| (n % 4) << 40 | n,
+        // Upwards, with neighbours changed over, as several threads append.
+        |n| n ^ 1,
+    ];
+    for (number, order) in orders.into_iter().enumerate() {
+        let tree = OlcBTree::<u64, u64>::new();
+        for n in 0..100_000 {
+            tree.insert(order(n), n);
+        }
+        let entries = entries_a_leaf(&tree);
+        assert!(
+            entries >= full * 9 / 10,
+            "order {number}: {entries} a leaf of {full}"
+        );
+    }
+}
+
+#[test]
+fn an_entry_of_two_words_takes_little_more_however_it_comes() {
+    for (order, most) in [((|n| n) as fn(u64) -> u64, 18), (mix, 26)] {
+        let tree = OlcBTree::<u64, u64>::new();
+        for n in 0..1_000_000 {
+            tree.insert(order(n), n);
+        }
+        let shape = tree.shape();
+        let bytes = shape.get("bytes").unwrap() / shape.get("entries").unwrap();
+        assert!(bytes <= most, "{bytes} bytes an entry, not {most}");
+    }
+}
+
+#[test]
+fn a_loaded_tree_is_sound_and_as_full_as_was_asked_for() {
+    for length in [0, 1, 2, 15, 16, 17, 250, 5_000] {
+        for percent in [0, 50, 90, 100, 1_000] {
+            let entries = (0..length).map(|n| (n * 2, n as u32));
+            let tree = Low::<u64>::from_sorted_filled(entries.clone(), percent).unwrap();
+            assert_sound(&tree.tree);
+            assert_eq!(
+                tree.snapshot(KeyRange::all()).unwrap(),
+                Vec::from_iter(entries)
+            );
+            // It goes on like any other.
+            for n in 0..length {
+                tree.insert(n * 2 + 1, 0);
+            }
+            assert_sound(&tree.tree);
+            assert_eq!(tree.len() as u64, length * 2);
+        }
+    }
+    let packed = OlcBTree::<u64, u64>::from_sorted_filled((0..24_000).map(|n| (n, n)), 100);
+    assert_eq!(entries_a_leaf(&packed.unwrap()), 240);
+}
+
+#[test]
+fn a_load_that_is_not_sorted_names_the_place_and_drops_what_it_took() {
+    let keys = (0..100).chain([99]).map(|n| (format!("{n:04}"), n));
+    let loaded = Low::<String>::from_sorted(keys);
+    assert_eq!(loaded.err(), Some(NotSorted { position: 100 }));
+}
+
+#[test]
+fn a_batch_of_lookups_finds_what_single_ones_find() {
+    for length in [0, 1, 15, 16, 17, 40] {
+        let tree = Low::<String>::new();
+        for n in 0..2_000 {
+            tree.insert(format!("{n:012}"), n);
+        }
+        let keys: Vec<_> = (0..length)
+            .map(|n| format!("{:012}", mix(n) % 4_000))
+            .collect();
+        let mut found = vec![Some(7)];
+        tree.get_many(&keys, &mut found);
+        let singly = keys.iter().map(|key| tree.get(key));
+        assert_eq!(found[1..], *Vec::from_iter(singly));
+    }
+}

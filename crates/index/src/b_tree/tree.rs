@@ -1,0 +1,329 @@
+//! The tree itself: its root, its ends and its counts, and how it is freed.
+
+use super::keys::Probe;
+use super::layout::Spec;
+use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use tremula_sync::epoch::Guard;
+use tremula_sync::{CachePadded, Restart, StripedCounter, Version, retry};
+
+/// The algorithm behind [`OlcBTree`](super::OlcBTree).
+pub(super) struct Tree<S: Spec> {
+    /// Changed only by the holder of the lock of the node that it leads to.
+    root: AtomicPtr<Header>,
+    /// The first leaf. It is never unlinked: splits make right neighbours, and merges take
+    /// them away.
+    first: NonNull<Header>,
+    pub(super) len: CachePadded<StripedCounter>,
+    pub(super) counters: CachePadded<Counters>,
+    owns: PhantomData<(S::Key, S::Value)>,
+}
+
+/// What the tree has decided so far, and what it consists of. Written only where the shape
+/// changes or an operation has to start again; all accesses are relaxed, the figures order
+/// nothing.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) restarts: AtomicU64,
+    pub(super) locked_scans: AtomicU64,
+    pub(super) splits: AtomicU64,
+    pub(super) merges: AtomicU64,
+    pub(super) borrows: AtomicU64,
+    pub(super) leaves: AtomicU64,
+    pub(super) inner_nodes: AtomicU64,
+}
+
+/// Counts one.
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Takes one away from a count.
+pub(super) fn discount(counter: &AtomicU64) {
+    counter.fetch_sub(1, Ordering::Relaxed);
+}
+
+// SAFETY: the links own nodes of keys and values, which may all be sent; nothing is tied to a
+// thread.
+unsafe impl<S: Spec> Send for Tree<S> {}
+// SAFETY: threads share keys and values by shared reference (`Sync`), and free them on any
+// thread (`Send`): a `Spec` says that they are both.
+unsafe impl<S: Spec> Sync for Tree<S> {}
+
+/// Where a descent goes.
+pub(super) enum Target<'k, S: Spec> {
+    /// To the leaf that is responsible for this key.
+    At(Probe<'k, S>),
+    /// To the leaf that is responsible for what is just below this key.
+    Below(Probe<'k, S>),
+    /// To the last leaf.
+    Last,
+}
+
+impl<S: Spec> Clone for Target<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Spec> Copy for Target<'_, S> {}
+
+impl<S: Spec> Target<'_, S> {
+    /// Which child of an inner node to go to.
+    #[inline(always)]
+    pub(super) fn child(
+        &self,
+        inner: InnerRef<'_, S>,
+        sound: impl Fn() -> Result<(), Restart>,
+    ) -> Result<usize, Restart> {
+        let count = inner.count();
+        let (probe, right_of_equal) = match self {
+            Self::At(probe) => (probe, true),
+            Self::Below(probe) => (probe, false),
+            Self::Last => return Ok(count),
+        };
+        if S::HEAD_IS_KEY {
+            return Ok(if right_of_equal {
+                inner.heads().at_or_below(probe.head, count)
+            } else {
+                inner.heads().below(probe.head)
+            });
+        }
+        Ok(match inner.find(probe, sound)? {
+            Ok(equal) => equal + usize::from(right_of_equal),
+            Err(at) => at,
+        })
+    }
+}
+
+/// An inner node on the way down.
+pub(super) struct Parent<'g, S> {
+    pub(super) inner: InnerRef<'g, S>,
+    pub(super) version: Version,
+    /// Which child the way went on to.
+    pub(super) index: usize,
+}
+
+/// A node that a descent has come to.
+pub(super) struct Step<'g, S> {
+    pub(super) node: NodeRef<'g, S>,
+    pub(super) version: Version,
+    /// What [`NodeRef::moves`] was when the node was responsible for the key.
+    pub(super) moves: u32,
+    pub(super) parent: Option<Parent<'g, S>>,
+}
+
+/// A leaf that a descent has come to.
+pub(super) struct Place<'g, S> {
+    pub(super) leaf: LeafRef<'g, S>,
+    pub(super) version: Version,
+    pub(super) moves: u32,
+    pub(super) parent: Option<Parent<'g, S>>,
+}
+
+impl<S: Spec> Tree<S> {
+    pub(super) fn new() -> Self {
+        let tree = Self::with_root(LeafRef::new().node());
+        count(&tree.counters.leaves);
+        tree
+    }
+
+    /// A tree of these nodes, which it owns from now on, and which are still to be counted.
+    pub(super) fn with_root(root: NodeRef<'static, S>) -> Self {
+        let mut first = root;
+        while let Kind::Inner(inner) = first.kind()
+            && let Some(child) = inner.child(0)
+        {
+            // SAFETY: the nodes below are those of the tree that is being made.
+            first = unsafe { NodeRef::from_raw(child) };
+        }
+        Self {
+            root: AtomicPtr::new(root.as_ptr()),
+            first: first.as_non_null(),
+            len: CachePadded::new(StripedCounter::new()),
+            counters: CachePadded::new(Counters::default()),
+            owns: PhantomData,
+        }
+    }
+
+    /// Does `attempt` until it succeeds.
+    #[inline(always)]
+    pub(super) fn retry<T>(&self, attempt: impl FnMut() -> Result<T, Restart>) -> T {
+        retry(attempt, || self.restarted())
+    }
+
+    /// Counts a restart.
+    #[cold]
+    pub(super) fn restarted(&self) {
+        count(&self.counters.restarts);
+    }
+
+    /// The root, at a version of which it was the root.
+    #[inline(always)]
+    pub(super) fn root<'g>(&self, _: &'g Guard) -> Result<Step<'g, S>, Restart> {
+        // Acquire: pairs with the release in `set_root`, for what the node was made with.
+        let root = self.root.load(Ordering::Acquire);
+        // SAFETY: there always is a root; an old one is retired, at the earliest, after this
+        // thread was pinned.
+        let node = unsafe { NodeRef::from_raw(NonNull::new_unchecked(root)) };
+        let version = node.lock().read()?;
+        let moves = node.moves();
+        // A root that stops being one is locked meanwhile. If this version is from after that,
+        // so is what is loaded here. Relaxed: ordered by the acquire in `read`.
+        if self.root.load(Ordering::Relaxed) != root {
+            return Err(Restart);
+        }
+        Ok(Step {
+            node,
+            version,
+            moves,
+            parent: None,
+        })
+    }
+
+    /// Makes a node the root. Under the lock of the present one.
+    pub(super) fn set_root(&self, node: NodeRef<'_, S>) {
+        // Release: pairs with the acquire in `root`.
+        self.root.store(node.as_ptr(), Ordering::Release);
+    }
+
+    /// The first leaf.
+    #[inline]
+    pub(super) fn first<'g>(&self, _: &'g Guard) -> LeafRef<'g, S> {
+        // SAFETY: the first leaf lives as long as the tree.
+        unsafe { LeafRef::from_raw(self.first) }
+    }
+
+    /// The child of an inner node at `index`, which is still to be entered.
+    #[inline(always)]
+    pub(super) fn child<'g>(
+        &self,
+        inner: InnerRef<'g, S>,
+        version: Version,
+        index: usize,
+    ) -> Result<NodeRef<'g, S>, Restart> {
+        let child = inner.child(index);
+        inner.lock().validate(version)?;
+        let Some(child) = child else {
+            unreachable!("an inner node has one child more than separators");
+        };
+        // SAFETY: it was linked, when the node had this version, since after the thread was
+        // pinned.
+        Ok(unsafe { NodeRef::from_raw(child) })
+    }
+
+    /// From an inner node to its child at `index`.
+    #[inline(always)]
+    pub(super) fn step<'g>(
+        &self,
+        inner: InnerRef<'g, S>,
+        version: Version,
+        index: usize,
+    ) -> Result<Step<'g, S>, Restart> {
+        let node = self.child(inner, version, index)?;
+        node.prefetch();
+        let child_version = node.lock().read()?;
+        let moves = node.moves();
+        // Still its child: what it was responsible for at that version is known.
+        inner.lock().validate(version)?;
+        Ok(Step {
+            node,
+            version: child_version,
+            moves,
+            parent: Some(Parent {
+                inner,
+                version,
+                index,
+            }),
+        })
+    }
+
+    /// Goes down to a leaf. Inlined, so that the place need not go through memory.
+    #[inline(always)]
+    pub(super) fn descend<'g>(
+        &self,
+        target: &Target<'_, S>,
+        guard: &'g Guard,
+    ) -> Result<Place<'g, S>, Restart> {
+        let mut here = self.root(guard)?;
+        loop {
+            let version = here.version;
+            match here.node.kind() {
+                Kind::Leaf(leaf) => {
+                    return Ok(Place {
+                        leaf,
+                        version,
+                        moves: here.moves,
+                        parent: here.parent,
+                    });
+                }
+                Kind::Inner(inner) => {
+                    let index = target.child(inner, inner.still(version))?;
+                    here = self.step(inner, version, index)?;
+                }
+            }
+        }
+    }
+
+    /// Goes down to the node of a level that is responsible for a key, or to the root, if that
+    /// lies below.
+    pub(super) fn descend_to<'g>(
+        &self,
+        probe: &Probe<'_, S>,
+        level: u32,
+        guard: &'g Guard,
+    ) -> Result<Step<'g, S>, Restart> {
+        let target = Target::At(*probe);
+        let mut here = self.root(guard)?;
+        loop {
+            match here.node.kind() {
+                Kind::Inner(inner) if inner.level() > level => {
+                    let index = target.child(inner, inner.still(here.version))?;
+                    here = self.step(inner, here.version, index)?;
+                }
+                _ => return Ok(here),
+            }
+        }
+    }
+}
+
+impl<S: Spec> Drop for Tree<S> {
+    fn drop(&mut self) {
+        let root = self.root.load(Ordering::Relaxed);
+        // SAFETY: whoever drops the tree is alone with it; each node and entry is linked once.
+        unsafe { free_subtree::<S>(NodeRef::from_raw(NonNull::new_unchecked(root))) };
+    }
+}
+
+/// Frees a node and all that it leads to.
+///
+/// # Safety
+///
+/// Nobody else has it, or uses it ever again.
+pub(super) unsafe fn free_subtree<S: Spec>(node: NodeRef<'_, S>) {
+    let count = node.count();
+    // SAFETY: the entries, separators and children below the count are owned by the node, which
+    // the caller owns.
+    unsafe {
+        match node.kind() {
+            Kind::Leaf(leaf) => {
+                for at in 0..count {
+                    let entry = leaf.entry(at);
+                    entry.key.free();
+                    drop(entry.value.take());
+                }
+            }
+            Kind::Inner(inner) => {
+                for at in 0..count {
+                    inner.key(at).free();
+                }
+                for child in (0..=count).filter_map(|at| inner.child(at)) {
+                    free_subtree::<S>(NodeRef::from_raw(child));
+                }
+            }
+        }
+        node.free();
+    }
+}

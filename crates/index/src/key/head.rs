@@ -1,0 +1,80 @@
+//! Where a comparing index gets the heads of its keys from.
+
+use super::ByteKey;
+
+/// Gives the heads of keys of type `K`: a number per key that is never greater for a smaller
+/// key. A comparing index keeps it beside the key and looks at the key only where heads are
+/// equal.
+///
+/// [`ByteHead`] takes them from the byte form, [`NoHead`] has none, for keys that can only be
+/// compared. A type may have heads of its own:
+///
+/// ```
+/// use tremula_index::key::KeyHead;
+///
+/// #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// struct Version { major: u16, minor: u16, tag: String }
+///
+/// struct Numbers;
+///
+/// impl KeyHead<Version> for Numbers {
+///     const IS_KEY: bool = false; // two versions may differ in their tags only
+///
+///     fn head(key: &Version) -> u64 {
+///         u64::from(key.major) << 16 | u64::from(key.minor)
+///     }
+///
+///     fn key(_: u64) -> Option<Version> {
+///         None
+///     }
+/// }
+/// # let _ = Numbers::head(&Version { major: 1, minor: 2, tag: String::new() });
+/// ```
+pub trait KeyHead<K>: Send + Sync + 'static {
+    /// Whether the head tells the key: different keys have different heads, and
+    /// [`key`](Self::key) gives every key back. The index then keeps nothing but the head.
+    const IS_KEY: bool;
+
+    /// The head of a key.
+    fn head(key: &K) -> u64;
+
+    /// The key of a head, where [`IS_KEY`](Self::IS_KEY); `None` otherwise.
+    fn key(head: u64) -> Option<K>;
+}
+
+/// The first word of the byte form ([`ByteKey::head`]).
+#[derive(Clone, Copy, Debug)]
+pub enum ByteHead {}
+
+impl<K: ByteKey> KeyHead<K> for ByteHead {
+    const IS_KEY: bool = K::HEAD_IS_KEY;
+
+    #[inline]
+    fn head(key: &K) -> u64 {
+        key.head()
+    }
+
+    #[inline]
+    fn key(head: u64) -> Option<K> {
+        K::from_head(head)
+    }
+}
+
+/// No heads: every comparison looks at the keys. For keys of which nothing but their order is
+/// known.
+#[derive(Clone, Copy, Debug)]
+pub enum NoHead {}
+
+impl<K> KeyHead<K> for NoHead {
+    const IS_KEY: bool = false;
+
+    #[inline]
+    fn head(_: &K) -> u64 {
+        0
+    }
+
+    #[inline]
+    fn key(_: u64) -> Option<K> {
+        None
+    }
+}

@@ -1,0 +1,145 @@
+//! A lock-free skip list.
+//!
+//! ```text
+//! level 2   base ───────────────────────────> 30 ──────────────────────> end
+//! level 1   base ──────> 10 ────────────────> 30 ──────> 40 ───────────> end
+//! level 0   base ──> 5 ─> 10 ──> 20 ──> 25 ─> 30 ──> 35 ─> 40 ──> 50 ──> end
+//! ```
+//!
+//! Every entry is a node of its own, with a *tower* of links: on level 0 it follows all nodes in
+//! the order of their keys, on each level above about every fourth of those below. A search
+//! begins on the highest level and goes down where the next key would be too great: O(log n)
+//! expected.
+//!
+//! # When to take it, and when not
+//!
+//! Threads that insert and remove next to one another hardly meet: an insertion writes one link,
+//! a removal one, and nothing is ever moved, split or rebalanced, so the worst time of an
+//! operation is close to its usual one. For all else take another engine: a search misses the
+//! cache once for nearly every node that it looks at, a scan once an entry, where a B+tree has
+//! a whole leaf of entries in a row; and scans are not of one moment.
+//!
+//! # Consistency
+//!
+//! The operations on one key, `insert`, `insert_if_absent`, `remove`, `update`, `get`, are
+//! linearizable; lookups wait for nobody and write nothing shared. `first`, `last`, `next` and
+//! `prev` give the neighbour that there was at one moment of the call, with a value that it had
+//! during the call. `pop_first` and `pop_last` remove an entry that was the first or last at one
+//! moment of the call, each entry once. `scan`, `range` and `remove_range` go from entry to entry:
+//! in order, without duplicates, and none that is there throughout is missed, but not of one
+//! moment. `snapshot` gives `None`.
+//!
+//! # Invariants
+//!
+//! 1. On every level the keys of unmarked nodes ascend strictly from the base to the end. A node
+//!    with a link on a level is reachable on level 0, or was removed.
+//! 2. A removed node's links are marked, highest level first, and then never change. So a link
+//!    that is not marked says that its node was on all levels below at that time.
+//! 3. A lookup goes down the tower of a node only if the link that it came by was not marked: at
+//!    that time the node was on level 0. Whatever lay behind it then, and stays, can be reached
+//!    from it for ever, through other removed nodes perhaps. So lookups never start again. A
+//!    search that is to change links does, when it meets a marked one where it wants to.
+//! 4. An entry is there from the moment that its node is linked on level 0 (a vacant one: that it
+//!    is filled) until its `REMOVED` bit is set. Both, and a change of its value, are made under
+//!    the entry's own lock, or before anybody can see the node.
+//! 5. A node is retired by whoever ends second, its builder (the inserter, who links the levels
+//!    above 0) or its remover (who marks them), after a search that unlinks it from every level.
+//!    From then on no link leads to it, and nobody makes one.
+//!
+//! Sources: Pugh, "Skip lists", CACM 1990; Harris, "A pragmatic implementation of non-blocking
+//! linked-lists", DISC 2001; Fraser, "Practical lock-freedom", 2004, section 4.3.3.
+
+mod edit;
+mod map;
+mod node;
+mod search;
+
+use crate::contract::Storable;
+use crate::key::{ByteHead, KeyHead};
+use node::{Link, MOST_LEVELS, Node};
+use std::array;
+use std::collections::HashSet;
+use std::ptr;
+use tremula_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use tremula_sync::{CachePadded, Mutex, StripedCounter};
+
+/// How many threads draw the heights of towers without sharing a seed.
+const SEEDS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
+
+/// A lock-free ordered map. See the [module](self) for when to use it.
+///
+/// `H` says where the heads of keys come from: [`ByteHead`] for keys with a byte form,
+/// [`NoHead`](crate::key::NoHead) for those that can only be compared.
+///
+/// ```
+/// use tremula_index::{OrderedIndex, SkipList};
+///
+/// let index = SkipList::<u32, &'static str>::new();
+/// index.insert(2, "two");
+/// index.insert(1, "one");
+/// assert_eq!(index.first(), Some((1, "one")));
+/// ```
+pub struct SkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
+    /// Where the levels begin: a tower without a node, whose links are never marked.
+    base: CachePadded<[AtomicPtr<Node<K, V, H>>; MOST_LEVELS]>,
+    /// The height of the highest tower ever built.
+    levels: CachePadded<AtomicUsize>,
+    len: StripedCounter,
+    /// What the heights of towers are drawn with.
+    seeds: [CachePadded<AtomicU64>; SEEDS],
+    /// Removed nodes that could not be unlinked since a comparison panicked.
+    abandoned: Mutex<Vec<Link<K, V, H>>>,
+}
+
+// SAFETY: the list owns its nodes, and shares keys and values between threads: they are `Send`
+// and `Sync`.
+unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for SkipList<K, V, H> {}
+// SAFETY: as above; everything else is atomics and locks.
+unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for SkipList<K, V, H> {}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            base: CachePadded::new(array::from_fn(|_| AtomicPtr::new(ptr::null_mut()))),
+            levels: CachePadded::new(AtomicUsize::new(1)),
+            len: StripedCounter::new(),
+            // Any numbers but 0 will do.
+            seeds: array::from_fn(|index| {
+                let seed = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                CachePadded::new(AtomicU64::new(seed))
+            }),
+            abandoned: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for SkipList<K, V, H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for SkipList<K, V, H> {
+    fn drop(&mut self) {
+        // What was abandoned may be in the list still.
+        let abandoned: Vec<_> = std::mem::take(&mut *self.abandoned.lock());
+        let elsewhere: HashSet<_> = abandoned.iter().map(|link| link.address()).collect();
+        let mut link = self.base().load(0);
+        // SAFETY: nobody else has the list. What is linked on level 0 or abandoned is freed here
+        // and nowhere else: all other removed nodes have been unlinked (invariant 5).
+        unsafe {
+            while let Some(node) = link.node() {
+                let next = node.tower().load(0).unmarked();
+                if !elsewhere.contains(&link.address()) {
+                    link.free();
+                }
+                link = next;
+            }
+            for link in abandoned {
+                link.free();
+            }
+        }
+    }
+}

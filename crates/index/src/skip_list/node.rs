@@ -1,0 +1,513 @@
+//! A node: an entry, and the tower of links by which the list's levels go through it.
+
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use crate::packed::{Packed, Slot};
+use crate::prefetch::prefetch;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use tremula_sync::Backoff;
+use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The most levels a list has. With one tower in four a level higher, enough for more entries
+/// than memory holds.
+pub(super) const MOST_LEVELS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 24 };
+
+/// A writer is at the entry.
+const LOCKED: u32 = 1;
+/// The entry has been removed; never cleared.
+const REMOVED: u32 = 1 << 1;
+/// There is no value yet, and the entry counts as absent: [`update`](super::SkipList) is asking
+/// for one.
+const VACANT: u32 = 1 << 2;
+/// The inserter is still linking the tower.
+const BUILDING: u32 = 1 << 3;
+/// The remover has marked every link of the tower.
+const MARKED: u32 = 1 << 4;
+
+/// What a link holds: the next node of its level, and whether the node that the link is *in* has
+/// been removed (the *mark*, in the lowest bit of the address). A marked link never changes.
+pub(super) struct Link<K, V, H>(*mut Node<K, V, H>);
+
+impl<K, V, H> Clone for Link<K, V, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H> Copy for Link<K, V, H> {}
+
+impl<K, V, H> PartialEq for Link<K, V, H> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<K, V, H> Link<K, V, H> {
+    /// The end of a level.
+    pub(super) const fn end() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    #[inline]
+    pub(super) fn is_marked(self) -> bool {
+        self.0.addr() & 1 != 0
+    }
+
+    fn marked(self) -> Self {
+        Self(self.0.map_addr(|address| address | 1))
+    }
+
+    #[inline]
+    pub(super) fn unmarked(self) -> Self {
+        Self(self.0.map_addr(|address| address & !1))
+    }
+
+    /// The address of the node that the link leads to.
+    pub(super) fn address(self) -> usize {
+        self.unmarked().0.addr()
+    }
+
+    /// Frees the node that the link leads to.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else has the node, or comes to it, ever again.
+    pub(super) unsafe fn free(self)
+    where
+        K: Ord + Storable,
+        V: Storable,
+        H: KeyHead<K>,
+    {
+        // SAFETY: the caller has the node alone.
+        if let Some(node) = unsafe { self.node() } {
+            // SAFETY: as above.
+            drop(unsafe { node.take_apart() });
+        }
+    }
+
+    /// The node that the link leads to.
+    ///
+    /// # Safety
+    ///
+    /// The link was read from a tower of the list while the thread was pinned, and stays pinned
+    /// during `'g`; or nobody else has the list.
+    #[inline]
+    pub(super) unsafe fn node<'g>(self) -> Option<NodeRef<'g, K, V, H>> {
+        NonNull::new(self.unmarked().0).map(|node| NodeRef {
+            node,
+            alive: PhantomData,
+        })
+    }
+}
+
+/// The links of a node, or those by which the levels begin.
+pub(super) struct Tower<'g, K, V, H>(NonNull<AtomicPtr<Node<K, V, H>>>, PhantomData<&'g ()>);
+
+impl<K, V, H> Clone for Tower<'_, K, V, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H> Copy for Tower<'_, K, V, H> {}
+
+impl<'g, K, V, H> Tower<'g, K, V, H> {
+    /// The tower in which every level begins.
+    pub(super) fn base(links: &'g [AtomicPtr<Node<K, V, H>>; MOST_LEVELS]) -> Self {
+        Self(NonNull::from(links).cast(), PhantomData)
+    }
+
+    #[inline]
+    fn link(self, level: usize) -> &'g AtomicPtr<Node<K, V, H>> {
+        // SAFETY: callers stay below the tower's height: a node is met on its own levels only.
+        unsafe { self.0.add(level).as_ref() }
+    }
+
+    /// The link of a level below the tower's height.
+    #[inline]
+    pub(super) fn load(self, level: usize) -> Link<K, V, H> {
+        // Acquire: pairs with `exchange`, which publishes the node that the link leads to.
+        Link(self.link(level).load(Ordering::Acquire))
+    }
+
+    /// Replaces a link; whether it was `from` still.
+    #[inline]
+    pub(super) fn exchange(self, level: usize, from: Link<K, V, H>, to: Link<K, V, H>) -> bool {
+        // Release: pairs with `load`; the node linked is complete.
+        self.link(level)
+            .compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Starts to bring the nodes near to which the links of the next two levels below lead: a
+    /// search goes there if the node on this level is too far, and their ways from memory overlap
+    /// with that one's.
+    #[inline]
+    pub(super) fn prefetch_below(self, level: usize) {
+        for below in level.saturating_sub(2)..level {
+            // Relaxed: the nodes are not looked at.
+            prefetch(Link(self.link(below).load(Ordering::Relaxed)).unmarked().0);
+        }
+    }
+
+    /// Sets a link of a node that is in no list yet.
+    pub(super) fn set(self, level: usize, to: Link<K, V, H>) {
+        // Relaxed: `exchange` publishes it with the node.
+        self.link(level).store(to.0, Ordering::Relaxed);
+    }
+
+    /// Marks a link.
+    pub(super) fn mark(self, level: usize) {
+        let mut link = self.load(level);
+        while !link.is_marked() {
+            if self.exchange(level, link, link.marked()) {
+                return;
+            }
+            link = self.load(level);
+        }
+    }
+}
+
+/// The fixed part of a node; behind it lie the key, unless the head is the key, and the tower.
+#[repr(C)]
+pub(super) struct Node<K, V, H> {
+    value: Slot<V>,
+    state: AtomicU32,
+    height: u32,
+    /// Last, to be close to the tower: a search looks at these two.
+    head: u64,
+    key: PhantomData<(K, H)>,
+}
+
+/// A key that is looked for.
+pub(super) struct Probe<'k, K, H> {
+    pub(super) key: &'k K,
+    head: u64,
+    heads: PhantomData<H>,
+}
+
+impl<K, H> Clone for Probe<'_, K, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, H> Copy for Probe<'_, K, H> {}
+
+impl<'k, K, H: KeyHead<K>> Probe<'k, K, H> {
+    #[inline]
+    pub(super) fn new(key: &'k K) -> Self {
+        Self {
+            key,
+            head: H::head(key),
+            heads: PhantomData,
+        }
+    }
+}
+
+/// A node that lives during `'g`: the thread is pinned, and found the node by a link.
+pub(super) struct NodeRef<'g, K, V, H> {
+    node: NonNull<Node<K, V, H>>,
+    alive: PhantomData<&'g Node<K, V, H>>,
+}
+
+impl<K, V, H> Clone for NodeRef<'_, K, V, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H> Copy for NodeRef<'_, K, V, H> {}
+
+impl<K, V, H> PartialEq for NodeRef<'_, K, V, H> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+impl<'g, K, V, H> NodeRef<'g, K, V, H>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    const KEY: usize = size_of::<Node<K, V, H>>().next_multiple_of(align_of::<K>());
+    const TOWER: usize = {
+        let end = if H::IS_KEY {
+            size_of::<Node<K, V, H>>()
+        } else {
+            Self::KEY + size_of::<K>()
+        };
+        end.next_multiple_of(align_of::<AtomicPtr<()>>())
+    };
+
+    fn layout(height: usize) -> Layout {
+        let size = Self::TOWER + height * size_of::<AtomicPtr<Node<K, V, H>>>();
+        let align = align_of::<Node<K, V, H>>()
+            .max(align_of::<AtomicPtr<()>>())
+            .max(if H::IS_KEY { 1 } else { align_of::<K>() });
+        match Layout::from_size_align(size, align) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!("a node of {size} bytes, aligned to {align}"),
+        }
+    }
+
+    /// The bytes that the node takes.
+    pub(super) fn bytes(self) -> usize {
+        Self::layout(self.height()).size()
+    }
+
+    /// A node that is in no list yet, its links at the end of their levels. Without a value it is
+    /// vacant, and locked by the caller.
+    pub(super) fn new(key: K, value: Option<V>, height: usize) -> Self {
+        let mut state = if height > 1 { BUILDING } else { 0 };
+        let value = match value {
+            Some(value) => {
+                let slot = Slot::empty();
+                slot.store(Packed::new(value));
+                slot
+            }
+            None => {
+                state |= VACANT | LOCKED;
+                Slot::empty()
+            }
+        };
+        let head = H::head(&key);
+        let layout = Self::layout(height);
+        // SAFETY: the layout is not empty. The parts lie inside it and apart, as KEY and TOWER
+        // are computed, and each is aligned.
+        unsafe {
+            let Some(place) = NonNull::new(alloc(layout)) else {
+                handle_alloc_error(layout);
+            };
+            let node = place.cast::<Node<K, V, H>>();
+            node.write(Node {
+                head,
+                value,
+                state: AtomicU32::new(state),
+                height: height as u32,
+                key: PhantomData,
+            });
+            if !H::IS_KEY {
+                place.add(Self::KEY).cast::<K>().write(key);
+            }
+            let tower = place.add(Self::TOWER).cast::<AtomicPtr<Node<K, V, H>>>();
+            for level in 0..height {
+                tower.add(level).write(AtomicPtr::new(ptr::null_mut()));
+            }
+            Self {
+                node,
+                alive: PhantomData,
+            }
+        }
+    }
+
+    #[inline]
+    fn fixed(self) -> &'g Node<K, V, H> {
+        // SAFETY: the node lives during 'g and is shared from its publication on.
+        unsafe { self.node.as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn link(self) -> Link<K, V, H> {
+        Link(self.node.as_ptr())
+    }
+
+    #[inline]
+    pub(super) fn height(self) -> usize {
+        self.fixed().height as usize
+    }
+
+    #[inline]
+    pub(super) fn tower(self) -> Tower<'g, K, V, H> {
+        // SAFETY: the tower lies there, inside the allocation that the pointer was made from.
+        Tower(
+            unsafe { self.node.byte_add(Self::TOWER).cast() },
+            PhantomData,
+        )
+    }
+
+    /// Shows the key.
+    #[inline]
+    pub(super) fn with_key<R>(self, read: impl FnOnce(&K) -> R) -> R {
+        if !H::IS_KEY {
+            // SAFETY: without a head that is the key, the key lies here, and is never changed.
+            return read(unsafe { self.node.byte_add(Self::KEY).cast::<K>().as_ref() });
+        }
+        match H::key(self.fixed().head) {
+            Some(key) => read(&key),
+            None => unreachable!("the head is said to be the key, and gives none"),
+        }
+    }
+
+    /// How this node's key compares with the one looked for.
+    #[inline]
+    pub(super) fn compare(self, probe: &Probe<'_, K, H>) -> std::cmp::Ordering {
+        match self.fixed().head.cmp(&probe.head) {
+            Equal if H::IS_KEY => Equal,
+            Equal => self.with_key(|key| key.cmp(probe.key)),
+            Less => Less,
+            Greater => Greater,
+        }
+    }
+
+    /// Whether the entry is there: with a value, and not removed.
+    #[inline]
+    pub(super) fn is_present(self) -> bool {
+        // Acquire: pairs with the release that publishes a vacant entry's value. Whoever is told
+        // that it was removed meanwhile happened before that removal.
+        self.fixed().state.load(Ordering::Acquire) & (REMOVED | VACANT) == 0
+    }
+
+    /// Whether the entry has been removed, which is for ever.
+    pub(super) fn is_removed(self) -> bool {
+        // Acquire: pairs with the release in `remove`.
+        self.fixed().state.load(Ordering::Acquire) & REMOVED != 0
+    }
+
+    /// The value of an entry that was there.
+    #[inline]
+    pub(super) fn value(self) -> Packed<V> {
+        self.fixed().value.observe()
+    }
+
+    /// Locks the entry against other writers; `None` if it is or becomes removed.
+    pub(super) fn lock(self) -> Option<EntryGuard<'g, K, V, H>> {
+        let state = &self.fixed().state;
+        let backoff = Backoff::new();
+        loop {
+            let seen = state.load(Ordering::Relaxed);
+            if seen & REMOVED != 0 {
+                return None;
+            }
+            if seen & LOCKED != 0 {
+                backoff.wait();
+                continue;
+            }
+            // Acquire: pairs with the release of the last writer of the entry.
+            if state
+                .compare_exchange(seen, seen | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+            {
+                return Some(EntryGuard { node: self });
+            }
+        }
+    }
+
+    /// The lock of a vacant node, which whoever made it holds.
+    pub(super) fn vacant(self) -> EntryGuard<'g, K, V, H> {
+        EntryGuard { node: self }
+    }
+
+    /// Marks every link, from the highest level down: whose link is not marked on a level is in
+    /// all the levels below. For an entry that has been removed; who comes second changes
+    /// nothing.
+    pub(super) fn mark(self) {
+        for level in (0..self.height()).rev() {
+            self.tower().mark(level);
+        }
+    }
+
+    /// Says that every link is marked. Whether the caller has to unlink and retire the node.
+    pub(super) fn finish_removing(self) -> bool {
+        // AcqRel: of the remover's and the builder's last steps the second sees the first, and
+        // what was done before it.
+        self.fixed().state.fetch_or(MARKED, Ordering::AcqRel) & BUILDING == 0
+    }
+
+    /// Says that nothing will link the node any more. Whether the caller has to unlink and
+    /// retire it.
+    pub(super) fn finish_building(self) -> bool {
+        // AcqRel: as in `finish_removing`.
+        self.fixed().state.fetch_and(!BUILDING, Ordering::AcqRel) & MARKED != 0
+    }
+
+    /// Takes the node apart: its memory is freed, key and value are handed over.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else has the node, or comes to it, ever again.
+    pub(super) unsafe fn take_apart(self) -> (K, Option<V>) {
+        let height = self.height();
+        // Relaxed: whoever has the node alone has synchronized with all that wrote.
+        let vacant = self.fixed().state.load(Ordering::Relaxed) & VACANT != 0;
+        let value = (!vacant).then(|| self.value());
+        // SAFETY: the caller alone has the node; the parts lie where `new` wrote them, and none is
+        // used behind this.
+        unsafe {
+            let key = match H::key(self.fixed().head) {
+                Some(key) if H::IS_KEY => key,
+                _ => self.node.byte_add(Self::KEY).cast::<K>().read(),
+            };
+            for level in 0..height {
+                self.tower().0.add(level).drop_in_place();
+            }
+            self.node.drop_in_place();
+            dealloc(self.node.as_ptr().cast(), Self::layout(height));
+            (key, value.map(|value| value.take()))
+        }
+    }
+}
+
+/// The lock of an entry. Dropping it unlocks.
+pub(super) struct EntryGuard<'g, K, V, H> {
+    pub(super) node: NodeRef<'g, K, V, H>,
+}
+
+impl<K, V, H> EntryGuard<'_, K, V, H>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    /// Replaces the value and unlocks; returns the old one, which the caller retires.
+    pub(super) fn replace(self, value: V) -> Packed<V> {
+        let slot = &self.node.fixed().value;
+        let old = slot.load();
+        slot.publish(Packed::new(value));
+        self.unlock(LOCKED);
+        old
+    }
+
+    /// Gives a vacant entry its value, and unlocks.
+    pub(super) fn fill(self, value: V) {
+        self.node.fixed().value.publish(Packed::new(value));
+        self.unlock(LOCKED | VACANT);
+    }
+
+    /// Removes the entry and unlocks. The caller marks it next.
+    pub(super) fn remove(self) {
+        self.unlock(LOCKED | REMOVED);
+    }
+
+    /// Flips these bits of the state.
+    fn unlock(self, flip: u32) {
+        let guard = ManuallyDrop::new(self);
+        // Release: pairs with the acquire of the next writer, and of readers that look whether
+        // the entry is there.
+        guard.node.node_state().fetch_xor(flip, Ordering::Release);
+    }
+}
+
+impl<K, V, H> NodeRef<'_, K, V, H> {
+    fn node_state(&self) -> &AtomicU32 {
+        // SAFETY: the node lives.
+        unsafe { &self.node.as_ref().state }
+    }
+}
+
+impl<K, V, H> Drop for EntryGuard<'_, K, V, H> {
+    fn drop(&mut self) {
+        // Release: as in `unlock`.
+        self.node.node_state().fetch_xor(LOCKED, Ordering::Release);
+    }
+}

@@ -1,0 +1,175 @@
+//! Memory stays flat while entries come and go for ever, and is given back when they are gone.
+//!
+//! Every engine is kept at about the same size by four threads for a while (ten minutes with
+//! `cargo xtask test --deep`): two insert and remove at random, two push a window of keys
+//! upwards, so that whole nodes empty at one end while new ones are made at the other. The
+//! allocator counts what is allocated. What would make it fail:
+//!
+//! - nodes, keys or values that are unlinked and never freed: the count grows with the time;
+//! - nodes that stay though they are empty or nearly so: it grows with the window's way;
+//! - an index that keeps its memory when everything has been removed, or leaks when dropped.
+#![cfg(not(any(loom, shuttle, tremula_tsan)))]
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::suite::{Random, join_all};
+use support::values::{Key, Value};
+use tremula_index::{CaTree, KeyRange, Locked, OlcBTree, OrderedIndex, SkipList};
+
+/// Counts the bytes that are allocated.
+struct Counting;
+
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are those that are asked for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        ALLOCATED.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Threads that insert and remove.
+const THREADS: u32 = 4;
+
+/// The keys of each thread that are there at most.
+const KEYS: u32 = 4_000;
+
+/// What the least count of a while may grow by, beside a quarter. The most counts garbage that
+/// waits for the epoch; the least hardly does.
+const SLACK: usize = 512 << 10;
+
+/// How long each engine is kept busy with each type of keys.
+fn duration() -> Duration {
+    match std::env::var("TREMULA_DEEP") {
+        Ok(_) => Duration::from_secs(600),
+        Err(_) => Duration::from_millis(1500),
+    }
+}
+
+/// Frees what waits for the epoch, as far as this thread can.
+fn settle() {
+    for _ in 0..2_000 {
+        tremula_sync::epoch::pin().flush();
+    }
+}
+
+fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K) {
+    // One at a time: the count is the whole program's.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    settle();
+    let before = ALLOCATED.load(Relaxed);
+    let used = || ALLOCATED.load(Relaxed).saturating_sub(before);
+
+    let running = AtomicBool::new(true);
+    let turns = AtomicU64::new(0);
+    let (early, late) = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|number| {
+                let (running, turns) = (&running, &turns);
+                scope.spawn(move || {
+                    // The keys of a thread lie apart from those of the others.
+                    let base = u64::from(number) << 40;
+                    let mut random = Random::new(number);
+                    let mut turn = 0;
+                    while running.load(Relaxed) {
+                        if number % 2 == 0 {
+                            let key = key_of(base + u64::from(random.below(KEYS)));
+                            index.remove(&key);
+                            let key = key_of(base + u64::from(random.below(KEYS)));
+                            index.insert(key, V::make(random.below(1000)));
+                        } else {
+                            index.insert(key_of(base + turn), V::make(1));
+                            if let Some(old) = turn.checked_sub(KEYS.into()) {
+                                index.remove(&key_of(base + old));
+                            }
+                        }
+                        turn += 1;
+                    }
+                    turns.fetch_add(turn, Relaxed);
+                })
+            })
+            .collect();
+        // The least in the second quarter of the time, and in the last.
+        let (mut early, mut late) = (usize::MAX, usize::MAX);
+        let begun = Instant::now();
+        while begun.elapsed() < duration() {
+            thread::sleep(Duration::from_millis(1));
+            let done = begun.elapsed().as_secs_f64() / duration().as_secs_f64();
+            if done > 0.75 {
+                late = late.min(used());
+            } else if (0.25..0.5).contains(&done) {
+                early = early.min(used());
+            }
+        }
+        running.store(false, Relaxed);
+        join_all(threads);
+        (early, late)
+    });
+    let engine = index.engine();
+    let turns = turns.into_inner();
+    println!("{engine}: {turns} turns, {early} bytes at least, later {late}");
+    assert!(turns > 10_000, "{engine} hardly moved: {turns} turns");
+    assert!(early > 0, "nothing was counted");
+    assert!(
+        late <= early + early / 4 + SLACK,
+        "{engine}: {early} bytes at least in the second quarter of the time, {late} in the last"
+    );
+
+    let full = {
+        settle();
+        used()
+    };
+    assert!(index.remove_range(KeyRange::all()) > 0);
+    settle();
+    let empty = used();
+    assert!(
+        empty <= full / 4,
+        "{engine}: {full} bytes when full, {empty} when empty"
+    );
+}
+
+/// Runs the churn on the engine that an expression makes, with keys and values in its slots and
+/// with such as are allocated.
+macro_rules! engine {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn memory_stays_flat_with_numbers() {
+                churn::<u64, u64>(&$make, |number| number);
+            }
+
+            #[test]
+            fn memory_stays_flat_with_strings() {
+                churn::<String, String>(&$make, |number| format!("key {number:020}"));
+            }
+        }
+    };
+}
+
+engine!(ca_tree, CaTree::<_, _>::new());
+engine!(
+    restless_ca_tree,
+    CaTree::<_, _>::with_config(support::restless())
+);
+engine!(locked, Locked::<_, _>::new());
+engine!(skip_list, SkipList::<_, _>::new());
+engine!(b_tree, OlcBTree::<_, _>::new());

@@ -1,0 +1,175 @@
+//! Every interleaving of a reader with what changes nodes: writes, splits, merges, a new root
+//! and the end of one.
+//!
+//! Nodes hold four entries here, and three separators. The readers are the spawned threads: of
+//! a thread that reads before it writes the checker would not explore all.
+
+use tremula_index::{KeyRange, OlcBTree, OrderedIndex};
+use tremula_sync::model::check;
+use tremula_sync::{Arc, thread};
+
+type Tree = OlcBTree<u32, u32>;
+
+/// Entries of a full leaf.
+const FULL: u32 = 4;
+
+/// A tree with these keys, each its own value.
+fn tree(keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {
+    let tree = Tree::new();
+    for key in keys {
+        tree.insert(key, key);
+    }
+    Arc::new(tree)
+}
+
+fn figure(tree: &Tree, name: &str) -> u64 {
+    tree.shape().get(name).unwrap()
+}
+
+fn keys(tree: &Tree) -> Vec<u32> {
+    tree.snapshot(KeyRange::all())
+        .unwrap()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect()
+}
+
+#[test]
+fn a_reader_never_sees_half_an_insertion() {
+    check("a_reader_never_sees_half_an_insertion", 3, || {
+        let tree = tree([10, 30]);
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            // Moved while it is looked for.
+            assert_eq!(other.get(&30), Some(30));
+        });
+        tree.insert(20, 20);
+        reader.join().unwrap();
+        assert_eq!(keys(&tree), [10, 20, 30]);
+    });
+}
+
+#[test]
+fn a_reader_finds_everything_while_the_root_grows() {
+    check("a_reader_finds_everything_while_the_root_grows", 2, || {
+        let tree = tree((1..=FULL).map(|n| n * 10));
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || assert_eq!(other.get(&40), Some(40)));
+        tree.insert(25, 25);
+        reader.join().unwrap();
+        assert_eq!(figure(&tree, "splits"), 1);
+        assert_eq!(keys(&tree), [10, 20, 25, 30, 40]);
+    });
+}
+
+/// Two leaves under a root: 10, 20 and 30, 40.
+fn two_leaves() -> Arc<Tree> {
+    let tree = tree([10, 20, 30, 40, 25]);
+    tree.remove(&25);
+    assert_eq!(figure(&tree, "leaves"), 2);
+    tree
+}
+
+#[test]
+fn a_reader_finds_everything_while_a_leaf_splits() {
+    check("a_reader_finds_everything_while_a_leaf_splits", 1, || {
+        let tree = two_leaves();
+        tree.insert(32, 32);
+        tree.insert(34, 34);
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || assert_eq!(other.get(&40), Some(40)));
+        tree.insert(36, 36);
+        reader.join().unwrap();
+        assert_eq!(figure(&tree, "leaves"), 3);
+        assert_eq!(keys(&tree), [10, 20, 30, 32, 34, 36, 40]);
+    });
+}
+
+#[test]
+fn a_reader_finds_everything_while_leaves_merge_and_the_root_shrinks() {
+    check(
+        "a_reader_finds_everything_while_leaves_merge_and_the_root_shrinks",
+        2,
+        || {
+            let tree = two_leaves();
+            tree.remove(&10);
+            let other = Arc::clone(&tree);
+            let reader = thread::spawn(move || assert_eq!(other.get(&40), Some(40)));
+            // The left leaf runs empty and takes over the right one.
+            tree.remove(&20);
+            reader.join().unwrap();
+            assert_eq!(figure(&tree, "merges"), 1);
+            assert_eq!(keys(&tree), [30, 40]);
+        },
+    );
+}
+
+#[test]
+fn neighbours_are_found_while_leaves_split() {
+    check("neighbours_are_found_while_leaves_split", 2, || {
+        let tree = two_leaves();
+        tree.insert(22, 22);
+        tree.insert(24, 24);
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            let (below, _) = other.prev(&30).unwrap();
+            assert!(below == 24 || below == 26, "{below} below 30");
+        });
+        tree.insert(26, 26);
+        reader.join().unwrap();
+        assert_eq!(keys(&tree), [10, 20, 22, 24, 26, 30, 40]);
+    });
+}
+
+#[test]
+fn a_snapshot_of_two_leaves_is_of_one_moment() {
+    check("a_snapshot_of_two_leaves_is_of_one_moment", 2, || {
+        let tree = two_leaves();
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            let entries = other.snapshot(KeyRange::all()).unwrap();
+            let (first, last) = (entries[0].1, entries[3].1);
+            // The first is written before the last.
+            assert!((first, last) != (10, 41), "{entries:?}");
+        });
+        tree.insert(10, 11);
+        tree.insert(40, 41);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_batch_of_lookups_finds_everything_while_a_leaf_splits() {
+    check(
+        "a_batch_of_lookups_finds_everything_while_a_leaf_splits",
+        1,
+        || {
+            let tree = two_leaves();
+            tree.insert(32, 32);
+            tree.insert(34, 34);
+            let other = Arc::clone(&tree);
+            let reader = thread::spawn(move || {
+                let mut found = Vec::new();
+                other.get_many(&[40, 20], &mut found);
+                assert_eq!(found, [Some(40), Some(20)]);
+            });
+            tree.insert(36, 36);
+            reader.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn writers_of_one_leaf_lose_nothing() {
+    check("writers_of_one_leaf_lose_nothing", 2, || {
+        let tree = two_leaves();
+        let other = Arc::clone(&tree);
+        let writer = thread::spawn(move || {
+            other.insert(12, 12);
+        });
+        tree.insert(14, 14);
+        writer.join().unwrap();
+        assert_eq!(keys(&tree), [10, 12, 14, 20, 30, 40]);
+        assert_eq!(tree.len(), 6);
+    });
+}

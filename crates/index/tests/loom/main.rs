@@ -1,0 +1,7 @@
+//! Every interleaving of two or three threads on small indexes: one file an engine.
+#![cfg(loom)]
+
+mod art;
+mod b_tree;
+mod ca_tree;
+mod skip_list;

@@ -1,0 +1,146 @@
+//! The skip list. Under loom every tower is as high as can be: two levels.
+
+use tremula_index::{OrderedIndex, SkipList, Update};
+use tremula_sync::model::check;
+use tremula_sync::{Arc, thread};
+
+type List = SkipList<u32, u32>;
+
+fn list(keys: impl IntoIterator<Item = u32>) -> Arc<List> {
+    let list = List::new();
+    for key in keys {
+        list.insert(key, key);
+    }
+    Arc::new(list)
+}
+
+/// What is linked on each level of the quiescent list: on level 0 what is there, above a part
+/// of that, and nothing that was removed.
+fn assert_sound(list: &List, keys: &[u32]) {
+    let levels = list.linked_keys();
+    assert_eq!(levels[0], keys);
+    for level in &levels[1..] {
+        assert!(level.is_sorted(), "{levels:?}");
+        assert!(level.iter().all(|key| keys.contains(key)), "{levels:?}");
+    }
+    assert_eq!(list.len(), keys.len());
+}
+
+#[test]
+fn a_tower_may_be_removed_while_it_is_built() {
+    check("a_tower_may_be_removed_while_it_is_built", 4, || {
+        let list = list([1]);
+        let other = Arc::clone(&list);
+        let remover = thread::spawn(move || other.remove(&2));
+        assert_eq!(list.insert(2, 2), None);
+        let removed = remover.join().unwrap();
+        assert_sound(&list, if removed.is_some() { &[1] } else { &[1, 2] });
+    });
+}
+
+#[test]
+fn a_key_may_come_back_while_its_old_node_is_removed() {
+    check(
+        "a_key_may_come_back_while_its_old_node_is_removed",
+        3,
+        || {
+            let list = list([2]);
+            let other = Arc::clone(&list);
+            let remover = thread::spawn(move || other.remove(&2));
+            let replaced = list.insert(2, 3);
+            let removed = remover.join().unwrap();
+            match replaced {
+                // The insertion came second, into its own node.
+                None => {
+                    assert_eq!(removed, Some(2));
+                    assert_sound(&list, &[2]);
+                }
+                Some(old) => {
+                    assert_eq!((old, removed), (2, Some(3)));
+                    assert_sound(&list, &[]);
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn neighbours_may_be_inserted_and_removed_at_once() {
+    check("neighbours_may_be_inserted_and_removed_at_once", 3, || {
+        let list = list([2, 4]);
+        let other = Arc::clone(&list);
+        let remover = thread::spawn(move || assert_eq!(other.remove(&2), Some(2)));
+        assert_eq!(list.insert(3, 3), None);
+        // What this thread has inserted it finds, whatever happens to the node in front.
+        assert_eq!(list.get(&3), Some(3));
+        remover.join().unwrap();
+        assert_sound(&list, &[3, 4]);
+    });
+}
+
+#[test]
+fn a_reader_misses_nothing_that_stays() {
+    check("a_reader_misses_nothing_that_stays", 3, || {
+        let list = list([1, 2, 3]);
+        let other = Arc::clone(&list);
+        let reader = thread::spawn(move || {
+            assert_eq!(other.get(&3), Some(3));
+            let next = other.next(&1).unwrap();
+            assert!(next == (2, 2) || next == (3, 3));
+        });
+        assert_eq!(list.remove(&2), Some(2));
+        reader.join().unwrap();
+        assert_sound(&list, &[1, 3]);
+    });
+}
+
+#[test]
+fn adjacent_removals_leave_nothing_linked() {
+    check("adjacent_removals_leave_nothing_linked", 3, || {
+        let list = list([1, 2]);
+        let other = Arc::clone(&list);
+        let remover = thread::spawn(move || assert_eq!(other.remove(&1), Some(1)));
+        assert_eq!(list.remove(&2), Some(2));
+        remover.join().unwrap();
+        assert_sound(&list, &[]);
+    });
+}
+
+#[test]
+fn decisions_about_an_absent_key_come_one_after_another() {
+    check(
+        "decisions_about_an_absent_key_come_one_after_another",
+        3,
+        || {
+            let list = list([]);
+            let increment = |list: &List| {
+                let mut calls = 0;
+                list.update(7, &mut |count| {
+                    calls += 1;
+                    Update::Put(count.unwrap_or(&0) + 1)
+                });
+                assert_eq!(calls, 1);
+            };
+            let other = Arc::clone(&list);
+            let thread = thread::spawn(move || increment(&other));
+            increment(&list);
+            thread.join().unwrap();
+            assert_eq!(list.get(&7), Some(2));
+            assert_sound(&list, &[7]);
+        },
+    );
+}
+
+#[test]
+fn an_entry_is_popped_once() {
+    check("skip_list::an_entry_is_popped_once", 3, || {
+        let list = list([1]);
+        let other = Arc::clone(&list);
+        let popper = thread::spawn(move || other.pop_first());
+        let here = list.pop_last();
+        let there = popper.join().unwrap();
+        assert_eq!(here.or(there), Some((1, 1)));
+        assert!(here.is_none() || there.is_none());
+        assert_sound(&list, &[]);
+    });
+}

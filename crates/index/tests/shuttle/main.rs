@@ -1,0 +1,92 @@
+//! Several threads on indexes that keep changing, under random schedules.
+#![cfg(shuttle)]
+
+mod art;
+mod suite;
+
+use suite::Index;
+use tremula_index::ca_tree::{CaTree, CaTreeConfig};
+use tremula_index::{Art, OlcBTree, SkipList};
+use tremula_sync::{Arc, StatisticsConfig};
+
+/// Runs tests of the suite on the engine that an expression makes.
+macro_rules! engine {
+    ($name:ident, $make:expr, [$($test:ident),* $(,)?]) => {
+        mod $name {
+            use super::*;
+
+            $(#[test]
+            fn $test() {
+                let name = concat!(stringify!($name), "::", stringify!($test));
+                suite::$test(name, || Arc::new($make) as Index);
+            })*
+        }
+    };
+}
+
+/// Thresholds so low that every second write splits, and every scan over several base nodes may
+/// join.
+fn restless() -> CaTreeConfig {
+    let statistics = StatisticsConfig {
+        contended: 2,
+        uncontended: -1,
+        split_above: 1,
+        join_below: -1,
+        bias_after: 1,
+    };
+    CaTreeConfig {
+        statistics,
+        range_discount: 4,
+        max_route_depth: 4,
+    }
+}
+
+engine!(
+    radix_tree,
+    Art::<_, _>::new(),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        a_snapshot_is_of_one_moment,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
+        increments_are_not_lost,
+    ]
+);
+
+engine!(
+    ca_tree,
+    CaTree::<_, _>::with_config(restless()),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        a_snapshot_is_of_one_moment,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
+        increments_are_not_lost,
+        ranges_that_overlap_are_removed_once,
+    ]
+);
+
+// Nodes of four entries, which keep splitting and merging.
+engine!(
+    b_tree,
+    OlcBTree::<_, _>::new(),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        a_snapshot_is_of_one_moment,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
+        increments_are_not_lost,
+        ranges_that_overlap_are_removed_once,
+    ]
+);
+
+// Its scans are not of one moment.
+engine!(
+    skip_list,
+    SkipList::<_, _>::new(),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        every_entry_is_popped_once_from_either_end,
+        increments_are_not_lost,
+    ]
+);

@@ -1,0 +1,80 @@
+//! Which tables there are, and how a task gets one of the right type.
+
+use crate::{
+    contestants::{ContestantName, Index, Rival, Subject},
+    keys::Key,
+};
+use tremula_index::{Art, CaTree, Engine, Locked, OlcBTree, SkipList};
+
+/// A kind of table in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// An index of this project.
+    Index(Engine),
+    /// A rival that is a Rust crate; its feature must be there.
+    Rival(Rival),
+}
+
+/// Something to be done with tables of some type.
+///
+/// It is generic where it is carried out, so that its calls of the table are static.
+pub(crate) trait Task<K: Key> {
+    /// What comes out of it.
+    type Output;
+
+    /// Does it; `make` makes an empty table.
+    fn run<S: Subject<K>>(self, make: impl Fn() -> S) -> Self::Output;
+}
+
+impl Table {
+    /// The contestant's name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Index(engine) => engine.name(),
+            Self::Rival(rival) => rival.name(),
+        }
+    }
+
+    /// Project and version.
+    pub(crate) fn version(self) -> String {
+        match self {
+            Self::Index(_) => format!("tremula {}", env!("CARGO_PKG_VERSION")),
+            Self::Rival(rival) => rival.version().to_owned(),
+        }
+    }
+
+    /// Does the task with tables of integers.
+    pub(crate) fn run_integers<T: Task<u64>>(self, task: T) -> T::Output {
+        match self {
+            Self::Index(engine) => with_index(engine, task),
+            Self::Rival(rival) => rival.run_integers(task),
+        }
+    }
+
+    /// Does the task with tables of texts.
+    pub(crate) fn run_texts<T: Task<String>>(self, task: T) -> T::Output {
+        match self {
+            Self::Index(engine) => with_index(engine, task),
+            Self::Rival(rival) => rival.run_texts(task),
+        }
+    }
+}
+
+fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
+    match engine {
+        Engine::CaTree => task.run(|| Index(CaTree::<K, u64>::new())),
+        Engine::Locked => task.run(|| Index(Locked::<K, u64>::new())),
+        Engine::Art => task.run(|| Index(Art::<K, u64>::new())),
+        Engine::BTree => task.run(|| Index(OlcBTree::<K, u64>::new())),
+        Engine::SkipList => task.run(|| Index(SkipList::<K, u64>::new())),
+    }
+}
+
+impl From<Table> for ContestantName {
+    fn from(table: Table) -> Self {
+        match table {
+            Table::Index(engine) => Self::Index(engine),
+            Table::Rival(rival) => Self::Rival(rival),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Tables that cheat: none may get a figure.
+
+use super::{insert_ranges::InsertRanges, tables::Task};
+use crate::{
+    contestants::Subject,
+    keys::{Key, KeyList},
+    measure::Span,
+    workload::{
+        Distribution, Mix, MixJob, Phase, Purpose, YcsbJob, YcsbMix, actions, draw_keys, generator,
+        random_half, stream,
+    },
+};
+use std::{collections::BTreeMap, ops::Bound, sync::Mutex, time::Duration};
+
+/// What a [`Faulty`] table does wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    Nothing,
+    /// Inserts of odd keys are reported and not done.
+    LosesInserts,
+    /// Removed odd keys stay.
+    KeepsRemoved,
+    /// The value of another key is found.
+    ForeignValue,
+    /// `next` stands still.
+    StuckNext,
+    /// A scan begins above its bound.
+    SkipsFirst,
+    /// A scan shows keys of which one is below the other.
+    OutOfOrder,
+    /// A scan shows another key's value.
+    ForeignScan,
+    /// A scan shows nothing.
+    EmptyScan,
+}
+
+struct Faulty {
+    fault: Fault,
+    entries: Mutex<BTreeMap<u64, u64>>,
+}
+
+impl Subject<u64> for Faulty {
+    fn insert(&self, key: &u64, value: u64) -> bool {
+        let mut entries = self.entries.lock().unwrap();
+        if self.fault == Fault::LosesInserts && key % 2 == 1 {
+            return !entries.contains_key(key);
+        }
+        entries.insert(*key, value).is_none()
+    }
+
+    fn remove(&self, key: &u64) -> bool {
+        let mut entries = self.entries.lock().unwrap();
+        if self.fault == Fault::KeepsRemoved && key % 2 == 1 {
+            return entries.contains_key(key);
+        }
+        entries.remove(key).is_some()
+    }
+
+    fn get(&self, key: &u64) -> Option<u64> {
+        let found = self.entries.lock().unwrap().get(key).copied();
+        found.map(|value| value ^ u64::from(self.fault == Fault::ForeignValue))
+    }
+
+    fn next(&self, key: &u64) -> Option<u64> {
+        if self.fault == Fault::StuckNext {
+            return Some(*key);
+        }
+        let entries = self.entries.lock().unwrap();
+        entries.range(key + 1..).next().map(|(key, _)| *key)
+    }
+
+    fn scan<F>(&self, from: Option<&u64>, limit: usize, mut visit: F)
+    where
+        F: FnMut(u64, u64),
+    {
+        let entries = self.entries.lock().unwrap();
+        let low = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = entries.range((low, Bound::Unbounded));
+        let mut shown: Vec<_> = range
+            .map(|(key, value)| (*key, *value))
+            .take(limit)
+            .collect();
+        // Only scans with a bound are wrong: those of the check at the end would be found anyway.
+        match self.fault {
+            Fault::SkipsFirst if from.is_some() && shown.len() > 1 => drop(shown.remove(0)),
+            Fault::OutOfOrder if from.is_some() && shown.len() > 2 => shown.swap(1, 2),
+            Fault::ForeignScan if from.is_some() => shown[0].1 ^= 1,
+            Fault::EmptyScan if from.is_some() => shown.clear(),
+            _ => {}
+        }
+        for (key, value) in shown {
+            visit(key, value);
+        }
+    }
+
+    fn length(&self) -> Option<u64> {
+        Some(self.entries.lock().unwrap().len() as u64)
+    }
+}
+
+fn faulty(fault: Fault) -> impl Fn() -> Faulty {
+    move || Faulty {
+        fault,
+        entries: Mutex::default(),
+    }
+}
+
+/// What is wrong, in a measurement or with the table; nothing if every figure would be believed.
+fn fault_of(measured: super::Measured) -> Option<String> {
+    match measured {
+        Ok(samples) => samples.into_iter().find_map(Result::err),
+        Err(fault) => Some(fault),
+    }
+}
+
+const SPAN: Span = Span {
+    warm_up: Duration::from_millis(5),
+    counted: Duration::from_millis(25),
+};
+
+fn mix_job(mix: Mix) -> MixJob {
+    let range = 1 << 14;
+    let streams = (0..2).map(|thread| {
+        let mut random = generator(5, Purpose::Stream, 0, thread);
+        stream(mix, range, 1 << 12, &mut random)
+    });
+    MixJob {
+        range,
+        prefill: random_half(range, &mut generator(5, Purpose::Prefill, 0, 0)),
+        streams: streams.collect(),
+        span: SPAN,
+    }
+}
+
+fn ycsb_job(mix: YcsbMix) -> YcsbJob<u64> {
+    let keys = KeyList {
+        loaded: (0..3000_u64).map(|i| i * 7).collect(),
+        fresh: (0..500_u64).map(|i| i * 7 + 1).collect(),
+    };
+    let length = 2000;
+    let mut random = generator(5, Purpose::Stream, 0, 0);
+    let mut draw = |_| draw_keys(&keys.loaded, Distribution::Uniform, length, &mut random);
+    let streams = (0..2).map(&mut draw).collect();
+    let phase = Phase {
+        distribution: Distribution::Uniform,
+        actions: (0..2).map(|_| actions(mix, length, &mut random)).collect(),
+    };
+    YcsbJob {
+        keys,
+        threads: 2,
+        insert_counts: true,
+        streams: vec![(Distribution::Uniform, streams)],
+        phases: vec![phase],
+        span: SPAN,
+    }
+}
+
+#[test]
+fn a_right_table_is_believed() {
+    for mix in Mix::ALL {
+        let samples = mix_job(mix).run(faulty(Fault::Nothing)).unwrap();
+        assert!(samples[0].as_ref().unwrap().operations > 0);
+    }
+    for mix in [YcsbMix::C, YcsbMix::A, YcsbMix::E] {
+        let samples = ycsb_job(mix).run(faulty(Fault::Nothing)).unwrap();
+        assert_eq!(samples[0].as_ref().unwrap().operations, 3000);
+        assert!(samples[1].as_ref().unwrap().operations > 0);
+    }
+    let ranges = InsertRanges {
+        keys: 1001,
+        threads: 3,
+    };
+    let samples = ranges.run(faulty(Fault::Nothing)).unwrap();
+    assert_eq!(samples[0].as_ref().unwrap().operations, 1001);
+}
+
+/// Fails if a table that cheats could still get a figure.
+#[test]
+fn a_wrong_table_is_not_believed_in_a_mix() {
+    for (fault, mix) in [
+        (Fault::LosesInserts, Mix::Update50),
+        (Fault::KeepsRemoved, Mix::Update50),
+        (Fault::ForeignValue, Mix::Update50),
+        (Fault::StuckNext, Mix::NextSeq),
+    ] {
+        assert!(
+            fault_of(mix_job(mix).run(faulty(fault))).is_some(),
+            "{fault:?}"
+        );
+    }
+    let ranges = InsertRanges {
+        keys: 1001,
+        threads: 3,
+    };
+    let found = fault_of(ranges.run(faulty(Fault::LosesInserts)));
+    assert!(found.unwrap().contains("expected 1001"));
+}
+
+#[test]
+fn a_wrong_table_is_not_believed_in_ycsb() {
+    for (fault, mix) in [
+        (Fault::LosesInserts, YcsbMix::C),
+        (Fault::ForeignValue, YcsbMix::C),
+        (Fault::ForeignValue, YcsbMix::A),
+        (Fault::SkipsFirst, YcsbMix::E),
+        (Fault::OutOfOrder, YcsbMix::E),
+        (Fault::ForeignScan, YcsbMix::E),
+        (Fault::EmptyScan, YcsbMix::E),
+    ] {
+        assert!(
+            fault_of(ycsb_job(mix).run(faulty(fault))).is_some(),
+            "{fault:?}"
+        );
+    }
+}
+
+#[test]
+fn values_in_a_table_belong_to_its_keys() {
+    let table = faulty(Fault::Nothing)();
+    table.insert(&7, u64::value_of(7));
+    assert_eq!(crate::contestants::check(&table), Ok(1));
+    table.insert(&8, 8);
+    assert!(crate::contestants::check(&table).is_err());
+}

@@ -1,0 +1,159 @@
+//! The rivals by name: Rust crates that a user would otherwise choose.
+//!
+//! Their names are always known; what they need is compiled only with the feature `rivals`.
+
+use super::in_process::Task;
+use crate::keys::KeySet;
+
+/// A rival that is a Rust crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rival {
+    /// The standard library's `BTreeMap` under `parking_lot`'s readers-writer lock.
+    LockedBTreeMap,
+    /// `crossbeam_skiplist::SkipMap`.
+    CrossbeamSkiplist,
+    /// `scc::TreeIndex`.
+    SccTreeIndex,
+    /// `concurrent_map::ConcurrentMap`.
+    ConcurrentMap,
+    /// `congee::U64Congee`.
+    Congee,
+    /// `masstree::MassTree`.
+    Masstree,
+    /// `ferntree::Tree`.
+    Ferntree,
+    /// `artmap::ArtMap`.
+    Artmap,
+    /// `arctic::ConcurrentMap`.
+    ArcticMap,
+}
+
+/// What is said of a rival.
+struct Description {
+    name: &'static str,
+    about: &'static str,
+    version: &'static str,
+}
+
+impl Rival {
+    /// Every rival.
+    pub const ALL: [Self; 9] = [
+        Self::LockedBTreeMap,
+        Self::CrossbeamSkiplist,
+        Self::SccTreeIndex,
+        Self::ConcurrentMap,
+        Self::Congee,
+        Self::Masstree,
+        Self::Ferntree,
+        Self::Artmap,
+        Self::ArcticMap,
+    ];
+
+    const fn describe(self) -> Description {
+        let (name, about, version) = match self {
+            Self::LockedBTreeMap => (
+                "rwlock_btreemap",
+                "std's BTreeMap under a parking_lot RwLock",
+                "parking_lot 0.13.0",
+            ),
+            Self::CrossbeamSkiplist => (
+                "crossbeam_skiplist",
+                "a lock-free skip list",
+                "crossbeam-skiplist 0.1.3",
+            ),
+            Self::SccTreeIndex => (
+                "scc_tree_index",
+                "a B+tree with lock-free reads",
+                "scc 3.8.8",
+            ),
+            Self::ConcurrentMap => (
+                "concurrent_map",
+                "a lock-free B+tree that copies nodes",
+                "concurrent-map 5.0.37",
+            ),
+            Self::Congee => (
+                "congee",
+                "an adaptive radix tree with optimistic lock coupling, for words",
+                "congee 0.4.1",
+            ),
+            Self::Masstree => ("masstree", "a trie of B+trees", "masstree 0.9.5"),
+            Self::Ferntree => (
+                "ferntree",
+                "a B+tree with optimistic lock coupling",
+                "ferntree 0.7.0",
+            ),
+            Self::Artmap => (
+                "artmap",
+                "an adaptive radix tree with optimistic lock coupling",
+                "artmap 0.8.0",
+            ),
+            Self::ArcticMap => (
+                "arctic_map",
+                "a lock-free adaptive radix tree",
+                "arctic-map 0.1.4",
+            ),
+        };
+        Description {
+            name,
+            about,
+            version,
+        }
+    }
+
+    /// The contestant's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.describe().name
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        self.describe().about
+    }
+
+    /// The crate and its version.
+    #[must_use]
+    pub const fn version(self) -> &'static str {
+        self.describe().version
+    }
+
+    /// Why it cannot take keys of this set; `None` if it can.
+    #[must_use]
+    pub const fn refuses(self, key_set: KeySet) -> Option<&'static str> {
+        match self {
+            Self::Congee if !key_set.is_integers() => Some("its keys are eight bytes long"),
+            _ => None,
+        }
+    }
+
+    /// What this program lacks to let it take part, and how to get it; `None` if nothing.
+    pub(super) const fn missing() -> Option<&'static str> {
+        if cfg!(feature = "rivals") {
+            None
+        } else {
+            Some("this program was built without the rivals; build it with '--features rivals'")
+        }
+    }
+
+    /// Does the task with tables of integers.
+    pub(super) fn run_integers<T: Task<u64>>(self, task: T) -> T::Output {
+        #[cfg(feature = "rivals")]
+        return crate::rivals::run_integers(self, task);
+        #[cfg(not(feature = "rivals"))]
+        self.absent(task)
+    }
+
+    /// Does the task with tables of texts.
+    pub(super) fn run_texts<T: Task<String>>(self, task: T) -> T::Output {
+        #[cfg(feature = "rivals")]
+        return crate::rivals::run_texts(self, task);
+        #[cfg(not(feature = "rivals"))]
+        self.absent(task)
+    }
+
+    #[cfg(not(feature = "rivals"))]
+    fn absent<T, R>(self, _task: T) -> R {
+        unreachable!("{} is refused where it is missing", self.name())
+    }
+}

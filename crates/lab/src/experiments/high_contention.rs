@@ -1,0 +1,43 @@
+//! All threads append to one table, each with keys that it reads off the clock.
+//!
+//! The workload on which every structure of the paper's comparison collapses: all threads want the
+//! rightmost leaf.
+
+use super::{Case, Experiment, each_thread_count};
+use crate::{
+    Settings,
+    keys::KeySet,
+    workload::{AppendJob, Job},
+};
+
+/// The experiment `high_contention`.
+pub(super) struct HighContention;
+
+impl Experiment for HighContention {
+    fn name(&self) -> &'static str {
+        "high_contention"
+    }
+
+    fn about(&self) -> &'static str {
+        "threads insert --keys time stamps in all into one table; how often they had to begin again"
+    }
+
+    fn key_sets(&self) -> &'static [KeySet] {
+        &[KeySet::Append]
+    }
+
+    fn workloads(&self) -> Vec<&'static str> {
+        vec!["append"]
+    }
+
+    fn groups(&self, settings: &Settings) -> Vec<Vec<Case>> {
+        each_thread_count(self, settings, "append", KeySet::Append.name())
+    }
+
+    fn job(&self, group: &[Case], _run: usize, _settings: &Settings) -> Job {
+        Job::Append(AppendJob {
+            count: group[0].keys,
+            threads: group[0].threads,
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! Keys that were made.
+
+use super::Key;
+
+/// Keys of one type, all different.
+#[derive(Clone, Debug, Default)]
+pub struct KeyList<K> {
+    /// What a table is filled with, each thread [its part](crate::workload::part), in this order.
+    pub loaded: Vec<K>,
+    /// More keys of the same kind, which are not in the filled table; divided in the same way.
+    pub fresh: Vec<K>,
+}
+
+/// Something that there is for each type of keys.
+#[derive(Clone, Debug)]
+pub enum Keys<I, T> {
+    /// For `u64`.
+    Integers(I),
+    /// For `String`.
+    Texts(T),
+}
+
+impl<K: Key> KeyList<K> {
+    /// How long the loaded keys are on average, in bytes.
+    #[must_use]
+    pub fn mean_length(&self) -> f64 {
+        let bytes: usize = self.loaded.iter().map(Key::length).sum();
+        bytes as f64 / self.loaded.len() as f64
+    }
+}
+
+impl Keys<KeyList<u64>, KeyList<String>> {
+    /// How long the loaded keys are on average, in bytes.
+    #[must_use]
+    pub fn mean_length(&self) -> f64 {
+        match self {
+            Self::Integers(list) => list.mean_length(),
+            Self::Texts(list) => list.mean_length(),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `arctic::ConcurrentMap` of the crate `arctic-map`: a lock-free adaptive radix tree.
+//!
+//! No key may be the beginning of another. Texts are therefore keys without a zero byte, which the
+//! crate checks at every call and ends with one; addresses have none. It has no length.
+
+use crate::{contestants::Subject, keys::Key};
+use arctic::{
+    ConcurrentMap, Order,
+    key::{BoxedSlice, NonNull, Slice},
+};
+use std::ops::ControlFlow;
+
+/// The map with integers as keys.
+#[derive(Default)]
+pub(super) struct Integers(ConcurrentMap<u64, u64>);
+
+impl Subject<u64> for Integers {
+    #[inline]
+    fn insert(&self, key: &u64, value: u64) -> bool {
+        self.0.upsert(*key, value).old().is_none()
+    }
+
+    #[inline]
+    fn remove(&self, key: &u64) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    #[inline]
+    fn get(&self, key: &u64) -> Option<u64> {
+        self.0.get(key).map(|value| *value)
+    }
+
+    #[inline]
+    fn next(&self, key: &u64) -> Option<u64> {
+        let above = self.0.range(key.checked_add(1)?..);
+        let mut entries = above.entries(Order::Ascend);
+        entries.lend().map(|(key, _)| key)
+    }
+
+    #[inline]
+    fn scan<F>(&self, from: Option<&u64>, limit: usize, mut visit: F)
+    where
+        F: FnMut(u64, u64),
+    {
+        let range = self.0.range(from.copied().unwrap_or(0)..);
+        let mut left = limit;
+        let _ = range
+            .entries(Order::Ascend)
+            .try_fold((), |(), (key, value)| {
+                visit(key, *value);
+                left -= 1;
+                if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+    }
+
+    fn length(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The map with texts as keys.
+#[derive(Default)]
+pub(super) struct Texts(ConcurrentMap<BoxedSlice<NonNull>, u64>);
+
+/// The text as a key of the map.
+#[inline]
+fn prefix_free(key: &String) -> &Slice<NonNull> {
+    Slice::new(key.as_bytes()).expect("addresses have no zero byte")
+}
+
+impl Subject<String> for Texts {
+    #[inline]
+    fn insert(&self, key: &String, value: u64) -> bool {
+        self.0.upsert(prefix_free(key), value).old().is_none()
+    }
+
+    #[inline]
+    fn remove(&self, key: &String) -> bool {
+        self.0.remove(prefix_free(key)).is_some()
+    }
+
+    #[inline]
+    fn get(&self, key: &String) -> Option<u64> {
+        self.0.get(prefix_free(key)).map(|value| *value)
+    }
+
+    #[inline]
+    fn next(&self, key: &String) -> Option<String> {
+        // It has no range without its lower bound.
+        let range = self.0.range(prefix_free(key)..);
+        let mut entries = range.entries(Order::Ascend);
+        loop {
+            let (next, _) = entries.lend()?;
+            if next.as_bytes() != key.as_bytes() {
+                return Some(String::own(next.as_bytes()));
+            }
+        }
+    }
+
+    #[inline]
+    fn scan<F>(&self, from: Option<&String>, limit: usize, mut visit: F)
+    where
+        F: FnMut(&[u8], u64),
+    {
+        let lowest = String::new();
+        let range = self.0.range(prefix_free(from.unwrap_or(&lowest))..);
+        let mut left = limit;
+        let _ = range
+            .entries(Order::Ascend)
+            .try_fold((), |(), (key, value)| {
+                visit(key.as_bytes(), *value);
+                left -= 1;
+                if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+    }
+
+    fn length(&self) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,67 @@
+//! `crossbeam_skiplist::SkipMap`: a lock-free skip list.
+//!
+//! Its `insert` does not tell whether the key was there, so the insert that can be asked is used,
+//! which asks where it finds the key. A key whose value is being replaced is not found for a moment
+//! (its issue 1023): where keys are read and updated at the same time its answers are wrong, and it
+//! has no figure.
+
+use crate::{contestants::Subject, keys::Key};
+use crossbeam_skiplist::SkipMap;
+use std::{cell::Cell, ops::Bound};
+
+/// The map.
+pub(super) struct Table<K>(SkipMap<K, u64>);
+
+impl<K: Ord> Default for Table<K> {
+    fn default() -> Self {
+        Self(SkipMap::new())
+    }
+}
+
+impl<K: Key> Subject<K> for Table<K> {
+    #[inline]
+    fn insert(&self, key: &K, value: u64) -> bool {
+        let new = Cell::new(true);
+        self.0.compare_insert(key.clone(), value, |_| {
+            new.set(false);
+            true
+        });
+        new.get()
+    }
+
+    #[inline]
+    fn update(&self, key: &K, value: u64) {
+        self.0.insert(key.clone(), value);
+    }
+
+    #[inline]
+    fn remove(&self, key: &K) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    #[inline]
+    fn get(&self, key: &K) -> Option<u64> {
+        self.0.get(key).map(|entry| *entry.value())
+    }
+
+    #[inline]
+    fn next(&self, key: &K) -> Option<K> {
+        let entry = self.0.lower_bound(Bound::Excluded(key))?;
+        Some(entry.key().clone())
+    }
+
+    #[inline]
+    fn scan<F>(&self, from: Option<&K>, limit: usize, mut visit: F)
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let low = from.map_or(Bound::Unbounded, Bound::Included);
+        for entry in self.0.range((low, Bound::Unbounded)).take(limit) {
+            visit(entry.key().view(), *entry.value());
+        }
+    }
+
+    fn length(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+}

@@ -1,0 +1,138 @@
+//! Each adapter does its work, by one thread; and results name the versions that were measured.
+
+use super::{run_integers, run_texts};
+use crate::{
+    LabError, Settings, Watch,
+    contestants::{
+        self, ContestantName, Rival, Subject, Task,
+        subject_tests::{does_its_work, some_integers, some_texts},
+    },
+    experiments::{self, Case},
+    keys::{Key, KeySet},
+    record::Record,
+};
+use std::time::Duration;
+
+struct Works<'a, K>(&'a [K]);
+
+impl<K: Key> Task<K> for Works<'_, K> {
+    type Output = ();
+
+    fn run<S: Subject<K>>(self, make: impl Fn() -> S) {
+        does_its_work(&make(), self.0);
+    }
+}
+
+fn works(rival: Rival) {
+    run_integers(rival, Works(&some_integers()));
+    if rival.refuses(KeySet::Email).is_none() {
+        run_texts(rival, Works(&some_texts()));
+    }
+}
+
+#[test]
+fn rwlock_btreemap_does_its_work() {
+    works(Rival::LockedBTreeMap);
+}
+
+#[test]
+fn crossbeam_skiplist_does_its_work() {
+    works(Rival::CrossbeamSkiplist);
+}
+
+#[test]
+fn scc_tree_index_does_its_work() {
+    works(Rival::SccTreeIndex);
+}
+
+#[test]
+fn concurrent_map_does_its_work() {
+    works(Rival::ConcurrentMap);
+}
+
+#[test]
+fn congee_does_its_work() {
+    works(Rival::Congee);
+}
+
+#[test]
+fn masstree_does_its_work() {
+    works(Rival::Masstree);
+}
+
+#[test]
+fn ferntree_does_its_work() {
+    works(Rival::Ferntree);
+}
+
+#[test]
+fn artmap_does_its_work() {
+    works(Rival::Artmap);
+}
+
+#[test]
+fn arctic_map_does_its_work() {
+    works(Rival::ArcticMap);
+}
+
+#[test]
+fn the_versions_are_those_that_are_built() {
+    let lock = include_str!("../../../../Cargo.lock");
+    for rival in Rival::ALL {
+        let (name, version) = rival.version().split_once(' ').unwrap();
+        let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+        assert!(lock.contains(&entry), "{}", rival.version());
+    }
+}
+
+/// Notes the measurements in which a rival answered wrongly.
+#[derive(Default)]
+struct Noting {
+    wrong: usize,
+}
+
+impl Watch for Noting {
+    fn begins(&mut self, _measurements: u64) {}
+    fn measures(&mut self, _case: &Case, _engine: &str) {}
+    fn measured(&mut self) {}
+
+    fn wrong(&mut self, _case: &Case, _fault: &LabError) {
+        self.wrong += 1;
+    }
+
+    fn finished(&mut self, _records: &[Record]) -> Result<(), LabError> {
+        Ok(())
+    }
+}
+
+/// A rival whose answers are wrong has no record, and is told of; nobody else is disturbed.
+#[test]
+fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
+    let settings = Settings {
+        threads: Some(vec![2]),
+        keys: Some(2000),
+        duration: Duration::from_millis(8),
+        runs: 1,
+        ..Settings::default()
+    };
+    let names = Rival::ALL.map(ContestantName::Rival);
+    let mut contestants = contestants::assemble(&names, &settings).unwrap();
+    for name in [
+        "insert_disjoint_ranges",
+        "ordered_mix",
+        "ycsb",
+        "high_contention",
+    ] {
+        let experiment = experiments::find(name).unwrap();
+        let mut watch = Noting::default();
+        let records = crate::run(experiment, &settings, &mut contestants, &mut watch).unwrap();
+        let takes_part = |case: &Case| {
+            let refuses = |name: &&ContestantName| name.refuses_case(experiment.name(), case);
+            names.iter().filter(|name| refuses(name).is_none()).count()
+        };
+        let cases = experiment.groups(&settings).concat();
+        let expected: usize = cases.iter().map(takes_part).sum();
+        assert_eq!(records.len() + watch.wrong, expected, "{experiment:?}");
+        assert!(records.iter().all(|record| record.mops > 0.0));
+    }
+}

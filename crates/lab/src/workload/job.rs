@@ -1,0 +1,101 @@
+//! What one contestant does in one measurement.
+
+use super::{MixJob, YcsbJob};
+use crate::keys::{KeyList, KeySet, Keys};
+use crate::measure::Span;
+
+/// What one contestant does in one measurement. All contestants of a run get the same job.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// Insert 0..`keys` into an empty table; each thread a contiguous part, ascending.
+    InsertRanges {
+        /// How many keys.
+        keys: u64,
+        /// How many threads.
+        threads: usize,
+    },
+    /// Run operation streams against a half filled table until the time is up.
+    Mix(MixJob),
+    /// Fill a table, then run operation streams against it, one after the other.
+    Ycsb(Keys<YcsbJob<u64>, YcsbJob<String>>),
+    /// All threads append to one table.
+    Append(AppendJob),
+    /// Look many keys up, one by one and in batches.
+    Batch(Keys<BatchJob<u64>, BatchJob<String>>),
+    /// Fill an empty table in a process of its own and weigh it.
+    Fill(FillJob),
+}
+
+impl Job {
+    /// How long the keys are on average, in bytes.
+    #[must_use]
+    pub fn key_bytes(&self) -> f64 {
+        match self {
+            Self::InsertRanges { .. } | Self::Mix(_) | Self::Append(_) => size_of::<u64>() as f64,
+            Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
+            Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
+            Self::Batch(Keys::Integers(job)) => job.keys.mean_length(),
+            Self::Batch(Keys::Texts(job)) => job.keys.mean_length(),
+            Self::Fill(job) if job.key_set.is_integers() => size_of::<u64>() as f64,
+            // Its keys are made in another process, from the same seed.
+            Self::Fill(job) => job.make_keys().mean_length(),
+        }
+    }
+}
+
+/// Appending to one table, with keys that are read off the clock.
+#[derive(Clone, Copy, Debug)]
+pub struct AppendJob {
+    /// How many keys are inserted in all; each thread inserts its part.
+    pub count: u64,
+    /// How many threads.
+    pub threads: usize,
+}
+
+/// How keys are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupStyle {
+    /// One call a key.
+    OneByOne,
+    /// One call a batch.
+    Batched,
+}
+
+/// Lookups of many keys, in two ways.
+#[derive(Clone, Debug)]
+pub struct BatchJob<K> {
+    /// What the table is filled with.
+    pub keys: KeyList<K>,
+    /// The keys that each thread looks up, over and over.
+    pub streams: Vec<Vec<K>>,
+    /// How many keys make a batch.
+    pub batch: usize,
+    /// The ways, in the order in which they are measured.
+    pub styles: Vec<LookupStyle>,
+    /// How long the threads run before it counts, and while it does.
+    pub span: Span,
+}
+
+/// Filling a table, to be weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillJob {
+    /// Which keys, and in which order.
+    pub key_set: KeySet,
+    /// How many keys.
+    pub count: u64,
+    /// How many threads; each inserts its part.
+    pub threads: usize,
+    /// The seed of random keys.
+    pub seed: u64,
+    /// The run, which random keys depend on as well.
+    pub run: usize,
+}
+
+impl FillJob {
+    /// The keys that are inserted.
+    #[must_use]
+    pub fn make_keys(&self) -> Keys<KeyList<u64>, KeyList<String>> {
+        self.key_set
+            .make(self.count, 0, self.threads, self.seed, self.run)
+    }
+}

@@ -1,0 +1,35 @@
+#![doc = include_str!("../README.md")]
+
+mod call;
+mod config;
+mod credits;
+mod error;
+mod extras;
+mod mailbox;
+mod monitor;
+mod queue;
+mod recv;
+mod selective;
+mod sender;
+mod shared;
+mod stats;
+
+pub use call::Reply;
+pub(crate) use config::Limits;
+pub use config::{Config, Mode, UnknownMode};
+pub use error::{
+    CallError, RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
+};
+pub use mailbox::{Mailbox, mailbox};
+pub use monitor::Monitor;
+pub use recv::{IntoIter, Iter, TryIter};
+pub use sender::Sender;
+pub use stats::Stats;
+
+/// Keeps what is shared for ever under ThreadSanitizer, which does not see the fence by which
+/// the last owner of an `Arc` takes over, and would report its freeing as a race.
+fn keep_under_tsan<T>(shared: &tremula_sync::Arc<T>) {
+    if cfg!(tremula_tsan) {
+        std::mem::forget(tremula_sync::Arc::clone(shared));
+    }
+}

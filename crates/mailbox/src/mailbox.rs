@@ -1,0 +1,227 @@
+//! The receiver's handle.
+
+use crate::queue::{BASE, Inbox, SLOTS, URGENT};
+use crate::shared::Link;
+use crate::{Config, Sender, Stats};
+use std::fmt;
+use std::time::{Duration, Instant};
+use tremula_sync::atomic::Ordering;
+
+/// How long a thread sleeps before the mailbox's memory is freed and it sleeps on: longer than
+/// the pauses of a mailbox in use, and short for one that is not.
+pub(crate) const GRACE: Duration = Duration::from_millis(5);
+
+/// Makes a mailbox and its first sender.
+///
+/// ```
+/// use tremula_mailbox::{Config, mailbox};
+///
+/// let (sender, mut mailbox) = mailbox(Config::default());
+/// let threads: Vec<_> = (0..4)
+///     .map(|number| {
+///         let sender = sender.clone();
+///         std::thread::spawn(move || sender.send(number))
+///     })
+///     .collect();
+/// drop(sender);
+/// let mut all: Vec<_> = mailbox.iter().collect(); // ends when the senders are gone
+/// all.sort();
+/// assert_eq!(all, [0, 1, 2, 3]);
+/// # for thread in threads { thread.join().unwrap().unwrap(); }
+/// ```
+#[must_use]
+pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
+    let (sender, receiver) = Link::pair(&config);
+    let mailbox = Mailbox {
+        shared: receiver,
+        inbox: Inbox::new(),
+        received: 0,
+        closed: false,
+    };
+    (Sender::new(sender, 0), mailbox)
+}
+
+/// Receives the messages of all [`Sender`]s.
+///
+/// There is one receiver, and receiving takes `&mut self`. Messages of one sender are received
+/// in the order sent.
+///
+/// How to receive: [`recv`](Self::recv) and its kin wait as a thread,
+/// [`recv_async`](Self::recv_async) and [`Stream`](futures_core::Stream) as a task,
+/// [`recv_matching`](Self::recv_matching) and its kin select. They can be mixed.
+///
+/// Dropping the mailbox closes it, drops what was not received, and tells the monitors.
+pub struct Mailbox<T> {
+    pub(crate) shared: Link<T>,
+    pub(crate) inbox: Inbox<T>,
+    /// Messages given out.
+    received: u64,
+    closed: bool,
+}
+
+impl<T> Mailbox<T> {
+    /// The next message, if one is there. No lock is taken if the receiver has some already or
+    /// if there is none.
+    #[inline]
+    pub(crate) fn next_message(&mut self) -> Option<T> {
+        if self.shared.signals().any(URGENT) || !self.inbox.urgent.is_empty() {
+            self.collect_urgent();
+            if let Some(message) = self.inbox.urgent.pop_front() {
+                return Some(self.given_out(message));
+            }
+        }
+        loop {
+            if let Some(message) = self.inbox.pop() {
+                return Some(self.given_out(message));
+            }
+            if !self.collect() {
+                return None;
+            }
+        }
+    }
+
+    /// Moves ordinary messages to the inbox. `false` if there is none.
+    #[inline]
+    pub(crate) fn collect(&mut self) -> bool {
+        let signals = self.shared.signals();
+        let some = signals.any(BASE | SLOTS);
+        if some {
+            self.shared.queue.collect(signals, &mut self.inbox);
+        }
+        some
+    }
+
+    /// Moves urgent messages to the inbox.
+    #[cold]
+    pub(crate) fn collect_urgent(&mut self) {
+        let signals = self.shared.signals();
+        if signals.any(URGENT) {
+            signals.lower(URGENT);
+            if let Some(extras) = self.shared.extras() {
+                extras.collect_urgent(&mut self.inbox.urgent);
+            }
+        }
+    }
+
+    /// Counts a message that leaves the mailbox, and makes room for another.
+    #[inline]
+    pub(crate) fn given_out(&mut self, message: T) -> T {
+        self.count_given_out(1);
+        message
+    }
+
+    #[inline]
+    pub(crate) fn count_given_out(&mut self, count: usize) {
+        self.received += count as u64;
+        // Relaxed: for `len`, which orders nothing.
+        self.shared
+            .receiver
+            .received
+            .store(self.received, Ordering::Relaxed);
+        if let Some(credits) = &self.shared.credits {
+            credits.give(count);
+        }
+    }
+
+    /// Whether no message can come any more, but those that are there.
+    pub(crate) fn is_disconnected(&self) -> bool {
+        self.closed || self.shared.is_disconnected()
+    }
+
+    /// Messages sent and not received, urgent ones included. Exact when nobody sends meanwhile.
+    /// O(slots).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Whether [`len`](Self::len) is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many messages the mailbox may hold, if that is limited.
+    #[must_use]
+    pub fn capacity(&self) -> Option<usize> {
+        self.shared.capacity()
+    }
+
+    /// Whether [`close`](Self::close) has been called.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether senders are in each other's way so much that they are spread over slots.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        self.shared.queue.is_contended()
+    }
+
+    /// What the mailbox has counted. O(slots).
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.queue.stats()
+    }
+
+    /// Lets no more message in. What has been sent can still be received, and then receiving
+    /// says that the mailbox is disconnected. Senders that wait for room get their messages
+    /// back. Monitors are told only when the mailbox is dropped.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, RecvError, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// sender.send(1).unwrap();
+    /// mailbox.close();
+    /// assert!(sender.send(2).is_err());
+    /// assert_eq!(mailbox.recv(), Ok(1));
+    /// assert_eq!(mailbox.recv(), Err(RecvError));
+    /// ```
+    pub fn close(&mut self) {
+        self.closed = true;
+        let shared = &self.shared;
+        if let Some(credits) = &shared.credits {
+            credits.close();
+        }
+        shared.queue.close(shared.signals(), &mut self.inbox);
+        if let Some(extras) = shared.extras() {
+            extras.close_urgent(&mut self.inbox.urgent);
+        }
+    }
+}
+
+// SAFETY: a shared reference gives access to counts only, never to a message.
+unsafe impl<T: Send> Sync for Mailbox<T> {}
+
+impl<T> Drop for Mailbox<T> {
+    fn drop(&mut self) {
+        /// Gives the notices and lets go, even if dropping a message panics.
+        struct Down<'a, T>(&'a Link<T>);
+        impl<T> Drop for Down<'_, T> {
+            fn drop(&mut self) {
+                if let Some(extras) = self.0.extras() {
+                    extras.monitors().close().for_each(|notice| notice());
+                }
+                self.0.remove_receiver();
+            }
+        }
+        self.close();
+        let _down = Down(&self.shared);
+        // Here, not after the notices: who is told that the mailbox is down finds its messages
+        // dropped, and their answers refused.
+        self.inbox = Inbox::new();
+    }
+}
+
+impl<T> fmt::Debug for Mailbox<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Mailbox").finish_non_exhaustive()
+    }
+}
+
+/// The deadline of a wait that begins now; none if no clock can tell it.
+pub(crate) fn deadline(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
+}

@@ -1,0 +1,72 @@
+//! Monitors: a message when a mailbox goes down.
+
+use crate::Sender;
+use crate::extras::{MonitorList, Notice};
+use std::fmt;
+use tremula_sync::Arc;
+
+/// The wish for a message when a mailbox goes down, see [`Sender::monitor`]. Dropping it
+/// changes nothing; [`demonitor`](Self::demonitor) takes the wish back.
+pub struct Monitor {
+    /// The list that the wish is on and its number there, if the mailbox was not down.
+    entry: Option<(Arc<MonitorList>, u64)>,
+}
+
+impl Monitor {
+    /// Takes the wish back. `true` if the message has not been sent, and will not be.
+    pub fn demonitor(self) -> bool {
+        let notice = self.entry.and_then(|(list, number)| list.remove(number));
+        notice.is_some()
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Monitor").finish_non_exhaustive()
+    }
+}
+
+impl<T> Sender<T> {
+    /// Sends `down` to the watcher's mailbox when this sender's mailbox goes down, that is, when
+    /// it is dropped; at once if it is down already.
+    ///
+    /// The message is in order as Erlang's is, and more: it comes behind everything whose
+    /// sending to the watcher had ended before the mailbox went down, whichever sender was
+    /// used. So a watcher that sees it has seen every message, and every answer, that the owner
+    /// of the mailbox gave before. It takes no room of a bounded watcher.
+    ///
+    /// Until then the watcher's mailbox counts one more sender, and is not disconnected.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, mailbox};
+    ///
+    /// let (to_worker, worker) = mailbox::<u64>(Config::default());
+    /// let (to_watcher, mut watcher) = mailbox(Config::default());
+    /// let monitor = to_worker.monitor(&to_watcher, "the worker is down");
+    /// to_watcher.clone().send("the worker's last word").unwrap();
+    /// drop(worker);
+    /// assert_eq!(watcher.recv(), Ok("the worker's last word"));
+    /// assert_eq!(watcher.recv(), Ok("the worker is down"));
+    /// assert!(!monitor.demonitor()); // too late
+    /// ```
+    pub fn monitor<U: Send + 'static>(&self, watcher: &Sender<U>, down: U) -> Monitor {
+        let watcher = watcher.clone();
+        let notice: Notice = Box::new(move || {
+            // A watcher that is down itself need not be told.
+            let _ = watcher.send_behind_all(down);
+        });
+        let Some(extras) = self.shared.make_extras() else {
+            notice();
+            return Monitor { entry: None };
+        };
+        match extras.monitors().add(notice) {
+            Ok(number) => Monitor {
+                entry: Some((Arc::clone(extras.monitors()), number)),
+            },
+            Err(notice) => {
+                notice();
+                Monitor { entry: None }
+            }
+        }
+    }
+}

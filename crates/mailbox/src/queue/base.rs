@@ -1,0 +1,136 @@
+//! The base queue: what senders use until they get in each other's way.
+//!
+//! It has two parts, taken in this order. The *ring* is contiguous memory that the receiver
+//! takes by exchanging it for its own empty one; a message is written in place by a sender that
+//! got the lock at once. What finds the lock taken, or the ring full, or something in the chain
+//! already, goes to the *chain* of blocks. Modes without a ring use the chain alone.
+
+use super::block::{Chain, Supply};
+use super::contention::Contention;
+use super::inbox::Inbox;
+use crate::Limits;
+use std::collections::VecDeque;
+
+/// Bytes of the ring: it and the receiver's own stay in the first-level cache together, with
+/// room for others. What does not fit goes to the chain, where a burst is never copied to grow.
+const RING_BYTES: usize = 8 * 1024;
+
+/// The state behind the base queue's lock.
+pub(super) struct Base<T> {
+    /// Behind every message of the ring come those of the chain, behind these the slots'.
+    ring: VecDeque<T>,
+    chain: Chain<T>,
+    supply: Supply<T>,
+    pub(super) uncontended: u64,
+    pub(super) contended: u64,
+    contention: Contention,
+    /// Messages in the ring and in the chain.
+    gathered: u32,
+    /// The receiver has been told that something is here.
+    announced: bool,
+    /// The mailbox takes no more messages.
+    pub(super) closed: bool,
+    pub(super) installs: u32,
+    pub(super) removals: u32,
+    pub(super) shrinks: u32,
+    pub(super) flushes: u64,
+    pub(super) flushed: u64,
+}
+
+impl<T> Base<T> {
+    /// Messages that the ring holds at most.
+    pub(super) const RING: usize = {
+        let size = if size_of::<T>() == 0 {
+            1
+        } else {
+            size_of::<T>()
+        };
+        if cfg!(any(loom, shuttle)) {
+            2
+        } else if RING_BYTES / size < 4 {
+            4
+        } else {
+            RING_BYTES / size
+        }
+    };
+
+    pub(super) const fn new() -> Self {
+        Self {
+            ring: VecDeque::new(),
+            chain: Chain::new(),
+            supply: Supply::new(),
+            uncontended: 0,
+            contended: 0,
+            contention: Contention::none(),
+            gathered: 0,
+            announced: false,
+            closed: false,
+            installs: 0,
+            removals: 0,
+            shrinks: 0,
+            flushes: 0,
+            flushed: 0,
+        }
+    }
+
+    /// Takes note of a send. Answers whether there is so much contention that slots should
+    /// be installed.
+    #[inline]
+    pub(super) fn note(&mut self, waited: bool, limits: &Limits) -> bool {
+        let count = if waited {
+            &mut self.contended
+        } else {
+            &mut self.uncontended
+        };
+        *count += 1;
+        self.contention.note(waited, limits, limits.install_above) && limits.has_slots()
+    }
+
+    /// Moves the message behind `message` here; answers whether the receiver must be told.
+    ///
+    /// # Safety
+    ///
+    /// `message` is valid to read, and the caller does not use or drop it any more.
+    #[inline]
+    pub(super) unsafe fn push(&mut self, message: *const T, in_place: bool) -> bool {
+        if in_place && self.chain.has_no_block() && self.ring.len() < Self::RING {
+            // SAFETY: the message is the caller's to give.
+            self.ring.push_back(unsafe { message.read() });
+        } else {
+            // SAFETY: the same.
+            unsafe { self.chain.push(message, &mut self.supply) };
+        }
+        self.gathered = self.gathered.saturating_add(1);
+        !std::mem::replace(&mut self.announced, true)
+    }
+
+    /// The chain, for messages of slots that are to come before what is sent here next.
+    pub(super) fn chain(&mut self) -> &mut Chain<T> {
+        &mut self.chain
+    }
+
+    /// Moves everything to the receiver, behind what it has.
+    pub(super) fn hand_over(&mut self, inbox: &mut Inbox<T>) {
+        if inbox.front.is_empty() {
+            std::mem::swap(&mut inbox.front, &mut self.ring);
+            if self.ring.capacity() > 2 * Self::RING {
+                // It grew by a selective receive, and is no ring for senders.
+                self.ring = VecDeque::new();
+            }
+        } else {
+            inbox.front.append(&mut self.ring);
+        }
+        if !self.chain.has_no_block() {
+            inbox.taken.append(&mut self.chain);
+            self.supply.replenish(self.gathered, &mut inbox.spares);
+        }
+        self.gathered = 0;
+        self.announced = false;
+    }
+
+    /// Frees the memory that is kept for the next messages. There are none now.
+    pub(super) fn free_memory(&mut self) {
+        self.ring = VecDeque::new();
+        self.supply = Supply::new();
+    }
+}

@@ -1,0 +1,528 @@
+//! The queue of a mailbox: many senders, one receiver, a grain found by contention.
+//!
+//! Source: the parallel signal sending optimisation of Erlang/OTP 25 (the base queue, the array
+//! of slots, when it comes and when it goes); Bagwell, "Ideal hash trees", 2001 (slots that grow
+//! arrays by another part of the hash); both put together here, with locks that outlive what
+//! they guard, which is new.
+//!
+//! # The picture
+//!
+//! ```text
+//!  senders                                                        receiver
+//!
+//!  uncontended ---> base lock [ ring | chain ] ----- collect ---> inbox [ urgent | front | taken ]
+//!                                                       ^
+//!  contended -----> stripe  0 [ slot  0 ] --- flush ----'
+//!                   stripe  1 [ slot  1 ] --- flush ----'
+//!                   stripe .. [ slot 63 ] grown --> [ slot | slot | .. ] --- flush ---'
+//! ```
+//!
+//! # How it adapts
+//!
+//! A send tries the base lock. When it has to wait it adds to a counter, when not it takes one
+//! off; above `install_above` it installs the array. From then on a sender uses the slot that
+//! its number selects, under that slot's lock alone. A slot that is itself contended grows an
+//! array, whose slots senders are spread over by another hash. Every `window` flushes of an
+//! array, if they brought fewer than `fewest` messages each, it is removed, and the messages of
+//! its senders go one level up again: in the end to the base queue. A receiver that goes to
+//! sleep for long removes the array and frees all memory that is kept for the next messages.
+//!
+//! # Invariants
+//!
+//! 1. *Only the holder of the base lock* installs and removes the array, removes the arrays
+//!    below slots, flushes, and collects. Slots grow arrays under their own stripe.
+//! 2. *While the array is installed nobody appends to the base queue*, but the holder of the
+//!    base lock who has flushed all slots first.
+//! 3. *While a slot has grown an array nobody appends to its own lane.*
+//! 4. *A collect takes the ring, then the chain, then the slots, each before the slots below
+//!    it, without giving back the base lock in between.*
+//! 5. *An array is used* only by who holds the base lock or some stripe, and found its pointer
+//!    after taking it. It is freed by the holder of the base lock, after the pointer has been
+//!    taken away and all stripes have been passed.
+//! 6. *Before a send returns, its message can be seen*: the bits from its slot's up to the
+//!    signal are raised before the slot's lock is given back. A flush lowers them from the
+//!    signal down, before it looks.
+//!
+//! # Why the order of each sender holds
+//!
+//! A sender's messages lie in the base queue, in a slot, or in a slot below it. By 2 and 3 it
+//! goes down that list only when an array is installed or grown, and by 4 what lies further up
+//! is collected first. It goes up only when an array is removed: this is done under the base
+//! lock (1), which the sender that goes to the base queue has to take, and all messages of the
+//! array are on their way to the receiver when it gets it. One that goes up to a slot instead
+//! may append there before the removed array has been drained; but that slot is looked at
+//! only by the next flush, and this one ends first.
+//!
+//! # Why memory is not used after it is freed
+//!
+//! By 5: who holds a stripe and found the pointer, did so before it was taken away, so its
+//! stripe is passed only after it has given it back. Who takes a stripe after it was passed
+//! finds the pointer gone.
+//!
+//! # Why no wake-up is lost
+//!
+//! See [`Signals`]; that a message cannot hide below a bit that is raised already is what 6 is
+//! for.
+
+mod base;
+mod block;
+mod contention;
+mod inbox;
+mod signals;
+mod slots;
+mod stripes;
+
+pub(crate) use inbox::Inbox;
+pub(crate) use signals::{BASE, DISCONNECTED, SLOTS, Signals, URGENT};
+
+use crate::{Limits, Stats};
+use base::Base;
+use block::{Chain, Spares};
+use slots::{Array, DEEPEST, Lane, Route, Slot, Taken, code_below};
+use std::mem::ManuallyDrop;
+use std::ptr;
+use stripes::Stripes;
+use tremula_sync::ShortLock;
+use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// A queue without its handles: no counting of senders, no waiting.
+#[repr(C)]
+pub(crate) struct Queue<T> {
+    base: ShortLock<Base<T>>,
+    read_mostly: ReadMostly<T>,
+}
+
+/// What senders read on each send; behind the base queue, which is two cache lines long.
+struct ReadMostly<T> {
+    /// The array of slots, or null.
+    array: AtomicPtr<Array<T>>,
+    limits: Limits,
+    growths: AtomicU32,
+    stripes: Stripes,
+}
+
+/// What the queue knows of one sender.
+pub(crate) struct SenderLane {
+    route: Route,
+    /// How deep this sender's slot lay when it last sent. A guess: checked under the lock.
+    depth: AtomicU32,
+}
+
+impl SenderLane {
+    pub(crate) fn of(sender: u32) -> Self {
+        Self {
+            route: Route::of(sender),
+            depth: AtomicU32::new(0),
+        }
+    }
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a message that was not sent is still the caller's, and the receiver may sleep"]
+pub(crate) enum Sent {
+    /// It is on its way.
+    Quietly,
+    /// The same, and the caller must wake the receiver.
+    AndMustWake,
+    /// The mailbox is closed. The message is still the caller's.
+    Closed,
+}
+
+impl Sent {
+    fn and_must_wake(must: bool) -> Self {
+        if must {
+            Self::AndMustWake
+        } else {
+            Self::Quietly
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            base: ShortLock::new(Base::new()),
+            read_mostly: ReadMostly {
+                array: AtomicPtr::new(ptr::null_mut()),
+                limits,
+                growths: AtomicU32::new(0),
+                stripes: Stripes::new(),
+            },
+        }
+    }
+
+    /// Whether senders are spread over slots.
+    pub(crate) fn is_contended(&self) -> bool {
+        // Relaxed: as of some moment, and nothing else depends on it.
+        !self.read_mostly.array.load(Ordering::Relaxed).is_null()
+    }
+
+    /// The array, for whoever holds the base lock or a stripe, and as long as it does.
+    #[inline]
+    fn array(&self) -> Option<&Array<T>> {
+        // Acquire: pairs with the Release store in `install`, which publishes the array.
+        // SAFETY: invariant 5.
+        unsafe { self.read_mostly.array.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Sends the message behind `message`.
+    ///
+    /// # Safety
+    ///
+    /// `message` is valid to read. Unless the answer is [`Sent::Closed`] the caller does not use
+    /// or drop it any more.
+    #[inline]
+    pub(crate) unsafe fn send(
+        &self,
+        signals: &Signals,
+        sender: &SenderLane,
+        message: *const T,
+    ) -> Sent {
+        loop {
+            if self.is_contended() {
+                // SAFETY: passed on to the caller.
+                if let Some(sent) = unsafe { self.send_to_slot(signals, sender, message) } {
+                    return sent;
+                }
+            }
+            // SAFETY: passed on to the caller.
+            if let Some(sent) = unsafe { self.send_to_base(signals, message) } {
+                return sent;
+            }
+        }
+    }
+
+    /// Appends to the base queue; `None` if there are slots to use instead.
+    ///
+    /// # Safety
+    ///
+    /// As for [`send`](Self::send).
+    #[inline]
+    unsafe fn send_to_base(&self, signals: &Signals, message: *const T) -> Option<Sent> {
+        let (mut base, waited) = self.base.lock_noting();
+        if base.closed {
+            return Some(Sent::Closed);
+        }
+        if self.is_contended() {
+            return None; // invariant 2
+        }
+        let limits = &self.read_mostly.limits;
+        let contended = base.note(waited, limits);
+        // SAFETY: passed on to the caller.
+        let announce = unsafe { base.push(message, limits.has_ring() && !waited) };
+        if contended {
+            self.install(&mut base);
+        }
+        // Raised under the lock, that no later send of another sender goes unnoticed before.
+        Some(Sent::and_must_wake(announce && signals.raise(BASE)))
+    }
+
+    #[cold]
+    fn install(&self, base: &mut Base<T>) {
+        base.installs += 1;
+        let array = Box::into_raw(Array::with_slots(self.read_mostly.limits.slots.into()));
+        // Release: pairs with the load in `array`.
+        self.read_mostly.array.store(array, Ordering::Release);
+    }
+
+    /// Appends to the slot of this sender; `None` if the array has been removed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`send`](Self::send).
+    #[inline]
+    unsafe fn send_to_slot(
+        &self,
+        signals: &Signals,
+        sender: &SenderLane,
+        message: *const T,
+    ) -> Option<Sent> {
+        // Relaxed: a guess.
+        let mut depth = sender.depth.load(Ordering::Relaxed);
+        loop {
+            let code = self.code(sender.route, depth);
+            let (_stripe, waited) = self.read_mostly.stripes.lock(code);
+            let path = Path::find(self.array()?, sender.route);
+            if path.depth != depth as usize {
+                depth = path.depth as u32;
+                sender.depth.store(depth, Ordering::Relaxed);
+                continue;
+            }
+            let limits = &self.read_mostly.limits;
+            let work = |lane: &mut Lane<T>| {
+                let grow = lane.note(waited, limits);
+                // SAFETY: passed on to the caller.
+                (grow, unsafe { lane.push(message) })
+            };
+            // SAFETY: the code of the slot's place selected the stripe.
+            let (grow, announce) = unsafe { path.slot().with_lane(work) };
+            if grow {
+                self.grow(&path);
+            }
+            return Some(Sent::and_must_wake(announce && path.announce(signals)));
+        }
+    }
+
+    /// The number of the slot that a route leads to at this depth.
+    #[inline]
+    fn code(&self, route: Route, depth: u32) -> u32 {
+        let first = route.first(self.read_mostly.limits.slots.into()) as u32;
+        (1..=depth as usize).fold(first, |code, depth| code_below(code, route.below(depth)))
+    }
+
+    /// Lets the slot at the end of the path grow an array. Its stripe is held.
+    #[cold]
+    fn grow(&self, path: &Path<'_, T>) {
+        if path.depth < DEEPEST {
+            path.slot().grow();
+            self.read_mostly.growths.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Moves everything that has been sent to the receiver.
+    pub(crate) fn collect(&self, signals: &Signals, inbox: &mut Inbox<T>) {
+        let mut base = self.base.lock();
+        // Lowered before anything is looked at: invariant 6.
+        signals.lower(BASE | SLOTS);
+        base.hand_over(inbox);
+        if let Some(array) = self.array() {
+            let taken = self.flush(array, &mut base, &mut inbox.taken, &mut inbox.spares);
+            let limits = &self.read_mostly.limits;
+            if array.judge(taken.messages, limits.window, limits.fewest) {
+                self.remove(&mut base, &mut inbox.taken);
+            }
+        }
+    }
+
+    /// Sends a message behind every message whose sending has ended, whoever sent it.
+    pub(crate) fn send_behind_all(&self, signals: &Signals, message: T) -> Result<bool, T> {
+        let mut base = self.base.lock();
+        if base.closed {
+            return Err(message);
+        }
+        if let Some(array) = self.array() {
+            // By way of a chain of its own: the flush counts in the base.
+            let mut chain = Chain::new();
+            self.flush(array, &mut base, &mut chain, &mut Spares::none());
+            base.chain().append(&mut chain); // invariant 2
+        }
+        base.uncontended += 1;
+        let message = ManuallyDrop::new(message);
+        // SAFETY: the message is not used again.
+        let announce = unsafe { base.push(&raw const *message, false) };
+        Ok(announce && signals.raise(BASE))
+    }
+
+    /// Moves what lies in the slots of the array to the end of `into`. The base lock is held.
+    fn flush(
+        &self,
+        array: &Array<T>,
+        base: &mut Base<T>,
+        into: &mut Chain<T>,
+        spares: &mut Spares<T>,
+    ) -> Taken {
+        let taken = self.flush_slots(array, None, base, into, spares);
+        base.flushes += 1;
+        base.flushed += u64::from(taken.messages);
+        base.contended += u64::from(taken.waited);
+        base.uncontended += u64::from(taken.messages - taken.waited);
+        taken
+    }
+
+    /// Flushes an array: the first if there is no `parent`, else the one below that slot.
+    fn flush_slots(
+        &self,
+        array: &Array<T>,
+        parent: Option<u32>,
+        base: &mut Base<T>,
+        into: &mut Chain<T>,
+        spares: &mut Spares<T>,
+    ) -> Taken {
+        let mut all = Taken::default();
+        for place in array.take_marks() {
+            let slot = &array.slots[place];
+            let code = parent.map_or(place as u32, |parent| code_below(parent, place));
+            let stripe = self.read_mostly.stripes.lock(code);
+            // SAFETY: the code of the slot's place selected the stripe.
+            let own = unsafe { slot.with_lane(|lane| lane.take(into, Some(&mut *spares))) };
+            // Looked for under the stripe: below an array that is grown later there may lie
+            // messages that come after some that the lane has got since.
+            let children = slot.children();
+            drop(stripe);
+            all = all.and(own);
+            // Nobody but the holder of the base lock, us, removes it.
+            if let Some(children) = children {
+                let below = self.flush_slots(children, Some(code), base, into, spares);
+                all = all.and(below);
+                let limits = &self.read_mostly.limits;
+                if children.judge(below.messages, limits.window, limits.fewest) {
+                    all = all.and(self.shrink(slot, base, into));
+                }
+            }
+        }
+        all
+    }
+
+    /// Removes the array below a slot. The base lock is held.
+    #[cold]
+    fn shrink(&self, slot: &Slot<T>, base: &mut Base<T>, into: &mut Chain<T>) -> Taken {
+        base.shrinks += 1;
+        // SAFETY: there is one, for nobody else removes it.
+        unsafe { self.drain_when_unused(slot.unlink_children(), into) }
+    }
+
+    /// Removes the array, if there is one. The base lock is held.
+    #[cold]
+    fn remove(&self, base: &mut Base<T>, into: &mut Chain<T>) {
+        // Relaxed: senders look again under a stripe or the base lock, which order it.
+        let array = self
+            .read_mostly
+            .array
+            .swap(ptr::null_mut(), Ordering::Relaxed);
+        if array.is_null() {
+            return;
+        }
+        base.removals += 1;
+        // SAFETY: it came from a box, and was unlinked just now by the only one who may.
+        let taken = unsafe { self.drain_when_unused(array, into) };
+        base.flushed += u64::from(taken.messages);
+        base.contended += u64::from(taken.waited);
+        base.uncontended += u64::from(taken.messages - taken.waited);
+    }
+
+    /// Waits until nobody uses an array any more, empties it and frees it.
+    ///
+    /// # Safety
+    ///
+    /// The array came from a box and has been unlinked by the caller, who holds the base lock.
+    unsafe fn drain_when_unused(&self, array: *mut Array<T>, into: &mut Chain<T>) -> Taken {
+        self.read_mostly.stripes.pass(); // invariant 5
+        // SAFETY: nobody else has it, or can get it, any more.
+        unsafe { Box::from_raw(array) }.drain(into)
+    }
+
+    /// Collects and frees all memory that is kept for the next messages. Answers whether there
+    /// was nothing new, and the receiver may sleep.
+    pub(crate) fn collect_and_free(&self, signals: &Signals, inbox: &mut Inbox<T>) -> bool {
+        let mut base = self.base.lock();
+        signals.lower(BASE | SLOTS);
+        // What a selective receive has seen and kept stays in front, and is nothing new.
+        let kept = inbox.front.len();
+        base.hand_over(inbox);
+        self.remove(&mut base, &mut inbox.taken);
+        let nothing_new = inbox.taken.has_no_block() && inbox.front.len() == kept;
+        if nothing_new {
+            base.free_memory();
+            inbox.free_memory();
+        }
+        nothing_new
+    }
+
+    /// Lets no more message in; what has been sent is moved to the receiver.
+    pub(crate) fn close(&self, signals: &Signals, inbox: &mut Inbox<T>) {
+        let mut base = self.base.lock();
+        signals.lower(BASE | SLOTS);
+        base.closed = true;
+        base.hand_over(inbox);
+        self.remove(&mut base, &mut inbox.taken);
+        base.free_memory();
+    }
+
+    /// Runs `work` unless the mailbox is closed, and it will not be closed meanwhile.
+    pub(crate) fn unless_closed<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        let base = self.base.lock();
+        (!base.closed).then(work)
+    }
+
+    /// What was counted, up to now.
+    pub(crate) fn stats(&self) -> Stats {
+        let base = self.base.lock();
+        let waiting = self
+            .array()
+            .map_or_else(Taken::default, |array| self.waiting(array, None));
+        Stats {
+            contended_sends: base.contended + u64::from(waiting.waited),
+            uncontended_sends: base.uncontended + u64::from(waiting.messages - waiting.waited),
+            installs: base.installs,
+            removals: base.removals,
+            growths: self.read_mostly.growths.load(Ordering::Relaxed),
+            shrinks: base.shrinks,
+            flushes: base.flushes,
+            flushed: base.flushed,
+        }
+    }
+
+    /// Messages in the slots. The base lock is held.
+    fn waiting(&self, array: &Array<T>, parent: Option<u32>) -> Taken {
+        let mut all = Taken::default();
+        for (place, slot) in array.slots.iter().enumerate() {
+            let code = parent.map_or(place as u32, |parent| code_below(parent, place));
+            let stripe = self.read_mostly.stripes.lock(code);
+            // SAFETY: the code of the slot's place selected the stripe.
+            all = all.and(unsafe { slot.with_lane(|lane| lane.waiting()) });
+            drop(stripe);
+            if let Some(children) = slot.children() {
+                all = all.and(self.waiting(children, Some(code)));
+            }
+        }
+        all
+    }
+}
+
+impl<T> Drop for Queue<T> {
+    fn drop(&mut self) {
+        // Relaxed: nobody else is left.
+        let array = self.read_mostly.array.load(Ordering::Relaxed);
+        if !array.is_null() {
+            // SAFETY: it came from a box, and nobody else is left.
+            drop(unsafe { Box::from_raw(array) });
+        }
+    }
+}
+
+/// The arrays that a route leads through, down to the slot that takes messages.
+struct Path<'a, T> {
+    arrays: [Option<&'a Array<T>>; DEEPEST + 1],
+    places: [usize; DEEPEST + 1],
+    depth: usize,
+}
+
+impl<'a, T> Path<'a, T> {
+    /// Follows a route. The caller holds a stripe while it uses the path.
+    #[inline]
+    fn find(array: &'a Array<T>, route: Route) -> Self {
+        let mut path = Self {
+            arrays: [None; DEEPEST + 1],
+            places: [0; DEEPEST + 1],
+            depth: 0,
+        };
+        let (mut array, mut place) = (array, route.first(array.slots.len()));
+        loop {
+            path.arrays[path.depth] = Some(array);
+            path.places[path.depth] = place;
+            match array.slots[place].children() {
+                Some(children) => array = children,
+                None => return path,
+            }
+            path.depth += 1;
+            place = route.below(path.depth);
+        }
+    }
+
+    #[inline]
+    fn slot(&self) -> &'a Slot<T> {
+        let array = self.arrays[self.depth].expect("a path has an array at each depth");
+        &array.slots[self.places[self.depth]]
+    }
+
+    /// Raises the bits from the slot's up to the signal. Answers whether the caller must wake
+    /// the receiver.
+    fn announce(&self, signals: &Signals) -> bool {
+        for depth in (0..=self.depth).rev() {
+            let array = self.arrays[depth].expect("a path has an array at each depth");
+            array.mark(self.places[depth]);
+        }
+        signals.raise_if_lowered(SLOTS)
+    }
+}

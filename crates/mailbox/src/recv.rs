@@ -1,0 +1,376 @@
+//! Receiving in the order of arrival: as a thread, as a task, one or many.
+
+use crate::mailbox::{GRACE, deadline};
+use crate::queue::{BASE, DISCONNECTED, SLOTS, URGENT};
+use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
+use futures_core::Stream;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tremula_sync::{Waiter, park, thread};
+
+/// Looks at the signals, with a pause after each, before a receiver thread sleeps. Together
+/// about as long as it takes to put a thread to sleep and wake it.
+const SPINS: u32 = 100;
+/// Turns given to other threads after that: where there are fewer cores than threads, these
+/// have something to send.
+const YIELDS: u32 = 4;
+
+impl<T> Mailbox<T> {
+    /// Waits for the next message.
+    ///
+    /// O(1) amortized. While the receiver has messages it takes no lock.
+    ///
+    /// # Errors
+    ///
+    /// No message is left, and no sender (or the mailbox has been closed).
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, RecvError, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// sender.send(1).unwrap();
+    /// drop(sender);
+    /// assert_eq!(mailbox.recv(), Ok(1));
+    /// assert_eq!(mailbox.recv(), Err(RecvError));
+    /// ```
+    #[inline]
+    pub fn recv(&mut self) -> Result<T, RecvError> {
+        match self.next_message() {
+            Some(message) => Ok(message),
+            None => self.wait(None, Self::next_message).map_err(|_| RecvError),
+        }
+    }
+
+    /// The next message, if one is there.
+    ///
+    /// O(1) amortized.
+    ///
+    /// # Errors
+    ///
+    /// There is no message at the moment, or there will be none any more.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, TryRecvError, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// assert_eq!(mailbox.try_recv(), Err(TryRecvError::Empty));
+    /// sender.send(1).unwrap();
+    /// assert_eq!(mailbox.try_recv(), Ok(1));
+    /// drop(sender);
+    /// assert_eq!(mailbox.try_recv(), Err(TryRecvError::Disconnected));
+    /// ```
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        match self.next_message() {
+            Some(message) => Ok(message),
+            None => self.try_once(Self::next_message),
+        }
+    }
+
+    /// Waits for the next message, but no longer than this.
+    ///
+    /// # Errors
+    ///
+    /// No message came in time, or none will come any more.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tremula_mailbox::{Config, RecvTimeoutError, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox::<u64>(Config::default());
+    /// let none = mailbox.recv_timeout(Duration::from_millis(1));
+    /// assert_eq!(none, Err(RecvTimeoutError::Timeout));
+    /// # drop(sender);
+    /// ```
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        self.wait(deadline(timeout), Self::next_message)
+    }
+
+    /// As [`recv_timeout`](Self::recv_timeout), up to a moment.
+    ///
+    /// # Errors
+    ///
+    /// No message came in time, or none will come any more.
+    pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        self.wait(Some(deadline), Self::next_message)
+    }
+
+    /// Waits for a message, then appends what is there to `into`, up to `limit` messages, and
+    /// answers how many. 0 only if the limit is 0 or no message will come any more.
+    ///
+    /// Costs a copy of the messages and little else.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// (0..10).for_each(|number| sender.send(number).unwrap());
+    /// let mut some = Vec::new();
+    /// assert_eq!(mailbox.recv_many(&mut some, 7), 7);
+    /// assert_eq!(mailbox.recv_many(&mut some, 7), 3);
+    /// assert_eq!(some, (0..10).collect::<Vec<_>>());
+    /// ```
+    pub fn recv_many(&mut self, into: &mut Vec<T>, limit: usize) -> usize {
+        if limit == 0 {
+            return 0;
+        }
+        self.wait(None, |mailbox| mailbox.some_messages(into, limit))
+            .unwrap_or(0)
+    }
+
+    /// As [`recv_many`](Self::recv_many), as a task.
+    ///
+    /// Cancel-safe: a future that is dropped before it has ended has received nothing.
+    pub async fn recv_many_async(&mut self, into: &mut Vec<T>, limit: usize) -> usize {
+        if limit == 0 {
+            return 0;
+        }
+        poll_fn(|cx| self.poll_with(cx, |mailbox| mailbox.some_messages(into, limit)))
+            .await
+            .unwrap_or(0)
+    }
+
+    fn some_messages(&mut self, into: &mut Vec<T>, limit: usize) -> Option<usize> {
+        let before = into.len();
+        self.collect_urgent();
+        loop {
+            let inbox = &mut self.inbox;
+            for queue in [&mut inbox.urgent, &mut inbox.front] {
+                let count = queue.len().min(limit - (into.len() - before));
+                into.extend(queue.drain(..count));
+            }
+            let rest = limit - (into.len() - before);
+            inbox.taken.pop_many(into, rest, &mut inbox.spares);
+            let count = into.len() - before;
+            if count == limit || !self.collect() {
+                self.count_given_out(count);
+                return (count > 0).then_some(count);
+            }
+        }
+    }
+
+    /// Waits for the next message as a task, on any runtime.
+    ///
+    /// Cancel-safe: a future that is dropped before it has ended has received nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv).
+    ///
+    /// ```
+    /// # let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    /// use std::{pin::pin, task::Poll};
+    /// use tremula_mailbox::{Config, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// let mut next = pin!(mailbox.recv_async());
+    /// assert!(next.as_mut().poll(&mut cx).is_pending());
+    /// sender.send(1).unwrap(); // wakes the task
+    /// assert_eq!(next.as_mut().poll(&mut cx), Poll::Ready(Ok(1)));
+    /// ```
+    pub async fn recv_async(&mut self) -> Result<T, RecvError> {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    /// The next message, or the task is woken when there may be one.
+    ///
+    /// Only the waker of the latest call, of all kinds of receiving, is woken.
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
+        self.poll_with(cx, Self::next_message)
+    }
+
+    /// The messages as they come, waiting for each; ends when none will come any more.
+    pub fn iter(&mut self) -> Iter<'_, T> {
+        Iter { mailbox: self }
+    }
+
+    /// The messages that are there, without waiting.
+    pub fn try_iter(&mut self) -> TryIter<'_, T> {
+        TryIter { mailbox: self }
+    }
+
+    /// Tries once, and says why there is nothing.
+    #[cold]
+    pub(crate) fn try_once<R>(
+        &mut self,
+        mut attempt: impl FnMut(&mut Self) -> Option<R>,
+    ) -> Result<R, TryRecvError> {
+        // Asked first: what the last sender sent is there if it is gone.
+        let disconnected = self.is_disconnected();
+        attempt(self).ok_or(if disconnected {
+            TryRecvError::Disconnected
+        } else {
+            TryRecvError::Empty
+        })
+    }
+
+    /// Tries until an attempt succeeds, none can any more, or the deadline has passed, and
+    /// sleeps in between.
+    pub(crate) fn wait<R>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Self) -> Option<R>,
+    ) -> Result<R, RecvTimeoutError> {
+        let mut idle = false;
+        loop {
+            match self.try_once(&mut attempt) {
+                Ok(found) => return Ok(found),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {}
+            }
+            if self.spin() {
+                continue;
+            }
+            let now = deadline.map(|_| Instant::now());
+            if let (Some(deadline), Some(now)) = (deadline, now)
+                && now >= deadline
+            {
+                return Err(RecvTimeoutError::Timeout);
+            }
+            idle = self.sleep(deadline, idle);
+        }
+    }
+
+    /// Waits a little, awake. Whether there is something to look at.
+    fn spin(&self) -> bool {
+        if cfg!(any(loom, shuttle)) {
+            return false; // a model looks at sleeping receivers
+        }
+        let signals = self.shared.signals();
+        for _ in 0..SPINS {
+            if signals.any(BASE | SLOTS | URGENT | DISCONNECTED) {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        for _ in 0..YIELDS {
+            thread::yield_now();
+            if signals.any(BASE | SLOTS | URGENT | DISCONNECTED) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sleeps until something is there, or the deadline: for a while, and when that was in
+    /// vain without the memory that is kept for the next messages. Answers whether it was.
+    #[cold]
+    fn sleep(&mut self, deadline: Option<Instant>, idle: bool) -> bool {
+        if idle && !self.free_memory() {
+            return false;
+        }
+        let grace = (!idle && cfg!(not(any(loom, shuttle)))).then(|| Instant::now() + GRACE);
+        let until = match (deadline, grace) {
+            (Some(deadline), Some(grace)) => Some(deadline.min(grace)),
+            (deadline, grace) => deadline.or(grace),
+        };
+        if !self.shared.signals().sleep(Waiter::this_thread()) {
+            return false;
+        }
+        park(until);
+        idle || grace.is_some_and(|grace| Instant::now() >= grace)
+    }
+
+    /// Frees the memory that is kept for the next messages. Answers whether there still is
+    /// no message.
+    fn free_memory(&mut self) -> bool {
+        let signals = self.shared.signals();
+        self.shared.queue.collect_and_free(signals, &mut self.inbox)
+    }
+
+    /// As [`wait`](Self::wait), as a task.
+    pub(crate) fn poll_with<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut attempt: impl FnMut(&mut Self) -> Option<R>,
+    ) -> Poll<Result<R, RecvError>> {
+        loop {
+            match self.try_once(&mut attempt) {
+                Ok(found) => return Poll::Ready(Ok(found)),
+                Err(TryRecvError::Disconnected) => return Poll::Ready(Err(RecvError)),
+                Err(TryRecvError::Empty) => {}
+            }
+            // A task has no clock: it lets go of the memory each time.
+            let waiter = Waiter::Task(cx.waker().clone());
+            if self.free_memory() && self.shared.signals().sleep(waiter) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// Iterator over messages, see [`Mailbox::iter`].
+#[derive(Debug)]
+pub struct Iter<'a, T> {
+    mailbox: &'a mut Mailbox<T>,
+}
+
+/// Iterator over the messages that are there, see [`Mailbox::try_iter`].
+#[derive(Debug)]
+pub struct TryIter<'a, T> {
+    mailbox: &'a mut Mailbox<T>,
+}
+
+/// Iterator that owns the mailbox, see [`Mailbox`]'s `into_iter`.
+#[derive(Debug)]
+pub struct IntoIter<T> {
+    mailbox: Mailbox<T>,
+}
+
+impl<T> Iterator for Iter<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.mailbox.recv().ok()
+    }
+}
+
+impl<T> Iterator for TryIter<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.mailbox.try_recv().ok()
+    }
+}
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.mailbox.recv().ok()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut Mailbox<T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> IntoIterator for Mailbox<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter { mailbox: self }
+    }
+}
+
+impl<T> Unpin for Mailbox<T> {}
+
+/// The messages as they come; ends when none will come any more.
+impl<T> Stream for Mailbox<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        Poll::Ready(ready!(self.poll_recv(cx)).ok())
+    }
+}

@@ -1,0 +1,358 @@
+//! The senders' handle.
+
+use crate::credits::{Credit, Credits, Turn};
+use crate::queue::{SenderLane, URGENT};
+use crate::shared::Link;
+use crate::{SendError, SendTimeoutError, Stats, TrySendError};
+use std::future::poll_fn;
+use std::mem::ManuallyDrop;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tremula_sync::{Arc, Waiter, park};
+
+/// Sends messages to one [`Mailbox`](crate::Mailbox).
+///
+/// Each clone is a sender with an order of its own: the messages of one sender arrive in the
+/// order in which they were sent; nothing is said between different senders. A sender may be
+/// shared by threads, whose messages arrive in the order in which their sends followed each
+/// other. Many threads that send much had better have a clone each: a clone is cheap, and
+/// senders that meet are spread by their identity.
+///
+/// When the last sender is dropped the mailbox is disconnected.
+pub struct Sender<T> {
+    pub(crate) shared: Link<T>,
+    lane: SenderLane,
+}
+
+impl<T> Sender<T> {
+    pub(crate) fn new(shared: Link<T>, number: u32) -> Self {
+        Self {
+            shared,
+            lane: SenderLane::of(number),
+        }
+    }
+
+    /// Sends a message. If the mailbox is bounded and full, waits for room.
+    ///
+    /// O(1). A message sent after another by the same sender arrives after it. When `send` has
+    /// returned, a receiver that looks finds the message. The receiver is woken if it sleeps;
+    /// while it is awake no system call is made.
+    ///
+    /// # Errors
+    ///
+    /// The mailbox is closed; the error holds the message.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// sender.send("hello").unwrap();
+    /// assert_eq!(mailbox.recv(), Ok("hello"));
+    /// drop(mailbox);
+    /// assert_eq!(sender.send("anyone?").unwrap_err().into_inner(), "anyone?");
+    /// ```
+    #[inline]
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        if let Some(credits) = &self.shared.credits
+            && !wait_for_credit(credits, None).is_taken()
+        {
+            return Err(SendError(message));
+        }
+        self.deliver(message)
+    }
+
+    /// Sends a message if there is room for it now. O(1).
+    ///
+    /// # Errors
+    ///
+    /// The mailbox is bounded and full, or closed; the error holds the message.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, TrySendError, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default().bounded(1));
+    /// sender.try_send(1).unwrap();
+    /// assert_eq!(sender.try_send(2), Err(TrySendError::Full(2)));
+    /// assert_eq!(mailbox.recv(), Ok(1));
+    /// sender.try_send(3).unwrap();
+    /// ```
+    #[inline]
+    pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        if let Some(credits) = &self.shared.credits {
+            match credits.try_take() {
+                Credit::Taken => {}
+                Credit::NoneFree => return Err(TrySendError::Full(message)),
+                Credit::Closed => return Err(TrySendError::Closed(message)),
+            }
+        }
+        self.deliver(message).map_err(TrySendError::from)
+    }
+
+    /// As [`send`](Self::send), but waits for room no longer than this.
+    ///
+    /// # Errors
+    ///
+    /// The mailbox was full for all of the time, or it is closed; the error holds the message.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tremula_mailbox::{Config, SendTimeoutError, mailbox};
+    ///
+    /// let (sender, mailbox) = mailbox(Config::default().bounded(1));
+    /// sender.send(1).unwrap();
+    /// let sent = sender.send_timeout(2, Duration::from_millis(1));
+    /// assert_eq!(sent, Err(SendTimeoutError::Timeout(2)));
+    /// ```
+    pub fn send_timeout(&self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
+        // A time so long that no clock tells it is no limit.
+        let deadline = Instant::now().checked_add(timeout);
+        if let Some(credits) = &self.shared.credits {
+            match wait_for_credit(credits, deadline) {
+                Credit::Taken => {}
+                Credit::NoneFree => return Err(SendTimeoutError::Timeout(message)),
+                Credit::Closed => return Err(SendTimeoutError::Closed(message)),
+            }
+        }
+        self.deliver(message).map_err(SendTimeoutError::from)
+    }
+
+    /// As [`send`](Self::send), but waits for room as a task, on any runtime.
+    ///
+    /// Room goes to waiting senders in the order in which they began to wait. A future that is
+    /// dropped before it has ended has sent nothing and keeps no room.
+    ///
+    /// # Errors
+    ///
+    /// The mailbox is closed; the error holds the message.
+    ///
+    /// ```
+    /// # let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    /// use std::pin::pin;
+    /// use tremula_mailbox::{Config, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default().bounded(1));
+    /// let two = async {
+    ///     sender.send_async(1).await?;
+    ///     sender.send_async(2).await
+    /// };
+    /// let mut two = pin!(two);
+    /// assert!(two.as_mut().poll(&mut cx).is_pending());
+    /// assert_eq!(mailbox.recv(), Ok(1));
+    /// assert!(two.as_mut().poll(&mut cx).is_ready());
+    /// assert_eq!(mailbox.recv(), Ok(2));
+    /// ```
+    pub async fn send_async(&self, message: T) -> Result<(), SendError<T>> {
+        if let Some(credits) = &self.shared.credits
+            && !await_credit(credits).await.is_taken()
+        {
+            return Err(SendError(message));
+        }
+        self.deliver(message)
+    }
+
+    /// Sends an urgent message: it overtakes ordinary ones, but none that are urgent too and
+    /// were sent before it, by whichever sender. If the mailbox is bounded and full, waits for
+    /// room.
+    ///
+    /// For what is rare. Urgent messages have one lock and allocate.
+    ///
+    /// # Errors
+    ///
+    /// The mailbox is closed; the error holds the message.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// sender.send("work").unwrap();
+    /// sender.send_urgent("stop").unwrap();
+    /// assert_eq!(mailbox.recv(), Ok("stop"));
+    /// assert_eq!(mailbox.recv(), Ok("work"));
+    /// ```
+    pub fn send_urgent(&self, message: T) -> Result<(), SendError<T>> {
+        if let Some(credits) = &self.shared.credits
+            && !wait_for_credit(credits, None).is_taken()
+        {
+            return Err(SendError(message));
+        }
+        let Some(extras) = self.shared.make_extras() else {
+            return Err(SendError(message));
+        };
+        let signals = self.shared.signals();
+        let must_wake = extras
+            .send_urgent(message, || signals.raise(URGENT))
+            .map_err(SendError)?;
+        if must_wake {
+            signals.wake();
+        }
+        Ok(())
+    }
+
+    /// Sends a message behind every message whose sending has ended, by whichever sender: the
+    /// one case in which something is said between senders. It takes no room of a bounded
+    /// mailbox and never waits for it.
+    ///
+    /// Costs a flush, as a receive does.
+    ///
+    /// # Errors
+    ///
+    /// The mailbox is closed; the error holds the message.
+    ///
+    /// ```
+    /// use tremula_mailbox::{Config, mailbox};
+    ///
+    /// let (sender, mut mailbox) = mailbox(Config::default());
+    /// let other = sender.clone();
+    /// other.send(1).unwrap();
+    /// sender.send_behind_all(2).unwrap();
+    /// assert_eq!(mailbox.recv(), Ok(1)); // and not 2, although the senders are different
+    /// ```
+    pub fn send_behind_all(&self, message: T) -> Result<(), SendError<T>> {
+        let signals = self.shared.signals();
+        if let Some(credits) = &self.shared.credits {
+            credits.overdraw();
+        }
+        let must_wake = self.shared.queue.send_behind_all(signals, message);
+        if must_wake.map_err(SendError)? {
+            signals.wake();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn deliver(&self, message: T) -> Result<(), SendError<T>> {
+        let message = ManuallyDrop::new(message);
+        let (queue, signals) = (&self.shared.queue, self.shared.signals());
+        // SAFETY: unless it comes back, the message is not used here any more.
+        let sent = unsafe { queue.send(signals, &self.lane, &raw const *message) };
+        if self.shared.conclude(sent) {
+            return Ok(());
+        }
+        Err(SendError(ManuallyDrop::into_inner(message)))
+    }
+
+    /// Messages sent and not received, urgent ones included. Exact when nobody sends or
+    /// receives meanwhile. O(slots).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Whether [`len`](Self::len) is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many messages the mailbox may hold, if that is limited.
+    #[must_use]
+    pub fn capacity(&self) -> Option<usize> {
+        self.shared.capacity()
+    }
+
+    /// Whether the mailbox takes no more messages. One that is closed stays so.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.queue.unless_closed(|| ()).is_none()
+    }
+
+    /// Whether senders are in each other's way so much that they are spread over slots.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        self.shared.queue.is_contended()
+    }
+
+    /// What the mailbox has counted. O(slots).
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.queue.stats()
+    }
+
+    /// Whether the two send to the same mailbox.
+    #[must_use]
+    pub fn same_mailbox(&self, other: &Self) -> bool {
+        std::ptr::eq(&raw const *self.shared, &raw const *other.shared)
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    /// A new sender to the same mailbox, with an order of its own.
+    fn clone(&self) -> Self {
+        let (shared, number) = self.shared.add_sender();
+        Self::new(shared, number)
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.shared.remove_sender();
+    }
+}
+
+impl<T> std::fmt::Debug for Sender<T> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+impl Credit {
+    fn is_taken(self) -> bool {
+        self == Self::Taken
+    }
+}
+
+/// Waits for a credit as a thread.
+#[inline]
+fn wait_for_credit(credits: &Credits, deadline: Option<Instant>) -> Credit {
+    match credits.try_take() {
+        Credit::NoneFree => queue_for_credit(credits, deadline),
+        credit => credit,
+    }
+}
+
+#[cold]
+fn queue_for_credit(credits: &Credits, deadline: Option<Instant>) -> Credit {
+    let turn = match credits.take_or_queue() {
+        Ok(credit) => return credit,
+        Err(turn) => turn,
+    };
+    while turn.wait_as(Waiter::this_thread()) {
+        park(deadline);
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) && !turn.is_over() {
+            return credits.leave(&turn);
+        }
+    }
+    credits.outcome()
+}
+
+/// Waits for a credit as a task.
+async fn await_credit(credits: &Credits) -> Credit {
+    /// Leaves the queue when the task gives up, and gives back what it got meanwhile.
+    struct Place<'a>(&'a Credits, Option<Arc<Turn>>);
+    impl Drop for Place<'_> {
+        fn drop(&mut self) {
+            if let Some(turn) = self.1.take()
+                && self.0.leave(&turn).is_taken()
+            {
+                self.0.give(1);
+            }
+        }
+    }
+    let turn = match credits.try_take() {
+        Credit::NoneFree => match credits.take_or_queue() {
+            Ok(credit) => return credit,
+            Err(turn) => turn,
+        },
+        credit => return credit,
+    };
+    let mut place = Place(credits, Some(Arc::clone(&turn)));
+    poll_fn(|cx| {
+        if turn.is_over() || !turn.wait_as(Waiter::Task(cx.waker().clone())) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+    place.1 = None;
+    credits.outcome()
+}

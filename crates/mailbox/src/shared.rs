@@ -1,0 +1,197 @@
+//! What the handles of a mailbox share: the queue, and all that is around it.
+
+use crate::Config;
+use crate::credits::Credits;
+use crate::extras::Extras;
+use crate::queue::{DISCONNECTED, Queue, Sent, Signals};
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// One allocation of four cache lines: two that the holders of the base lock write, one that
+/// senders read, one of the receiver.
+#[repr(C, align(64))]
+pub(crate) struct Shared<T> {
+    pub(crate) queue: Queue<T>,
+    /// Of a bounded mailbox.
+    pub(crate) credits: Option<Box<Credits>>,
+    /// Null until needed.
+    extras: AtomicPtr<Extras<T>>,
+    senders: AtomicU32,
+    next_sender: AtomicU32,
+    pub(crate) receiver: ReceiverSide,
+}
+
+/// What the receiver writes.
+#[repr(align(64))]
+pub(crate) struct ReceiverSide {
+    pub(crate) signals: Signals,
+    /// Messages received, urgent ones included. Written by the receiver only.
+    pub(crate) received: AtomicU64,
+    /// All senders, or the receiver, are gone for good.
+    one_side_gone: AtomicBool,
+}
+
+impl<T> Shared<T> {
+    fn new(config: &Config) -> Self {
+        Self {
+            queue: Queue::new(config.limits()),
+            credits: config
+                .capacity()
+                .map(|capacity| Box::new(Credits::new(capacity))),
+            extras: AtomicPtr::new(ptr::null_mut()),
+            senders: AtomicU32::new(1),
+            next_sender: AtomicU32::new(1),
+            receiver: ReceiverSide {
+                signals: Signals::new(),
+                received: AtomicU64::new(0),
+                one_side_gone: AtomicBool::new(false),
+            },
+        }
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.receiver.signals
+    }
+
+    /// Whether all senders are gone.
+    pub(crate) fn is_disconnected(&self) -> bool {
+        // Acquire: pairs with the AcqRel subtraction of the last sender, before which all
+        // messages were sent.
+        self.senders.load(Ordering::Acquire) == 0
+    }
+
+    /// Wakes the receiver if the send says so. `false` if the mailbox is closed.
+    #[inline]
+    pub(crate) fn conclude(&self, sent: Sent) -> bool {
+        if sent == Sent::AndMustWake {
+            self.signals().wake();
+        }
+        sent != Sent::Closed
+    }
+
+    /// The extras, if somebody has needed them.
+    pub(crate) fn extras(&self) -> Option<&Extras<T>> {
+        // Acquire: pairs with the Release store in `make_extras`.
+        // SAFETY: what is not null came from a box that lives as long as this.
+        unsafe { self.extras.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The extras; `None` if the mailbox is closed.
+    pub(crate) fn make_extras(&self) -> Option<&Extras<T>> {
+        // One at a time, and not while the mailbox is being closed.
+        self.queue.unless_closed(|| {
+            if self.extras().is_none() {
+                let extras = Box::into_raw(Box::new(Extras::new()));
+                // Release: pairs with the load in `extras`.
+                self.extras.store(extras, Ordering::Release);
+            }
+        })?;
+        self.extras()
+    }
+
+    /// How many messages the mailbox may hold, if that is limited.
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        self.credits.as_ref().map(|credits| credits.capacity())
+    }
+
+    /// Ordinary and urgent messages sent and not received.
+    pub(crate) fn len(&self) -> usize {
+        // Received first: what is received meanwhile makes the answer too large, not negative.
+        // Relaxed: nothing else depends on it.
+        let received = self.receiver.received.load(Ordering::Relaxed);
+        let urgent = self.extras().map_or(0, Extras::urgent_sends);
+        let sent = self.queue.stats().sends() + urgent;
+        sent.saturating_sub(received) as usize
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // Relaxed: nobody else is left.
+        let extras = self.extras.load(Ordering::Relaxed);
+        if !extras.is_null() {
+            // SAFETY: it came from a box, and nobody else is left.
+            drop(unsafe { Box::from_raw(extras) });
+        }
+    }
+}
+
+/// A handle's pointer to what all handles share. Not counted as such: the two sides, all
+/// senders and the receiver, each say when they are gone, and the second one frees.
+pub(crate) struct Link<T>(NonNull<Shared<T>>);
+
+// SAFETY: it stands for a shared reference to a queue, which moves messages between threads
+// and never shares one.
+unsafe impl<T: Send> Send for Link<T> {}
+// SAFETY: the same.
+unsafe impl<T: Send> Sync for Link<T> {}
+
+impl<T> Deref for Link<T> {
+    type Target = Shared<T>;
+
+    #[inline]
+    fn deref(&self) -> &Shared<T> {
+        // SAFETY: freed only when both sides are gone; this link belongs to one that is not.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Link<T> {
+    /// A link for the first sender and one for the receiver.
+    pub(crate) fn pair(config: &Config) -> (Self, Self) {
+        let shared = Box::into_raw(Box::new(Shared::new(config)));
+        // SAFETY: a box is not null.
+        let shared = unsafe { NonNull::new_unchecked(shared) };
+        (Self(shared), Self(shared))
+    }
+
+    /// A link for one more sender, and its number.
+    pub(crate) fn add_sender(&self) -> (Self, u32) {
+        // Relaxed: the new sender is made from one that lives, which keeps the count above 0.
+        let before = self.senders.fetch_add(1, Ordering::Relaxed);
+        assert!(before < u32::MAX / 2, "a mailbox has two billion senders");
+        let number = self.next_sender.fetch_add(1, Ordering::Relaxed);
+        (Self(self.0), number)
+    }
+
+    /// A sender is gone. The link must not be used any more.
+    pub(crate) fn remove_sender(&self) {
+        // AcqRel: all sends of all senders come before the last subtraction, which pairs with
+        // the load in `is_disconnected`.
+        if self.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if self.signals().raise(DISCONNECTED) {
+                self.signals().wake();
+            }
+            self.remove_side();
+        }
+    }
+
+    /// The receiver is gone. The link must not be used any more.
+    pub(crate) fn remove_receiver(&self) {
+        self.remove_side();
+    }
+
+    fn remove_side(&self) {
+        // AcqRel: what the other side did comes before the freeing, whichever is the second.
+        if self.receiver.one_side_gone.swap(true, Ordering::AcqRel) {
+            // SAFETY: it came from a box, and both sides are gone.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_mailbox_costs_at_most_256_bytes() {
+        assert!(
+            size_of::<Shared<u64>>() <= 256,
+            "{} bytes",
+            size_of::<Shared<u64>>()
+        );
+        assert!(size_of::<Shared<[u64; 100]>>() <= 256);
+    }
+}

@@ -1,0 +1,287 @@
+//! Every interleaving of two or three threads on one mailbox.
+//!
+//! Under the checker blocks hold one or two messages, arrays two slots, and contention is made
+//! to rise with each send, so that few sends reach each change. The receiver demands each
+//! sender's messages in order and all of them; a lost wake-up shows as a deadlock, memory that
+//! is freed early or shared without a lock as a violation of loom's cells, and what is left
+//! over as a leak of loom's `Arc`.
+#![cfg(loom)]
+
+use tremula_mailbox::{Config, Mailbox, Mode, RecvError, Sender, mailbox};
+use tremula_sync::model::check;
+use tremula_sync::{Arc, thread};
+
+/// A message: its sender and its number there, with something to leak.
+type Message = (usize, usize, Arc<()>);
+
+/// Contention rises with each send, whatever happens.
+fn rising(install_above: i32) -> Config {
+    Config::default()
+        .mode(Mode::OffHeap)
+        .slots(2)
+        .weights(1, -1)
+        .install_above(install_above)
+        .grow_above(1000)
+        .remove_below(0.0, 1000)
+}
+
+fn send(sender: &Sender<Message>, number: usize, count: std::ops::Range<usize>) {
+    for message in count {
+        sender.send((number, message, Arc::new(()))).unwrap();
+    }
+}
+
+/// Receives until all senders are gone: each in order, and `counts` of each.
+fn receive_all<const SENDERS: usize>(
+    mailbox: &mut Mailbox<Message>,
+    mut seen: [usize; SENDERS],
+    counts: [usize; SENDERS],
+) {
+    while let Ok((sender, message, _)) = mailbox.recv() {
+        assert_eq!(message, seen[sender], "sender {sender} is out of order");
+        seen[sender] += 1;
+    }
+    assert_eq!(seen, counts);
+}
+
+/// Two threads that send `before` messages each, by senders of their own, to a receiver that
+/// sleeps when there is nothing.
+fn two_senders(config: Config, counts: [usize; 2]) {
+    let (first, mut mailbox) = mailbox(config);
+    let second = first.clone();
+    let threads = [(first, 0), (second, 1)]
+        .map(|(sender, number)| thread::spawn(move || send(&sender, number, 0..counts[number])));
+    receive_all(&mut mailbox, [0; 2], counts);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost_in_place() {
+    check("no_wake_up_is_lost_in_place", 2, || {
+        two_senders(Config::default(), [1, 1]);
+    });
+}
+
+#[test]
+fn no_wake_up_is_lost_between_a_slot_and_a_receiver_that_falls_asleep() {
+    check(
+        "no_wake_up_is_lost_between_a_slot_and_a_receiver_that_falls_asleep",
+        4,
+        || {
+            let (sender, mut mailbox) = mailbox(rising(0));
+            // Installs the slots.
+            send(&sender, 0, 0..1);
+            assert!(mailbox.is_contended());
+            let other = sender.clone();
+            let thread = thread::spawn(move || send(&other, 1, 0..2));
+            drop(sender);
+            receive_all(&mut mailbox, [0, 0], [1, 2]);
+            thread.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_send_by_a_slot_is_seen_when_another_is_on_its_way() {
+    check(
+        "a_send_by_a_slot_is_seen_when_another_is_on_its_way",
+        2,
+        || {
+            let (first, mut mailbox) = mailbox(rising(0));
+            send(&first, 0, 0..1);
+            assert_eq!(mailbox.recv().map(|message| message.1), Ok(0));
+            let second = first.clone();
+            let thread = thread::spawn(move || send(&second, 1, 0..1));
+            // Whatever the other sender has done so far: a send that has returned is seen.
+            send(&first, 0, 1..2);
+            let mut own = false;
+            while let Ok((sender, ..)) = mailbox.try_recv() {
+                own |= sender == 0;
+            }
+            assert!(own, "a message was not seen");
+            thread.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn slots_that_come_during_a_send_keep_the_order() {
+    check("slots_that_come_during_a_send_keep_the_order", 2, || {
+        two_senders(rising(1), [2, 1]);
+    });
+}
+
+#[test]
+fn the_mode_switches_during_a_send_and_keeps_the_order() {
+    check(
+        "the_mode_switches_during_a_send_and_keeps_the_order",
+        2,
+        || two_senders(rising(1).mode(Mode::Auto), [3, 0]),
+    );
+}
+
+#[test]
+fn slots_that_go_during_a_send_keep_the_order() {
+    check("slots_that_go_during_a_send_keep_the_order", 3, || {
+        // Every flush is the last: each receive removes the slots, the next send installs them.
+        let (sender, mut mailbox) = mailbox(rising(0).remove_below(1e9, 1));
+        send(&sender, 0, 0..1);
+        assert!(mailbox.is_contended());
+        let thread = thread::spawn(move || send(&sender, 0, 1..4));
+        receive_all(&mut mailbox, [0], [4]);
+        thread.join().unwrap();
+        assert!(mailbox.stats().removals > 0);
+    });
+}
+
+#[test]
+fn a_slot_that_grows_during_a_flush_keeps_the_order() {
+    check(
+        "a_slot_that_grows_during_a_flush_keeps_the_order",
+        4,
+        || {
+            let (sender, mut mailbox) = mailbox(rising(0).slots(1).grow_above(2));
+            // The first installs the slots, the second lies in one when the flush begins.
+            send(&sender, 0, 0..2);
+            let thread = thread::spawn(move || send(&sender, 0, 2..5));
+            receive_all(&mut mailbox, [0], [5]);
+            thread.join().unwrap();
+            assert!(mailbox.stats().growths > 0);
+        },
+    );
+}
+
+#[test]
+fn a_slot_that_shrinks_during_a_send_keeps_the_order() {
+    check(
+        "a_slot_that_shrinks_during_a_send_keeps_the_order",
+        4,
+        || {
+            // The first send installs, the second grows; from then on each second flush of an array
+            // removes it, first the one below.
+            let config = rising(0).slots(1).grow_above(0).remove_below(1e9, 2);
+            let (sender, mut mailbox) = mailbox(config);
+            send(&sender, 0, 0..3);
+            assert_eq!(mailbox.recv().map(|message| message.1), Ok(0));
+            assert_eq!(mailbox.stats().growths, 1);
+            let thread = thread::spawn(move || send(&sender, 0, 3..5));
+            receive_all(&mut mailbox, [1], [5]);
+            thread.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn what_crosses_with_closing_is_dropped_or_comes_back() {
+    for (name, config) in [
+        ("what_crosses_with_closing_in_place", Config::default()),
+        ("what_crosses_with_closing_by_a_slot", rising(0)),
+    ] {
+        check(name, 3, move || {
+            let (sender, mailbox) = mailbox(config);
+            sender.send(Arc::new(())).unwrap();
+            let witness = Arc::new(());
+            let message = Arc::clone(&witness);
+            let thread = thread::spawn(move || match sender.send(message) {
+                Ok(()) => {}
+                Err(back) => assert_eq!(Arc::strong_count(&back.into_inner()), 2),
+            });
+            drop(mailbox);
+            thread.join().unwrap();
+            assert_eq!(Arc::strong_count(&witness), 1);
+        });
+    }
+}
+
+#[test]
+fn the_last_sender_wakes_a_receiver_that_falls_asleep() {
+    check(
+        "the_last_sender_wakes_a_receiver_that_falls_asleep",
+        3,
+        || {
+            let (sender, mut mailbox) = mailbox::<Message>(Config::default());
+            let other = sender.clone();
+            let threads = [sender, other].map(|sender| thread::spawn(move || drop(sender)));
+            assert_eq!(mailbox.recv().unwrap_err(), RecvError);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        },
+    );
+}
+
+#[test]
+fn a_send_that_waits_for_room_gets_it() {
+    check("a_send_that_waits_for_room_gets_it", 2, || {
+        let (sender, mut mailbox) = mailbox(Config::default().bounded(1));
+        let thread = thread::spawn(move || send(&sender, 0, 0..3));
+        receive_all(&mut mailbox, [0], [3]);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_send_that_waits_for_room_is_told_that_the_mailbox_closes() {
+    check(
+        "a_send_that_waits_for_room_is_told_that_the_mailbox_closes",
+        5,
+        || {
+            let (sender, mailbox) = mailbox(Config::default().bounded(1));
+            sender.send(1).unwrap();
+            let thread = thread::spawn(move || sender.send(2).is_err());
+            drop(mailbox);
+            assert!(thread.join().unwrap());
+        },
+    );
+}
+
+#[test]
+fn urgent_messages_keep_their_order_and_wake() {
+    check("urgent_messages_keep_their_order_and_wake", 3, || {
+        let (sender, mut mailbox) = mailbox(Config::default());
+        let thread = thread::spawn(move || {
+            sender.send_urgent(1).unwrap();
+            sender.send_urgent(2).unwrap();
+        });
+        assert_eq!(mailbox.recv(), Ok(1));
+        assert_eq!(mailbox.recv(), Ok(2));
+        assert_eq!(mailbox.recv(), Err(RecvError));
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_message_behind_all_comes_behind_what_lies_in_slots() {
+    check(
+        "a_message_behind_all_comes_behind_what_lies_in_slots",
+        4,
+        || {
+            let (sender, mut mailbox) = mailbox(rising(0));
+            send(&sender, 0, 0..1);
+            let other = sender.clone();
+            let thread = thread::spawn(move || {
+                send(&sender, 0, 1..2);
+                other.send_behind_all((0, 2, Arc::new(()))).unwrap();
+            });
+            receive_all(&mut mailbox, [0], [3]);
+            thread.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn an_answer_or_the_lack_of_one_wakes_the_caller() {
+    check("an_answer_or_the_lack_of_one_wakes_the_caller", 3, || {
+        let (sender, mut mailbox) = mailbox::<tremula_mailbox::Reply<u32>>(Config::default());
+        let thread = thread::spawn(move || {
+            mailbox.recv().unwrap().send(1).unwrap();
+            drop(mailbox.recv().unwrap());
+        });
+        let limit = std::time::Duration::MAX;
+        assert_eq!(sender.call(|reply| reply, limit), Ok(1));
+        assert!(sender.call(|reply| reply, limit).is_err());
+        thread.join().unwrap();
+    });
+}

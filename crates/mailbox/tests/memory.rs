@@ -1,0 +1,90 @@
+//! What a mailbox costs, by an allocator that counts. One test: nothing else may allocate.
+#![cfg(not(any(loom, shuttle)))]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::time::Duration;
+use tremula_mailbox::{Config, Mailbox, Mode, mailbox};
+
+struct Counting;
+
+static ALLOCATED: AtomicIsize = AtomicIsize::new(0);
+
+// SAFETY: all is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size() as isize, Ordering::SeqCst);
+        // SAFETY: passed on to the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        ALLOCATED.fetch_sub(layout.size() as isize, Ordering::SeqCst);
+        // SAFETY: passed on to the caller.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// A mailbox that waits costs this at most.
+const IDLE: isize = 256;
+/// An array of 64 slots costs at least this.
+const ARRAY: isize = 64 * 64;
+
+fn allocated() -> isize {
+    ALLOCATED.load(Ordering::SeqCst)
+}
+
+/// Waits in vain, longer than a mailbox keeps memory for the next messages.
+fn idle(mailbox: &mut Mailbox<u64>) {
+    assert!(mailbox.recv_timeout(Duration::from_millis(30)).is_err());
+}
+
+#[test]
+fn memory_is_what_is_needed_and_goes_back() {
+    for mode in Mode::ALL {
+        let before = allocated();
+        let (sender, mut mailbox) = mailbox(Config::default().mode(mode));
+        assert!(allocated() - before <= IDLE, "{mode}: when new");
+
+        for number in 0..1_000_000 {
+            sender.send(number).unwrap();
+        }
+        let each = (allocated() - before) as f64 / 1e6;
+        assert!(each < 9.0, "{mode}: {each} bytes a message of 8");
+        assert!(mailbox.try_iter().eq(0..1_000_000));
+        assert_eq!(mailbox.stats().installs, 0);
+        idle(&mut mailbox);
+        assert!(allocated() - before <= IDLE, "{mode}: after a burst");
+        drop((sender, mailbox));
+        assert_eq!(allocated(), before, "{mode}: when gone");
+    }
+
+    // Contention that rises by itself.
+    let before = allocated();
+    let (sender, mut mailbox) = mailbox(Config::default().weights(1, -1));
+    (0..100_000).for_each(|number| sender.send(number).unwrap());
+    assert!(mailbox.is_contended());
+    assert!(allocated() - before > ARRAY);
+    assert!(mailbox.try_iter().eq(0..100_000));
+    idle(&mut mailbox);
+    assert!(!mailbox.is_contended());
+    assert!(allocated() - before <= IDLE, "after contention");
+    let stats = mailbox.stats();
+    assert_eq!((stats.installs, stats.removals), (1, 1), "{stats:?}");
+
+    // A task lets go of the memory whenever it waits.
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    (0..100_000).for_each(|number| sender.send(number).unwrap());
+    assert!(allocated() - before > ARRAY);
+    for number in 0..100_000 {
+        assert_eq!(
+            mailbox.poll_recv(&mut cx),
+            std::task::Poll::Ready(Ok(number))
+        );
+    }
+    assert!(mailbox.poll_recv(&mut cx).is_pending());
+    assert!(allocated() - before <= IDLE, "when a task waits");
+}

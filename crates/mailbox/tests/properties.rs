@@ -1,0 +1,243 @@
+//! Random operations and configurations against a model: for each sender the received sequence
+//! is the sent one, through every change, and nothing is lost or doubled.
+#![cfg(not(any(loom, shuttle)))]
+
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use tremula_mailbox::{Config, Mailbox, Mode, Sender, TryRecvError, mailbox};
+use tremula_sync::thread;
+
+const SENDERS: usize = 5;
+
+/// A message: its sender, and a stamp that rises with each send of the test.
+type Message = (usize, u64);
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send(usize, usize),
+    SendUrgent(usize),
+    SendBehindAll(usize),
+    Recv(usize),
+    RecvMany(usize),
+    /// Takes a message whose stamp leaves no rest when divided by this.
+    RecvMatching(u64),
+    /// Replaces a sender by a clone of another, with an order of its own.
+    Replace(usize, usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let sender = 0..SENDERS;
+    let step = prop_oneof![
+        8 => (sender.clone(), 1..40_usize).prop_map(|(sender, count)| Step::Send(sender, count)),
+        1 => sender.clone().prop_map(Step::SendUrgent),
+        1 => sender.clone().prop_map(Step::SendBehindAll),
+        4 => (1..60_usize).prop_map(Step::Recv),
+        2 => (0..90_usize).prop_map(Step::RecvMany),
+        3 => (1..30_u64).prop_map(Step::RecvMatching),
+        1 => (sender.clone(), sender).prop_map(|(one, other)| Step::Replace(one, other)),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+/// Thresholds so low that changes happen constantly, also without contention.
+fn configs() -> impl Strategy<Value = Config> {
+    let modes = prop::sample::select(Mode::ALL.to_vec());
+    (
+        modes,
+        1..=64_u32,
+        -3..3_i32,
+        0..20_i32,
+        0..20_i32,
+        0..10_u8,
+        1..8_u32,
+    )
+        .prop_map(
+            |(mode, slots, uncontended, install, grow, fewest, window)| {
+                Config::default()
+                    .mode(mode)
+                    .slots(slots)
+                    .weights(20, uncontended)
+                    .install_above(install)
+                    .grow_above(grow)
+                    .remove_below(f32::from(fewest), window)
+            },
+        )
+}
+
+/// What must be in the mailbox.
+#[derive(Default)]
+struct Model {
+    ordinary: [VecDeque<u64>; SENDERS],
+    urgent: VecDeque<Message>,
+    /// Stamps of messages that were sent behind all.
+    behind_all: Vec<u64>,
+    stamp: u64,
+    received: u64,
+}
+
+impl Model {
+    fn stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    fn len(&self) -> usize {
+        self.urgent.len() + self.ordinary.iter().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// A message that was received as the next one.
+    fn next(&mut self, message: Message) {
+        self.received += 1;
+        if let Some(urgent) = self.urgent.pop_front() {
+            assert_eq!(message, urgent, "urgent messages come first and in order");
+            return;
+        }
+        let (sender, stamp) = message;
+        assert_eq!(
+            self.ordinary[sender].pop_front(),
+            Some(stamp),
+            "out of order"
+        );
+        if self.behind_all.contains(&stamp) {
+            let before = self.ordinary.iter().flatten().any(|other| *other < stamp);
+            assert!(!before, "a message overtook some that it was sent behind");
+        }
+    }
+
+    /// A message that was received because its stamp fits.
+    fn matching(&mut self, found: Option<Message>, divisor: u64) {
+        let fits = |stamp: &u64| stamp.is_multiple_of(divisor);
+        if let Some(place) = self.urgent.iter().position(|(_, stamp)| fits(stamp)) {
+            assert_eq!(
+                found,
+                self.urgent.remove(place),
+                "urgent messages come first"
+            );
+            self.received += 1;
+            return;
+        }
+        let Some((sender, stamp)) = found else {
+            assert!(!self.ordinary.iter().flatten().any(fits), "a message fits");
+            return;
+        };
+        let queue = &mut self.ordinary[sender];
+        let first = queue.iter().position(fits).expect("it must be there");
+        assert_eq!(queue.remove(first), Some(stamp), "not the first that fits");
+        self.received += 1;
+    }
+}
+
+fn perform(
+    step: &Step,
+    senders: &mut [Sender<Message>],
+    mailbox: &mut Mailbox<Message>,
+    model: &mut Model,
+) {
+    match *step {
+        Step::Send(sender, count) => {
+            for _ in 0..count {
+                let stamp = model.stamp();
+                model.ordinary[sender].push_back(stamp);
+                senders[sender].send((sender, stamp)).unwrap();
+            }
+        }
+        Step::SendUrgent(sender) => {
+            let message = (sender, model.stamp());
+            model.urgent.push_back(message);
+            senders[sender].send_urgent(message).unwrap();
+        }
+        Step::SendBehindAll(sender) => {
+            let stamp = model.stamp();
+            model.ordinary[sender].push_back(stamp);
+            model.behind_all.push(stamp);
+            senders[sender].send_behind_all((sender, stamp)).unwrap();
+        }
+        Step::Recv(count) => {
+            for _ in 0..count {
+                match mailbox.try_recv() {
+                    Ok(message) => model.next(message),
+                    Err(error) => {
+                        assert_eq!(error, TryRecvError::Empty);
+                        assert_eq!(model.len(), 0, "a message that was sent is not seen");
+                    }
+                }
+            }
+        }
+        Step::RecvMany(limit) => {
+            let mut some = Vec::new();
+            if model.len() > 0 {
+                let count = mailbox.recv_many(&mut some, limit);
+                assert_eq!(count, some.len());
+                assert_eq!(count, limit.min(model.len()));
+            }
+            some.into_iter().for_each(|message| model.next(message));
+        }
+        Step::RecvMatching(divisor) => {
+            let found = mailbox.try_recv_matching(|(_, stamp)| stamp.is_multiple_of(divisor));
+            model.matching(found.ok(), divisor);
+        }
+        Step::Replace(one, other) => {
+            // Only a sender that has nothing under way: its clone has an order of its own.
+            if model.ordinary[one].is_empty() {
+                senders[one] = senders[other].clone();
+            }
+        }
+    }
+    assert_eq!(mailbox.len(), model.len());
+    assert_eq!(senders[0].len(), model.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_sender_is_received_as_it_sent(config in configs(), steps in steps()) {
+        let (sender, mut mailbox) = mailbox(config);
+        let mut senders = vec![sender; SENDERS];
+        let mut model = Model::default();
+        for step in &steps {
+            perform(step, &mut senders, &mut mailbox, &mut model);
+        }
+        drop(senders);
+        while let Ok(message) = mailbox.recv() {
+            model.next(message);
+        }
+        prop_assert_eq!(model.len(), 0);
+        prop_assert_eq!(model.received, model.stamp);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn threads_are_received_as_they_sent(
+        config in configs(),
+        counts in prop::collection::vec(0..3_000_u64, 1..6),
+        capacity in prop::option::weighted(0.3, 1..50_usize),
+        batch in 0..100_usize,
+    ) {
+        let config = capacity.map_or(config, |capacity| config.bounded(capacity));
+        let (sender, mut mailbox) = mailbox(config);
+        let threads: Vec<_> = counts.iter().copied().enumerate().map(|(number, count)| {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                (0..count).for_each(|stamp| sender.send((number, stamp)).unwrap());
+            })
+        }).collect();
+        drop(sender);
+        let mut seen = vec![0; counts.len()];
+        let mut some = Vec::new();
+        while mailbox.recv_many(&mut some, batch.max(1)) > 0 {
+            for (number, stamp) in some.drain(..) {
+                assert_eq!(stamp, seen[number], "sender {number} is out of order");
+                seen[number] += 1;
+            }
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        prop_assert_eq!(&seen, &counts);
+        prop_assert_eq!(mailbox.stats().sends(), counts.iter().sum::<u64>());
+    }
+}

@@ -1,0 +1,209 @@
+//! The commands of mailboxes.
+
+use super::{Context, Failure, Outcome};
+use crate::Value;
+use crate::mailboxes::Post;
+use crate::resp::{Arguments, number};
+use std::sync::Arc;
+use std::time::Duration;
+use tremula_mailbox::{Config, Mode, Sender, TrySendError};
+
+/// A `MAILBOX.RECV` that is to be carried out when all before it has been answered.
+pub(crate) struct Receive {
+    pub(crate) post: Arc<Post>,
+    /// How many messages to take at most, and whether the reply is a list of them.
+    pub(crate) count: usize,
+    pub(crate) as_list: bool,
+    /// How long to wait; `None` is for ever.
+    pub(crate) patience: Option<Duration>,
+    /// For the errors.
+    pub(crate) name: Box<[u8]>,
+}
+
+/// A connection's own sender into a mailbox.
+pub(crate) struct Outgoing {
+    post: Arc<Post>,
+    sender: Sender<Value>,
+}
+
+/// `MAILBOX.NEW name [MODE mode] [CAPACITY n]`.
+pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let name = arguments.get(1);
+    let (mut mode, mut config) = (Mode::default(), Config::default());
+    let mut rest = arguments.skip(2);
+    while let Some(option) = rest.next() {
+        let value = rest.next().ok_or(Failure::SYNTAX)?;
+        if option.eq_ignore_ascii_case(b"mode") {
+            let known = std::str::from_utf8(value).ok();
+            let known = known.and_then(|mode| mode.parse().ok());
+            mode = known.ok_or_else(|| {
+                let modes = "'; there are auto, on_heap and off_heap";
+                Failure::quoting("ERR there is no mailbox mode '", value, modes)
+            })?;
+        } else if option.eq_ignore_ascii_case(b"capacity") {
+            let capacity = number::parse(value).and_then(|number| usize::try_from(number).ok());
+            match capacity {
+                Some(capacity) if capacity > 0 => config = config.bounded(capacity),
+                _ => {
+                    let wanted = "' is not a number of messages, 1 or more";
+                    return Err(Failure::quoting("ERR capacity '", value, wanted));
+                }
+            }
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+    }
+    if !context.server.mailboxes.add(name, mode, config) {
+        return Err(Failure::quoting(
+            "ERR there is a mailbox '",
+            name,
+            "' already",
+        ));
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+/// `MAILBOX.SEND name message [message ...]`.
+///
+/// A bounded mailbox takes the first messages that it has room for; if these are not all, an
+/// error says how many they are.
+pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let name = arguments.get(1);
+    let messages = arguments.skip(2);
+    let (given, mut taken) = (messages.len(), 0);
+    let known = context.session.outgoing.get(name);
+    if known.is_none_or(|outgoing| outgoing.post.is_dropped()) {
+        context.session.outgoing.remove(name);
+        let post = find(context, name)?;
+        let sender = post.sender();
+        let outgoing = Outgoing { post, sender };
+        context.session.outgoing.insert(name.into(), outgoing);
+    }
+    let Some(outgoing) = context.session.outgoing.get(name) else {
+        return Err(unknown(name));
+    };
+    for message in messages {
+        match outgoing.sender.try_send(Value::from(message)) {
+            Ok(()) => taken += 1,
+            Err(TrySendError::Full(_)) => {
+                let capacity = outgoing.post.config.capacity().unwrap_or(usize::MAX);
+                let after =
+                    format!("' is full at {capacity} messages: {taken} of {given} were taken");
+                return Err(Failure::quoting("FULL mailbox '", name, &after));
+            }
+            Err(TrySendError::Closed(_)) => {
+                let after = format!("' was dropped: {taken} of {given} messages were taken");
+                return Err(Failure::quoting("NOMAILBOX mailbox '", name, &after));
+            }
+        }
+    }
+    context.reply.count(taken);
+    Ok(())
+}
+
+/// `MAILBOX.RECV name [COUNT n] [BLOCK milliseconds]`.
+///
+/// Only notes what is to be done: the connection does it, since it may have to wait.
+pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let name = arguments.get(1);
+    let (mut count, mut as_list) = (1, false);
+    let mut patience = Some(Duration::ZERO);
+    let mut rest = arguments.skip(2);
+    while let Some(option) = rest.next() {
+        let value = rest.next().ok_or(Failure::SYNTAX)?;
+        let number = number::parse(value).and_then(|number| u64::try_from(number).ok());
+        if option.eq_ignore_ascii_case(b"count") {
+            as_list = true;
+            count = number
+                .and_then(|number| usize::try_from(number).ok())
+                .filter(|count| *count > 0)
+                .ok_or_else(|| {
+                    let wanted = "' is not a number of messages, 1 or more";
+                    Failure::quoting("ERR count '", value, wanted)
+                })?;
+        } else if option.eq_ignore_ascii_case(b"block") {
+            let milliseconds = number.ok_or_else(|| {
+                let wanted = "' is not a number of milliseconds, 0 (for ever) or more";
+                Failure::quoting("ERR timeout '", value, wanted)
+            })?;
+            patience = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+    }
+    context.session.receive = Some(Receive {
+        post: find(context, name)?,
+        count,
+        as_list,
+        patience,
+        name: name.into(),
+    });
+    Ok(())
+}
+
+pub(super) fn len(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let post = find(context, arguments.get(1))?;
+    context.reply.count(post.len());
+    Ok(())
+}
+
+pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let post = find(context, arguments.get(1))?;
+    let (stats, contended) = post.stats();
+    let figures = [
+        ("length", post.len() as u64),
+        ("capacity", post.config.capacity().unwrap_or(0) as u64),
+        ("receiving", post.is_lent().into()),
+        ("contended", contended.into()),
+        ("contended_sends", stats.contended_sends),
+        ("uncontended_sends", stats.uncontended_sends),
+        ("installs", stats.installs.into()),
+        ("removals", stats.removals.into()),
+        ("growths", stats.growths.into()),
+        ("shrinks", stats.shrinks.into()),
+        ("flushes", stats.flushes),
+        ("flushed", stats.flushed),
+    ];
+    context.reply.map(1 + figures.len());
+    context.reply.bulk(b"mode");
+    context.reply.bulk(post.mode.name().as_bytes());
+    for (name, value) in figures {
+        context.reply.bulk(name.as_bytes());
+        context
+            .reply
+            .integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    Ok(())
+}
+
+/// `MAILBOX.DROP name`: the number of messages that were in it.
+pub(super) fn drop(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let name = arguments.get(1);
+    let left = context.server.mailboxes.remove(name);
+    context.reply.count(left.ok_or_else(|| unknown(name))?);
+    Ok(())
+}
+
+fn find(context: &Context<'_>, name: &[u8]) -> Result<Arc<Post>, Failure> {
+    let post = context.server.mailboxes.get(name);
+    post.ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &[u8]) -> Failure {
+    let way_out = "'; MAILBOX.NEW makes one";
+    Failure::quoting("NOMAILBOX there is no mailbox '", name, way_out)
+}
+
+impl Receive {
+    /// What a second receiver is told.
+    pub(crate) fn busy(&self) -> Failure {
+        let after = "' has a receiver already; it serves one at a time";
+        Failure::quoting("BUSY mailbox '", &self.name, after)
+    }
+
+    /// What a receiver is told whose mailbox was dropped while it waited.
+    pub(crate) fn dropped(&self) -> Failure {
+        Failure::quoting("NOMAILBOX mailbox '", &self.name, "' was dropped")
+    }
+}

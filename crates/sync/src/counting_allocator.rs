@@ -1,0 +1,106 @@
+//! An allocator that counts, when it is told to, how many bytes are in use.
+//!
+//! Whoever measures the memory of a structure wants to know what it has asked for, apart from the
+//! slack of whichever allocator serves it. A program installs [`CountingAllocator`] around the
+//! allocator that it uses anyway; until [`live_bytes`] is called for the first time an allocation
+//! pays for one load of a flag that nobody writes.
+//!
+//! The count is for a quiescent moment: while threads allocate, it is behind by what they are at.
+
+use crate::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::alloc::{GlobalAlloc, Layout};
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+/// Below zero when more is freed than was allocated since the counting began.
+static LIVE: AtomicI64 = AtomicI64::new(0);
+
+/// Serves every request from `A`, and counts.
+///
+/// ```
+/// use tremula_sync::counting_allocator::{CountingAllocator, live_bytes};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: CountingAllocator<std::alloc::System> =
+///     CountingAllocator::new(std::alloc::System);
+///
+/// let before = live_bytes().unwrap();
+/// let block = vec![0_u8; 1000];
+/// assert_eq!(live_bytes().unwrap() - before, 1000);
+/// drop(block);
+/// assert_eq!(live_bytes().unwrap(), before);
+/// ```
+#[derive(Debug)]
+pub struct CountingAllocator<A> {
+    allocator: A,
+}
+
+impl<A> CountingAllocator<A> {
+    /// Wraps the allocator.
+    #[must_use]
+    pub const fn new(allocator: A) -> Self {
+        Self { allocator }
+    }
+}
+
+/// How many bytes are allocated and not freed, on top of an unknown number that stands for what was
+/// there when this was called for the first time: only differences mean something. `None` if the
+/// program's allocator is not a [`CountingAllocator`].
+#[must_use]
+pub fn live_bytes() -> Option<u64> {
+    /// Large enough that the count stays above zero when all that was there before is freed.
+    const THERE_BEFORE: i64 = 1 << 50;
+    // Relaxed, like all accesses here: the count orders nothing, and threads that are joined before
+    // it is read are seen through that.
+    COUNTING.store(true, Ordering::Relaxed);
+    let before = LIVE.load(Ordering::Relaxed);
+    let probe = std::hint::black_box(Box::new(0_u64));
+    let counted = LIVE.load(Ordering::Relaxed) != before;
+    drop(probe);
+    counted.then(|| (LIVE.load(Ordering::Relaxed) + THERE_BEFORE).unsigned_abs())
+}
+
+/// Notes that this many bytes more, or fewer, are in use.
+#[inline]
+fn note(bytes: i64) {
+    if COUNTING.load(Ordering::Relaxed) {
+        LIVE.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The size of a block as a change of the count. No block is larger than `isize::MAX`.
+#[inline]
+fn size_of_block(layout: Layout) -> i64 {
+    layout.size().cast_signed() as i64
+}
+
+// SAFETY: every request goes on to an allocator that keeps the contract of `GlobalAlloc`, as it
+// came, and its answer comes back as it is. Counting neither allocates nor panics.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(size_of_block(layout));
+        // SAFETY: the caller keeps the contract of this very method.
+        unsafe { self.allocator.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        note(-size_of_block(layout));
+        // SAFETY: as above.
+        unsafe { self.allocator.dealloc(block, layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note(size_of_block(layout));
+        // SAFETY: as above.
+        unsafe { self.allocator.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        note(new_size.cast_signed() as i64 - size_of_block(layout));
+        // SAFETY: as above.
+        unsafe { self.allocator.realloc(block, layout, new_size) }
+    }
+}

@@ -1,0 +1,318 @@
+//! The optimistic lock: readers note a version, read, and validate; only writers write it.
+
+use crate::Backoff;
+use crate::atomic::{AtomicU64, Ordering, fence};
+use std::fmt;
+
+/// Set for ever in the lock of a node that has been unlinked.
+const OBSOLETE: u64 = 0b01;
+/// Set while a writer holds the lock.
+const LOCKED: u64 = 0b10;
+/// What one change adds to the version.
+const STEP: u64 = 0b100;
+
+/// What was read may have changed meanwhile: the operation has to begin again.
+///
+/// The idiom is a function that does one attempt and returns `Result<T, Restart>`, with `?` after
+/// each step, under a loop ([`retry`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restart;
+
+/// Runs `attempt` until it succeeds, waits a little longer after each [`Restart`], and tells
+/// `restarted` of each.
+///
+/// ```
+/// use tremula_sync::{Restart, VersionLock, retry};
+///
+/// let lock = VersionLock::new();
+/// let seen = retry(|| {
+///     let version = lock.read()?;
+///     let value = 42; // read something that the lock guards
+///     lock.validate(version)?;
+///     Ok(value)
+/// }, || ());
+/// assert_eq!(seen, 42);
+/// ```
+#[inline]
+pub fn retry<T>(mut attempt: impl FnMut() -> Result<T, Restart>, restarted: impl Fn()) -> T {
+    // The first attempt nearly always succeeds: nothing is set up for a second.
+    if let Ok(done) = attempt() {
+        return done;
+    }
+    retry_slowly(attempt, restarted)
+}
+
+#[cold]
+fn retry_slowly<T>(mut attempt: impl FnMut() -> Result<T, Restart>, restarted: impl Fn()) -> T {
+    let backoff = Backoff::new();
+    loop {
+        restarted();
+        backoff.wait();
+        if let Ok(done) = attempt() {
+            return done;
+        }
+    }
+}
+
+/// A version of what a [`VersionLock`] guards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version(u64);
+
+/// A lock whose readers write nothing: they note its version, read what it guards, and validate
+/// that the version is still the same. Writers exclude one another and change the version.
+///
+/// A reader may see a mixture of before and after until it has validated. So what the lock
+/// guards is atomics, read and written with `Relaxed`, and pointers among them are followed only
+/// after a validation, and lead to what is kept for the readers (by an
+/// [`epoch`](crate::epoch)).
+///
+/// One word: a bit that says *obsolete* (the guarded node has been unlinked, whoever comes must
+/// start over), a bit that says *locked*, and a version of 62 bits, which does not come round in
+/// a century. Waiters spin, then give the core away. Source: Leis, Scheibner, Kemper, Neumann,
+/// "The ART of practical synchronization", DaMoN 2016.
+///
+/// ```
+/// use tremula_sync::VersionLock;
+///
+/// let lock = VersionLock::new();
+/// let version = lock.read().unwrap();
+/// drop(lock.upgrade(version).unwrap()); // somebody writes
+/// assert!(lock.validate(version).is_err());
+/// ```
+pub struct VersionLock {
+    word: AtomicU64,
+}
+
+impl VersionLock {
+    /// A lock that is free.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+        }
+    }
+
+    /// The current version, to validate against later. Waits while a writer holds the lock: a
+    /// thread that holds another version lock must not call this ([`try_lock`](Self::try_lock)).
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if the lock is obsolete.
+    #[inline]
+    pub fn read(&self) -> Result<Version, Restart> {
+        // Acquire: pairs with the release of the writer that made this version. What it wrote,
+        // and what its pointers lead to, is visible from here on.
+        let word = self.word.load(Ordering::Acquire);
+        if word & (LOCKED | OBSOLETE) == 0 {
+            return Ok(Version(word));
+        }
+        self.read_slowly()
+    }
+
+    #[cold]
+    fn read_slowly(&self) -> Result<Version, Restart> {
+        let backoff = Backoff::new();
+        loop {
+            // Acquire: as in `read`.
+            let word = self.word.load(Ordering::Acquire);
+            if word & OBSOLETE != 0 {
+                return Err(Restart);
+            }
+            if word & LOCKED == 0 {
+                return Ok(Version(word));
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Whether everything read since `version` was noted is of that version.
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if a writer came in between: what was read is to be forgotten.
+    #[inline]
+    pub fn validate(&self, version: Version) -> Result<(), Restart> {
+        // Acquire fence: pairs with the release fence in `locked`. If any of the reads before it
+        // saw what a writer wrote, then the load below sees that writer's lock bit, or a later
+        // word.
+        fence(Ordering::Acquire);
+        if self.word.load(Ordering::Relaxed) == version.0 {
+            Ok(())
+        } else {
+            Err(Restart)
+        }
+    }
+
+    /// Locks, if the version is still `version`; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if a writer came in between, or holds the lock.
+    #[inline]
+    pub fn upgrade(&self, version: Version) -> Result<VersionGuard<'_>, Restart> {
+        // Acquire: pairs with the release of the last writer. The reads since `version` are
+        // valid: a lock bit set between would have changed the word.
+        self.word
+            .compare_exchange(
+                version.0,
+                version.0 | LOCKED,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
+            .map_err(|_| Restart)?;
+        Ok(self.locked(version))
+    }
+
+    /// Locks, if nobody holds the lock now; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if the lock is held or obsolete, or was taken first by another.
+    #[inline]
+    pub fn try_lock(&self) -> Result<VersionGuard<'_>, Restart> {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & (LOCKED | OBSOLETE) != 0 {
+            return Err(Restart);
+        }
+        self.upgrade(Version(word))
+    }
+
+    /// Locks; waits for whoever holds the lock. Threads that hold several locks must all take
+    /// them in one order.
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if the lock is obsolete.
+    pub fn lock(&self) -> Result<VersionGuard<'_>, Restart> {
+        loop {
+            let version = self.read()?;
+            if let Ok(guard) = self.upgrade(version) {
+                return Ok(guard);
+            }
+        }
+    }
+
+    /// Whether the lock has been made obsolete.
+    #[must_use]
+    pub fn is_obsolete(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & OBSOLETE != 0
+    }
+
+    fn locked(&self, version: Version) -> VersionGuard<'_> {
+        // Release fence: pairs with the acquire fence in `validate`; see there.
+        fence(Ordering::Release);
+        VersionGuard {
+            lock: self,
+            version,
+        }
+    }
+}
+
+impl Default for VersionLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for VersionLock {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.word.load(Ordering::Relaxed);
+        out.debug_struct("VersionLock")
+            .field("version", &(word / STEP))
+            .field("locked", &(word & LOCKED != 0))
+            .field("obsolete", &(word & OBSOLETE != 0))
+            .finish()
+    }
+}
+
+/// A held [`VersionLock`]. Dropping it unlocks and changes the version, also when a panic
+/// unwinds: readers then read again, which is never wrong.
+#[must_use = "dropping the guard unlocks"]
+#[derive(Debug)]
+pub struct VersionGuard<'a> {
+    lock: &'a VersionLock,
+    /// What it was when it was locked.
+    version: Version,
+}
+
+impl VersionGuard<'_> {
+    /// Unlocks without a change of the version: nothing that readers can see was written.
+    pub fn unchanged(self) {
+        let before = self.version.0;
+        self.unlock(before);
+    }
+
+    /// Unlocks for ever: the node that the lock guards has been unlinked. Whoever waits for the
+    /// lock, or has noted a version of it, restarts.
+    pub fn obsolete(self) {
+        let after = self.version.0 + STEP;
+        self.unlock(after | OBSOLETE);
+    }
+
+    fn unlock(self, word: u64) {
+        let lock = self.lock;
+        std::mem::forget(self);
+        // Release: pairs with the acquire of whoever reads this version or locks next.
+        lock.word.store(word, Ordering::Release);
+    }
+}
+
+impl Drop for VersionGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: as in `unlock`.
+        self.lock
+            .word
+            .store(self.version.0 + STEP, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_valid_until_something_is_written() {
+        let lock = VersionLock::new();
+        let version = lock.read().unwrap();
+        lock.validate(version).unwrap();
+        lock.upgrade(version).unwrap().unchanged();
+        lock.validate(version).unwrap();
+        let guard = lock.upgrade(version).unwrap();
+        assert_eq!(lock.validate(version), Err(Restart));
+        assert!(lock.upgrade(version).is_err() && lock.try_lock().is_err());
+        drop(guard);
+        assert_eq!(lock.validate(version), Err(Restart));
+        assert!(lock.upgrade(version).is_err());
+        drop(lock.try_lock().unwrap());
+        drop(lock.lock().unwrap());
+    }
+
+    #[test]
+    fn an_obsolete_lock_refuses_everyone() {
+        let lock = VersionLock::new();
+        let version = lock.read().unwrap();
+        lock.lock().unwrap().obsolete();
+        assert!(lock.is_obsolete());
+        assert_eq!(lock.read(), Err(Restart));
+        assert_eq!(lock.validate(version), Err(Restart));
+        assert!(lock.upgrade(version).is_err() && lock.try_lock().is_err());
+        assert!(lock.lock().is_err());
+    }
+
+    #[test]
+    fn a_retried_attempt_is_made_until_it_succeeds() {
+        let tries = std::cell::Cell::new(0);
+        let told = std::cell::Cell::new(0);
+        let attempt = || {
+            tries.set(tries.get() + 1);
+            if tries.get() < 4 {
+                Err(Restart)
+            } else {
+                Ok(tries.get())
+            }
+        };
+        assert_eq!(retry(attempt, || told.set(told.get() + 1)), 4);
+        assert_eq!(told.get(), 3);
+    }
+}

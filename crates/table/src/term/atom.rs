@@ -1,0 +1,347 @@
+//! Atoms: names, each kept once for the life of the process.
+
+use parking_lot::RwLock;
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::LazyLock;
+use thiserror::Error;
+
+/// A name. Equal atoms are the same pointer, so comparing for equality and cloning cost nothing;
+/// the order is that of their text by code points, as in Erlang.
+///
+/// The texts are kept in one table for the whole process and never freed, as in Erlang: the one
+/// piece of global state of this crate, because an atom that counted its uses would make every
+/// clone of `true` or `undefined` a write to a cache line that all threads share. So the table has a
+/// limit, and what comes from outside can be refused new atoms
+/// ([`Limits::new_atoms`](super::Limits::new_atoms)).
+///
+/// ```
+/// use tremula_table::term::Atom;
+///
+/// let colour = Atom::new("colour")?;
+/// assert_eq!(colour, Atom::new("colour")?);
+/// assert!(colour < Atom::new("shape")?);
+/// assert_eq!(colour.text(), "colour");
+/// # Ok::<(), tremula_table::term::AtomError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Atom(&'static Entry);
+
+/// What the table keeps of an atom.
+struct Entry {
+    /// The text's first eight bytes, which decide most comparisons.
+    head: u64,
+    /// A number that no other atom has: what is hashed.
+    id: u32,
+    text: &'static str,
+}
+
+/// Why there is no such atom.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AtomError {
+    /// The text is longer than an atom may be.
+    #[error("an atom of {0} characters; it may have {max}", max = Atom::MAX_CHARACTERS)]
+    TooLong(usize),
+    /// The table is full.
+    #[error("there are {max} atoms already; use binaries for names without number", max = Atom::MAX_ATOMS)]
+    TooMany,
+}
+
+/// Shards of the table: threads that make different atoms seldom meet.
+const SHARDS: usize = 16;
+
+/// Atoms that a thread remembers, by their texts: reading terms finds the common ones without
+/// touching the table's locks.
+const REMEMBERED: usize = 256;
+
+type Shard = RwLock<HashMap<&'static str, &'static Entry>>;
+
+struct Table {
+    shards: [Shard; SHARDS],
+    /// How many there are.
+    count: RwLock<u32>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(Table::with_known);
+
+thread_local! {
+    static RECENT: [Cell<Option<&'static Entry>>; REMEMBERED] =
+        const { [const { Cell::new(None) }; REMEMBERED] };
+}
+
+impl Atom {
+    /// Characters (code points) that an atom may have, as in Erlang.
+    pub const MAX_CHARACTERS: usize = 255;
+
+    /// Atoms that there may be in one process: what Erlang allows by default.
+    pub const MAX_ATOMS: u32 = 1 << 20;
+
+    /// The atom with this text. Takes constant time and, unless the atom is new, mostly no lock.
+    ///
+    /// # Errors
+    ///
+    /// The text is too long, or the atom would be new and the table is full.
+    pub fn new(text: &str) -> Result<Self, AtomError> {
+        if let Some(known) = Self::existing(text) {
+            return Ok(known);
+        }
+        // No character takes less than a byte: most texts need no counting.
+        if text.len() > Self::MAX_CHARACTERS {
+            let characters = text.chars().count();
+            if characters > Self::MAX_CHARACTERS {
+                return Err(AtomError::TooLong(characters));
+            }
+        }
+        TABLE.add(text)
+    }
+
+    /// The atom with this text if it is in the table.
+    #[must_use]
+    pub fn existing(text: &str) -> Option<Self> {
+        let hash = quick_hash(text);
+        RECENT.with(|recent| {
+            let place = &recent[hash as usize % REMEMBERED];
+            if let Some(entry) = place.get().filter(|entry| entry.text == text) {
+                return Some(Self(entry));
+            }
+            let entry = *TABLE.shard(hash).read().get(text)?;
+            place.set(Some(entry));
+            Some(Self(entry))
+        })
+    }
+
+    /// `true` or `false`.
+    #[must_use]
+    pub const fn boolean(value: bool) -> Self {
+        if value { Self::TRUE } else { Self::FALSE }
+    }
+
+    /// The text.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        self.0.text
+    }
+
+    /// How many atoms there are in this process, to compare with [`MAX_ATOMS`](Self::MAX_ATOMS).
+    #[must_use]
+    pub fn count() -> u32 {
+        *TABLE.count.read()
+    }
+
+    /// The text's first eight bytes as a big-endian number, filled up with zeros.
+    pub(crate) const fn head(self) -> u64 {
+        self.0.head
+    }
+}
+
+/// Atoms that are there from the start, as constants.
+macro_rules! known {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        impl Atom {
+            $($(#[$doc])* pub const $name: Self = Self(&known::$name);)*
+        }
+
+        /// One place in memory for each, so that equal atoms are the same pointer.
+        mod known {
+            use super::{Entry, head};
+
+            #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+            enum Id { $($name),* }
+
+            $(pub(super) static $name: Entry = Entry {
+                head: head($text),
+                id: Id::$name as u32,
+                text: $text,
+            };)*
+
+            pub(super) const ALL: &[&Entry] = &[$(&$name),*];
+        }
+    };
+}
+
+known! {
+    /// `true`
+    TRUE = "true";
+    /// `false`
+    FALSE = "false";
+    /// `undefined`
+    UNDEFINED = "undefined";
+    /// `ok`
+    OK = "ok";
+    /// `error`
+    ERROR = "error";
+    /// `none`
+    NONE = "none";
+    /// `'_'`, which matches anything in a pattern.
+    UNDERSCORE = "_";
+    /// `'$end_of_table'`
+    END_OF_TABLE = "$end_of_table";
+    /// The node name of an Erlang that is not distributed.
+    NO_NODE = "nonode@nohost";
+}
+
+impl Table {
+    fn with_known() -> Self {
+        let table = Self {
+            shards: Default::default(),
+            count: RwLock::new(known::ALL.len() as u32),
+        };
+        for entry in known::ALL {
+            let hash = quick_hash(entry.text);
+            table.shard(hash).write().insert(entry.text, entry);
+        }
+        table
+    }
+
+    /// Which shard a text is in: bits of the hash that [`RECENT`] does not use.
+    fn shard(&self, hash: u32) -> &Shard {
+        &self.shards[(hash >> 16) as usize % SHARDS]
+    }
+
+    fn add(&self, text: &str) -> Result<Atom, AtomError> {
+        let mut shard = self.shard(quick_hash(text)).write();
+        // Another thread may have been quicker.
+        if let Some(entry) = shard.get(text) {
+            return Ok(Atom(entry));
+        }
+        let mut count = self.count.write();
+        if *count >= Atom::MAX_ATOMS {
+            return Err(AtomError::TooMany);
+        }
+        let text: &'static str = Box::leak(text.into());
+        let entry: &'static Entry = Box::leak(Box::new(Entry {
+            head: head(text),
+            id: *count,
+            text,
+        }));
+        *count += 1;
+        shard.insert(text, entry);
+        Ok(Atom(entry))
+    }
+}
+
+/// A hash for [`RECENT`] and the shards alone (FNV-1a), where a bad choice of texts costs no more
+/// than the lock; the shards themselves are keyed.
+fn quick_hash(text: &str) -> u32 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 32) as u32 ^ hash as u32
+}
+
+const fn head(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let mut first = [0; 8];
+    let mut index = 0;
+    while index < 8 && index < bytes.len() {
+        first[index] = bytes[index];
+        index += 1;
+    }
+    u64::from_be_bytes(first)
+}
+
+impl PartialEq for Atom {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Atom {}
+
+impl Ord for Atom {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self == other {
+            return Ordering::Equal;
+        }
+        // The bytes of UTF-8 are ordered as its code points are.
+        let (one, two) = (self.0, other.0);
+        one.head.cmp(&two.head).then_with(|| one.text.cmp(two.text))
+    }
+}
+
+impl PartialOrd for Atom {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Hashes a number, which differs from one process to the next.
+impl Hash for Atom {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(self.0.id);
+    }
+}
+
+/// As Erlang writes it, quoted where it must be.
+impl fmt::Display for Atom {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::text::write_atom(*self, formatter)
+    }
+}
+
+impl fmt::Debug for Atom {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn the_known_are_found_by_their_texts() {
+        for entry in known::ALL {
+            assert_eq!(Atom::new(entry.text), Ok(Atom(entry)));
+        }
+        assert_eq!(Atom::boolean(true).text(), "true");
+    }
+
+    #[test]
+    fn equal_texts_are_one_atom_in_every_thread() {
+        let make = || -> Vec<Atom> {
+            (0..500)
+                .map(|number| Atom::new(&format!("thread_test_{number}")).unwrap())
+                .collect()
+        };
+        let threads: Vec<_> = (0..4).map(|_| thread::spawn(make)).collect();
+        let here = make();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), here);
+        }
+    }
+
+    #[test]
+    fn the_order_is_that_of_code_points() {
+        let texts = [
+            "",
+            "Z",
+            "a",
+            "a\0",
+            "ab",
+            "abcdefgh",
+            "abcdefgha",
+            "abcdefghb",
+            "é",
+            "α",
+            "𝕏",
+        ];
+        let atoms = texts.map(|text| Atom::new(text).unwrap());
+        assert!(atoms.is_sorted_by(|one, two| one < two));
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_and_what_is_unknown_is_not_made() {
+        assert!(Atom::new(&"é".repeat(255)).is_ok());
+        assert_eq!(Atom::new(&"é".repeat(256)), Err(AtomError::TooLong(256)));
+        assert_eq!(Atom::existing("an atom that no test makes"), None);
+    }
+}

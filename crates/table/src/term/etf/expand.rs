@@ -1,0 +1,62 @@
+//! Expanding compressed terms, without believing what they say of their size.
+
+use super::super::Limits;
+use super::error::{DecodeError, DecodeProblem};
+use super::reader::Reader;
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// Bytes by which the room for the expanded term grows at first; it doubles from there, so that it
+/// is never much more than what has been expanded.
+const FIRST_ROOM: usize = 16 << 10;
+
+/// Expands the bytes behind a tag at `offset`, and tells how many they were.
+pub(super) fn expand(
+    reader: &mut Reader<'_>,
+    offset: usize,
+    limits: &Limits,
+) -> Result<(Vec<u8>, usize), DecodeError> {
+    let declared = reader.u32()? as usize;
+    if declared > limits.expanded_bytes {
+        let problem = DecodeProblem::ExpandsTooFar {
+            length: declared,
+            limit: limits.expanded_bytes,
+        };
+        return Err(reader.error(offset, problem));
+    }
+    let start = reader.position();
+    let compressed = reader.take(reader.left())?;
+    let mut stream = Decompress::new(true);
+    let mut expanded = Vec::new();
+    loop {
+        // One byte more than declared shows that there is more.
+        let room = expanded
+            .len()
+            .max(FIRST_ROOM)
+            .min(declared + 1 - expanded.len());
+        expanded.reserve_exact(room);
+        let read = stream.total_in() as usize;
+        let before = expanded.len();
+        let status = stream
+            .decompress_vec(&compressed[read..], &mut expanded, FlushDecompress::None)
+            .map_err(|_| reader.error(start + read, DecodeProblem::Damaged))?;
+        let read_now = stream.total_in() as usize;
+        if expanded.len() > declared {
+            return Err(reader.error(offset, DecodeProblem::ExpandedLength { declared }));
+        }
+        if status == Status::StreamEnd {
+            break;
+        }
+        if expanded.len() == before && read_now == read {
+            // Nothing more comes out, and the end has not been reached.
+            let missing = 1;
+            return Err(reader.error(
+                start + compressed.len(),
+                DecodeProblem::Truncated { missing },
+            ));
+        }
+    }
+    if expanded.len() != declared {
+        return Err(reader.error(offset, DecodeProblem::ExpandedLength { declared }));
+    }
+    Ok((expanded, start + stream.total_in() as usize))
+}

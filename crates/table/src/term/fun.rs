@@ -1,0 +1,152 @@
+//! Functions, which cannot be called here.
+
+use super::{Atom, Pid, Term, Tuple};
+use std::cmp::Ordering;
+use std::fmt;
+use triomphe::Arc;
+
+/// A function of Erlang: kept, compared and given back, never called.
+#[derive(Clone)]
+pub struct Fun(Arc<FunKind>);
+
+/// The two kinds of functions.
+#[derive(Clone, Debug)]
+pub enum FunKind {
+    /// `fun module:function/arity`.
+    Export(Export),
+    /// One made by a `fun … end`.
+    Local(LocalFun),
+}
+
+/// A function by its name; in text `fun module:function/arity`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Export {
+    /// The module.
+    pub module: Atom,
+    /// The function's name in it.
+    pub function: Atom,
+    /// How many arguments it takes.
+    pub arity: u8,
+}
+
+/// A function by its place in a module's code, with what it holds on to.
+///
+/// Its text is Erlang's, `#Fun<module.index.unique>`, which nothing reads back: it says neither
+/// what the function holds nor to which code it belongs. The external term format has it all.
+#[derive(Clone)]
+pub struct LocalFun {
+    /// The module.
+    pub module: Atom,
+    /// Which function of the module's it is.
+    pub index: u32,
+    /// A hash of its code, of 27 bits.
+    pub old_unique: i64,
+    /// As above, in the order of older versions.
+    pub old_index: i64,
+    /// A hash of the module's code.
+    pub unique: [u8; 16],
+    /// How many arguments it takes.
+    pub arity: u8,
+    /// The process that made it.
+    pub pid: Pid,
+    /// What it holds.
+    pub free: Tuple,
+}
+
+impl Fun {
+    /// Which kind it is, and what is known of it.
+    #[must_use]
+    pub fn kind(&self) -> &FunKind {
+        &self.0
+    }
+
+    /// What it holds.
+    pub(super) fn free(&self) -> &[Term] {
+        match self.kind() {
+            FunKind::Export(_) => &[],
+            FunKind::Local(fun) => &fun.free,
+        }
+    }
+
+    /// The order of Erlang, but for what the functions hold, which comes last.
+    pub(super) fn cmp_code(&self, other: &Self) -> Ordering {
+        match (self.kind(), other.kind()) {
+            (FunKind::Local(one), FunKind::Local(two)) => one.code().cmp(&two.code()),
+            (FunKind::Local(_), FunKind::Export(_)) => Ordering::Less,
+            (FunKind::Export(_), FunKind::Local(_)) => Ordering::Greater,
+            (FunKind::Export(one), FunKind::Export(two)) => one.cmp(two),
+        }
+    }
+
+    /// Bytes on the heap, without those of what the function holds.
+    pub(super) fn own_heap_bytes(&self) -> usize {
+        let more = match self.kind() {
+            FunKind::Export(_) => 0,
+            FunKind::Local(fun) => Pid::HEAP_BYTES + fun.free.own_heap_bytes(),
+        };
+        size_of::<usize>() + size_of::<FunKind>() + more
+    }
+}
+
+impl LocalFun {
+    /// What tells functions apart, but for what they hold.
+    pub(super) fn code(&self) -> (Atom, u32, i64, usize) {
+        (self.module, self.index, self.old_unique, self.free.len())
+    }
+}
+
+impl fmt::Display for Fun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            FunKind::Export(export) => export.fmt(formatter),
+            FunKind::Local(fun) => fun.fmt(formatter),
+        }
+    }
+}
+
+impl fmt::Debug for Fun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl fmt::Display for Export {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            module,
+            function,
+            arity,
+        } = self;
+        write!(formatter, "fun {module}:{function}/{arity}")
+    }
+}
+
+impl fmt::Display for LocalFun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            module,
+            index,
+            old_unique,
+            ..
+        } = self;
+        write!(formatter, "#Fun<{module}.{index}.{old_unique}>")
+    }
+}
+
+impl fmt::Debug for LocalFun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl From<Export> for Term {
+    fn from(export: Export) -> Self {
+        Self::Fun(Fun(Arc::new(FunKind::Export(export))))
+    }
+}
+
+impl From<LocalFun> for Term {
+    fn from(fun: LocalFun) -> Self {
+        Self::Fun(Fun(Arc::new(FunKind::Local(fun))))
+    }
+}

@@ -1,0 +1,244 @@
+//! Erlang's terms.
+//!
+//! A [`Term`] is a value of Erlang: cheap to clone, compared in Erlang's order, written and read as
+//! Erlang's text and in its external format.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `atom`, `integer`, `float`, `bitstring`, `opaque`, `fun` | terms without terms inside |
+//! | `tuple`, `list`, `map` | terms of terms |
+//! | `order/` | comparing: `==` and `<`, and identity, `=:=` |
+//! | `exact`, `hash` | a term under `=:=`; the two hashes |
+//! | `head` | the order-preserving 8 bytes beside a key |
+//! | `text/`, `etf/` | the two written forms |
+//! | `limits` | what a term from outside may take |
+//! | `inside` | going through the terms inside of a term |
+//! | `reclaim`, `size` | dropping, and counting bytes |
+//!
+//! # The two equalities
+//!
+//! Erlang compares in two ways, and so does this module:
+//!
+//! | in Erlang | here | `1` and `1.0` | used by |
+//! |---|---|---|---|
+//! | `==`, `<`, … | `==`, `<`, [`Ord`], [`Hash`](std::hash::Hash) of [`Term`] | equal | the keys of an `ordered_set` |
+//! | `=:=` | [`Term::is_identical`], and all traits of [`Exact`] | different | the keys of the other tables and of maps, patterns |
+//!
+//! # No recursion
+//!
+//! A term may be nested as deep as memory allows. Comparing, hashing, printing, encoding, reading
+//! and dropping keep what they have yet to do in a vector rather than on the stack. (Cloning
+//! copies a pointer.) Terms from outside are held to [`Limits`].
+
+mod atom;
+mod bitstring;
+mod etf;
+mod exact;
+mod float;
+mod fun;
+mod hash;
+mod head;
+mod inside;
+mod integer;
+mod limits;
+mod list;
+mod map;
+mod opaque;
+mod order;
+mod reclaim;
+mod size;
+mod text;
+mod tuple;
+
+pub use atom::{Atom, AtomError};
+pub use bitstring::Bitstring;
+pub use etf::{DecodeError, DecodeProblem, TooLarge};
+pub use exact::Exact;
+pub use float::{Float, NotFinite};
+pub use fun::{Export, Fun, FunKind, LocalFun};
+pub use head::TermHead;
+pub use integer::BigInteger;
+pub use limits::Limits;
+pub use list::{Elements, List};
+pub use map::Map;
+pub use opaque::{Pid, Port, Reference};
+pub use text::{ParseError, ParseProblem};
+pub use tuple::Tuple;
+
+use std::fmt;
+
+/// A value of Erlang.
+///
+/// It takes 16 bytes, so that two fit in a quarter of a cache line and an `Option` costs nothing:
+/// integers of 64 bits, floats and atoms lie in it, everything else is one pointer to memory that
+/// clones share. Eight bytes, as in Erlang, would need pointers with tags in them, for which the
+/// language has no safe form, and would leave integers 60 bits.
+///
+/// ```
+/// use tremula_table::Term;
+///
+/// let row: Term = "{42, <<\"a value\">>, \"a string\", [1, 2 | x], #{a => 1.5}}".parse()?;
+/// assert_eq!(row.to_string(), "{42,<<\"a value\">>,\"a string\",[1,2|x],#{a => 1.5}}");
+/// assert!(row > Term::from(7), "tuples are greater than numbers");
+/// assert!(Term::from(1) == Term::try_from(1.0)?);
+/// assert!(!Term::from(1).is_identical(&Term::try_from(1.0)?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub enum Term {
+    /// An integer of 64 bits.
+    Integer(i64),
+    /// Any other integer.
+    BigInteger(BigInteger),
+    /// A finite float.
+    Float(Float),
+    /// A name.
+    Atom(Atom),
+    /// A reference of an Erlang node.
+    Reference(Reference),
+    /// A function of Erlang.
+    Fun(Fun),
+    /// A port of an Erlang node.
+    Port(Port),
+    /// A process of an Erlang node.
+    Pid(Pid),
+    /// Terms side by side.
+    Tuple(Tuple),
+    /// Keys with values.
+    Map(Map),
+    /// A list, which may be `[]` or improper.
+    List(List),
+    /// A binary or a bit string.
+    Bitstring(Bitstring),
+}
+
+const _: () = assert!(size_of::<Term>() == 16 && size_of::<Option<Term>>() == 16);
+
+/// What comes before what, whatever the values: the kinds of terms in Erlang's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+enum Kind {
+    Number,
+    Atom,
+    Reference,
+    Fun,
+    Port,
+    Pid,
+    Tuple,
+    Map,
+    Nil,
+    List,
+    Bitstring,
+}
+
+impl Term {
+    /// The empty list, `[]`.
+    pub const NIL: Self = Self::List(List::EMPTY);
+
+    /// The atom with this text.
+    ///
+    /// # Errors
+    ///
+    /// See [`Atom::new`].
+    pub fn atom(text: &str) -> Result<Self, AtomError> {
+        Atom::new(text).map(Self::Atom)
+    }
+
+    /// A binary.
+    #[must_use]
+    pub fn binary(bytes: &[u8]) -> Self {
+        Self::Bitstring(Bitstring::from_bytes(bytes))
+    }
+
+    /// A tuple of these elements.
+    pub fn tuple<I>(elements: I) -> Self
+    where
+        I: IntoIterator<Item = Self, IntoIter: ExactSizeIterator>,
+    {
+        Self::Tuple(Tuple::new(elements))
+    }
+
+    /// A proper list of these elements.
+    pub fn list<I>(elements: I) -> Self
+    where
+        I: IntoIterator<Item = Self, IntoIter: ExactSizeIterator>,
+    {
+        Self::List(List::new(elements))
+    }
+
+    /// A string as Erlang has it: the list of its code points.
+    #[must_use]
+    pub fn string(text: &str) -> Self {
+        let points: Vec<_> = text.chars().map(|c| Self::from(u32::from(c))).collect();
+        Self::list(points)
+    }
+
+    /// A map of these entries; of entries with the same key, the last.
+    #[must_use]
+    pub fn map(entries: Vec<(Self, Self)>) -> Self {
+        Self::Map(Map::new(entries))
+    }
+
+    /// Whether it is `[]`.
+    #[must_use]
+    pub const fn is_nil(&self) -> bool {
+        matches!(self, Self::List(list) if list.is_empty())
+    }
+
+    /// Whether it is an integer or a float.
+    #[must_use]
+    pub const fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::Integer(_) | Self::BigInteger(_) | Self::Float(_)
+        )
+    }
+
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::Integer(_) | Self::BigInteger(_) | Self::Float(_) => Kind::Number,
+            Self::Atom(_) => Kind::Atom,
+            Self::Reference(_) => Kind::Reference,
+            Self::Fun(_) => Kind::Fun,
+            Self::Port(_) => Kind::Port,
+            Self::Pid(_) => Kind::Pid,
+            Self::Tuple(_) => Kind::Tuple,
+            Self::Map(_) => Kind::Map,
+            Self::List(list) if list.is_empty() => Kind::Nil,
+            Self::List(_) => Kind::List,
+            Self::Bitstring(_) => Kind::Bitstring,
+        }
+    }
+}
+
+/// `[]`, which costs nothing to make.
+impl Default for Term {
+    fn default() -> Self {
+        Self::NIL
+    }
+}
+
+impl From<Atom> for Term {
+    fn from(atom: Atom) -> Self {
+        Self::Atom(atom)
+    }
+}
+
+impl From<bool> for Term {
+    fn from(value: bool) -> Self {
+        Self::Atom(Atom::boolean(value))
+    }
+}
+
+impl From<Float> for Term {
+    fn from(float: Float) -> Self {
+        Self::Float(float)
+    }
+}
+
+/// Erlang's text, as `Display` has it.
+impl fmt::Debug for Term {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}

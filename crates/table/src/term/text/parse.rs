@@ -1,0 +1,194 @@
+//! Reading terms inside of terms.
+
+use super::super::{Limits, Map, Term};
+use super::error::{ParseError, ParseProblem};
+use super::scan::Scanner;
+use super::{atom, number, opaque, quoted, segments, word};
+
+/// Reads a text that is one term.
+pub(super) fn parse(text: &str, limits: &Limits) -> Result<Term, ParseError> {
+    let mut scanner = Scanner::new(text, limits);
+    let term = Parser {
+        scanner: &mut scanner,
+        values: Vec::new(),
+        open: Vec::new(),
+    }
+    .term()?;
+    scanner.skip_blanks();
+    if scanner.take(".") {
+        scanner.skip_blanks();
+    }
+    match scanner.peek() {
+        Some(more) => Err(Scanner::error(
+            scanner.position(),
+            ParseProblem::Trailing(more),
+        )),
+        None => Ok(term),
+    }
+}
+
+struct Parser<'s, 'a> {
+    scanner: &'s mut Scanner<'a>,
+    /// Terms that are read, inside of terms that are not.
+    values: Vec<Term>,
+    /// Terms that are begun, each inside of the one before.
+    open: Vec<Open>,
+}
+
+/// A term that is begun.
+struct Open {
+    place: Place,
+    /// Where its values begin.
+    start: usize,
+}
+
+/// Where in a term the value belongs that is being read.
+#[derive(Clone, Copy)]
+enum Place {
+    TupleElement,
+    ListElement,
+    ListTail,
+    MapKey,
+    MapValue,
+}
+
+impl Parser<'_, '_> {
+    fn term(mut self) -> Result<Term, ParseError> {
+        loop {
+            self.scanner.skip_blanks();
+            if let Some(value) = self.value()?
+                && let Some(whole) = self.add(value)?
+            {
+                return Ok(whole);
+            }
+        }
+    }
+
+    /// Reads a value, or begins one that has values inside.
+    fn value(&mut self) -> Result<Option<Term>, ParseError> {
+        let scanner = &mut *self.scanner;
+        let start = scanner.position();
+        Ok(Some(match scanner.peek() {
+            Some('{') => return self.begin("{", Place::TupleElement, "}"),
+            Some('[') => return self.begin("[", Place::ListElement, "]"),
+            Some('#') if scanner.rest().starts_with("#{") => {
+                return self.begin("#{", Place::MapKey, "}");
+            }
+            Some('#') => opaque::opaque(scanner)?,
+            Some('<') if scanner.take("<<") => segments::binary(scanner)?,
+            Some('"') => Term::string(&quoted::strings(scanner)?),
+            Some('\'') => {
+                let text = quoted::quoted(scanner)?;
+                Term::Atom(scanner.atom(start, &text)?)
+            }
+            Some('0'..='9' | '-' | '+' | '$') => numeric(scanner)?,
+            Some(first) if atom::begins_atom(first) => word::word(scanner)?,
+            Some(first) if atom::begins_variable(first) => return Err(word::variable(scanner)),
+            _ => return Err(scanner.wanted("a term")),
+        }))
+    }
+
+    /// Begins a term with values inside; gives it if there are none.
+    fn begin(
+        &mut self,
+        opening: &str,
+        place: Place,
+        closing: &str,
+    ) -> Result<Option<Term>, ParseError> {
+        let offset = self.scanner.position();
+        self.scanner.take(opening);
+        let start = self.values.len();
+        let open = Open { place, start };
+        self.scanner.skip_blanks();
+        if self.scanner.take(closing) {
+            return Ok(Some(self.finish(&open)));
+        }
+        let nesting = self.scanner.limits.nesting;
+        if self.open.len() >= nesting {
+            return Err(Scanner::error(offset, ParseProblem::TooDeep(nesting)));
+        }
+        self.open.push(open);
+        Ok(None)
+    }
+
+    /// Adds a value to the term that it is inside of, which may end behind it, and so on; gives the
+    /// whole term in the end.
+    fn add(&mut self, value: Term) -> Result<Option<Term>, ParseError> {
+        let mut value = value;
+        loop {
+            let Some(open) = self.open.last_mut() else {
+                return Ok(Some(value));
+            };
+            self.values.push(value);
+            let scanner = &mut *self.scanner;
+            scanner.skip_blanks();
+            let (goes_on, closing, wanted) = match open.place {
+                Place::TupleElement => (scanner.take(","), "}", "',' or '}'"),
+                Place::ListElement if scanner.take("|") => {
+                    open.place = Place::ListTail;
+                    return Ok(None);
+                }
+                Place::ListElement => (scanner.take(","), "]", "',', '|' or ']'"),
+                Place::ListTail => (false, "]", "']'"),
+                Place::MapKey => {
+                    scanner.expect("=>")?;
+                    open.place = Place::MapValue;
+                    return Ok(None);
+                }
+                Place::MapValue => {
+                    let goes_on = scanner.take(",");
+                    if goes_on {
+                        open.place = Place::MapKey;
+                    }
+                    (goes_on, "}", "',' or '}'")
+                }
+            };
+            if goes_on {
+                return Ok(None);
+            }
+            if !scanner.take(closing) {
+                return Err(scanner.wanted(wanted));
+            }
+            value = match self.open.pop() {
+                Some(open) => self.finish(&open),
+                None => return Ok(None),
+            };
+        }
+    }
+
+    fn finish(&mut self, open: &Open) -> Term {
+        let mut values = self.values.drain(open.start..);
+        match open.place {
+            Place::TupleElement => Term::tuple(values),
+            Place::ListElement => Term::list(values),
+            Place::ListTail => {
+                let tail = values.next_back().unwrap_or_default();
+                Term::list_with_tail(values, tail)
+            }
+            Place::MapKey | Place::MapValue => {
+                let mut entries = Vec::with_capacity(values.len() / 2);
+                while let (Some(key), Some(value)) = (values.next(), values.next()) {
+                    entries.push((key, value));
+                }
+                drop(values);
+                Term::Map(Map::new(entries))
+            }
+        }
+    }
+}
+
+/// Reads a number or a `$` character, perhaps with a sign.
+pub(super) fn numeric(scanner: &mut Scanner<'_>) -> Result<Term, ParseError> {
+    let negative = scanner.take("-");
+    if negative || scanner.take("+") {
+        scanner.skip_blanks();
+    }
+    if scanner.take("$") {
+        let point = i64::from(u32::from(quoted::character(scanner)?));
+        return Ok(Term::from(if negative { -point } else { point }));
+    }
+    match scanner.peek_byte() {
+        Some(b'0'..=b'9') => number::number(scanner, negative),
+        _ => Err(scanner.wanted("a number")),
+    }
+}

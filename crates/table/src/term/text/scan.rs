@@ -1,0 +1,124 @@
+//! Characters, blanks and comments.
+
+use super::super::{Atom, Limits};
+use super::error::{ParseError, ParseProblem};
+
+/// A text that is read from the front.
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    position: usize,
+    pub(super) limits: &'a Limits,
+    /// Bytes of binaries so far, that were written with sizes.
+    pub(super) expanded: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) const fn new(text: &'a str, limits: &'a Limits) -> Self {
+        Self {
+            text,
+            position: 0,
+            limits,
+            expanded: 0,
+        }
+    }
+
+    pub(super) const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What is yet to be read.
+    pub(super) fn rest(&self) -> &'a str {
+        &self.text[self.position..]
+    }
+
+    /// What has been read since `start`.
+    pub(super) fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.position]
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    /// The next byte, which is a character if it is ASCII.
+    #[inline]
+    pub(super) fn peek_byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.position).copied()
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.position += next.len_utf8();
+        Some(next)
+    }
+
+    /// Goes on if this text is next.
+    #[inline]
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        let is_next = self.rest().starts_with(text);
+        if is_next {
+            self.position += text.len();
+        }
+        is_next
+    }
+
+    /// Goes on while the characters are of a kind, and gives them.
+    pub(super) fn take_while(&mut self, of_kind: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let end = rest.find(|c| !of_kind(c)).unwrap_or(rest.len());
+        self.position += end;
+        &rest[..end]
+    }
+
+    /// Demands this text.
+    pub(super) fn expect(&mut self, text: &'static str) -> Result<(), ParseError> {
+        if self.take(text) {
+            Ok(())
+        } else {
+            Err(self.wanted(text))
+        }
+    }
+
+    /// Skips blanks and comments.
+    #[inline]
+    pub(super) fn skip_blanks(&mut self) {
+        while let Some(byte) = self.peek_byte() {
+            match byte {
+                0..=b' ' => self.position += 1,
+                b'%' => {
+                    self.take_while(|c| c != '\n');
+                }
+                // The blanks of Latin-1 beyond ASCII.
+                0xc2 if matches!(self.peek(), Some('\u{80}'..='\u{a0}')) => self.position += 2,
+                _ => return,
+            }
+        }
+    }
+
+    /// An error about what begins at `offset`.
+    #[cold]
+    pub(super) const fn error(offset: usize, problem: ParseProblem) -> ParseError {
+        ParseError { offset, problem }
+    }
+
+    /// Something else must be here.
+    #[cold]
+    pub(super) fn wanted(&self, wanted: &'static str) -> ParseError {
+        let problem = match self.peek() {
+            Some(found) => ParseProblem::Unexpected { found, wanted },
+            None => ParseProblem::Ended { wanted },
+        };
+        Self::error(self.position, problem)
+    }
+
+    /// The atom with this text, which begins at `offset`.
+    pub(super) fn atom(&self, offset: usize, text: &str) -> Result<Atom, ParseError> {
+        if self.limits.new_atoms {
+            return Atom::new(text).map_err(|error| Self::error(offset, ParseProblem::Atom(error)));
+        }
+        Atom::existing(text)
+            .ok_or_else(|| Self::error(offset, ParseProblem::NewAtom(text.to_owned())))
+    }
+}

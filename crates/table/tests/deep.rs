@@ -1,0 +1,119 @@
+//! Terms nested a million deep: everything that goes through a term does so without recursion. On a
+//! thread with a small stack a recursion would end the process.
+
+use std::hash::{BuildHasher, RandomState};
+use std::thread;
+use tremula_index::key::KeyHead;
+use tremula_table::Term;
+use tremula_table::term::{Atom, Exact, Limits, LocalFun, Pid, TermHead, Tuple};
+
+const DEPTH: usize = 1_000_000;
+
+/// As deep as shows a recursion of one byte a level on a small stack.
+const DEEP: usize = 150_000;
+
+/// Enough for a thread to begin with, and for nothing that recurs.
+const STACK: usize = 128 << 10;
+
+/// One level around a term.
+type Wrap = fn(Term) -> Term;
+
+const WRAPS: [(&str, Wrap); 6] = [
+    ("tuple", |term| Term::tuple([term])),
+    ("list", |term| Term::list([term])),
+    ("tail", |term| Term::list_with_tail([Term::from(1)], term)),
+    ("value", |term| Term::map(vec![(Term::from(1), term)])),
+    ("key", |term| Term::map(vec![(term, Term::from(1))])),
+    ("middle", |term| {
+        Term::tuple([Term::from(1), Term::list([term, Term::from(2)]), Term::NIL])
+    }),
+];
+
+fn nested(wrap: Wrap, depth: usize) -> Term {
+    let bottom = Term::try_from(0.5).unwrap();
+    (0..depth).fold(bottom, |term, _| wrap(term))
+}
+
+/// Runs on a thread with a small stack.
+fn on_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(work)
+        .unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn nothing_recurs() {
+    on_small_stack(|| {
+        for (name, wrap) in WRAPS {
+            let depth = if name == "list" { DEPTH } else { DEEP };
+            let (one, two) = (nested(wrap, depth), nested(wrap, depth));
+            assert!(one == two && one.is_identical(&two), "{name}");
+            assert!(one.cmp(&wrap(two.clone())).is_ne(), "{name}");
+            let keys = RandomState::new();
+            assert_eq!(keys.hash_one(&one), keys.hash_one(&two), "{name}");
+            assert_eq!(keys.hash_one(Exact(one.clone())), keys.hash_one(Exact(two)));
+            assert!(one.heap_bytes() >= depth * 32, "{name}");
+            let _ = TermHead::head(&one);
+            let text = one.to_string();
+            let read = Term::parse(&text, &Limits::NONE).unwrap();
+            assert!(read.is_identical(&one), "{name}");
+            let bytes = one.to_etf().unwrap();
+            let decoded = Term::from_etf(&bytes, &Limits::NONE).unwrap();
+            assert!(decoded.is_identical(&one), "{name}");
+            // And here all of them are dropped.
+        }
+    });
+}
+
+#[test]
+fn functions_may_hold_functions() {
+    fn wrap(term: Term) -> Term {
+        Term::from(LocalFun {
+            module: Atom::OK,
+            index: 0,
+            old_unique: 0,
+            old_index: 0,
+            unique: [0; 16],
+            arity: 0,
+            pid: Pid::new(Atom::NO_NODE, 0, 0, 0),
+            free: Tuple::new([term]),
+        })
+    }
+    on_small_stack(|| {
+        let one = nested(wrap, DEEP);
+        assert!(one == nested(wrap, DEEP));
+        let bytes = one.to_etf().unwrap();
+        assert!(
+            Term::from_etf(&bytes, &Limits::NONE)
+                .unwrap()
+                .is_identical(&one)
+        );
+    });
+}
+
+#[test]
+fn a_term_that_two_threads_drop_at_once_is_dropped_by_both() {
+    for (_, wrap) in WRAPS {
+        let term = nested(wrap, DEEP);
+        let other = term.clone();
+        let dropper = thread::Builder::new()
+            .stack_size(STACK)
+            .spawn(move || drop(other))
+            .unwrap();
+        on_small_stack(move || drop(term));
+        dropper.join().unwrap();
+    }
+}
+
+#[test]
+fn a_long_list_is_no_deep_one() {
+    let list = Term::list((0..1_000_000).map(Term::from));
+    let limits = Limits {
+        nesting: 1,
+        ..Limits::default()
+    };
+    assert_eq!(list.to_string().parse::<Term>(), Ok(list.clone()));
+    assert_eq!(Term::from_etf(&list.to_etf().unwrap(), &limits), Ok(list));
+}

@@ -1,0 +1,219 @@
+//! Mailboxes over the server: order, waiting, and that nothing is lost when a client goes away.
+
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+use support::resp::{Connection, bulk, elements, encode};
+use support::{PATIENCE, Server};
+
+fn texts(reply: &[u8]) -> Vec<String> {
+    let text = |element: &Vec<u8>| String::from_utf8(bulk(element)).expect("text");
+    elements(reply).iter().map(text).collect()
+}
+
+/// Waits until the mailbox `q` has a receiver, or has none.
+fn await_receiver(client: &mut Connection, there: bool) {
+    let wanted = format!("$9\r\nreceiving\r\n:{}\r\n", u8::from(there));
+    let deadline = Instant::now() + PATIENCE;
+    while !client.text("MAILBOX.INFO q").contains(&wanted) {
+        assert!(
+            Instant::now() < deadline,
+            "no receiver came, or went: {there}"
+        );
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn messages_are_received_in_the_order_of_their_sender() {
+    let server = Server::tremula(&[]);
+    let mut client = server.connect();
+    assert_eq!(client.text("MAILBOX.NEW q"), "+OK\r\n");
+    assert_eq!(client.text("MAILBOX.SEND q one two three"), ":3\r\n");
+    assert_eq!(client.text("MAILBOX.LEN q"), ":3\r\n");
+    assert_eq!(client.text("MAILBOX.RECV q"), "$3\r\none\r\n");
+    assert_eq!(
+        texts(&client.call(&["MAILBOX.RECV", "q", "COUNT", "9"])),
+        ["two", "three"]
+    );
+    assert_eq!(client.text("MAILBOX.RECV q"), "$-1\r\n");
+    assert_eq!(client.text("MAILBOX.RECV q COUNT 2"), "*-1\r\n");
+    assert_eq!(client.text("MAILBOX.RECV q BLOCK 20"), "$-1\r\n");
+    let info = client.text("MAILBOX.INFO q");
+    assert!(info.contains("$4\r\nmode\r\n$4\r\nauto\r\n"), "{info}");
+    assert!(
+        info.contains("$17\r\nuncontended_sends\r\n:3\r\n"),
+        "{info}"
+    );
+    client.text("MAILBOX.SEND q left");
+    assert_eq!(client.text("MAILBOX.DROP q"), ":1\r\n");
+}
+
+#[test]
+fn bad_requests_are_told_what_is_wrong() {
+    let server = Server::tremula(&[]);
+    let mut client = server.connect();
+    client.text("MAILBOX.NEW q CAPACITY 2");
+    for (command, error) in [
+        ("MAILBOX.NEW q", "-ERR there is a mailbox 'q' already\r\n"),
+        (
+            "MAILBOX.NEW r MODE quick",
+            "-ERR there is no mailbox mode 'quick'; there are auto, on_heap and off_heap\r\n",
+        ),
+        (
+            "MAILBOX.NEW r CAPACITY 0",
+            "-ERR capacity '0' is not a number of messages, 1 or more\r\n",
+        ),
+        ("MAILBOX.NEW r CAPACITY", "-ERR syntax error\r\n"),
+        (
+            "MAILBOX.SEND r x",
+            "-NOMAILBOX there is no mailbox 'r'; MAILBOX.NEW makes one\r\n",
+        ),
+        (
+            "MAILBOX.RECV r",
+            "-NOMAILBOX there is no mailbox 'r'; MAILBOX.NEW makes one\r\n",
+        ),
+        (
+            "MAILBOX.RECV q BLOCK -1",
+            "-ERR timeout '-1' is not a number of milliseconds, 0 (for ever) or more\r\n",
+        ),
+        (
+            "MAILBOX.RECV q COUNT 0",
+            "-ERR count '0' is not a number of messages, 1 or more\r\n",
+        ),
+        (
+            "MAILBOX.SEND q a b c",
+            "-FULL mailbox 'q' is full at 2 messages: 2 of 3 were taken\r\n",
+        ),
+        (
+            "MAILBOX.DROP r",
+            "-NOMAILBOX there is no mailbox 'r'; MAILBOX.NEW makes one\r\n",
+        ),
+    ] {
+        assert_eq!(client.text(command), error, "{command}");
+    }
+    assert_eq!(
+        texts(&client.call(&["MAILBOX.RECV", "q", "COUNT", "5"])),
+        ["a", "b"]
+    );
+}
+
+#[test]
+fn a_waiting_receiver_gets_what_is_sent_and_a_second_one_an_error() {
+    let server = Server::tremula(&[]);
+    let (mut sender, mut receiver) = (server.connect(), server.connect());
+    sender.text("MAILBOX.NEW q");
+    // What lies behind it in the pipeline waits, too.
+    receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
+    receiver.send(&encode(&["PING"]));
+    await_receiver(&mut sender, true);
+    assert_eq!(
+        sender.text("MAILBOX.RECV q"),
+        "-BUSY mailbox 'q' has a receiver already; it serves one at a time\r\n"
+    );
+    assert_eq!(sender.text("MAILBOX.SEND q hello"), ":1\r\n");
+    assert_eq!(receiver.reply().unwrap(), b"$5\r\nhello\r\n");
+    assert_eq!(receiver.reply().unwrap(), b"+PONG\r\n");
+    // A mailbox that is dropped wakes its receiver.
+    receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
+    await_receiver(&mut sender, true);
+    assert_eq!(sender.text("MAILBOX.DROP q"), ":0\r\n");
+    assert_eq!(
+        receiver.reply().unwrap(),
+        b"-NOMAILBOX mailbox 'q' was dropped\r\n"
+    );
+    // A sender does not send into what took the name.
+    sender.text("MAILBOX.NEW q");
+    assert_eq!(sender.text("MAILBOX.SEND q again"), ":1\r\n");
+    assert_eq!(receiver.text("MAILBOX.RECV q"), "$5\r\nagain\r\n");
+}
+
+#[test]
+fn a_receiver_that_goes_away_loses_nothing() {
+    let server = Server::tremula(&[]);
+    let mut sender = server.connect();
+    sender.text("MAILBOX.NEW q");
+    for round in 0..20 {
+        let mut receiver = server.connect();
+        receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
+        await_receiver(&mut sender, true);
+        drop(receiver);
+        await_receiver(&mut sender, false);
+        assert_eq!(sender.text(&format!("MAILBOX.SEND q {round}")), ":1\r\n");
+        assert_eq!(
+            bulk(&sender.call(&["MAILBOX.RECV", "q"])),
+            round.to_string().as_bytes()
+        );
+    }
+}
+
+/// A client that does not read its reply, far longer than the system buffers, and leaves: what
+/// was on its way goes back to the front.
+#[test]
+fn messages_that_could_not_be_written_go_back_in_order() {
+    let server = Server::tremula(&[]);
+    let mut sender = server.connect();
+    sender.text("MAILBOX.NEW q");
+    let message = |number: usize| vec![b'a' + number as u8; 4 << 20];
+    for number in 0..8 {
+        sender.call(&[&b"MAILBOX.SEND"[..], b"q", &message(number)]);
+    }
+    let mut receiver = server.connect();
+    receiver.send(&encode(&["MAILBOX.RECV", "q", "COUNT", "6"]));
+    await_receiver(&mut sender, true);
+    drop(receiver);
+    await_receiver(&mut sender, false);
+    assert_eq!(sender.text("MAILBOX.LEN q"), ":8\r\n");
+    for number in 0..8 {
+        assert_eq!(
+            bulk(&sender.call(&["MAILBOX.RECV", "q"])),
+            message(number),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn connections_send_at_once_and_each_keeps_its_order() {
+    const SENDERS: usize = 4;
+    const MESSAGES: usize = 2_000;
+    let server = Server::tremula(&["--threads", "2"]);
+    let mut receiver = server.connect();
+    receiver.text("MAILBOX.NEW q");
+    thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let mut client = server.connect();
+            scope.spawn(move || {
+                for number in 0..MESSAGES {
+                    let message = format!("{sender} {number}");
+                    assert_eq!(client.call(&["MAILBOX.SEND", "q", &message]), b":1\r\n");
+                }
+            });
+        }
+        let mut next = [0; SENDERS];
+        while next.iter().sum::<usize>() < SENDERS * MESSAGES {
+            let reply = receiver.call(&["MAILBOX.RECV", "q", "COUNT", "100", "BLOCK", "0"]);
+            for message in texts(&reply) {
+                let (sender, number) = message.split_once(' ').unwrap();
+                let sender: usize = sender.parse().unwrap();
+                assert_eq!(number.parse::<usize>().unwrap(), next[sender], "{message}");
+                next[sender] += 1;
+            }
+        }
+    });
+    assert_eq!(receiver.text("MAILBOX.LEN q"), ":0\r\n");
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_lets_go_of_who_waits() {
+    let mut server = Server::tremula(&[]);
+    let (mut client, mut receiver) = (server.connect(), server.connect());
+    client.text("MAILBOX.NEW q");
+    receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
+    await_receiver(&mut client, true);
+    server.signal("TERM");
+    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(receiver.reply(), Some(b"$-1\r\n".to_vec()));
+    assert_eq!(receiver.reply(), None);
+}

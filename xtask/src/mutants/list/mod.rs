@@ -1,0 +1,73 @@
+//! The list of planted bugs.
+//!
+//! To add one, append a [`Mutant`] to the file of its part: the exact text of a place in the code,
+//! occurring once in its file; what to put there; why that is a bug; and the checker that must
+//! catch it. Choose bugs that someone could write, and a checker that is there for their kind.
+
+mod check;
+mod index_art;
+mod index_b_tree;
+mod index_ca_tree;
+mod index_common;
+mod index_skip_list;
+mod mailbox;
+mod sync;
+mod xtask;
+
+use crate::flavour::Flavour;
+
+/// One bug to plant.
+pub(crate) struct Mutant {
+    /// Unique, in words joined by `_`.
+    pub(crate) name: &'static str,
+    /// Relative to the workspace's root.
+    pub(crate) file: &'static str,
+    /// Text that occurs exactly once in the file.
+    pub(crate) original: &'static str,
+    /// What stands there instead.
+    pub(crate) replacement: &'static str,
+    /// What goes wrong, and when.
+    pub(crate) why: &'static str,
+    /// What must catch it.
+    pub(crate) checker: Checker,
+    /// Whether the bug shows in that the checker does not end.
+    pub(crate) hangs: bool,
+}
+
+/// A test, or some tests, in one way of building.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checker {
+    pub(crate) flavour: Flavour,
+    pub(crate) package: &'static str,
+    pub(crate) target: Target,
+    /// Part of the names of the tests to run; empty for all.
+    pub(crate) filter: &'static str,
+}
+
+/// Which of a crate's tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "a kind that no planted bug needs at the moment")]
+pub(crate) enum Target {
+    /// The unit tests of the library.
+    Lib,
+    /// The unit tests of the programs.
+    Bins,
+    /// The integration test of this name.
+    Test(&'static str),
+}
+
+/// Every planted bug.
+pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
+    let parts = [
+        check::MUTANTS,
+        index_art::MUTANTS,
+        index_b_tree::MUTANTS,
+        index_ca_tree::MUTANTS,
+        index_common::MUTANTS,
+        index_skip_list::MUTANTS,
+        mailbox::MUTANTS,
+        sync::MUTANTS,
+        xtask::MUTANTS,
+    ];
+    parts.into_iter().flatten()
+}
