@@ -4,8 +4,9 @@ use crate::{
     LabError, Settings, Watch,
     contestants::{self, ContestantName, Table},
     experiments::{self, Case, Experiment},
+    histories::{self, Outcome},
     keys::KeySet,
-    memory::FillCommand,
+    memory::{FillCommand, this_program_before},
     record::{self, Record, RecordFile},
     report, rounds,
     workload::{Distribution, FillJob},
@@ -15,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     io::{self, Write},
     path::PathBuf,
-    process::ExitCode,
+    process::{Command, ExitCode},
     time::Duration,
 };
 
@@ -32,6 +33,12 @@ enum LabCommand {
     List,
     /// Run an experiment, and show a table of its results.
     Run(RunArgs),
+    /// Record what threads do to the tables at once, and check that the answers are right.
+    Check(CheckArgs),
+    /// Check one table, and end with status 2 if it is wrong (for `check`, which starts it in a
+    /// process of its own).
+    #[command(hide = true)]
+    CheckOne(CheckOneArgs),
     /// Fill one index, weigh it, and print a line of JSON (for `run`, which starts it in a
     /// process of its own).
     #[command(hide = true)]
@@ -79,6 +86,26 @@ struct RunArgs {
 }
 
 #[derive(Args, Debug)]
+struct CheckArgs {
+    /// Tables to check [default: all of this process].
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    engines: Vec<ContestantName>,
+    /// Short histories of each kind; there is a long one for every 500.
+    #[arg(long, value_name = "N", default_value = "4000", value_parser = parse_histories)]
+    histories: usize,
+    /// How long one table may take.
+    #[arg(long, value_name = "S", default_value = "600", value_parser = parse_seconds)]
+    patience: Duration,
+}
+
+#[derive(Args, Debug)]
+struct CheckOneArgs {
+    engine: ContestantName,
+    #[arg(long, value_parser = parse_histories)]
+    histories: usize,
+}
+
+#[derive(Args, Debug)]
 struct FillArgs {
     engine: ContestantName,
     #[arg(long)]
@@ -108,6 +135,14 @@ fn parse_runs(text: &str) -> Result<usize, String> {
     }
 }
 
+fn parse_histories(text: &str) -> Result<usize, String> {
+    const MOST: usize = 100_000_000;
+    match text.parse() {
+        Ok(histories) if (1..=MOST).contains(&histories) => Ok(histories),
+        _ => Err(format!("a number of histories is 1 to {MOST}")),
+    }
+}
+
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     const MOST: f64 = 86_400.0;
     match text.parse() {
@@ -117,12 +152,20 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Carries out `tremula lab …`: status 0 if all went well, 1 with one line on standard error
-/// if not.
+/// if not. `check` ends with 2 if an index of this project was wrong.
 #[must_use]
 pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {
         LabCommand::List => print(&list()),
         LabCommand::Run(arguments) => run_experiment(arguments),
+        LabCommand::Check(arguments) => match run_check(&arguments) {
+            Ok(right) => return status_of(right),
+            Err(error) => Err(error),
+        },
+        LabCommand::CheckOne(arguments) => match run_check_one(&arguments) {
+            Ok(right) => return status_of(right),
+            Err(error) => Err(error),
+        },
         LabCommand::Fill(arguments) => run_fill(&arguments),
     };
     match done {
@@ -343,18 +386,66 @@ fn run_fill(arguments: &FillArgs) -> Result<(), LabError> {
         seed: arguments.seed,
         run: arguments.run,
     };
-    let table = match arguments.engine {
-        ContestantName::Index(engine) => Table::Index(engine),
-        ContestantName::Rival(rival) => Table::Rival(rival),
-        ContestantName::Erlang(kind) => {
-            return Err(LabError::Unavailable {
-                engine: kind.name(),
-                missing: "it is no table of this process",
-            });
-        }
-    };
-    let report = contestants::fill(table, &job)?;
+    let report = contestants::fill(table_of(arguments.engine)?, &job)?;
     print(&(serde_json::to_string(&report).expect("a report is plain data") + "\n"))
+}
+
+/// The table of this process that has the name.
+fn table_of(name: ContestantName) -> Result<Table, LabError> {
+    let unavailable = |missing| LabError::Unavailable {
+        engine: name.name(),
+        missing,
+    };
+    if let Some(missing) = name.missing() {
+        return Err(unavailable(missing));
+    }
+    match name {
+        ContestantName::Index(engine) => Ok(Table::Index(engine)),
+        ContestantName::Rival(rival) => Ok(Table::Rival(rival)),
+        ContestantName::Erlang(_) => Err(unavailable("it is no table of this process")),
+    }
+}
+
+/// Checks each table in a process of its own. Whether the indexes of this project were right: that
+/// a rival is not is what one wants to know, and no failure.
+fn run_check(arguments: &CheckArgs) -> Result<bool, LabError> {
+    refuse_twice(&arguments.engines)?;
+    let mut names = arguments.engines.clone();
+    if names.is_empty() {
+        names = ContestantName::all();
+        names.retain(|&name| table_of(name).is_ok());
+    }
+    for &name in &names {
+        table_of(name)?;
+    }
+    let (program, before) = this_program_before("check")?;
+    let mut right = true;
+    for name in names {
+        let mut command = Command::new(&program);
+        command.args(&before).args(["check-one", name.name()]);
+        command.args(["--histories", &arguments.histories.to_string()]);
+        let outcome = histories::check_apart(command, arguments.patience)?;
+        print(&format!("{:<20} {outcome}\n", name.name()))?;
+        right &= outcome == Outcome::Right || !matches!(name, ContestantName::Index(_));
+    }
+    Ok(right)
+}
+
+fn run_check_one(arguments: &CheckOneArgs) -> Result<bool, LabError> {
+    let table = table_of(arguments.engine)?;
+    let mut out = io::stdout().lock();
+    histories::check(table, arguments.histories, &mut out).map_err(|error| LabError::Write {
+        path: "standard output".into(),
+        error,
+    })
+}
+
+fn status_of(right: bool) -> ExitCode {
+    if right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(histories::WRONG)
+    }
 }
 
 /// Writes to standard output; a reader who has left (`| head`) is no error.

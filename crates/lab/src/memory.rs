@@ -100,16 +100,8 @@ impl FillCommand {
     ///
     /// The path of this program cannot be found.
     pub fn this_one() -> Result<Self, LabError> {
-        Ok(Self {
-            program: std::env::current_exe().map_err(|error| LabError::Program {
-                program: "this program".to_owned(),
-                error,
-            })?,
-            arguments: std::env::args_os()
-                .skip(1)
-                .take_while(|argument| argument != "run")
-                .collect(),
-        })
+        let (program, arguments) = this_program_before("run")?;
+        Ok(Self { program, arguments })
     }
 
     /// Starts the process for the table of this name and waits for its report.
@@ -146,6 +138,21 @@ impl FillCommand {
             })?;
         Ok(report.into())
     }
+}
+
+/// The program that runs, and the arguments that it was started with that stand before the word.
+///
+/// # Errors
+///
+/// The path of this program cannot be found.
+pub(crate) fn this_program_before(word: &str) -> Result<(PathBuf, Vec<OsString>), LabError> {
+    let program = std::env::current_exe().map_err(|error| LabError::Program {
+        program: "this program".to_owned(),
+        error,
+    })?;
+    let arguments = std::env::args_os().skip(1);
+    let before = arguments.take_while(|argument| argument != word);
+    Ok((program, before.collect()))
 }
 
 /// The bytes of this process that are in memory.

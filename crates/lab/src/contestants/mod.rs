@@ -6,7 +6,6 @@ mod rival;
 mod subject;
 
 pub use erlang::{ErlangMachine, Ets};
-#[cfg(feature = "rivals")]
 pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;

@@ -13,6 +13,12 @@ pub trait Subject<K: Key>: Sync {
     /// Inserts the key or replaces its value; whether the key is new.
     fn insert(&self, key: &K, value: u64) -> bool;
 
+    /// Whether [`insert`](Self::insert) is one call of the table, and not a way around what the table
+    /// does not tell.
+    fn insert_is_one_step(&self) -> bool {
+        true
+    }
+
     /// Replaces the value of a key that is there, in whichever way the table does it best.
     fn update(&self, key: &K, value: u64) {
         self.insert(key, value);
@@ -38,6 +44,11 @@ pub trait Subject<K: Key>: Sync {
     fn scan<F>(&self, from: Option<&K>, limit: usize, visit: F)
     where
         F: FnMut(K::View<'_>, u64);
+
+    /// Whether a scan shows the greatest key that there can be.
+    fn scans_the_greatest_key(&self) -> bool {
+        true
+    }
 
     /// How many entries it says that it has; `None` if it does not say.
     fn length(&self) -> Option<u64>;

@@ -72,6 +72,10 @@ impl Subject<u64> for Table {
         }
     }
 
+    fn scans_the_greatest_key(&self) -> bool {
+        false
+    }
+
     fn length(&self) -> Option<u64> {
         None
     }

@@ -29,6 +29,10 @@ impl<K: Key> Subject<K> for Table<K> {
         }
     }
 
+    fn insert_is_one_step(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn update(&self, key: &K, value: u64) {
         self.0.upsert_sync(key.clone(), value);
