@@ -1,25 +1,32 @@
 //! Many lookups at once: while one waits for memory the others go on.
 
 use super::Art;
-use super::child::{Is, NodeRef};
+use super::child::{Is, LeafRef, NodeRef};
 use super::header::symbol_at;
 use super::lookup::Arrival;
 use crate::contract::Storable;
 use crate::key::ByteKey;
+use crate::prefetch::prefetch;
 use tremula_sync::epoch::{self, Guard};
 
 /// Lookups that are under way at once: more than a core has cache misses under way.
 const AT_ONCE: usize = 16;
 
 /// A lookup under way.
-#[derive(Clone, Copy)]
-struct Lookup<'g> {
+struct Lookup<'g, K> {
     /// Which of the group, in it, and where its byte form is.
     number: usize,
     from: usize,
     to: usize,
-    node: NodeRef<'g>,
-    start: usize,
+    at: Waiting<'g, K>,
+}
+
+/// What memory a lookup waits for.
+enum Waiting<'g, K> {
+    /// A node, reached with so many bytes of the key.
+    Node(NodeRef<'g>, usize),
+    /// The only leaf that can have the key.
+    Leaf(LeafRef<'g, K>),
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
@@ -52,8 +59,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 number,
                 from,
                 to: forms.len(),
-                node: root,
-                start: 0,
+                at: Waiting::Node(root, 0),
             });
         }
         let mut left = keys.len();
@@ -63,26 +69,33 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                     continue;
                 };
                 let bytes = &forms[lookup.from..lookup.to];
-                let value = match Self::step(lookup.node, bytes, lookup.start) {
-                    // Something changed: this one begins again.
-                    Err(_) => {
-                        self.restarts.add(1);
-                        (lookup.node, lookup.start) = (self.root(guard), 0);
-                        continue;
+                let value = match lookup.at {
+                    Waiting::Leaf(leaf) => {
+                        let leaf = leaf.get();
+                        leaf.is(bytes).then(|| leaf.value())
                     }
-                    Ok(None) => None,
-                    Ok(Some((depth, word))) => match Self::arrive(depth, word, guard) {
-                        Arrival::Value(value) => Some(value),
-                        Arrival::Child(Is::Nothing) => None,
-                        Arrival::Child(Is::Node(next)) => {
-                            next.approach(symbol_at(bytes, depth + 1));
-                            (lookup.node, lookup.start) = (next, depth + 1);
+                    Waiting::Node(node, start) => match Self::step(node, bytes, start) {
+                        // Something changed: this one begins again.
+                        Err(_) => {
+                            self.restarts.add(1);
+                            lookup.at = Waiting::Node(self.root(guard), 0);
                             continue;
                         }
-                        Arrival::Child(Is::Leaf(leaf)) => {
-                            let leaf = leaf.get();
-                            leaf.is(bytes).then(|| leaf.value())
-                        }
+                        Ok(None) => None,
+                        Ok(Some((depth, word))) => match Self::arrive(depth, word, guard) {
+                            Arrival::Value(value) => Some(value),
+                            Arrival::Child(Is::Nothing) => None,
+                            Arrival::Child(Is::Node(next)) => {
+                                next.approach(symbol_at(bytes, depth + 1));
+                                lookup.at = Waiting::Node(next, depth + 1);
+                                continue;
+                            }
+                            Arrival::Child(Is::Leaf(leaf)) => {
+                                prefetch(leaf.get());
+                                lookup.at = Waiting::Leaf(leaf);
+                                continue;
+                            }
+                        },
                     },
                 };
                 // SAFETY: found by a descent under the guard.

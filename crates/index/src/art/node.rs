@@ -200,6 +200,24 @@ impl<'g> NodeRef<'g> {
         }
     }
 
+    /// Asks for the slots of the next `count` symbols between two, in this direction, where that
+    /// is more than a line or two.
+    #[inline]
+    pub(super) fn approach_run(self, direction: Direction, from: Symbol, to: Symbol, count: usize) {
+        /// Slots in a cache line.
+        const IN_A_LINE: usize = 64 / size_of::<Word>();
+        if let Kind::Full(node) = self.kind() {
+            let count = (count as Symbol).min(to.saturating_sub(from));
+            let (low, high) = match direction {
+                Direction::Ascending => (from, from + count),
+                Direction::Descending => (to - count, to),
+            };
+            for symbol in (low.max(1)..=high).step_by(IN_A_LINE) {
+                prefetch(node.slot(symbol));
+            }
+        }
+    }
+
     /// The bytes of memory of the node itself.
     pub(super) fn bytes(self) -> usize {
         match self.kind() {

@@ -24,6 +24,9 @@ const NONE: Symbol = Symbol::MAX;
 /// Nodes below which none is forgotten between batches: what is noted once too often does no
 /// harm.
 const WORTH_FORGETTING: usize = 48;
+/// Entries of a batch whose memory is asked for beforehand, at most: a few more than a core can
+/// have misses under way.
+const FARTHEST: usize = 32;
 /// No node above.
 const NOTHING_ABOVE: usize = usize::MAX;
 
@@ -55,12 +58,6 @@ impl<'b> Bounds<'b> {
                 Bound::Excluded(high) => bytes < high,
                 Bound::Unbounded => true,
             }
-    }
-
-    /// Whether the key that both edges, or the one met, spell is in the range.
-    fn contain_edges(&self, low: bool, high: bool) -> bool {
-        !(low && matches!(self.low, Bound::Excluded(_))
-            || high && matches!(self.high, Bound::Excluded(_)))
     }
 }
 
@@ -101,6 +98,31 @@ impl Frame<'_> {
     /// Whether the range has nothing of it.
     pub(super) fn is_outside(&self) -> bool {
         self.from == NONE
+    }
+
+    /// Settles what lies on the edges, in a node whose slots are values: all the bytes have been
+    /// compared, so under an edge's symbol is the edge itself.
+    fn settle_edges(&mut self, bounds: &Bounds<'_>) {
+        if self.low != NONE {
+            self.takes_low = !matches!(bounds.low, Bound::Excluded(_));
+            self.from += Symbol::from(!self.takes_low);
+        }
+        if self.high != NONE {
+            self.takes_high = !matches!(bounds.high, Bound::Excluded(_));
+            if !self.takes_high {
+                self.pass(Direction::Descending, self.high);
+            }
+        }
+    }
+
+    /// Leaves behind what is under a symbol, and all that comes before it in this direction.
+    #[inline]
+    fn pass(&mut self, direction: Direction, symbol: Symbol) {
+        match direction {
+            Direction::Ascending => self.from = symbol + 1,
+            Direction::Descending if symbol == END => self.from = LAST + 1,
+            Direction::Descending => self.to = symbol - 1,
+        }
     }
 
     /// Where in a head the byte is that the node branches by. Only of use where heads are whole.
@@ -151,7 +173,7 @@ pub(super) struct Walk<'g, 'b, K, V> {
     pub(super) items: Vec<Item<'g, K, V>>,
     /// The symbol that the last item was under.
     last: Symbol,
-    /// How many items this batch is to have.
+    /// How many items this batch is to have, at most [`FARTHEST`].
     ahead: usize,
 }
 
@@ -210,6 +232,9 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         symbol: Symbol,
         head: u64,
     ) -> Result<(), Restart> {
+        if start > 0 {
+            self.approach(node, start, met);
+        }
         let lock = &node.header().lock;
         let hold = if self.locks {
             Hold::Locked(lock.lock()?)
@@ -259,22 +284,65 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
                 Order::Greater => frame.from = NONE,
             }
         }
-        if self.ahead > 1 && !Art::<K, V>::has_values_at(depth) && !frame.is_outside() {
-            // The misses of what is about to be visited overlap.
-            let mut left = self.ahead - self.items.len().min(self.ahead);
-            let _ = node.sweep(self.direction, frame.from, frame.to, |_, word| {
-                prefetch(Child::of_word(word).pointer());
-                left = left.saturating_sub(1);
+        if Art::<K, V>::has_values_at(depth) && !frame.is_outside() {
+            frame.settle_edges(&self.bounds);
+        }
+        self.look_ahead(&frame);
+        self.at = self.frames.len();
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    /// Asks for the memory of what the walk will read of a node that it is about to enter: it most
+    /// likely branches right here.
+    fn approach(&self, node: NodeRef<'g>, start: usize, met: [bool; 2]) {
+        let [low, high] = self.bounds.edges();
+        let from = low.filter(|_| met[0]);
+        let from = from.map_or(END, |low| symbol_at(low, start));
+        let to = high.filter(|_| met[1]);
+        let to = to.map_or(LAST, |high| symbol_at(high, start));
+        if Art::<K, V>::has_values_at(start) && self.ahead > 1 {
+            prefetch(node.header());
+            node.approach_run(self.direction, from, to, self.ahead);
+        } else {
+            node.approach(match self.direction {
+                Direction::Ascending => from,
+                Direction::Descending => to,
+            });
+        }
+    }
+
+    /// Asks for the memory of what lies ahead in a node, for this batch and the next: so the misses
+    /// overlap.
+    fn look_ahead(&self, frame: &Frame<'g>) {
+        if self.ahead == 1 || frame.is_outside() {
+            return;
+        }
+        let mut left = (2 * self.ahead).saturating_sub(self.items.len());
+        frame
+            .node
+            .approach_run(self.direction, frame.from, frame.to, left);
+        if left == 0 || Art::<K, V>::has_values_at(frame.depth) {
+            return;
+        }
+        // What is below a node is two entries, or thousands: most likely these where slots are values.
+        let below = if Art::<K, V>::has_values_at(frame.depth + 1) {
+            FARTHEST
+        } else {
+            4
+        };
+        let _ = frame
+            .node
+            .sweep(self.direction, frame.from, frame.to, |_, word| {
+                let child = Child::of_word(word);
+                prefetch(child.pointer());
+                left = left.saturating_sub(if child.is_leaf() { 1 } else { below });
                 if left == 0 {
                     ControlFlow::Break(())
                 } else {
                     ControlFlow::Continue(())
                 }
             });
-        }
-        self.at = self.frames.len();
-        self.frames.push(frame);
-        Ok(())
     }
 
     /// Compares the prefix of a node with an edge, which has the bytes before it.
@@ -316,7 +384,11 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
     ///
     /// [`Restart`] if something changed meanwhile. The walk then has to begin again.
     pub(super) fn fill(&mut self, limit: usize) -> Result<(), Restart> {
-        self.ahead = limit;
+        self.ahead = limit.min(FARTHEST);
+        self.items.reserve(self.ahead);
+        if let Some(frame) = self.frames.get(self.at) {
+            self.look_ahead(frame);
+        }
         while self.items.len() < limit && !self.is_over() {
             self.advance(limit)?;
         }
@@ -384,24 +456,22 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
             self.at = frame.above;
             return Ok(());
         }
-        let of_values = Art::<K, V>::has_values_at(frame.depth);
-        let (low, high, head, shift) = (frame.low, frame.high, frame.head, frame.shift());
+        if Art::<K, V>::has_values_at(frame.depth) {
+            self.take_values(number, limit);
+            return Ok(());
+        }
+        let (low, high) = (frame.low, frame.high);
         let items = &mut self.items;
         let guard = self.guard;
         let stop = frame
             .node
             .sweep(self.direction, frame.from, frame.to, |symbol, word| {
                 let child = Child::of_word(word);
-                if symbol == low || symbol == high || !of_values && !child.is_leaf() {
+                if symbol == low || symbol == high || !child.is_leaf() {
                     return ControlFlow::Break((symbol, Some(word)));
                 }
-                if of_values {
-                    items.push(Item {
-                        entry: Entry::Head(head | u64::from(symbol - 1) << shift),
-                        value: Packed::of_word(word),
-                    });
                 // SAFETY: only remembered here; it is validated before it is looked at, in `fill`.
-                } else if let Is::Leaf(leaf) = unsafe { child.follow(guard) } {
+                if let Is::Leaf(leaf) = unsafe { child.follow(guard) } {
                     items.push(Item::unread(leaf));
                 }
                 if items.len() == limit {
@@ -414,11 +484,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
             self.at = frame.above;
             return Ok(());
         };
-        match self.direction {
-            Direction::Ascending => frame.from = symbol + 1,
-            Direction::Descending if symbol == END => frame.from = LAST + 1,
-            Direction::Descending => frame.to = symbol - 1,
-        }
+        frame.pass(self.direction, symbol);
         self.last = symbol;
         match word {
             None => Ok(()),
@@ -430,10 +496,6 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
     fn come_by(&mut self, number: usize, symbol: Symbol, word: Word) -> Result<(), Restart> {
         let frame = &self.frames[number];
         let met = [symbol == frame.low, symbol == frame.high];
-        if Art::<K, V>::has_values_at(frame.depth) {
-            self.value_at(number, symbol, word, met);
-            return Ok(());
-        }
         Self::validate_frame(frame)?;
         // SAFETY: validated; the node was reached since the guard was pinned.
         match unsafe { Child::of_word(word).follow::<K>(self.guard) } {
@@ -457,19 +519,32 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }
     }
 
-    /// Comes by a value in a slot.
-    fn value_at(&mut self, number: usize, symbol: Symbol, word: Word, met: [bool; 2]) {
+    /// Takes the values that lie ahead in a node whose slots are values, and goes up if these are
+    /// all. What lies on an edge of the range was settled when the walk came here.
+    #[inline]
+    fn take_values(&mut self, number: usize, limit: usize) {
         let frame = &mut self.frames[number];
-        // All the bytes have been compared: under an edge's symbol is the edge itself.
-        let taken = self.bounds.contain_edges(met[0], met[1]);
-        frame.takes_low |= met[0] && taken;
-        frame.takes_high |= met[1] && taken;
-        if taken {
-            let frame = &self.frames[number];
-            self.items.push(Item {
-                entry: Entry::Head(self.head_with(frame, symbol)),
-                value: Packed::of_word(word),
+        let (head, shift) = (frame.head, frame.shift());
+        let items = &mut self.items;
+        let stop = frame
+            .node
+            .sweep(self.direction, frame.from, frame.to, |symbol, word| {
+                items.push(Item {
+                    entry: Entry::Head(head | u64::from(symbol - 1) << shift),
+                    value: Packed::of_word(word),
+                });
+                if items.len() == limit {
+                    ControlFlow::Break(symbol)
+                } else {
+                    ControlFlow::Continue(())
+                }
             });
+        match stop {
+            ControlFlow::Continue(()) => self.at = frame.above,
+            ControlFlow::Break(symbol) => {
+                frame.pass(self.direction, symbol);
+                self.last = symbol;
+            }
         }
     }
 

@@ -29,6 +29,10 @@ impl<K: Key> Subject<K> for Table<K> {
         new.get()
     }
 
+    fn insert_is_one_step(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn update(&self, key: &K, value: u64) {
         self.0.insert(key.clone(), value);

@@ -24,7 +24,12 @@ impl Table {
 
     #[inline]
     fn take(&self, key: &[u8]) -> bool {
-        self.0.remove(key).is_ok_and(|old| old.is_some())
+        // It gives up after a number of tries.
+        loop {
+            if let Ok(removed) = self.0.remove(key) {
+                return removed.is_some();
+            }
+        }
     }
 
     #[inline]
