@@ -269,3 +269,35 @@ fn without_escript_erlang_is_left_out_and_the_user_is_told_how_to_get_it() {
         "{table}"
     );
 }
+
+#[test]
+fn check_tells_of_each_campaign_and_of_the_table() {
+    let (good, text, errors) = output(lab("check --engines locked,art --histories 100"));
+    assert!(good, "{errors}");
+    for engine in ["locked", "art"] {
+        let lines = text.lines().filter(|line| line.starts_with(engine));
+        assert_eq!(lines.count(), 5, "{text}");
+    }
+    assert_eq!(text.matches("right: ").count(), 8, "{text}");
+    assert!(!text.contains("WRONG"), "{text}");
+}
+
+#[test]
+fn check_refuses_what_it_cannot_check() {
+    for (arguments, said) in [
+        ("check --engines locked,locked", "'locked' is given twice"),
+        ("check --engines erlang_ets_new", "erlang_ets_new"),
+        ("check --engines loked", "loked"),
+        ("check --histories 0", "a number of histories is 1 to"),
+        ("check --patience 0", "it is a number of seconds"),
+    ] {
+        let (good, text, errors) = output(lab(arguments));
+        assert!(!good, "{arguments}: {text}");
+        assert!(errors.contains(said), "{arguments}: {errors}");
+    }
+    let late = output(lab(
+        "check --engines locked --histories 100000 --patience 0.05",
+    ));
+    assert!(!late.0, "{}", late.1);
+    assert!(late.1.contains("not done after 50ms"), "{}", late.1);
+}
