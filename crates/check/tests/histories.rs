@@ -127,7 +127,7 @@ fn everything_was_checked(campaign: &Campaign, tally: Tally) {
 /// The operations that are not of one moment, as the engine's page says.
 const fn loose(engine: Engine) -> &'static [Kind] {
     match engine {
-        Engine::SkipList => &[
+        Engine::SkipList | Engine::BackgroundSkipList => &[
             Kind::First,
             Kind::Last,
             Kind::Next,

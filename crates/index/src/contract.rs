@@ -301,103 +301,115 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     fn shape(&self) -> Shape;
 }
 
+/// The methods of [`OrderedIndex`], for a type that dereferences to an index.
+macro_rules! delegate_to_target {
+    () => {
+        fn engine(&self) -> &'static str {
+            (**self).engine()
+        }
+
+        fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+            (**self).get_with(key, read)
+        }
+
+        fn get(&self, key: &K) -> Option<V> {
+            (**self).get(key)
+        }
+
+        fn contains_key(&self, key: &K) -> bool {
+            (**self).contains_key(key)
+        }
+
+        fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+            (**self).get_many(keys, out);
+        }
+
+        fn insert(&self, key: K, value: V) -> Option<V> {
+            (**self).insert(key, value)
+        }
+
+        fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+            (**self).insert_if_absent(key, value)
+        }
+
+        fn remove(&self, key: &K) -> Option<V> {
+            (**self).remove(key)
+        }
+
+        fn update(
+            &self,
+            key: K,
+            decide: &mut dyn FnMut(Option<&V>) -> $crate::Update<V>,
+        ) -> Option<V> {
+            (**self).update(key, decide)
+        }
+
+        fn first(&self) -> Option<(K, V)> {
+            (**self).first()
+        }
+
+        fn last(&self) -> Option<(K, V)> {
+            (**self).last()
+        }
+
+        fn next(&self, key: &K) -> Option<(K, V)> {
+            (**self).next(key)
+        }
+
+        fn prev(&self, key: &K) -> Option<(K, V)> {
+            (**self).prev(key)
+        }
+
+        fn pop_first(&self) -> Option<(K, V)> {
+            (**self).pop_first()
+        }
+
+        fn pop_last(&self) -> Option<(K, V)> {
+            (**self).pop_last()
+        }
+
+        fn scan(
+            &self,
+            range: $crate::KeyRange<'_, K>,
+            direction: $crate::Direction,
+            limit: usize,
+            out: &mut Vec<(K, V)>,
+        ) {
+            (**self).scan(range, direction, limit, out);
+        }
+
+        fn range(
+            &self,
+            range: $crate::KeyRange<'_, K>,
+            direction: $crate::Direction,
+            visit: &mut dyn FnMut(&K, &V) -> ::std::ops::ControlFlow<()>,
+        ) {
+            (**self).range(range, direction, visit);
+        }
+
+        fn snapshot(&self, range: $crate::KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
+            (**self).snapshot(range)
+        }
+
+        fn remove_range(&self, range: $crate::KeyRange<'_, K>) -> usize {
+            (**self).remove_range(range)
+        }
+
+        fn len(&self) -> usize {
+            (**self).len()
+        }
+
+        fn is_empty(&self) -> bool {
+            (**self).is_empty()
+        }
+
+        fn shape(&self) -> $crate::Shape {
+            (**self).shape()
+        }
+    };
+}
+pub(crate) use delegate_to_target;
+
 impl<K: Ord + Clone, V: Clone, I: OrderedIndex<K, V> + ?Sized> OrderedIndex<K, V> for Box<I> {
-    fn engine(&self) -> &'static str {
-        (**self).engine()
-    }
-
-    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        (**self).get_with(key, read)
-    }
-
-    fn get(&self, key: &K) -> Option<V> {
-        (**self).get(key)
-    }
-
-    fn contains_key(&self, key: &K) -> bool {
-        (**self).contains_key(key)
-    }
-
-    fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
-        (**self).get_many(keys, out);
-    }
-
-    fn insert(&self, key: K, value: V) -> Option<V> {
-        (**self).insert(key, value)
-    }
-
-    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        (**self).insert_if_absent(key, value)
-    }
-
-    fn remove(&self, key: &K) -> Option<V> {
-        (**self).remove(key)
-    }
-
-    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        (**self).update(key, decide)
-    }
-
-    fn first(&self) -> Option<(K, V)> {
-        (**self).first()
-    }
-
-    fn last(&self) -> Option<(K, V)> {
-        (**self).last()
-    }
-
-    fn next(&self, key: &K) -> Option<(K, V)> {
-        (**self).next(key)
-    }
-
-    fn prev(&self, key: &K) -> Option<(K, V)> {
-        (**self).prev(key)
-    }
-
-    fn pop_first(&self) -> Option<(K, V)> {
-        (**self).pop_first()
-    }
-
-    fn pop_last(&self) -> Option<(K, V)> {
-        (**self).pop_last()
-    }
-
-    fn scan(
-        &self,
-        range: KeyRange<'_, K>,
-        direction: Direction,
-        limit: usize,
-        out: &mut Vec<(K, V)>,
-    ) {
-        (**self).scan(range, direction, limit, out);
-    }
-
-    fn range(
-        &self,
-        range: KeyRange<'_, K>,
-        direction: Direction,
-        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
-    ) {
-        (**self).range(range, direction, visit);
-    }
-
-    fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
-        (**self).snapshot(range)
-    }
-
-    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        (**self).remove_range(range)
-    }
-
-    fn len(&self) -> usize {
-        (**self).len()
-    }
-
-    fn is_empty(&self) -> bool {
-        (**self).is_empty()
-    }
-
-    fn shape(&self) -> Shape {
-        (**self).shape()
-    }
+    delegate_to_target!();
 }

@@ -1,6 +1,6 @@
 //! The engines by name, for whoever picks one at run time.
 
-use crate::{Art, ByteKey, CaTree, Locked, OlcBTree, OrderedIndex, SkipList};
+use crate::{Art, BackgroundSkipList, ByteKey, CaTree, Locked, OlcBTree, OrderedIndex, SkipList};
 use std::{fmt, str::FromStr};
 
 /// An engine that can stand behind [`OrderedIndex`].
@@ -26,15 +26,18 @@ pub enum Engine {
     Locked,
     /// [`SkipList`]: the lock-free skip list.
     SkipList,
+    /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
+    BackgroundSkipList,
 }
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CaTree,
         Self::BTree,
         Self::Art,
         Self::SkipList,
+        Self::BackgroundSkipList,
         Self::Locked,
     ];
 
@@ -47,6 +50,7 @@ impl Engine {
             Self::Art => "art",
             Self::Locked => "locked",
             Self::SkipList => "skip_list",
+            Self::BackgroundSkipList => "background_skip_list",
         }
     }
 
@@ -66,6 +70,7 @@ impl Engine {
             Self::Art => Box::new(Art::<K, V>::new()),
             Self::Locked => Box::new(Locked::<K, V>::new()),
             Self::SkipList => Box::new(SkipList::<K, V>::new()),
+            Self::BackgroundSkipList => Box::new(BackgroundSkipList::<K, V>::new()),
         }
     }
 }

@@ -27,4 +27,4 @@ pub use engine::{Engine, UnknownEngine};
 pub use key::ByteKey;
 pub use locked::Locked;
 pub use ordered_map::{OrderedMap, Range};
-pub use skip_list::SkipList;
+pub use skip_list::{BackgroundSkipList, SkipList};

@@ -7,7 +7,9 @@ mod support;
 use support::restless;
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{Art, ByteKey, CaTree, Locked, OlcBTree, SkipList, Storable};
+use tremula_index::{
+    Art, BackgroundSkipList, ByteKey, CaTree, Locked, OlcBTree, SkipList, Storable,
+};
 
 /// Runs the suite for the engine that a generic function makes.
 macro_rules! engine {
@@ -135,6 +137,11 @@ fn skip_list_without_heads<K: Ord + Storable, V: Storable>() -> SkipList<K, V, N
     SkipList::new()
 }
 
+/// A list whose towers a thread of its own builds.
+fn background_skip_list<K: ByteKey, V: Storable>() -> BackgroundSkipList<K, V> {
+    BackgroundSkipList::new()
+}
+
 /// A tree of pages.
 fn b_tree<K: ByteKey, V>() -> OlcBTree<K, V>
 where
@@ -169,6 +176,7 @@ engine!(ca_tree_on_b_tree, ca_tree);
 engine!(restless_ca_tree_on_b_tree, restless_ca_tree);
 engine!(restless_ca_tree_on_avl, restless_ca_tree_avl);
 engine!(skip_list_, skip_list);
+engine!(background_skip_list_, background_skip_list);
 engine!(skip_list_without_heads_, skip_list_without_heads);
 engine!(locked_on_avl, locked_avl);
 engine!(locked_on_b_tree, locked_b_tree);

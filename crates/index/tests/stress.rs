@@ -37,7 +37,7 @@ mod support;
 use support::{moments, restless, self_validating};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{Art, CaTree, Locked, OlcBTree, SkipList};
+use tremula_index::{Art, BackgroundSkipList, CaTree, Locked, OlcBTree, SkipList};
 
 /// Runs both stress tests on the engine that an expression makes.
 macro_rules! engine {
@@ -76,6 +76,11 @@ mod skip_list {
     #[test]
     fn what_threads_see_validates_itself() {
         self_validating::run(&SkipList::<_, _>::new());
+    }
+
+    #[test]
+    fn what_threads_see_validates_itself_while_a_thread_builds_towers() {
+        self_validating::run(&BackgroundSkipList::<_, _>::new());
     }
 
     #[test]

@@ -90,7 +90,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         }
     }
 
-    /// Links a node that is on the lowest level on its other levels too.
+    /// Sees to it that a node that is on the lowest level comes to be linked on its other levels
+    /// too.
     pub(super) fn build<'g>(
         &'g self,
         node: NodeRef<'g, K, V, H>,
@@ -100,19 +101,41 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         if node.height() == 1 {
             return;
         }
+        let backlog = self.backlog.as_ref();
+        if !backlog.is_some_and(|backlog| backlog.build(node.link())) {
+            self.build_now(node, path, guard);
+        }
+    }
+
+    /// Links a node that is on the lowest level on its other levels too.
+    pub(super) fn build_now<'g>(
+        &'g self,
+        node: NodeRef<'g, K, V, H>,
+        path: Path<'g, K, V, H>,
+        guard: &'g Guard,
+    ) {
         // Relaxed: a hint. Who has to unlink the node has synchronized with the end of this.
         self.levels.fetch_max(node.height(), Relaxed);
+        self.guarding_tower(node, || self.link_upwards(node, path, guard));
+        if node.finish_building() {
+            self.unlink(node, guard);
+        }
+    }
+
+    /// Does something for a tower that is being built; if it panics, the tower is left as it is.
+    pub(super) fn guarding_tower<R>(
+        &self,
+        node: NodeRef<'_, K, V, H>,
+        work: impl FnOnce() -> R,
+    ) -> R {
         on_unwind(
             || {
                 if node.finish_building() {
                     self.abandon(node);
                 }
             },
-            || self.link_upwards(node, path, guard),
-        );
-        if node.finish_building() {
-            self.unlink(node, guard);
-        }
+            work,
+        )
     }
 
     fn link_upwards<'g>(
@@ -168,8 +191,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         }
     }
 
-    /// Unlinks a removed node that nobody will link again, and retires it.
+    /// Sees to it that a removed node that nobody will link again is unlinked, and retired.
     fn unlink(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+        let backlog = self.backlog.as_ref().filter(|_| node.height() > 1);
+        if !backlog.is_some_and(|backlog| backlog.unlink(node.link())) {
+            self.unlink_now(node, guard);
+        }
+    }
+
+    /// Unlinks a removed node that nobody will link again, and retires it.
+    pub(super) fn unlink_now(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
         on_unwind(
             || self.abandon(node),
             || {

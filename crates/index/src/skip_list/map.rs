@@ -165,7 +165,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipList<K, V, H> {
     fn engine(&self) -> &'static str {
-        "skip_list"
+        if self.backlog.is_some() {
+            "background_skip_list"
+        } else {
+            "skip_list"
+        }
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
@@ -288,7 +292,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         self.pop(Direction::Descending)
     }
 
-    /// Storable by entry, not as of one moment.
+    /// Entry by entry, not as of one moment.
     fn scan(
         &self,
         range: KeyRange<'_, K>,
@@ -331,7 +335,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         None
     }
 
-    /// Storable by entry, not as one step.
+    /// Entry by entry, not as one step.
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
         let guard = &epoch::pin();
         let mut nodes = Vec::new();

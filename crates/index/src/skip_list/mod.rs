@@ -42,13 +42,14 @@
 //! 4. An entry is there from the moment that its node is linked on level 0 (a vacant one: that it
 //!    is filled) until its `REMOVED` bit is set. Both, and a change of its value, are made under
 //!    the entry's own lock, or before anybody can see the node.
-//! 5. A node is retired by whoever ends second, its builder (the inserter, who links the levels
-//!    above 0) or its remover (who marks them), after a search that unlinks it from every level.
+//! 5. A node is retired by whoever ends second, its builder (the inserter, or the list's own
+//!    thread, who links the levels above 0) or its remover (who marks them), after a search that unlinks it from every level.
 //!    From then on no link leads to it, and nobody makes one.
 //!
 //! Sources: Pugh, "Skip lists", CACM 1990; Harris, "A pragmatic implementation of non-blocking
 //! linked-lists", DISC 2001; Fraser, "Practical lock-freedom", 2004, section 4.3.3.
 
+mod background;
 mod edit;
 mod map;
 mod node;
@@ -56,6 +57,8 @@ mod search;
 
 use crate::contract::Storable;
 use crate::key::{ByteHead, KeyHead};
+pub use background::BackgroundSkipList;
+use background::Backlog;
 use node::{Link, MOST_LEVELS, Node};
 use std::array;
 use std::collections::HashSet;
@@ -89,6 +92,8 @@ pub struct SkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     seeds: [CachePadded<AtomicU64>; SEEDS],
     /// Removed nodes that could not be unlinked since a comparison panicked.
     abandoned: Mutex<Vec<Link<K, V, H>>>,
+    /// What the list's own thread is to do, if it has one.
+    backlog: Option<Box<Backlog<K, V, H>>>,
 }
 
 // SAFETY: the list owns its nodes, and shares keys and values between threads: they are `Send`
@@ -111,6 +116,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
                 CachePadded::new(AtomicU64::new(seed))
             }),
             abandoned: Mutex::new(Vec::new()),
+            backlog: None,
         }
     }
 }

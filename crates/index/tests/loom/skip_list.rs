@@ -1,6 +1,6 @@
 //! The skip list. Under loom every tower is as high as can be: two levels.
 
-use tremula_index::{OrderedIndex, SkipList, Update};
+use tremula_index::{BackgroundSkipList, OrderedIndex, SkipList, Update};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
@@ -143,4 +143,20 @@ fn an_entry_is_popped_once() {
         assert!(here.is_none() || there.is_none());
         assert_sound(&list, &[]);
     });
+}
+
+#[test]
+fn a_node_may_be_removed_before_its_tower_is_built_in_the_background() {
+    check(
+        "a_node_may_be_removed_before_its_tower_is_built_in_the_background",
+        2,
+        || {
+            let list = BackgroundSkipList::<u32, u32>::new();
+            assert_eq!(list.insert(1, 1), None);
+            assert_eq!(list.remove(&1), Some(1));
+            assert_eq!(list.len(), 0);
+            // Ends the builder, and frees the node, once.
+            drop(list);
+        },
+    );
 }

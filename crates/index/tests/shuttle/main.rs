@@ -6,7 +6,7 @@ mod suite;
 
 use suite::Index;
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
-use tremula_index::{Art, OlcBTree, SkipList};
+use tremula_index::{Art, BackgroundSkipList, OlcBTree, SkipList};
 use tremula_sync::{Arc, StatisticsConfig};
 
 /// Runs tests of the suite on the engine that an expression makes.
@@ -81,6 +81,16 @@ engine!(
 );
 
 // Its scans are not of one moment.
+engine!(
+    background_skip_list,
+    BackgroundSkipList::<_, _>::new(),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        every_entry_is_popped_once_from_either_end,
+        increments_are_not_lost,
+    ]
+);
+
 engine!(
     skip_list,
     SkipList::<_, _>::new(),

@@ -1,0 +1,241 @@
+//! The list whose towers a thread of its own builds.
+
+use super::SkipList;
+use super::node::{Link, NodeRef};
+use super::search::Place;
+use crate::contract::{OrderedIndex, Storable, delegate_to_target};
+use crate::key::{ByteHead, KeyHead};
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tremula_sync::epoch;
+use tremula_sync::thread::{self, JoinHandle};
+use tremula_sync::{Arc, CachePadded, Mutex, Waiter, park, thread_index};
+
+/// Among how many queues the threads are spread that leave work to the builder.
+const QUEUES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+
+/// Tasks that a queue has room for. Who finds it full does the work himself: neither memory nor the
+/// length of searches grows without bound if the builder cannot follow.
+const ROOM: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
+
+/// A [`SkipList`] whose towers are built, and taken down, by a thread of its own.
+///
+/// An insertion links its node on the lowest level, a removal marks it: nobody but the builder
+/// writes to the levels above, which all searches read. That is the form that the comparison of
+/// indexes calls *no hot spot*. It is for lists that many threads write to here and there at a
+/// rate that one thread can follow; beyond that they build their towers themselves. Where towers lag
+/// behind, searches walk along the lowest level: for keys that arrive in order [`SkipList`], or
+/// better a B+tree, is the one to take.
+///
+/// Consistency and memory are those of [`SkipList`]; some thousand removed nodes may wait for the
+/// thread. The thread ends with the list. If the comparison of keys panics in it, that tower stays
+/// low, and the builder goes on.
+///
+/// ```
+/// use tremula_index::{BackgroundSkipList, OrderedIndex};
+///
+/// let index = BackgroundSkipList::<u32, &'static str>::new();
+/// index.insert(2, "two");
+/// index.insert(1, "one");
+/// assert_eq!(index.first(), Some((1, "one")));
+/// ```
+///
+/// Source: Crain, Gramoli, Raynal, "No hot spot non-blocking skip list", ICDCS 2013. There the
+/// builder looks for nodes to raise, and picks them by their distance; here it is told of those
+/// whose height, drawn as ever, is more than one.
+pub struct BackgroundSkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
+    list: Arc<SkipList<K, V, H>>,
+    builder: Option<JoinHandle<()>>,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BackgroundSkipList<K, V, H> {
+    /// An empty list.
+    ///
+    /// # Panics
+    ///
+    /// The system has no thread to give.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut list = SkipList::new();
+        list.backlog = Some(Box::new(Backlog::new()));
+        let list = Arc::new(list);
+        let shared = Arc::clone(&list);
+        let builder = Some(thread::spawn(move || shared.build_towers()));
+        Self { list, builder }
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for BackgroundSkipList<K, V, H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Deref for BackgroundSkipList<K, V, H> {
+    type Target = SkipList<K, V, H>;
+
+    fn deref(&self) -> &SkipList<K, V, H> {
+        &self.list
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V>
+    for BackgroundSkipList<K, V, H>
+{
+    delegate_to_target!();
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BackgroundSkipList<K, V, H> {
+    fn drop(&mut self) {
+        if let Some(backlog) = &self.list.backlog {
+            backlog.end();
+        }
+        if let Some(builder) = self.builder.take() {
+            // It catches what panics in it.
+            let _ = builder.join();
+        }
+    }
+}
+
+/// What is left to the builder.
+pub(super) struct Backlog<K, V, H> {
+    queues: [CachePadded<Mutex<Queue<K, V, H>>>; QUEUES],
+    ended: AtomicBool,
+}
+
+struct Queue<K, V, H> {
+    tasks: Vec<Task<K, V, H>>,
+    /// The builder, if it has found this queue empty and sleeps, or is about to.
+    asleep: Option<Waiter>,
+}
+
+/// Something to be done to a node. Until it is done the node is not freed.
+enum Task<K, V, H> {
+    /// Link it on its upper levels: it is marked as being built.
+    Build(Link<K, V, H>),
+    /// Unlink it: it has been removed, and its links are marked.
+    Unlink(Link<K, V, H>),
+}
+
+// SAFETY: a task is a pointer to a node of the list, whose keys and values are `Send` and `Sync`;
+// until it is done the node lives.
+unsafe impl<K: Send + Sync, V: Send + Sync, H> Send for Task<K, V, H> {}
+
+impl<K, V, H> Backlog<K, V, H> {
+    fn new() -> Self {
+        Self {
+            queues: std::array::from_fn(|_| {
+                CachePadded::new(Mutex::new(Queue {
+                    tasks: Vec::new(),
+                    asleep: None,
+                }))
+            }),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Leaves a node to the builder that is to be linked on its upper levels; whether there was
+    /// room.
+    pub(super) fn build(&self, node: Link<K, V, H>) -> bool {
+        self.push(Task::Build(node))
+    }
+
+    /// Leaves a node to the builder that is to be unlinked; whether there was room.
+    pub(super) fn unlink(&self, node: Link<K, V, H>) -> bool {
+        self.push(Task::Unlink(node))
+    }
+
+    fn push(&self, task: Task<K, V, H>) -> bool {
+        let mut queue = self.queues[thread_index() % self.queues.len()].lock();
+        if queue.tasks.len() >= ROOM {
+            return false;
+        }
+        queue.tasks.push(task);
+        let asleep = queue.asleep.take();
+        drop(queue);
+        if let Some(builder) = asleep {
+            builder.wake();
+        }
+        true
+    }
+
+    /// Tells the builder to do what is left, and to end.
+    fn end(&self) {
+        // Relaxed: the locks below order it before the builder's next look at each queue.
+        self.ended.store(true, Relaxed);
+        for queue in &self.queues {
+            let asleep = queue.lock().asleep.take();
+            if let Some(builder) = asleep {
+                builder.wake();
+            }
+        }
+    }
+
+    /// Takes the tasks of all queues; sleeps while there are none. `None` when all is done and the
+    /// list has ended.
+    fn take(&self) -> Option<Vec<Task<K, V, H>>> {
+        loop {
+            let mut taken = Vec::new();
+            for queue in &self.queues {
+                let mut queue = queue.lock();
+                // From here on whoever leaves work in this queue wakes the builder.
+                queue.asleep = Some(Waiter::this_thread());
+                taken.append(&mut queue.tasks);
+            }
+            if !taken.is_empty() {
+                return Some(taken);
+            }
+            if self.ended.load(Relaxed) {
+                return None;
+            }
+            park(None);
+        }
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
+    /// Does what is left to the builder, until the list ends.
+    fn build_towers(&self) {
+        let Some(backlog) = &self.backlog else {
+            return;
+        };
+        while let Some(tasks) = backlog.take() {
+            for task in tasks {
+                // Where a comparison panics, what was begun has been left in order.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(&task)));
+            }
+        }
+    }
+
+    fn carry_out(&self, task: &Task<K, V, H>) {
+        let guard = &epoch::pin();
+        match *task {
+            Task::Build(link) => {
+                let Some(node) = self.node(link, guard) else {
+                    return;
+                };
+                self.finish(node, guard);
+            }
+            Task::Unlink(link) => {
+                if let Some(node) = self.node(link, guard) {
+                    self.unlink_now(node, guard);
+                }
+            }
+        }
+    }
+
+    /// Builds the tower of a node that may have been removed meanwhile.
+    fn finish<'g>(&'g self, node: NodeRef<'g, K, V, H>, guard: &'g epoch::Guard) {
+        if node.is_removed() {
+            if node.finish_building() {
+                self.unlink_now(node, guard);
+            }
+            return;
+        }
+        let path = self.guarding_tower(node, || {
+            node.with_key(|key| self.path(&Place::at(key), guard))
+        });
+        self.build_now(node, path, guard);
+    }
+}
