@@ -1,6 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod table;
 pub mod term;
 
+pub use table::{
+    Access, BadArgument, Heir, Info, Kind, Options, Owner, Problem, Table, Tables, Transfer,
+    WriteConcurrency,
+};
 pub use term::Term;

@@ -181,6 +181,70 @@ known! {
     END_OF_TABLE = "$end_of_table";
     /// The node name of an Erlang that is not distributed.
     NO_NODE = "nonode@nohost";
+    /// `set`
+    SET = "set";
+    /// `ordered_set`
+    ORDERED_SET = "ordered_set";
+    /// `bag`
+    BAG = "bag";
+    /// `duplicate_bag`
+    DUPLICATE_BAG = "duplicate_bag";
+    /// `public`
+    PUBLIC = "public";
+    /// `protected`
+    PROTECTED = "protected";
+    /// `private`
+    PRIVATE = "private";
+    /// `auto`
+    AUTO = "auto";
+    /// `id`
+    ID = "id";
+    /// `decentralized_counters`
+    DECENTRALIZED_COUNTERS = "decentralized_counters";
+    /// `read_concurrency`
+    READ_CONCURRENCY = "read_concurrency";
+    /// `write_concurrency`
+    WRITE_CONCURRENCY = "write_concurrency";
+    /// `compressed`
+    COMPRESSED = "compressed";
+    /// `memory`
+    MEMORY = "memory";
+    /// `owner`
+    OWNER = "owner";
+    /// `heir`
+    HEIR = "heir";
+    /// `name`
+    NAME = "name";
+    /// `size`
+    SIZE = "size";
+    /// `node`
+    NODE = "node";
+    /// `named_table`
+    NAMED_TABLE = "named_table";
+    /// `type`
+    TYPE = "type";
+    /// `keypos`
+    KEYPOS = "keypos";
+    /// `protection`
+    PROTECTION = "protection";
+    /// `fixed`
+    FIXED = "fixed";
+    /// `safe_fixed`
+    SAFE_FIXED = "safe_fixed";
+    /// `safe_fixed_monotonic_time`
+    SAFE_FIXED_MONOTONIC_TIME = "safe_fixed_monotonic_time";
+    /// `stats`
+    STATS = "stats";
+    /// `engine`
+    ENGINE = "engine";
+    /// `version`
+    VERSION = "version";
+    /// `extended_info`
+    EXTENDED_INFO = "extended_info";
+    /// `object_count`
+    OBJECT_COUNT = "object_count";
+    /// `md5sum`
+    MD5SUM = "md5sum";
 }
 
 impl Table {
