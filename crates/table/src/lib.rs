@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod match_spec;
 pub mod table;
 pub mod term;
 
+pub use match_spec::MatchSpec;
 pub use table::{
     Access, BadArgument, Heir, Info, Kind, Options, Owner, Problem, Table, Tables, Transfer,
     WriteConcurrency,

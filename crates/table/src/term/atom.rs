@@ -179,6 +179,12 @@ known! {
     UNDERSCORE = "_";
     /// `'$end_of_table'`
     END_OF_TABLE = "$end_of_table";
+    /// `'$_'`, which is the whole row in a match specification.
+    WHOLE_ROW = "$_";
+    /// `'$$'`, which is the list of all variables' values in a match specification.
+    ALL_VARIABLES = "$$";
+    /// `'EXIT'`, what a function without a value gives in the body of a match specification.
+    EXIT = "EXIT";
     /// The node name of an Erlang that is not distributed.
     NO_NODE = "nonode@nohost";
     /// `set`

@@ -38,7 +38,15 @@ impl Float {
         self.0
     }
 
-    /// The integer that equals it, if there is one.
+    /// The integer that equals it, exactly, if there is one.
+    ///
+    /// ```
+    /// use tremula_table::{Term, term::Float};
+    ///
+    /// assert_eq!(Float::new(2.0)?.to_integer().unwrap().to_string(), "2");
+    /// assert!(Float::new(2.5)?.to_integer().is_none());
+    /// # Ok::<(), tremula_table::term::NotFinite>(())
+    /// ```
     #[must_use]
     pub fn to_integer(self) -> Option<Term> {
         whole(self.0).map(|whole| match whole {

@@ -1,0 +1,468 @@
+//! Running a program against a row.
+
+use super::MatchSpec;
+use super::evaluate;
+use super::function::{Compute, Project};
+use super::program::{Clause, Operand, Operands, Operation, Program, Shape, TailTest, is_atom};
+use crate::term::{Atom, Elements, List, Term, Tuple};
+
+/// What a register holds: a part of the row or of a constant, or a term that has been made.
+#[derive(Debug)]
+enum Value<'r> {
+    Borrowed(&'r Term),
+    Owned(Term),
+}
+
+impl Value<'_> {
+    #[inline]
+    fn term(&self) -> &Term {
+        match self {
+            Self::Borrowed(term) => term,
+            Self::Owned(term) => term,
+        }
+    }
+}
+
+/// Runs a specification against one row after another, with registers that it keeps from row to
+/// row: in a scan, have one for all rows.
+///
+/// A row that fails allocates nothing, but for what its guards make: a list, a tuple, a map, a big
+/// integer, the rest of a list.
+///
+/// ```
+/// use tremula_table::{MatchSpec, Term};
+///
+/// let spec: Term = "[{{'$1', '$2'}, [{'>', '$2', 10}], ['$1']}]".parse()?;
+/// let spec = MatchSpec::compile(&spec)?;
+/// let rows: Term = "[{a, 7}, {b, 17}, {c, 11}, other]".parse()?;
+/// let Term::List(rows) = &rows else { panic!("a list") };
+/// let mut matcher = spec.matcher();
+/// let found: Vec<_> = rows
+///     .iter()
+///     .filter_map(|row| match row {
+///         Term::Tuple(row) => matcher.run(row),
+///         _ => None,
+///     })
+///     .collect();
+/// assert_eq!(Term::list(found), "[b, c]".parse()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Matcher<'s> {
+    program: &'s Program,
+    /// Empty between rows.
+    registers: Vec<Value<'static>>,
+}
+
+impl MatchSpec {
+    /// What runs it against rows, one thread at a time.
+    #[must_use]
+    pub const fn matcher(&self) -> Matcher<'_> {
+        Matcher {
+            program: &self.program,
+            registers: Vec::new(),
+        }
+    }
+
+    /// What it makes of one row: `None` if no clause matches. For many rows take a
+    /// [`matcher`](Self::matcher), which keeps its memory.
+    #[must_use]
+    pub fn run(&self, row: &Tuple) -> Option<Term> {
+        self.matcher().run(row)
+    }
+}
+
+impl Matcher<'_> {
+    /// What the first clause that matches makes of this row; `None` if none does. Takes time in
+    /// proportion to the specification, and to the terms that it compares and makes.
+    #[inline]
+    pub fn run(&mut self, row: &Tuple) -> Option<Term> {
+        for clause in &self.program.clauses {
+            let fits = match clause.shape {
+                Shape::Size(size) => row.len() == size,
+                Shape::Any => true,
+                Shape::Nothing => false,
+            };
+            if !fits {
+                continue;
+            }
+            let result = if clause.registers == 0 {
+                attempt(self.program, clause, row, &mut [])
+            } else {
+                self.attempt_with_registers(clause, row)
+            };
+            if result.is_some() {
+                return result;
+            }
+        }
+        None
+    }
+
+    fn attempt_with_registers(&mut self, clause: &Clause, row: &Tuple) -> Option<Term> {
+        let mut registers = again(std::mem::take(&mut self.registers));
+        registers.resize_with(clause.registers, || Value::Owned(Term::NIL));
+        let result = attempt(self.program, clause, row, &mut registers);
+        self.registers = again(registers);
+        result
+    }
+}
+
+/// An empty vector in the same memory, for values that live longer or shorter. The standard library
+/// collects in place where the sizes are the same.
+#[inline]
+#[allow(
+    clippy::unnecessary_filter_map,
+    reason = "`filter` would keep the type, and so the lifetime"
+)]
+fn again<'b>(mut values: Vec<Value<'_>>) -> Vec<Value<'b>> {
+    values.clear();
+    values.into_iter().filter_map(|_| None).collect()
+}
+
+/// Runs a clause.
+#[inline]
+fn attempt<'r>(
+    program: &'r Program,
+    clause: &'r Clause,
+    row: &'r Tuple,
+    registers: &mut [Value<'r>],
+) -> Option<Term> {
+    let mut frame = Frame {
+        program,
+        fields: row.elements(),
+        registers,
+    };
+    let mut at = 0;
+    while let Some(operation) = clause.operations.get(at) {
+        at += 1;
+        match *operation {
+            Operation::RequireComparison {
+                comparison,
+                one,
+                two,
+            } => {
+                if !evaluate::compare(comparison, frame.get(one), frame.get(two)) {
+                    return None;
+                }
+            }
+            Operation::Require { of } => {
+                if !is_atom(frame.get(of), Atom::TRUE) {
+                    return None;
+                }
+            }
+            Operation::Never => return None,
+            Operation::Branch {
+                of,
+                decides,
+                to,
+                end,
+            } => {
+                let (value, leaves) = match evaluate::boolean(frame.get(of)) {
+                    Some(value) => (Atom::boolean(value), value == decides),
+                    None if at > clause.body => (Atom::EXIT, true),
+                    None => return None,
+                };
+                if leaves {
+                    frame.set(to, Value::Owned(value.into()));
+                    at = end as usize;
+                }
+            }
+            Operation::Tuple { of, size } => match frame.get(of) {
+                Term::Tuple(tuple) if tuple.len() == size as usize => {}
+                _ => return None,
+            },
+            Operation::Element { of, index, to } => {
+                let element = frame.part(of, |term| match term {
+                    Term::Tuple(tuple) => tuple.get(index as usize),
+                    _ => None,
+                })?;
+                frame.set(to, element);
+            }
+            Operation::List {
+                of,
+                count,
+                tail,
+                to,
+            } => {
+                if !frame.list(of, count, tail, to) {
+                    return None;
+                }
+            }
+            Operation::Map { of, size } => match frame.get(of) {
+                Term::Map(map) if map.len() >= size as usize => {}
+                _ => return None,
+            },
+            Operation::Value { of, key, to } => {
+                let key = &program.constants[key as usize];
+                let value = frame.part(of, |term| match term {
+                    Term::Map(map) => map.get(key),
+                    _ => None,
+                })?;
+                frame.set(to, value);
+            }
+            Operation::Same { one, two } => {
+                if !frame.get(one).is_identical(frame.get(two)) {
+                    return None;
+                }
+            }
+            Operation::Zero { of, negative } => match frame.get(of) {
+                Term::Float(float)
+                    if float.value() == 0.0 && float.value().is_sign_negative() == negative => {}
+                _ => return None,
+            },
+            Operation::Move { from, to } => {
+                if from != Operand::Register(to) {
+                    let value = frame.copy(from);
+                    frame.set(to, value);
+                }
+            }
+            Operation::Row { to } => frame.set(to, Value::Owned(Term::Tuple(row.clone()))),
+            Operation::Rest { of, skip, to } => {
+                let rest = frame.rest(of, skip)?;
+                frame.set(to, rest);
+            }
+            Operation::Compare {
+                comparison,
+                one,
+                two,
+                to,
+            } => {
+                let holds = evaluate::compare(comparison, frame.get(one), frame.get(two));
+                frame.set(to, Value::Owned(holds.into()));
+            }
+            Operation::MakeTuple { elements, to } => {
+                let elements = frame.clones(elements);
+                frame.set(to, Value::Owned(Term::tuple(elements)));
+            }
+            Operation::MakeList { elements, to } => {
+                let mut elements = frame.clones(elements);
+                let tail = elements.pop().unwrap_or_default();
+                frame.set(to, Value::Owned(Term::list_with_tail(elements, tail)));
+            }
+            Operation::MakeMap { entries, to } => {
+                let entries = frame.clones(entries);
+                let entries = entries.chunks_exact(2);
+                let entries = entries.map(|entry| (entry[0].clone(), entry[1].clone()));
+                frame.set(to, Value::Owned(Term::map(entries.collect())));
+            }
+            Operation::Compute {
+                function,
+                arguments,
+                to,
+            } => match frame.compute(function, arguments) {
+                Some(value) => frame.set(to, Value::Owned(value)),
+                None if at > clause.body => frame.set(to, Value::Owned(Atom::EXIT.into())),
+                None => return None,
+            },
+            Operation::Project {
+                function,
+                arguments,
+                to,
+            } => match frame.project(function, arguments) {
+                Some(value) => frame.set(to, value),
+                None if at > clause.body => frame.set(to, Value::Owned(Atom::EXIT.into())),
+                None => return None,
+            },
+        }
+    }
+    Some(frame.take(clause.result))
+}
+
+/// What a program works on.
+struct Frame<'r, 'm> {
+    program: &'r Program,
+    fields: &'r [Term],
+    registers: &'m mut [Value<'r>],
+}
+
+impl<'r> Frame<'r, '_> {
+    #[inline]
+    fn get(&self, operand: Operand) -> &Term {
+        match operand {
+            Operand::Field(index) => &self.fields[index as usize],
+            Operand::Register(index) => self.registers[index as usize].term(),
+            Operand::Constant(index) => &self.program.constants[index as usize],
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, register: u32, value: Value<'r>) {
+        self.registers[register as usize] = value;
+    }
+
+    /// The value of an operand that is not used again.
+    fn take(&mut self, operand: Operand) -> Term {
+        match operand {
+            Operand::Register(index) => {
+                let register = &mut self.registers[index as usize];
+                match std::mem::replace(register, Value::Owned(Term::NIL)) {
+                    Value::Borrowed(term) => term.clone(),
+                    Value::Owned(term) => term,
+                }
+            }
+            _ => self.get(operand).clone(),
+        }
+    }
+
+    /// An operand that is borrowed, or a clone of one that was made.
+    #[inline]
+    fn whole(&self, operand: Operand) -> Result<&'r Term, &Term> {
+        match operand {
+            Operand::Field(index) => Ok(&self.fields[index as usize]),
+            Operand::Constant(index) => Ok(&self.program.constants[index as usize]),
+            Operand::Register(index) => match &self.registers[index as usize] {
+                Value::Borrowed(term) => Ok(term),
+                Value::Owned(term) => Err(term),
+            },
+        }
+    }
+
+    fn copy(&self, operand: Operand) -> Value<'r> {
+        match self.whole(operand) {
+            Ok(term) => Value::Borrowed(term),
+            Err(term) => Value::Owned(term.clone()),
+        }
+    }
+
+    /// A part of an operand: borrowed if the operand is.
+    #[inline]
+    fn part(
+        &self,
+        operand: Operand,
+        part: impl for<'t> FnOnce(&'t Term) -> Option<&'t Term>,
+    ) -> Option<Value<'r>> {
+        match self.whole(operand) {
+            Ok(term) => part(term).map(Value::Borrowed),
+            Err(term) => part(term).cloned().map(Value::Owned),
+        }
+    }
+
+    fn clones(&self, operands: Operands) -> Vec<Term> {
+        let operands = self.program.operands(operands);
+        operands.iter().map(|&one| self.get(one).clone()).collect()
+    }
+
+    /// Puts the elements of a list into registers; `false` if it is no such list.
+    fn list(&mut self, of: Operand, count: u32, tail: TailTest, to: u32) -> bool {
+        let registers = to as usize..=(to + count) as usize;
+        match self.whole(of) {
+            Ok(term) => {
+                let registers = &mut self.registers[registers];
+                spread(term, tail, registers, Value::Borrowed)
+            }
+            Err(term) => {
+                let term = term.clone();
+                let registers = &mut self.registers[registers];
+                spread(&term, tail, registers, |term| Value::Owned(term.clone()))
+            }
+        }
+    }
+
+    /// What follows the first elements of a list.
+    fn rest(&self, of: Operand, skip: u32) -> Option<Value<'r>> {
+        match self.whole(of) {
+            Ok(Term::List(list)) => {
+                let elements = after(list, skip);
+                let mut ahead = elements.clone();
+                Some(match ahead.next() {
+                    Some(_) => Value::Owned(elements.to_term()),
+                    None => Value::Borrowed(ahead.tail()),
+                })
+            }
+            Err(Term::List(list)) => Some(Value::Owned(after(list, skip).to_term())),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn compute(&self, function: Compute, arguments: Operands) -> Option<Term> {
+        let arguments = self.program.operands(arguments);
+        match function {
+            Compute::And => self.all(arguments, false),
+            Compute::Or => self.all(arguments, true),
+            _ => match *arguments {
+                [one] => evaluate::unary(function, self.get(one)),
+                [one, two] => evaluate::binary(function, self.get(one), self.get(two)),
+                [one, two, three] => {
+                    evaluate::ternary(function, self.get(one), self.get(two), self.get(three))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// `and` and `or`: whether one of the arguments, all of which must be booleans, decides.
+    fn all(&self, arguments: &[Operand], decides: bool) -> Option<Term> {
+        let mut result = !decides;
+        for &argument in arguments {
+            if evaluate::boolean(self.get(argument))? == decides {
+                result = decides;
+            }
+        }
+        Some(result.into())
+    }
+
+    #[inline]
+    fn project(&self, function: Project, arguments: Operands) -> Option<Value<'r>> {
+        match (function, self.program.operands(arguments)) {
+            (Project::Head, &[list]) => self.part(list, |term| match term {
+                Term::List(list) => list.first(),
+                _ => None,
+            }),
+            (Project::Element, &[index, tuple]) => {
+                let Term::Integer(index) = *self.get(index) else {
+                    return None;
+                };
+                let index = usize::try_from(index).ok()?.checked_sub(1)?;
+                self.part(tuple, |term| match term {
+                    Term::Tuple(tuple) => tuple.get(index),
+                    _ => None,
+                })
+            }
+            (Project::MapGet, &[key, map]) => {
+                let key = self.get(key);
+                self.part(map, |term| match term {
+                    Term::Map(map) => map.get(key),
+                    _ => None,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What follows the first elements of a list.
+fn after(list: &List, skip: u32) -> Elements<'_> {
+    let mut elements = list.iter();
+    let _ = elements.by_ref().take(skip as usize).count();
+    elements
+}
+
+/// Puts the first elements of a list into all registers but the last, and what must follow them, if
+/// it is no list, into that one.
+fn spread<'t, 'r>(
+    term: &'t Term,
+    tail: TailTest,
+    registers: &mut [Value<'r>],
+    value: impl Fn(&'t Term) -> Value<'r>,
+) -> bool {
+    let (Term::List(list), Some((last, registers))) = (term, registers.split_last_mut()) else {
+        return false;
+    };
+    let mut elements = list.iter();
+    for register in registers {
+        let Some(element) = elements.next() else {
+            return false;
+        };
+        *register = value(element);
+    }
+    match tail {
+        TailTest::Any => true,
+        TailTest::Nil => elements.next().is_none() && elements.tail().is_nil(),
+        TailTest::Improper => {
+            let over = elements.next().is_none();
+            *last = value(elements.tail());
+            over
+        }
+    }
+}
