@@ -6,9 +6,11 @@ mod error;
 mod evaluate;
 mod function;
 mod program;
+mod range;
 mod run;
 
 pub use error::{SpecError, SpecProblem, Step};
+pub use range::{KeyBound, KeyInterval};
 pub use run::Matcher;
 
 use crate::term::{Atom, Pid, Term};
