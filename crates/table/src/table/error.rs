@@ -1,6 +1,7 @@
 //! What is wrong with a call.
 
 use super::Access;
+use crate::match_spec::SpecError;
 use crate::term::Term;
 use std::fmt;
 use thiserror::Error;
@@ -110,9 +111,22 @@ pub enum Problem {
     /// A limit that is no positive integer.
     #[error("{0} is no limit: it has to be a positive integer")]
     NotALimit(Term),
-    /// Not what another function returned to go on from.
-    #[error("{0} is no continuation of this table")]
-    NotAContinuation(Term),
+    /// What another table gave to go on from.
+    #[error("the continuation is not of this table")]
+    NotItsContinuation,
+    /// Not a pattern or a match specification.
+    #[error("{0}")]
+    Spec(#[from] SpecError),
+    /// A match specification that could change the key of a row.
+    #[error(
+        "the match specification makes {made} of the row {row}: that is no row with the same key"
+    )]
+    KeyNotKept {
+        /// The row.
+        row: Term,
+        /// What was made of it.
+        made: Term,
+    },
 }
 
 pub(crate) type Result<T> = std::result::Result<T, BadArgument>;

@@ -2,7 +2,7 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::registry::Caller;
-use super::store::Layout;
+use super::store::{Layout, Span};
 use super::{Access, Heir, Kind, Right, Table, WriteConcurrency, no_table};
 use crate::term::{Atom, Pid, Reference, Term};
 use parking_lot::Mutex;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tremula_index::{Direction, KeyRange};
+use tremula_index::Direction;
 
 /// Who has fixed a table, and how many times.
 #[derive(Default)]
@@ -167,8 +167,7 @@ impl Table {
         let mut bytes = size_of_val(shared);
         let structure = shared.store.shape().get("bytes").unwrap_or(0);
         bytes += usize::try_from(structure).unwrap_or(usize::MAX);
-        let all = KeyRange::all();
-        let visited = self.entries(all, Direction::Ascending, &mut |key, kept| {
+        let visited = self.entries(Span::ALL, Direction::Ascending, &mut |key, kept| {
             bytes += Layout::heap_bytes(key, kept);
             ControlFlow::Continue(())
         });

@@ -12,7 +12,7 @@
 //! | `object` | insert, lookup, delete, take |
 //! | `counter`, `element` | update_counter, update_element |
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
-//! | `select` | everything with a pattern or a match specification |
+//! | `select`, `search` | everything with a pattern or a match specification; which keys it visits |
 //! | `info` | what a table is and holds |
 //! | `file` | tab2file and file2tab |
 //!
@@ -33,6 +33,8 @@ mod object;
 mod options;
 mod owner;
 mod registry;
+mod search;
+mod select;
 mod step;
 mod store;
 mod whole;
@@ -43,6 +45,7 @@ pub use info::{Info, Item};
 pub use options::{Access, Heir, Kind, Options, WriteConcurrency};
 pub use owner::{Owner, Transfer};
 pub use registry::Tables;
+pub use select::{Chunk, Continuation};
 
 use crate::term::{Atom, Pid, Reference, Term, Tuple};
 use gate::Gate;
@@ -53,7 +56,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use store::{HashStore, Kept, Layout, Store};
-use tremula_index::{Engine, KeyRange, Shape};
+use tremula_index::{Engine, Shape};
 use tremula_sync::{ReadGuard, StripedCounter};
 
 /// A table of Erlang's, as one caller has it.
@@ -180,7 +183,7 @@ impl Shared {
         };
         alone.delete();
         drop(alone);
-        self.store.remove_range(KeyRange::all());
+        self.store.clear();
         true
     }
 

@@ -3,7 +3,7 @@
 use super::error::{BadArgument, Problem, Result};
 use super::{Kept, Kind, Table};
 use crate::term::{Term, Tuple};
-use tremula_index::{KeyRange, Update};
+use tremula_index::Update;
 
 /// How an insertion treats a key that is there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -332,7 +332,7 @@ impl Table {
     /// Removes all rows; the caller is alone in the table.
     pub(super) fn clear(&self) {
         let shared = &*self.shared;
-        shared.store.remove_range(KeyRange::all());
+        shared.store.clear();
         if let Some(rows) = &shared.rows {
             rows.add(-rows.sum());
         }

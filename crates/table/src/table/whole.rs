@@ -2,11 +2,11 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
-use super::store::Entry;
+use super::store::{Edge, Entry, Span};
 use super::{Kept, Right, Table, no_table};
 use crate::term::{Term, Tuple};
-use std::ops::{Bound, ControlFlow};
-use tremula_index::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH};
+use std::ops::ControlFlow;
+use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH};
 
 impl Table {
     /// All rows, in an `ordered_set` in order: Erlang's `tab2list/1`. Not of one moment; see the
@@ -106,7 +106,7 @@ impl Table {
         visit: &mut dyn FnMut(Tuple) -> ControlFlow<()>,
     ) -> Result<()> {
         let layout = &self.shared.layout;
-        self.each_entry(function, KeyRange::all(), direction, &mut |key, kept| {
+        self.each_entry(function, Span::ALL, direction, &mut |key, kept| {
             if !layout.is_bag {
                 return visit(layout.row(key, kept));
             }
@@ -114,24 +114,24 @@ impl Table {
         })
     }
 
-    /// Calls `visit` with each entry of the store in a range, with no lock held, until it breaks.
+    /// Calls `visit` with each entry of the store in a span, with no lock held, until it breaks.
     /// A batch is read in one step of the gate.
     pub(super) fn each_entry(
         &self,
         function: &'static str,
-        range: KeyRange<'_, Term>,
+        span: Span<'_>,
         direction: Direction,
         visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
     ) -> Result<()> {
         self.check(Right::Read, function)?;
-        let visited = self.entries(range, direction, visit);
+        let visited = self.entries(span, direction, visit);
         visited.map_err(|_| no_table(function))
     }
 
     /// As [`each_entry`](Self::each_entry), whoever asks.
     pub(super) fn entries(
         &self,
-        range: KeyRange<'_, Term>,
+        span: Span<'_>,
         direction: Direction,
         visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
     ) -> std::result::Result<(), Deleted> {
@@ -140,15 +140,12 @@ impl Table {
         let mut size = FIRST_BATCH;
         let mut resume: Option<Term> = None;
         loop {
-            let rest = match (&resume, direction) {
-                (None, _) => range,
-                (Some(key), Direction::Ascending) => {
-                    KeyRange::new(Bound::Excluded(key), range.high)
-                }
-                (Some(key), Direction::Descending) => {
-                    KeyRange::new(range.low, Bound::Excluded(key))
-                }
-            };
+            let mut rest = span;
+            match (&resume, direction) {
+                (None, _) => (),
+                (Some(key), Direction::Ascending) => rest.low = Edge::Beyond(key),
+                (Some(key), Direction::Descending) => rest.high = Edge::Beyond(key),
+            }
             self.shared.gate.read(|| {
                 batch.clear();
                 self.shared.store.scan(rest, direction, size, &mut batch);

@@ -36,13 +36,12 @@
 //! Operations on one key are linearizable. A scan is of one moment a shard. Reads that meet no
 //! writer leave no trace in shared memory ([`StatisticsLock`]).
 
-use super::{Entry, Kept, Store};
+use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem;
-use std::ops::Bound;
-use tremula_index::{Direction, KeyRange, Shape, Update};
+use tremula_index::{Direction, Shape, Update};
 use tremula_sync::{
     Arc, CachePadded, LockDomain, ReadGuard, StatisticsConfig, StatisticsLock, StripedCounter,
     WriteGuard,
@@ -165,23 +164,26 @@ impl HashStore {
         .map(|index| &*self.shards[index])
     }
 
-    /// The first entry between these bounds in this direction.
+    /// The first entry strictly between these keys in this direction.
     fn first_between(
         &self,
-        low: Bound<Sought<'_>>,
-        high: Bound<Sought<'_>>,
+        low: Option<Sought<'_>>,
+        high: Option<Sought<'_>>,
         direction: Direction,
     ) -> Option<Entry> {
-        self.shards_of(sought(&low), sought(&high), direction)
-            .find_map(|shard| {
-                let shard = shard.read();
-                let slot = shard.between(low, high, direction).next()?;
-                Some((slot.key.clone(), slot.kept.clone()))
-            })
+        self.shards_of(low, high, direction).find_map(|shard| {
+            let shard = shard.read();
+            let slot = shard.between(low, high, direction).next()?;
+            Some((slot.key.clone(), slot.kept.clone()))
+        })
     }
 
-    fn bound<'a>(&self, bound: Bound<&'a Term>) -> Bound<Sought<'a>> {
-        bound.map(|key| self.seek(key))
+    fn beyond<'a>(&self, edge: Edge<'a>) -> Option<Sought<'a>> {
+        match edge {
+            Edge::Open => None,
+            Edge::Beyond(key) => Some(self.seek(key)),
+            Edge::Bound(bound) => unreachable!("{bound} is no place in the order of hashes"),
+        }
     }
 }
 
@@ -190,13 +192,6 @@ impl HashStore {
 const fn upper_bits(hash: u64, count: u32) -> u64 {
     // Two shifts, because one of 64 bits is none.
     hash >> 1 >> (63 - count)
-}
-
-fn sought<'a>(bound: &Bound<Sought<'a>>) -> Option<Sought<'a>> {
-    match bound {
-        Bound::Included(sought) | Bound::Excluded(sought) => Some(*sought),
-        Bound::Unbounded => None,
-    }
 }
 
 impl Slot {
@@ -312,11 +307,11 @@ impl Shard {
         self.places = places;
     }
 
-    /// The entries between these bounds, in this direction.
+    /// The entries strictly between these keys, in this direction.
     fn between<'a>(
         &'a self,
-        low: Bound<Sought<'_>>,
-        high: Bound<Sought<'_>>,
+        low: Option<Sought<'_>>,
+        high: Option<Sought<'_>>,
         direction: Direction,
     ) -> impl Iterator<Item = &'a Slot> {
         let (first, end) = self.places_between(low, high);
@@ -334,9 +329,9 @@ impl Shard {
         })
     }
 
-    /// The places of the entries between these bounds.
-    fn places_between(&self, low: Bound<Sought<'_>>, high: Bound<Sought<'_>>) -> (usize, usize) {
-        // Bounds in other shards are before or behind everything here.
+    /// The places of the entries strictly between these keys.
+    fn places_between(&self, low: Option<Sought<'_>>, high: Option<Sought<'_>>) -> (usize, usize) {
+        // Keys of other shards are before or behind everything here.
         let shard_of = |sought: Sought<'_>| upper_bits(sought.hash, self.shard_bits);
         let place = |sought: Sought<'_>, behind: bool| match shard_of(sought).cmp(&self.number) {
             Ordering::Less => 0,
@@ -346,16 +341,8 @@ impl Shard {
                 Err(place) => place,
             },
         };
-        let first = match low {
-            Bound::Included(low) => place(low, false),
-            Bound::Excluded(low) => place(low, true),
-            Bound::Unbounded => 0,
-        };
-        let end = match high {
-            Bound::Included(high) => place(high, true),
-            Bound::Excluded(high) => place(high, false),
-            Bound::Unbounded => self.places.len(),
-        };
+        let first = low.map_or(0, |low| place(low, true));
+        let end = high.map_or(self.places.len(), |high| place(high, false));
         (first, end.max(first))
     }
 }
@@ -432,27 +419,21 @@ impl Store for HashStore {
     }
 
     fn end(&self, direction: Direction) -> Option<Entry> {
-        self.first_between(Bound::Unbounded, Bound::Unbounded, direction)
+        self.first_between(None, None, direction)
     }
 
     fn step(&self, key: &Term, direction: Direction) -> Option<Entry> {
-        let from = Bound::Excluded(self.seek(key));
+        let from = Some(self.seek(key));
         match direction {
-            Direction::Ascending => self.first_between(from, Bound::Unbounded, direction),
-            Direction::Descending => self.first_between(Bound::Unbounded, from, direction),
+            Direction::Ascending => self.first_between(from, None, direction),
+            Direction::Descending => self.first_between(None, from, direction),
         }
     }
 
-    fn scan(
-        &self,
-        range: KeyRange<'_, Term>,
-        direction: Direction,
-        limit: usize,
-        out: &mut Vec<Entry>,
-    ) {
-        let (low, high) = (self.bound(range.low), self.bound(range.high));
+    fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>) {
+        let (low, high) = (self.beyond(span.low), self.beyond(span.high));
         let end = out.len().saturating_add(limit);
-        for shard in self.shards_of(sought(&low), sought(&high), direction) {
+        for shard in self.shards_of(low, high, direction) {
             let left = end - out.len();
             if left == 0 {
                 return;
@@ -463,26 +444,18 @@ impl Store for HashStore {
         }
     }
 
-    fn remove_range(&self, range: KeyRange<'_, Term>) -> usize {
-        let (low, high) = (self.bound(range.low), self.bound(range.high));
-        let mut count = 0;
-        for shard in self.shards_of(sought(&low), sought(&high), Direction::Ascending) {
-            let mut removed = Vec::new();
-            let mut shard = shard.write();
-            let (first, end) = shard.places_between(low, high);
-            removed.extend(shard.places[first..end].iter_mut().filter_map(Option::take));
-            if !removed.is_empty() {
-                // Those behind may come nearer to their homes now.
-                let homes = shard.homes;
-                shard.resize(homes);
-                shard.removed(removed.len());
-                self.len.add(-(removed.len() as isize));
-            }
-            count += removed.len();
-            // What was removed is dropped after the lock.
-            drop(shard);
+    fn clear(&self) {
+        for shard in &self.shards {
+            let places = {
+                let mut shard = shard.write();
+                let places = mem::take(&mut shard.places);
+                self.len.add(-(shard.len as isize));
+                (shard.len, shard.homes) = (0, 0);
+                places
+            };
+            // Dropped after the lock.
+            drop(places);
         }
-        count
     }
 
     fn len(&self) -> usize {

@@ -85,7 +85,8 @@ impl Layout {
     /// The key of the rows under a key of the store: the same, or one that is equal to it.
     #[inline]
     pub(in super::super) fn row_key(&self, key: Term, kept: &Kept) -> Term {
-        if !self.by_value || tells_itself(&key) && kept.0.len() < 2 {
+        let is_told = matches!(kept.0.elements(), [] | [Term::Bitstring(_)]) && tells_itself(&key);
+        if !self.by_value || is_told {
             return key;
         }
         self.key_of(&self.row(&key, kept)).clone()

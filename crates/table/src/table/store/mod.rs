@@ -12,17 +12,42 @@ pub(super) use hashed::HashStore;
 pub(super) use kept::{Kept, Layout};
 pub(super) use ordered::open;
 
+use crate::match_spec::KeyBound;
 use crate::term::Term;
-use tremula_index::{Direction, KeyRange, Shape, Update};
+use tremula_index::{Direction, Shape, Update};
 
 /// One entry of a store: the key, as the store keeps it, and what is under it.
 pub(super) type Entry = (Term, Kept);
 
+/// A part of a store's keys, in its order.
+#[derive(Clone, Copy)]
+pub(super) struct Span<'a> {
+    pub(super) low: Edge<'a>,
+    pub(super) high: Edge<'a>,
+}
+
+/// Where a span begins, or ends.
+#[derive(Clone, Copy)]
+pub(super) enum Edge<'a> {
+    /// Before, or behind, all keys.
+    Open,
+    /// Strictly beyond this key.
+    Beyond(&'a Term),
+    /// At this bound: only in stores in the term order.
+    Bound(&'a KeyBound),
+}
+
+impl Span<'_> {
+    pub(super) const ALL: Self = Self {
+        low: Edge::Open,
+        high: Edge::Open,
+    };
+}
+
 /// The rows of one table, by key.
 ///
-/// Operations on one key are linearizable. [`scan`](Self::scan) is as of one moment where
-/// [`scans_are_of_one_moment`](Self::scans_are_of_one_moment). Closures may run under a lock: they
-/// must be brief and must not come back to the store.
+/// Operations on one key are linearizable. Of what moments a scan is, the structure tells. Closures
+/// may run under a lock: they must be brief and must not come back to the store.
 pub(super) trait Store: Send + Sync {
     /// The name of the structure.
     fn engine(&self) -> &'static str;
@@ -53,17 +78,11 @@ pub(super) trait Store: Send + Sync {
     /// The entry strictly behind `key` in this direction; the key need not be there.
     fn step(&self, key: &Term, direction: Direction) -> Option<Entry>;
 
-    /// Appends the first `limit` entries of `range` in this direction to `out`.
-    fn scan(
-        &self,
-        range: KeyRange<'_, Term>,
-        direction: Direction,
-        limit: usize,
-        out: &mut Vec<Entry>,
-    );
+    /// Appends the first `limit` entries of `span` in this direction to `out`.
+    fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>);
 
-    /// Removes every entry of `range`; returns how many there were.
-    fn remove_range(&self, range: KeyRange<'_, Term>) -> usize;
+    /// Removes every entry.
+    fn clear(&self);
 
     /// The number of keys: exact when quiescent.
     fn len(&self) -> usize;

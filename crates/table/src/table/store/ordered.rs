@@ -1,7 +1,7 @@
 //! Stores on the ordered engines.
 
 use super::key::{KeptHead, OrderedKey};
-use super::{Entry, Kept, Store};
+use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
 use tremula_index::{
@@ -24,11 +24,15 @@ pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
 struct Ordered<I>(I);
 
 fn entry((key, kept): (OrderedKey, Kept)) -> Entry {
-    (key.term, kept)
+    (key.into_term(), kept)
 }
 
-fn key_bound(bound: Bound<&Term>) -> Bound<OrderedKey> {
-    bound.map(|term| OrderedKey::new(term.clone()))
+fn place(edge: Edge<'_>) -> Bound<OrderedKey> {
+    match edge {
+        Edge::Open => Bound::Unbounded,
+        Edge::Beyond(key) => Bound::Excluded(OrderedKey::new(key.clone())),
+        Edge::Bound(bound) => Bound::Excluded(OrderedKey::bound(bound)),
+    }
 }
 
 impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
@@ -77,24 +81,16 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
         .map(entry)
     }
 
-    fn scan(
-        &self,
-        range: KeyRange<'_, Term>,
-        direction: Direction,
-        limit: usize,
-        out: &mut Vec<Entry>,
-    ) {
-        let (low, high) = (key_bound(range.low), key_bound(range.high));
+    fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>) {
+        let (low, high) = (place(span.low), place(span.high));
         let mut entries = Vec::new();
         let range = KeyRange::new(low.as_ref(), high.as_ref());
         self.0.scan(range, direction, limit, &mut entries);
         out.extend(entries.into_iter().map(entry));
     }
 
-    fn remove_range(&self, range: KeyRange<'_, Term>) -> usize {
-        let (low, high) = (key_bound(range.low), key_bound(range.high));
-        self.0
-            .remove_range(KeyRange::new(low.as_ref(), high.as_ref()))
+    fn clear(&self) {
+        self.0.remove_range(KeyRange::all());
     }
 
     fn len(&self) -> usize {
