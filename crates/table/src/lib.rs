@@ -7,7 +7,7 @@ pub mod term;
 
 pub use match_spec::MatchSpec;
 pub use table::{
-    Access, BadArgument, Chunk, Continuation, Heir, Info, Kind, Options, Owner, Problem, Table,
-    Tables, Transfer, WriteConcurrency,
+    Access, BadArgument, Chunk, Continuation, ExtendedInfo, FileError, FileProblem, Heir, Info,
+    Kind, Options, Owner, Problem, TabfileInfo, Table, Tables, Transfer, WriteConcurrency,
 };
 pub use term::Term;

@@ -14,7 +14,7 @@
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
 //! | `select`, `search` | everything with a pattern or a match specification; which keys it visits |
 //! | `info` | what a table is and holds |
-//! | `file` | tab2file and file2tab |
+//! | `file/` | tab2file and file2tab |
 //!
 //! # What is one step
 //!
@@ -27,6 +27,7 @@
 mod counter;
 mod element;
 mod error;
+mod file;
 mod gate;
 mod info;
 mod object;
@@ -41,6 +42,7 @@ mod whole;
 
 pub(crate) use error::Result;
 pub use error::{BadArgument, Problem};
+pub use file::{ExtendedInfo, FileError, FileProblem, TabfileInfo};
 pub use info::{Info, Item};
 pub use options::{Access, Heir, Kind, Options, WriteConcurrency};
 pub use owner::{Owner, Transfer};
@@ -197,6 +199,14 @@ impl Shared {
         }
     }
 
+    /// The row, if the term is one that has a key.
+    fn checked_row<'a>(&self, term: &'a Term) -> Option<&'a Tuple> {
+        match term {
+            Term::Tuple(row) if row.len() > self.layout.key_position => Some(row),
+            _ => None,
+        }
+    }
+
     fn size(&self) -> usize {
         match &self.rows {
             // A row may be counted after its removal is.
@@ -294,14 +304,6 @@ impl Table {
             shared: Arc::clone(&self.shared),
             tables: self.tables.clone(),
             caller,
-        }
-    }
-
-    /// The key of a row that has one.
-    fn checked_row<'a>(&self, term: &'a Term) -> Option<&'a Tuple> {
-        match term {
-            Term::Tuple(row) if row.len() > self.shared.layout.key_position => Some(row),
-            _ => None,
         }
     }
 

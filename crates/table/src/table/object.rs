@@ -1,13 +1,13 @@
 //! Rows by their keys: insert, look up, delete, take.
 
 use super::error::{BadArgument, Problem, Result};
-use super::{Kept, Kind, Table};
+use super::{Kept, Kind, Shared, Table};
 use crate::term::{Term, Tuple};
 use tremula_index::Update;
 
 /// How an insertion treats a key that is there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Present {
+pub(super) enum Present {
     /// The row takes the other's place, or joins it in a bag.
     Goes,
     /// Nothing is inserted.
@@ -27,12 +27,12 @@ impl Table {
         match self.rows_of(&objects, "insert")? {
             Rows::One(row) => {
                 let _guard = self.enter("insert")?;
-                self.put(row, Present::Goes);
+                self.shared.put(row, Present::Goes);
             }
             Rows::Many(rows) => {
                 let _alone = self.enter_alone("insert")?;
                 for row in rows {
-                    self.put(row, Present::Goes);
+                    self.shared.put(row, Present::Goes);
                 }
             }
             Rows::None => drop(self.enter("insert")?),
@@ -50,7 +50,7 @@ impl Table {
         match self.rows_of(&objects, "insert_new")? {
             Rows::One(row) => {
                 let _guard = self.enter("insert_new")?;
-                Ok(self.put(row, Present::Stays))
+                Ok(self.shared.put(row, Present::Stays))
             }
             Rows::Many(rows) => {
                 let _alone = self.enter_alone("insert_new")?;
@@ -62,7 +62,7 @@ impl Table {
                     return Ok(false);
                 }
                 for row in rows {
-                    self.put(row, Present::Goes);
+                    self.shared.put(row, Present::Goes);
                 }
                 Ok(true)
             }
@@ -73,54 +73,9 @@ impl Table {
         }
     }
 
-    /// Puts one row into the store; the caller is in the gate. Returns whether it was put.
-    fn put(&self, row: Tuple, present: Present) -> bool {
-        let shared = &*self.shared;
-        let layout = &shared.layout;
-        let key = layout.store_key(layout.key_of(&row));
-        match (shared.options.kind, present) {
-            (Kind::Set | Kind::OrderedSet, Present::Goes) => {
-                shared.store.insert(key, layout.keep(row));
-                true
-            }
-            (Kind::Set | Kind::OrderedSet, Present::Stays) => {
-                shared.store.insert_if_absent(key, layout.keep(row))
-            }
-            (Kind::Bag | Kind::DuplicateBag, _) => {
-                let only_new = present == Present::Stays;
-                let put = self.put_in_bag(key, &row, only_new);
-                shared.count(put.into());
-                put
-            }
-        }
-    }
-
-    fn put_in_bag(&self, key: Term, row: &Tuple, only_new: bool) -> bool {
-        let (layout, kind) = (&self.shared.layout, self.shared.options.kind);
-        let mut put = false;
-        let its_key = key.clone();
-        self.shared.store.update(key, &mut |older| {
-            put = match older {
-                None => true,
-                Some(_) if only_new => false,
-                Some(older) if kind == Kind::Bag => {
-                    let rows = layout.rows(&its_key, older);
-                    !rows.iter().any(|other| is_same(other, row))
-                }
-                Some(_) => true,
-            };
-            if put {
-                Update::Put(layout.keep_one_more(older, row.clone()))
-            } else {
-                Update::Keep
-            }
-        });
-        put
-    }
-
     /// The rows in an argument of an insertion.
     fn rows_of(&self, objects: &Term, function: &'static str) -> Result<Rows> {
-        if let Some(row) = self.checked_row(objects) {
+        if let Some(row) = self.shared.checked_row(objects) {
             return Ok(Rows::One(row.clone()));
         }
         let wrong = |problem| Err(BadArgument::new(function, 2, problem));
@@ -136,7 +91,7 @@ impl Table {
         };
         let mut rows = Vec::new();
         for term in list {
-            match self.checked_row(term) {
+            match self.shared.checked_row(term) {
                 Some(row) => rows.push(row.clone()),
                 None => return wrong(Problem::NotRows(term.clone())),
             }
@@ -284,7 +239,7 @@ impl Table {
     ///
     /// The caller may not write, or the row has no key.
     pub fn delete_object(&self, object: &Term) -> Result<()> {
-        let Some(row) = self.checked_row(object) else {
+        let Some(row) = self.shared.checked_row(object) else {
             let problem = Problem::NotATuple(object.clone());
             return Err(BadArgument::new("delete_object", 2, problem));
         };
@@ -337,12 +292,56 @@ impl Table {
             rows.add(-rows.sum());
         }
     }
+}
 
-    /// Puts rows that are known to be such into the table; the caller is alone in it.
-    pub(super) fn put_all(&self, rows: impl IntoIterator<Item = Tuple>) {
-        for row in rows {
-            self.put(row, Present::Goes);
+impl Shared {
+    /// Puts one row into the store; the caller is in the gate. Returns whether it was put.
+    pub(super) fn put(&self, row: Tuple, present: Present) -> bool {
+        let layout = &self.layout;
+        let key = layout.store_key(layout.key_of(&row));
+        match (self.options.kind, present) {
+            (Kind::Set | Kind::OrderedSet, Present::Goes) => {
+                self.store.insert(key, layout.keep(row));
+                true
+            }
+            (Kind::Set | Kind::OrderedSet, Present::Stays) => {
+                self.store.insert_if_absent(key, layout.keep(row))
+            }
+            (Kind::Bag | Kind::DuplicateBag, _) => {
+                let only_new = present == Present::Stays;
+                let put = self.put_in_bag(key, &row, only_new);
+                self.count(put.into());
+                put
+            }
         }
+    }
+
+    fn put_in_bag(&self, key: Term, row: &Tuple, only_new: bool) -> bool {
+        let (layout, kind) = (&self.layout, self.options.kind);
+        let mut put = false;
+        let its_key = key.clone();
+        self.store.update(key, &mut |older| {
+            put = match older {
+                None => true,
+                Some(_) if only_new => false,
+                Some(older) if kind == Kind::Bag => {
+                    let rows = layout.rows(&its_key, older);
+                    !rows.iter().any(|other| is_same(other, row))
+                }
+                Some(_) => true,
+            };
+            if put {
+                Update::Put(layout.keep_one_more(older, row.clone()))
+            } else {
+                Update::Keep
+            }
+        });
+        put
+    }
+
+    /// Puts a row into a table that nobody else has yet.
+    pub(super) fn put_read(&self, row: Tuple) {
+        self.put(row, Present::Goes);
     }
 }
 

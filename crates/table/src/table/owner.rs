@@ -72,6 +72,11 @@ impl Owner {
         &self.pid
     }
 
+    /// Its number, by which tables know it.
+    pub(super) const fn number(&self) -> Caller {
+        self.number
+    }
+
     /// The node.
     #[must_use]
     pub const fn tables(&self) -> &Tables {

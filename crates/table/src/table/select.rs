@@ -160,7 +160,7 @@ impl Table {
                 let Some(made) = matcher.run(&row) else {
                     return Update::Keep;
                 };
-                match self.checked_row(&made) {
+                match self.shared.checked_row(&made) {
                     Some(new) if layout.key_of(new).is_identical(layout.key_of(&row)) => {
                         if let Ok(count) = &mut replaced {
                             *count += 1;

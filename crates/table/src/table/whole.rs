@@ -2,6 +2,7 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
+use super::object::Present;
 use super::store::{Edge, Entry, Span};
 use super::{Kept, Right, Table, no_table};
 use crate::term::{Term, Tuple};
@@ -83,17 +84,24 @@ impl Table {
         let alone = self.enter_alone(FUNCTION)?;
         let mut rows = Vec::new();
         for item in objects {
-            if let Some(row) = self.checked_row(&item) {
+            if let Some(row) = self.shared.checked_row(&item) {
                 rows.push(row.clone());
                 continue;
             }
             let list = super::options::proper(&item).ok_or_else(|| wrong(&item))?;
             for term in list {
-                rows.push(self.checked_row(term).ok_or_else(|| wrong(term))?.clone());
+                rows.push(
+                    self.shared
+                        .checked_row(term)
+                        .ok_or_else(|| wrong(term))?
+                        .clone(),
+                );
             }
         }
         self.clear();
-        self.put_all(rows);
+        for row in rows {
+            self.shared.put(row, Present::Goes);
+        }
         drop(alone);
         Ok(())
     }

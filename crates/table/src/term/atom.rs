@@ -251,6 +251,8 @@ known! {
     OBJECT_COUNT = "object_count";
     /// `md5sum`
     MD5SUM = "md5sum";
+    /// `end`
+    END = "end";
 }
 
 impl Table {
