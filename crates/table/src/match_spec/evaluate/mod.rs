@@ -149,9 +149,14 @@ fn binary_part(binary: &Term, start: &Term, length: &Term) -> Option<Term> {
 }
 
 fn is_record(term: &Term, tag: &Term, size: &Term) -> Option<Term> {
+    /// Integers that are big ones in Erlang are no sizes there.
+    const SMALL: std::ops::Range<i64> = -(1 << 59)..1 << 59;
     let (Term::Atom(_), &Term::Integer(size)) = (tag, size) else {
         return None;
     };
+    if !SMALL.contains(&size) {
+        return None;
+    }
     let Term::Tuple(tuple) = term else {
         return Some(false.into());
     };
