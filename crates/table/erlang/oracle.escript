@@ -1,7 +1,7 @@
 #!/usr/bin/env escript
 %% -*- erlang -*-
 %%
-%% What a real Erlang says: the oracle of the tests `erlang` and `erlang_match_spec`.
+%% What a real Erlang says: the oracle of the tests `erlang` and `erlang_*`.
 %%
 %% Messages in both directions are a length in four bytes, the greatest first, and a term in the
 %% external format: {Kind, Questions} there, the list of answers back, until the input ends.
@@ -19,6 +19,11 @@
 %%
 %% Kind `match_specs`: {Spec, Rows} is a match specification, and rows to run it against. The
 %% answer is `badarg` if it does not compile, else for each row [] or [Result].
+%%
+%% Kind `tables`: {Slot, Function, Arguments} is a call of ets:Function with the table in that slot
+%% and the arguments, or of one of the functions below. The answer is {ok, Result} or `badarg`.
+%%
+%% Kind `files`: {Path, Options, Rows, Extended} is a table that is to be written to a file.
 %%
 %% Kind `self`: the answer is the process that runs match specifications.
 
@@ -60,7 +65,79 @@ answer(match_specs, {Spec, Rows}) ->
         error:badarg -> badarg
     end;
 answer(self, _) ->
-    self().
+    self();
+answer(tables, {Slot, Function, Arguments}) ->
+    try
+        {ok, table(Slot, Function, Arguments)}
+    catch
+        error:badarg -> badarg
+    end;
+answer(files, {Path, Options, Rows, Extended}) ->
+    Table = ets:new(from_erlang, Options),
+    true = ets:insert(Table, Rows),
+    ok = ets:tab2file(Table, binary_to_list(Path), [{extended_info, Extended}]),
+    true = ets:delete(Table).
+
+table(Slot, new, [Options]) ->
+    New = ets:new(t, [public | Options]),
+    case put({table, Slot}, New) of
+        undefined -> true;
+        Old -> ets:delete(Old)
+    end;
+table(Slot, Function, Arguments) ->
+    call(get({table, Slot}), Slot, Function, Arguments).
+
+%% All keys, by first and next.
+call(Table, _, keys, []) ->
+    lists:sort(keys(Table, ets:first(Table)));
+%% The same, each deleted before the next is asked for.
+call(Table, _, drain, []) ->
+    true = ets:safe_fixtable(Table, true),
+    Keys = drain(Table, ets:first(Table)),
+    true = ets:safe_fixtable(Table, false),
+    lists:sort(Keys);
+%% All chunks.
+call(Table, _, chunks, [Function, Pattern, Limit]) ->
+    chunks(Function, ets:Function(Table, Pattern, Limit));
+%% One chunk, and where to go on is kept.
+call(Table, Slot, chunk, [Function, Pattern, Limit]) ->
+    chunk(Slot, Function, ets:Function(Table, Pattern, Limit));
+call(_, Slot, next_chunk, []) ->
+    case get({continuation, Slot}) of
+        {Function, Continuation} -> chunk(Slot, Function, ets:Function(Continuation));
+        _ -> '$end_of_table'
+    end;
+call(Table, _, foldl, []) ->
+    ets:foldl(fun(Row, Rows) -> [Row | Rows] end, [], Table);
+call(Table, _, foldr, []) ->
+    ets:foldr(fun(Row, Rows) -> [Row | Rows] end, [], Table);
+call(Table, _, init_table, [Rows]) ->
+    ets:init_table(Table, fun(read) -> {Rows, fun(read) -> end_of_input end} end);
+call(Table, _, Function, Arguments) ->
+    apply(ets, Function, [Table | Arguments]).
+
+keys(_, '$end_of_table') -> [];
+keys(Table, Key) -> [Key | keys(Table, ets:next(Table, Key))].
+
+drain(_, '$end_of_table') ->
+    [];
+drain(Table, Key) ->
+    true = ets:delete(Table, Key),
+    [Key | drain(Table, ets:next(Table, Key))].
+
+chunks(_, '$end_of_table') -> ['$end_of_table'];
+chunks(_, {Found, '$end_of_table'}) -> [Found];
+chunks(Function, {Found, Continuation}) -> [Found | chunks(Function, ets:Function(Continuation))].
+
+chunk(Slot, _, '$end_of_table') ->
+    erase({continuation, Slot}),
+    '$end_of_table';
+chunk(Slot, _, {Found, '$end_of_table'}) ->
+    erase({continuation, Slot}),
+    {Found, '$end_of_table'};
+chunk(Slot, Function, {Found, Continuation}) ->
+    put({continuation, Slot}, {Function, Continuation}),
+    {Found, more}.
 
 order(A, B) when A < B -> lt;
 order(A, B) when A > B -> gt;

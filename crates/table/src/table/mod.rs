@@ -313,6 +313,12 @@ impl Table {
         table_reference(self.shared.number)
     }
 
+    /// The type: Erlang's `info(Table, type)`.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.shared.options.kind
+    }
+
     /// The name: Erlang's `info(Table, name)`.
     #[must_use]
     pub fn name(&self) -> Atom {

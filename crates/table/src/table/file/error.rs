@@ -12,7 +12,7 @@ pub struct FileError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong.
-    pub problem: FileProblem,
+    pub problem: Box<FileProblem>,
 }
 
 /// What is wrong with a file. Offsets are in bytes from its beginning.
@@ -87,7 +87,7 @@ impl FileError {
     pub(super) fn at(path: &Path) -> impl Fn(FileProblem) -> Self + '_ {
         |problem| Self {
             path: path.to_owned(),
-            problem,
+            problem: Box::new(problem),
         }
     }
 }
@@ -100,6 +100,6 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.problem)
+        Some(&*self.problem)
     }
 }
