@@ -78,8 +78,11 @@ answer(files, {Path, Options, Rows, Extended}) ->
     ok = ets:tab2file(Table, binary_to_list(Path), [{extended_info, Extended}]),
     true = ets:delete(Table).
 
+%% Compressing shows in nothing but memory, and long runs on compressed tables end in a crash of
+%% Erlang 25: the oracle's tables are not compressed.
 table(Slot, new, [Options]) ->
-    New = ets:new(t, [public | Options]),
+    erase({continuation, Slot}),
+    New = ets:new(t, [public | Options -- [compressed]]),
     case put({table, Slot}, New) of
         undefined -> true;
         Old -> ets:delete(Old)

@@ -1,7 +1,7 @@
 //! `update_element`.
 
 use super::Table;
-use super::error::{BadArgument, Problem, Result};
+use super::error::{Problem, Result};
 use super::options::proper;
 use crate::term::Term;
 
@@ -45,13 +45,13 @@ impl Table {
     fn change_elements(&self, key: &Term, update: &Term, default: Option<Term>) -> Result<bool> {
         let _guard = self.enter(FUNCTION)?;
         self.refuse_bag(FUNCTION)?;
-        let pairs = pairs(update)
-            .map_err(|term| BadArgument::new(FUNCTION, 3, Problem::NotAnUpdate(term, FORMS)))?;
         let default = self.default_row(default, FUNCTION)?;
         let key_position = self.shared.layout.key_position;
+        // As in Erlang, the update is looked at only if there is a row.
         let changed = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
-            for (position, value) in &pairs {
-                *Self::element_of(row, position, key_position)? = (*value).clone();
+            let pairs = pairs(update).map_err(|term| Problem::NotAnUpdate(term, FORMS))?;
+            for (position, value) in pairs {
+                *Self::element_of(row, position, key_position)? = value.clone();
             }
             Ok(())
         });

@@ -2,7 +2,7 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::search::{Progress, Search};
-use super::{Kept, Right, Table, no_table};
+use super::{Kept, Kind, Right, Table, no_table};
 use crate::match_spec::{MatchSpec, Returns};
 use crate::term::{Atom, Term, Tuple};
 use std::ops::ControlFlow;
@@ -130,58 +130,83 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not write, the table is a bag, or what is to be put in a row's place is no
+    /// The caller may not write, the table is a `bag`, or what is to be put in a row's place is no
     /// row with the same key: rows before it have been replaced then.
     pub fn select_replace(&self, spec: &MatchSpec) -> Result<usize> {
         const FUNCTION: &str = "select_replace";
         self.check(Right::Write, FUNCTION)?;
         let kind = self.shared.options.kind;
-        if kind.is_bag() {
+        if kind == Kind::Bag {
             return Err(BadArgument::new(FUNCTION, 1, Problem::TableType(kind)));
         }
         let layout = &self.shared.layout;
         let mut matcher = spec.matcher();
         let mut replaced = Ok(0);
         self.visit_keys(FUNCTION, spec, Direction::Ascending, &mut |key, kept| {
-            if matcher.run(&layout.row(key, kept)).is_none() {
+            // Most rows stay: they are not locked for it.
+            let rows = layout.rows(key, kept);
+            if !rows.iter().any(|row| matcher.run(row).is_some()) {
                 return ControlFlow::Continue(());
             }
-            let guard = match self.enter(FUNCTION) {
-                Ok(guard) => guard,
-                Err(error) => {
-                    replaced = Err(error);
-                    return ControlFlow::Break(());
+            let made = self
+                .enter(FUNCTION)
+                .and_then(|_guard| self.replace_rows(key, &mut |row| matcher.run(row)));
+            match (&mut replaced, made) {
+                (Ok(count), Ok(made)) => {
+                    *count += made;
+                    ControlFlow::Continue(())
                 }
-            };
-            self.shared.store.update(key.clone(), &mut |kept| {
-                let Some(row) = kept.map(|kept| layout.row(key, kept)) else {
-                    return Update::Keep;
-                };
-                let Some(made) = matcher.run(&row) else {
-                    return Update::Keep;
-                };
-                match self.shared.checked_row(&made) {
-                    Some(new) if layout.key_of(new).is_identical(layout.key_of(&row)) => {
-                        if let Ok(count) = &mut replaced {
-                            *count += 1;
-                        }
-                        Update::Put(layout.keep(new.clone()))
-                    }
-                    _ => {
-                        let row = row.into();
-                        let problem = Problem::KeyNotKept { row, made };
-                        replaced = Err(BadArgument::new(FUNCTION, 2, problem));
-                        Update::Keep
-                    }
+                (replaced, made) => {
+                    *replaced = made;
+                    ControlFlow::Break(())
                 }
-            });
-            drop(guard);
-            if replaced.is_err() {
-                return ControlFlow::Break(());
             }
-            ControlFlow::Continue(())
         })?;
         replaced
+    }
+
+    /// Replaces rows with this key by what `make` makes of them, all or none; the caller is in the
+    /// gate. Returns how many.
+    fn replace_rows(
+        &self,
+        key: &Term,
+        make: &mut dyn FnMut(&Tuple) -> Option<Term>,
+    ) -> Result<usize> {
+        let layout = &self.shared.layout;
+        let mut result = Ok(0);
+        self.shared.store.update(key.clone(), &mut |kept| {
+            let Some(kept) = kept else {
+                return Update::Keep;
+            };
+            let mut count = 0;
+            let mut rows = layout.rows(key, kept);
+            for row in &mut rows {
+                let Some(made) = make(row) else { continue };
+                match self.shared.checked_row(&made) {
+                    Some(new) if layout.key_of(new).is_identical(layout.key_of(row)) => {
+                        *row = new.clone();
+                        count += 1;
+                    }
+                    _ => {
+                        let row = row.clone().into();
+                        let problem = Problem::KeyNotKept { row, made };
+                        result = Err(BadArgument::new("select_replace", 2, problem));
+                        return Update::Keep;
+                    }
+                }
+            }
+            result = Ok(count);
+            let kept = if layout.is_bag {
+                layout.keep_bag(rows)
+            } else {
+                rows.pop().map(|row| layout.keep(row))
+            };
+            match kept {
+                Some(kept) if count > 0 => Update::Put(kept),
+                _ => Update::Keep,
+            }
+        });
+        result
     }
 
     /// The values of the pattern's variables, in the order of their numbers, for each row that it

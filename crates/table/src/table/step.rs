@@ -119,18 +119,16 @@ impl Table {
     ) -> Result<Option<Entry>> {
         let direction = self.way(direction);
         let shared = &*self.shared;
-        let needs_key = shared.options.kind != Kind::OrderedSet && !shared.fixations.is_fixed();
-        let step = || {
-            if needs_key && !shared.store.get_with(key, &mut |_| ()) {
-                return None;
-            }
-            Some(shared.store.step(key, direction))
-        };
-        let found = if is_end(key) {
-            self.read(function, || None)?
-        } else {
-            self.read(function, step)?
-        };
+        let is_ordered = shared.options.kind == Kind::OrderedSet;
+        let needs_key = !is_ordered && (is_end(key) || !shared.fixations.is_fixed());
+        let found = self.read(function, || {
+            let is_refused = if needs_key {
+                !shared.store.get_with(key, &mut |_| ())
+            } else {
+                is_ordered && is_end(key)
+            };
+            (!is_refused).then(|| shared.store.step(key, direction))
+        })?;
         found.ok_or_else(|| BadArgument::new(function, 2, Problem::KeyNotFound(key.clone())))
     }
 
@@ -146,7 +144,7 @@ impl Table {
     }
 }
 
-/// `'$end_of_table'`, which is no key to go on from, even where a row has it.
+/// `'$end_of_table'`, from which an `ordered_set` does not go on even if it is a key.
 fn is_end(key: &Term) -> bool {
     matches!(key, Term::Atom(atom) if *atom == crate::term::Atom::END_OF_TABLE)
 }

@@ -1,6 +1,6 @@
-//! Random calls of functions of ETS.
+//! Random calls of functions of ETS. Their match specifications have the shape of the rows; stranger
+//! ones are compared by themselves (`specs`), for a table of them brings Erlang 25 down now and then.
 
-use super::specs::Specs;
 use num_bigint::BigInt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -45,7 +45,6 @@ impl Operation {
 /// A maker of calls.
 pub(crate) struct Operations {
     random: StdRng,
-    specs: Specs,
     /// Which slots have an `ordered_set`, and the positions of the keys.
     ordered: [bool; SLOTS],
     keypos: [usize; SLOTS],
@@ -60,7 +59,6 @@ impl Operations {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             random: StdRng::seed_from_u64(seed),
-            specs: Specs::new(seed),
             ordered: [false; SLOTS],
             keypos: [1; SLOTS],
             made: 0,
@@ -86,7 +84,7 @@ impl Operations {
             5 | 6 => Term::try_from(self.below(8) as f64).unwrap(),
             7 => Term::from((BigInt::from(1) << 64) + self.below(2)),
             8 => Term::try_from(2_f64.powi(64)).unwrap(),
-            9 => self.choose(&["a", "b", "'$end_of_table'", "key"]),
+            9 => self.choose(&["a", "b", "c", "key"]),
             10 => Term::tuple([Term::from(self.below(2)), Term::from(self.below(3))]),
             11 => Term::tuple([Term::try_from(1.0).unwrap(), self.choose(&["0", "1", "x"])]),
             12 => self.choose(&["[]", "[1]", "[1.0]", "[1|2]", "\"ab\""]),
@@ -117,6 +115,10 @@ impl Operations {
         if self.one_in(80) {
             return self.choose(&["{}", "a", "[]", "[{1, 2} | x]", "[{1, 2}, a]"]);
         }
+        self.good_row(slot)
+    }
+
+    fn good_row(&mut self, slot: usize) -> Term {
         let keypos = self.keypos[slot];
         let size = keypos + self.below(3);
         let mut row: Vec<_> = (0..size).map(|_| self.value()).collect();
@@ -127,6 +129,12 @@ impl Operations {
     fn rows(&mut self, slot: usize) -> Term {
         let count = self.below(5);
         Term::list((0..count).map(|_| self.row(slot)).collect::<Vec<_>>())
+    }
+
+    /// A list of nothing but rows: what is wrong for `init_table` ends an Erlang process.
+    fn good_rows(&mut self, slot: usize) -> Term {
+        let count = self.below(9);
+        Term::list((0..count).map(|_| self.good_row(slot)).collect::<Vec<_>>())
     }
 
     fn counter_step(&mut self) -> Term {
@@ -174,7 +182,12 @@ impl Operations {
             .map(|_| self.choose(&["'_'", "'_'", "'$1'", "'$2'", "'$3'", "1", "a"]))
             .collect();
         elements[keypos - 1] = match self.below(6) {
-            0 | 1 => self.key(),
+            0 | 1 => match self.key() {
+                // Erlang 25 takes it for a key, not for a pattern that larger maps match.
+                Term::Map(_) => term("'_'"),
+                key => key,
+            },
+            2 if self.ordered[slot] => self.choose(&["{1, '_'}", "{'$1', 2}", "['$1' | '_']"]),
             2 => self.choose(&[
                 "{1, '_'}",
                 "{'$1', 2}",
@@ -221,12 +234,13 @@ impl Operations {
     fn spec(&mut self, slot: usize, body: Option<&str>) -> Term {
         // Deeper as the run goes on.
         let depth = (self.made / 20_000).min(4);
-        if body.is_none() && self.one_in(6) {
-            return self.specs.spec_and_rows(1 + depth, 1).0;
-        }
         let clauses = 1 + self.below(2) * self.below(2);
         let clause = |this: &mut Self| {
-            let head = this.pattern(slot);
+            let mut head = this.pattern(slot);
+            // Of several such keys in an ordered_set Erlang 25 misses some.
+            if clauses > 1 && this.ordered[slot] && head.to_string().contains("{1.0,") {
+                head = term("'$1'");
+            }
             let guards = this.below(3).min(depth + 1);
             let guards: Vec<_> = (0..guards).map(|_| this.guard(depth)).collect();
             let body = match body {
@@ -258,7 +272,7 @@ impl Operations {
     }
 
     fn limit(&mut self) -> Term {
-        self.choose(&["1", "2", "3", "5", "100", "0"])
+        self.choose(&["1", "2", "3", "5", "100"])
     }
 
     /// The next call. The first ones make the tables.
@@ -305,8 +319,8 @@ impl Operations {
             28 => ("delete_object", vec![self.row(slot)]),
             29..=31 => ("update_counter", vec![self.key(), self.counter_update()]),
             32 | 33 => {
-                let default =
-                    self.choose(&["{x, 1, 2}", "{x, 1, 2}", "{x}", "{}", "x", "{a, b, c}"]);
+                // A default without a key is never drawn: Erlang 25 reads behind its end.
+                let default = self.choose(&["{x, 1, 2}", "{x, 1, 2}", "{x, 1}", "x", "{a, b, c}"]);
                 (
                     "update_counter",
                     vec![self.key(), self.counter_update(), default],
@@ -335,28 +349,27 @@ impl Operations {
             50 | 51 => ("match", vec![self.pattern(slot)]),
             52 | 53 => ("match_object", vec![self.pattern(slot)]),
             54 => ("match_delete", vec![self.pattern(slot)]),
-            55..=57 if self.ordered[slot] => {
-                let (function, pattern) = self.search(slot);
-                ("chunk", vec![term(function), pattern, self.limit()])
-            }
-            55..=59 if !self.ordered[slot] => {
-                let (function, pattern) = self.search(slot);
-                ("chunks", vec![term(function), pattern, self.limit()])
-            }
+            55..=57 if self.ordered[slot] => ("chunk", self.search(slot)),
+            55..=59 if !self.ordered[slot] => ("chunks", self.search(slot)),
             58..=60 => ("next_chunk", vec![]),
             61 if self.one_in(6) => ("delete_all_objects", vec![]),
-            62 if self.one_in(6) => ("init_table", vec![self.rows(slot)]),
+            62 if self.one_in(6) => ("init_table", vec![self.good_rows(slot)]),
             63 if self.one_in(6) => ("drain", vec![]),
             _ => ("info", vec![term("size")]),
         }
     }
 
-    fn search(&mut self, slot: usize) -> (&'static str, Term) {
-        match self.below(4) {
+    /// A search in chunks. With no limit and a key Erlang 25 goes down: `0` is for all keys only.
+    fn search(&mut self, slot: usize) -> Vec<Term> {
+        if self.one_in(20) {
+            return vec![term("match_object"), term("'_'"), term("0")];
+        }
+        let (function, pattern) = match self.below(4) {
             0 => ("match", self.pattern(slot)),
             1 => ("match_object", self.pattern(slot)),
             2 => ("select_reverse", self.spec(slot, None)),
             _ => ("select", self.spec(slot, None)),
-        }
+        };
+        vec![term(function), pattern, self.limit()]
     }
 }

@@ -85,8 +85,13 @@ impl Layout {
     /// The key of the rows under a key of the store: the same, or one that is equal to it.
     #[inline]
     pub(in super::super) fn row_key(&self, key: Term, kept: &Kept) -> Term {
-        let is_told = matches!(kept.0.elements(), [] | [Term::Bitstring(_)]) && tells_itself(&key);
-        if !self.by_value || is_told {
+        let is_told = match kept.0.elements() {
+            [] => true,
+            // The store may have the integer of a row's float.
+            [Term::Bitstring(_)] => tells_itself(&key) && !key.is_number(),
+            _ => false,
+        };
+        if is_told || !self.by_value {
             return key;
         }
         self.key_of(&self.row(&key, kept)).clone()
