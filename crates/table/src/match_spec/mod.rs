@@ -1,6 +1,8 @@
 //! Match specifications: a small language, written as terms, that picks rows and says what to make
 //! of them.
 
+#[macro_use]
+mod builder;
 mod compile;
 mod error;
 mod evaluate;
@@ -9,6 +11,9 @@ mod program;
 mod range;
 mod run;
 
+pub use builder::{
+    Expression, Functions, IntoExpression, Variable, all_variables, call, expansion, whole_row,
+};
 pub use error::{SpecError, SpecProblem, Step};
 pub use range::{KeyBound, KeyInterval};
 pub use run::Matcher;
@@ -70,6 +75,34 @@ impl MatchSpec {
     pub fn compile_in(spec: &Term, environment: &Environment) -> Result<Self, SpecError> {
         let program = compile::compile(spec, environment)?;
         Ok(Self { program })
+    }
+
+    /// What a specification makes of one row: `ets:test_ms/2`, for trying out. `None` if no clause
+    /// matches (Erlang says `false` then, which it says of a result `false`, too).
+    ///
+    /// ```
+    /// use tremula_table::{MatchSpec, Term};
+    ///
+    /// let spec = "[{{'$1', '$2'}, [{is_list, '$2'}], [{{'$1', {length, '$2'}}}]}]".parse()?;
+    /// assert_eq!(MatchSpec::test(&spec, &"{a, [x, y]}".parse()?)?, Some("{a, 2}".parse()?));
+    /// assert_eq!(MatchSpec::test(&spec, &"{a, b}".parse()?)?, None);
+    /// assert!(MatchSpec::test(&spec, &Term::from(1)).is_err(), "1 is no row");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The specification is none, or the row is no tuple.
+    pub fn test(spec: &Term, row: &Term) -> Result<Option<Term>, SpecError> {
+        let compiled = Self::compile(spec)?;
+        match row {
+            Term::Tuple(row) => Ok(compiled.run(row)),
+            _ => Err(SpecError {
+                path: Vec::new(),
+                term: row.clone(),
+                problem: SpecProblem::NotARow,
+            }),
+        }
     }
 
     /// The specification of one clause that is but a pattern.

@@ -109,6 +109,7 @@ impl<'a> Compiler<'a> {
             self.guard(guard, path)?;
         }
         let start = self.clause.operations.len();
+        let guard_registers = self.clause.registers as usize;
 
         let body_path = self.paths.step(Some(path), Step::Body);
         let expressions = self.proper(body, Some(body_path), SpecProblem::NotABody)?;
@@ -130,6 +131,7 @@ impl<'a> Compiler<'a> {
             body: start,
             result,
             registers: draft.registers as usize,
+            guard_registers,
             head: head.clone(),
             variables: draft.variables,
         });
