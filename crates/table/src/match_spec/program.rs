@@ -68,6 +68,19 @@ pub(super) enum Operation {
     },
 }
 
+impl Operation {
+    /// How many registers there have to be for it.
+    pub(super) const fn registers(&self) -> u32 {
+        match self {
+            Self::Test(Test::Element { to, .. } | Test::Value { to, .. })
+            | Self::Put { to, .. }
+            | Self::Branch { to, .. } => *to + 1,
+            Self::Test(Test::List { to, count, .. }) => *to + *count + 1,
+            _ => 0,
+        }
+    }
+}
+
 /// A step of a head: a test, which makes the clause fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {

@@ -74,7 +74,11 @@ impl MatchSpec {
     }
 }
 
-impl Matcher<'_> {
+/// Registers that lie on the stack; what needs more has them in memory that is kept. Few, because
+/// they are cleared for every row.
+const FEW_REGISTERS: usize = 4;
+
+impl<'s> Matcher<'s> {
     /// What the first clause that matches makes of this row; `None` if none does. Takes time in
     /// proportion to the specification, and to the terms that it compares and makes.
     #[inline]
@@ -122,40 +126,39 @@ impl Matcher<'_> {
     #[inline]
     fn attempt(&mut self, clause: &Clause, row: Row<'_>) -> Option<Term> {
         if clause.guard_registers > 0 {
-            return self.attempt_with_registers(clause, row, false);
+            if clause.registers > FEW_REGISTERS {
+                return self.attempt_with_many(clause, row);
+            }
+            let mut registers = [const { Value::Owned(Term::NIL) }; FEW_REGISTERS];
+            return self.frame(row, &mut registers).attempt(clause);
         }
         // Most rows fail: those of simple clauses before a register is made.
-        let mut frame = Frame {
-            program: self.program,
-            row,
-            registers: &mut [],
-        };
+        let mut frame = self.frame(row, &mut []);
         if !frame.head_and_guards(clause) {
             return None;
         }
         if clause.registers == 0 {
             return Some(frame.take(clause.result));
         }
-        self.attempt_with_registers(clause, row, true)
+        self.attempt_with_many(clause, row)
     }
 
-    fn attempt_with_registers(
-        &mut self,
-        clause: &Clause,
-        row: Row<'_>,
-        has_passed: bool,
-    ) -> Option<Term> {
-        let mut registers = again(std::mem::take(&mut self.registers));
-        registers.resize_with(clause.registers, || Value::Owned(Term::NIL));
-        let mut frame = Frame {
+    fn frame<'r, 'm>(&self, row: Row<'r>, registers: &'m mut [Value<'r>]) -> Frame<'r, 'm>
+    where
+        's: 'r,
+    {
+        Frame {
             program: self.program,
             row,
-            registers: &mut registers,
-        };
-        let result = (has_passed || frame.head_and_guards(clause)).then(|| {
-            frame.run::<true>(&clause.operations, clause.body);
-            frame.take(clause.result)
-        });
+            registers,
+        }
+    }
+
+    #[inline(never)]
+    fn attempt_with_many(&mut self, clause: &Clause, row: Row<'_>) -> Option<Term> {
+        let mut registers = again(std::mem::take(&mut self.registers));
+        registers.resize_with(clause.registers, || Value::Owned(Term::NIL));
+        let result = self.frame(row, &mut registers).attempt(clause);
         self.registers = again(registers);
         result
     }
@@ -199,7 +202,15 @@ impl Row<'_> {
 
 impl<'r> Frame<'r, '_> {
     #[inline]
-    fn head_and_guards(&mut self, clause: &'r Clause) -> bool {
+    fn attempt(&mut self, clause: &Clause) -> Option<Term> {
+        self.head_and_guards(clause).then(|| {
+            self.run::<true>(&clause.operations, clause.body);
+            self.take(clause.result)
+        })
+    }
+
+    #[inline]
+    fn head_and_guards(&mut self, clause: &Clause) -> bool {
         self.run::<false>(&clause.operations[..clause.body], 0)
     }
 

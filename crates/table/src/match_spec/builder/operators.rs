@@ -71,6 +71,10 @@ macro_rules! functions {
         /// assert_eq!(spec, text.parse()?);
         /// # Ok::<(), tremula_table::term::ParseError>(())
         /// ```
+        #[allow(
+            clippy::wrong_self_convention,
+            reason = "they make an expression of an expression"
+        )]
         pub trait Functions: IntoExpression + Sized {
             $(
                 #[doc = concat!("`{'", $unary_name, "', X}`")]

@@ -153,9 +153,9 @@ impl Compiler<'_> {
     }
 
     /// The register of the value that will be put on the stack of operands.
-    fn register_of(&mut self, work: &Work<'_>, term: &Term, path: Path) -> Result<u32, SpecError> {
+    fn register_of(&self, work: &Work<'_>, term: &Term, path: Path) -> Result<u32, SpecError> {
         let register = self.clause.head_registers as usize + work.operands.len();
-        self.need(register, term, path)
+        self.count(register, term, path)
     }
 
     fn evaluate<'t>(

@@ -96,7 +96,7 @@ impl Compiler<'_> {
 
     /// Makes a new register for a part of what is matched.
     fn part(&mut self, pattern: &Term, path: Path) -> Result<u32, SpecError> {
-        let register = self.need(self.clause.head_registers as usize, pattern, path)?;
+        let register = self.count(self.clause.head_registers as usize, pattern, path)?;
         self.clause.head_registers = register + 1;
         Ok(register)
     }
