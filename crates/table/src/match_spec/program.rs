@@ -38,61 +38,13 @@ pub(super) enum TailTest {
     Improper,
 }
 
-/// A step of a program. Those of a head and `Require…` make the clause fail; the others have a
-/// value, and where there is none they make the clause fail in a guard, and are `'EXIT'` in a body.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A step of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// `of` is a tuple of this size.
-    Tuple {
-        of: Operand,
-        size: u32,
-    },
-    /// An element of what is known to be a tuple with it.
-    Element {
-        of: Operand,
-        index: u32,
-        to: u32,
-    },
-    /// `of` is a list that begins with `count` elements, which go into registers from `to` on.
-    List {
-        of: Operand,
-        count: u32,
-        tail: TailTest,
-        to: u32,
-    },
-    /// What follows the first `skip` elements of what is known to be a list that has them.
-    Rest {
-        of: Operand,
-        skip: u32,
-        to: u32,
-    },
-    /// `of` is a map of at least this size.
-    Map {
-        of: Operand,
-        size: u32,
-    },
-    /// `of`, known to be a map, has this key; its value goes into a register.
-    Value {
-        of: Operand,
-        key: u32,
-        to: u32,
-    },
-    /// Both are the same, under `=:=`.
-    Same {
-        one: Operand,
-        two: Operand,
-    },
-    /// `of` is the float zero with this sign: patterns tell `0.0` from `-0.0`, though `=:=` does not.
-    Zero {
-        of: Operand,
-        negative: bool,
-    },
-
-    /// The operand is `true`.
-    Require {
-        of: Operand,
-    },
-    /// The comparison holds.
+    Test(Test),
+    /// Fails unless the operand is `true`.
+    Require(Operand),
+    /// Fails unless the comparison holds.
     RequireComparison {
         comparison: Comparison,
         one: Operand,
@@ -100,55 +52,91 @@ pub(super) enum Operation {
     },
     /// Fails.
     Never,
-
-    /// The whole row.
-    Row {
+    /// Puts a value into a register. Where there is none, the clause fails in a guard; in a body
+    /// it is `'EXIT'`.
+    Put {
         to: u32,
+        value: Make,
     },
-    Move {
-        from: Operand,
-        to: u32,
-    },
-    Compare {
-        comparison: Comparison,
-        one: Operand,
-        two: Operand,
-        to: u32,
-    },
-    /// A function whose value is made.
-    Compute {
-        function: Compute,
-        arguments: Operands,
-        to: u32,
-    },
-    /// A function whose value is a part of its last argument.
-    Project {
-        function: Project,
-        arguments: Operands,
-        to: u32,
-    },
-    /// Goes on if `of` is not `decides`; if it is, that is the value, and the program goes on at
-    /// `end`.
+    /// If `of` is the boolean that `decides`, or none at all, that is the value, as above, and the
+    /// program goes on at `end`.
     Branch {
         of: Operand,
         decides: bool,
         to: u32,
         end: u32,
     },
-    MakeTuple {
-        elements: Operands,
+}
+
+impl Operation {
+    /// How many registers there have to be for it.
+    pub(super) const fn registers(&self) -> u32 {
+        match self {
+            Self::Test(Test::Element { to, .. } | Test::Value { to, .. })
+            | Self::Put { to, .. }
+            | Self::Branch { to, .. } => *to + 1,
+            Self::Test(Test::List { to, count, .. }) => *to + *count + 1,
+            _ => 0,
+        }
+    }
+}
+
+/// A step of a head: a test, which makes the clause fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    /// `of` is a tuple of this size.
+    Tuple { of: Operand, size: u32 },
+    /// An element of what is known to be a tuple with it goes into a register.
+    Element { of: Operand, index: u32, to: u32 },
+    /// `of` is a list that begins with `count` elements, which go into registers from `to` on.
+    List {
+        of: Operand,
+        count: u32,
+        tail: TailTest,
         to: u32,
     },
+    /// `of` is a map of at least this size.
+    Map { of: Operand, size: u32 },
+    /// `of` is a map with this key, a constant; its value goes into a register.
+    Value { of: Operand, key: u32, to: u32 },
+    /// Both are the same, under `=:=`.
+    Same { one: Operand, two: Operand },
+    /// `of` is the float zero with this sign: patterns tell `0.0` from `-0.0`, though `=:=` does not.
+    Zero { of: Operand, negative: bool },
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Make {
+    /// The whole row.
+    Row,
+    /// That of an operand.
+    Copy(Operand),
+    /// What follows the first `skip` elements of what is known to be a list that has them.
+    Rest {
+        of: Operand,
+        skip: u32,
+    },
+    Comparison {
+        comparison: Comparison,
+        one: Operand,
+        two: Operand,
+    },
+    /// That of a function.
+    Compute {
+        function: Compute,
+        arguments: Operands,
+    },
+    /// That of a function whose value is a part of its last argument.
+    Project {
+        function: Project,
+        arguments: Operands,
+    },
+    Tuple(Operands),
     /// The last operand is the tail.
-    MakeList {
-        elements: Operands,
-        to: u32,
-    },
+    List(Operands),
     /// Keys and values by turns.
-    MakeMap {
-        entries: Operands,
-        to: u32,
-    },
+    Map(Operands),
 }
 
 /// Which rows a clause can match, by their sizes.
@@ -169,6 +157,8 @@ pub(super) struct Clause {
     pub(super) body: usize,
     pub(super) result: Operand,
     pub(super) registers: usize,
+    /// Those that the head and the guards use.
+    pub(super) guard_registers: usize,
     /// The head, and what its variables are: for finding the keys that it can match.
     pub(super) head: Term,
     pub(super) variables: BTreeMap<u64, Binding>,

@@ -3,7 +3,9 @@
 use super::MatchSpec;
 use super::evaluate;
 use super::function::{Compute, Project};
-use super::program::{Clause, Operand, Operands, Operation, Program, Shape, TailTest, is_atom};
+use super::program::{
+    Clause, Make, Operand, Operands, Operation, Program, Shape, TailTest, Test, is_atom,
+};
 use crate::term::{Atom, Elements, List, Term, Tuple};
 
 /// What a register holds: a part of the row or of a constant, or a term that has been made.
@@ -72,36 +74,91 @@ impl MatchSpec {
     }
 }
 
-impl Matcher<'_> {
+/// Registers that lie on the stack; what needs more has them in memory that is kept. Few, because
+/// they are cleared for every row.
+const FEW_REGISTERS: usize = 4;
+
+impl<'s> Matcher<'s> {
     /// What the first clause that matches makes of this row; `None` if none does. Takes time in
     /// proportion to the specification, and to the terms that it compares and makes.
     #[inline]
     pub fn run(&mut self, row: &Tuple) -> Option<Term> {
+        self.run_row(Row {
+            fields: row,
+            tuple: Some(row),
+        })
+    }
+
+    /// As [`run`](Self::run), of a row that is no tuple in memory: one is made of its fields if the
+    /// specification asks for the whole row.
+    ///
+    /// ```
+    /// use tremula_table::{MatchSpec, Term, match_spec::Returns};
+    ///
+    /// let spec = MatchSpec::from_pattern(&"{'$1', '_'}".parse()?, Returns::Row)?;
+    /// let row = spec.matcher().run_fields(&[Term::from(1), Term::from(2)]);
+    /// assert_eq!(row, Some("{1, 2}".parse()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn run_fields(&mut self, fields: &[Term]) -> Option<Term> {
+        self.run_row(Row {
+            fields,
+            tuple: None,
+        })
+    }
+
+    #[inline]
+    fn run_row(&mut self, row: Row<'_>) -> Option<Term> {
         for clause in &self.program.clauses {
             let fits = match clause.shape {
-                Shape::Size(size) => row.len() == size,
+                Shape::Size(size) => row.fields.len() == size,
                 Shape::Any => true,
                 Shape::Nothing => false,
             };
-            if !fits {
-                continue;
-            }
-            let result = if clause.registers == 0 {
-                attempt(self.program, clause, row, &mut [])
-            } else {
-                self.attempt_with_registers(clause, row)
-            };
-            if result.is_some() {
-                return result;
+            if fits && let Some(result) = self.attempt(clause, row) {
+                return Some(result);
             }
         }
         None
     }
 
-    fn attempt_with_registers(&mut self, clause: &Clause, row: &Tuple) -> Option<Term> {
+    #[inline]
+    fn attempt(&mut self, clause: &Clause, row: Row<'_>) -> Option<Term> {
+        if clause.guard_registers > 0 {
+            if clause.registers > FEW_REGISTERS {
+                return self.attempt_with_many(clause, row);
+            }
+            let mut registers = [const { Value::Owned(Term::NIL) }; FEW_REGISTERS];
+            return self.frame(row, &mut registers).attempt(clause);
+        }
+        // Most rows fail: those of simple clauses before a register is made.
+        let mut frame = self.frame(row, &mut []);
+        if !frame.head_and_guards(clause) {
+            return None;
+        }
+        if clause.registers == 0 {
+            return Some(frame.take(clause.result));
+        }
+        self.attempt_with_many(clause, row)
+    }
+
+    fn frame<'r, 'm>(&self, row: Row<'r>, registers: &'m mut [Value<'r>]) -> Frame<'r, 'm>
+    where
+        's: 'r,
+    {
+        Frame {
+            program: self.program,
+            row,
+            registers,
+        }
+    }
+
+    #[inline(never)]
+    fn attempt_with_many(&mut self, clause: &Clause, row: Row<'_>) -> Option<Term> {
         let mut registers = again(std::mem::take(&mut self.registers));
         registers.resize_with(clause.registers, || Value::Owned(Term::NIL));
-        let result = attempt(self.program, clause, row, &mut registers);
+        let result = self.frame(row, &mut registers).attempt(clause);
         self.registers = again(registers);
         result
     }
@@ -119,167 +176,180 @@ fn again<'b>(mut values: Vec<Value<'_>>) -> Vec<Value<'b>> {
     values.into_iter().filter_map(|_| None).collect()
 }
 
-/// Runs a clause.
-#[inline]
-fn attempt<'r>(
-    program: &'r Program,
-    clause: &'r Clause,
-    row: &'r Tuple,
-    registers: &mut [Value<'r>],
-) -> Option<Term> {
-    let mut frame = Frame {
-        program,
-        fields: row.elements(),
-        registers,
-    };
-    let mut at = 0;
-    while let Some(operation) = clause.operations.get(at) {
-        at += 1;
-        match *operation {
-            Operation::RequireComparison {
-                comparison,
-                one,
-                two,
-            } => {
-                if !evaluate::compare(comparison, frame.get(one), frame.get(two)) {
-                    return None;
-                }
-            }
-            Operation::Require { of } => {
-                if !is_atom(frame.get(of), Atom::TRUE) {
-                    return None;
-                }
-            }
-            Operation::Never => return None,
-            Operation::Branch {
-                of,
-                decides,
-                to,
-                end,
-            } => {
-                let (value, leaves) = match evaluate::boolean(frame.get(of)) {
-                    Some(value) => (Atom::boolean(value), value == decides),
-                    None if at > clause.body => (Atom::EXIT, true),
-                    None => return None,
-                };
-                if leaves {
-                    frame.set(to, Value::Owned(value.into()));
-                    at = end as usize;
-                }
-            }
-            Operation::Tuple { of, size } => match frame.get(of) {
-                Term::Tuple(tuple) if tuple.len() == size as usize => {}
-                _ => return None,
-            },
-            Operation::Element { of, index, to } => {
-                let element = frame.part(of, |term| match term {
-                    Term::Tuple(tuple) => tuple.get(index as usize),
-                    _ => None,
-                })?;
-                frame.set(to, element);
-            }
-            Operation::List {
-                of,
-                count,
-                tail,
-                to,
-            } => {
-                if !frame.list(of, count, tail, to) {
-                    return None;
-                }
-            }
-            Operation::Map { of, size } => match frame.get(of) {
-                Term::Map(map) if map.len() >= size as usize => {}
-                _ => return None,
-            },
-            Operation::Value { of, key, to } => {
-                let key = &program.constants[key as usize];
-                let value = frame.part(of, |term| match term {
-                    Term::Map(map) => map.get(key),
-                    _ => None,
-                })?;
-                frame.set(to, value);
-            }
-            Operation::Same { one, two } => {
-                if !frame.get(one).is_identical(frame.get(two)) {
-                    return None;
-                }
-            }
-            Operation::Zero { of, negative } => match frame.get(of) {
-                Term::Float(float)
-                    if float.value() == 0.0 && float.value().is_sign_negative() == negative => {}
-                _ => return None,
-            },
-            Operation::Move { from, to } => {
-                if from != Operand::Register(to) {
-                    let value = frame.copy(from);
-                    frame.set(to, value);
-                }
-            }
-            Operation::Row { to } => frame.set(to, Value::Owned(Term::Tuple(row.clone()))),
-            Operation::Rest { of, skip, to } => {
-                let rest = frame.rest(of, skip)?;
-                frame.set(to, rest);
-            }
-            Operation::Compare {
-                comparison,
-                one,
-                two,
-                to,
-            } => {
-                let holds = evaluate::compare(comparison, frame.get(one), frame.get(two));
-                frame.set(to, Value::Owned(holds.into()));
-            }
-            Operation::MakeTuple { elements, to } => {
-                let elements = frame.clones(elements);
-                frame.set(to, Value::Owned(Term::tuple(elements)));
-            }
-            Operation::MakeList { elements, to } => {
-                let mut elements = frame.clones(elements);
-                let tail = elements.pop().unwrap_or_default();
-                frame.set(to, Value::Owned(Term::list_with_tail(elements, tail)));
-            }
-            Operation::MakeMap { entries, to } => {
-                let entries = frame.clones(entries);
-                let entries = entries.chunks_exact(2);
-                let entries = entries.map(|entry| (entry[0].clone(), entry[1].clone()));
-                frame.set(to, Value::Owned(Term::map(entries.collect())));
-            }
-            Operation::Compute {
-                function,
-                arguments,
-                to,
-            } => match frame.compute(function, arguments) {
-                Some(value) => frame.set(to, Value::Owned(value)),
-                None if at > clause.body => frame.set(to, Value::Owned(Atom::EXIT.into())),
-                None => return None,
-            },
-            Operation::Project {
-                function,
-                arguments,
-                to,
-            } => match frame.project(function, arguments) {
-                Some(value) => frame.set(to, value),
-                None if at > clause.body => frame.set(to, Value::Owned(Atom::EXIT.into())),
-                None => return None,
-            },
-        }
-    }
-    Some(frame.take(clause.result))
-}
-
 /// What a program works on.
 struct Frame<'r, 'm> {
     program: &'r Program,
-    fields: &'r [Term],
+    row: Row<'r>,
     registers: &'m mut [Value<'r>],
+}
+
+/// A row.
+#[derive(Clone, Copy)]
+struct Row<'r> {
+    fields: &'r [Term],
+    /// The row, if it is a tuple in memory.
+    tuple: Option<&'r Tuple>,
+}
+
+impl Row<'_> {
+    fn term(self) -> Term {
+        match self.tuple {
+            Some(tuple) => Term::Tuple(tuple.clone()),
+            None => Term::tuple(self.fields.iter().cloned()),
+        }
+    }
 }
 
 impl<'r> Frame<'r, '_> {
     #[inline]
+    fn attempt(&mut self, clause: &Clause) -> Option<Term> {
+        self.head_and_guards(clause).then(|| {
+            self.run::<true>(&clause.operations, clause.body);
+            self.take(clause.result)
+        })
+    }
+
+    #[inline]
+    fn head_and_guards(&mut self, clause: &Clause) -> bool {
+        self.run::<false>(&clause.operations[..clause.body], 0)
+    }
+
+    /// Runs operations; `false` if one failed. In a `BODY` none does: what has no value is `'EXIT'`.
+    #[inline]
+    fn run<const BODY: bool>(&mut self, operations: &[Operation], from: usize) -> bool {
+        let mut at = from;
+        while let Some(operation) = operations.get(at) {
+            at += 1;
+            match *operation {
+                Operation::RequireComparison {
+                    comparison,
+                    one,
+                    two,
+                } => {
+                    if !evaluate::compare(comparison, self.get(one), self.get(two)) {
+                        return false;
+                    }
+                }
+                Operation::Require(of) => {
+                    if !is_atom(self.get(of), Atom::TRUE) {
+                        return false;
+                    }
+                }
+                Operation::Never => return false,
+                Operation::Test(test) => {
+                    if self.test(test).is_none() {
+                        return false;
+                    }
+                }
+                Operation::Put { to, value } => match self.make(value) {
+                    Some(value) => self.set(to, value),
+                    None if BODY => self.set(to, Value::Owned(Atom::EXIT.into())),
+                    None => return false,
+                },
+                Operation::Branch {
+                    of,
+                    decides,
+                    to,
+                    end,
+                } => {
+                    let (value, leaves) = match evaluate::boolean(self.get(of)) {
+                        Some(value) => (Atom::boolean(value), value == decides),
+                        None if BODY => (Atom::EXIT, true),
+                        None => return false,
+                    };
+                    if leaves {
+                        self.set(to, Value::Owned(value.into()));
+                        at = end as usize;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// A step of a head; `None` if it fails.
+    #[inline]
+    fn test(&mut self, test: Test) -> Option<()> {
+        let holds = match test {
+            Test::Tuple { of, size } => {
+                matches!(self.get(of), Term::Tuple(tuple) if tuple.len() == size as usize)
+            }
+            Test::Element { of, index, to } => {
+                let element = self.part(of, |term| match term {
+                    Term::Tuple(tuple) => tuple.get(index as usize),
+                    _ => None,
+                })?;
+                self.set(to, element);
+                true
+            }
+            Test::List {
+                of,
+                count,
+                tail,
+                to,
+            } => self.list(of, count, tail, to),
+            Test::Map { of, size } => {
+                matches!(self.get(of), Term::Map(map) if map.len() >= size as usize)
+            }
+            Test::Value { of, key, to } => {
+                let key = &self.program.constants[key as usize];
+                let value = self.part(of, |term| match term {
+                    Term::Map(map) => map.get(key),
+                    _ => None,
+                })?;
+                self.set(to, value);
+                true
+            }
+            Test::Same { one, two } => self.get(one).is_identical(self.get(two)),
+            Test::Zero { of, negative } => match self.get(of) {
+                Term::Float(float) => {
+                    float.value() == 0.0 && float.value().is_sign_negative() == negative
+                }
+                _ => false,
+            },
+        };
+        holds.then_some(())
+    }
+
+    /// A value; `None` is an exception.
+    #[inline]
+    fn make(&self, value: Make) -> Option<Value<'r>> {
+        Some(Value::Owned(match value {
+            Make::Row => self.row.term(),
+            Make::Copy(of) => return Some(self.copy(of)),
+            Make::Rest { of, skip } => return self.rest(of, skip),
+            Make::Comparison {
+                comparison,
+                one,
+                two,
+            } => evaluate::compare(comparison, self.get(one), self.get(two)).into(),
+            Make::Compute {
+                function,
+                arguments,
+            } => self.compute(function, arguments)?,
+            Make::Project {
+                function,
+                arguments,
+            } => return self.project(function, arguments),
+            Make::Tuple(elements) => Term::tuple(self.clones(elements)),
+            Make::List(elements) => {
+                let mut elements = self.clones(elements);
+                let tail = elements.pop().unwrap_or_default();
+                Term::list_with_tail(elements, tail)
+            }
+            Make::Map(entries) => {
+                let entries = self.clones(entries);
+                let entries = entries.chunks_exact(2);
+                let entries = entries.map(|entry| (entry[0].clone(), entry[1].clone()));
+                Term::map(entries.collect())
+            }
+        }))
+    }
+
+    #[inline]
     fn get(&self, operand: Operand) -> &Term {
         match operand {
-            Operand::Field(index) => &self.fields[index as usize],
+            Operand::Field(index) => &self.row.fields[index as usize],
             Operand::Register(index) => self.registers[index as usize].term(),
             Operand::Constant(index) => &self.program.constants[index as usize],
         }
@@ -308,7 +378,7 @@ impl<'r> Frame<'r, '_> {
     #[inline]
     fn whole(&self, operand: Operand) -> Result<&'r Term, &Term> {
         match operand {
-            Operand::Field(index) => Ok(&self.fields[index as usize]),
+            Operand::Field(index) => Ok(&self.row.fields[index as usize]),
             Operand::Constant(index) => Ok(&self.program.constants[index as usize]),
             Operand::Register(index) => match &self.registers[index as usize] {
                 Value::Borrowed(term) => Ok(term),

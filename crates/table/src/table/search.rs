@@ -9,15 +9,9 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use tremula_index::Direction;
 
-/// A specification, and the keys that it can match.
+/// The keys that a specification can match.
 #[derive(Clone, Debug)]
-pub(super) struct Search {
-    pub(super) spec: MatchSpec,
-    keys: Keys,
-}
-
-#[derive(Clone, Debug)]
-enum Keys {
+pub(super) enum Keys {
     All,
     /// One by one, ascending in the map order.
     Exact(Vec<Term>),
@@ -38,21 +32,17 @@ pub(super) enum Progress {
 /// What a visit is shown: a key, what is kept under it, and whether no other key can follow.
 pub(super) type Visit<'v> = &'v mut dyn FnMut(&Term, &Kept, bool) -> ControlFlow<()>;
 
-impl Search {
-    /// What `spec` means for this table.
-    pub(super) fn new(table: &Table, spec: MatchSpec) -> Self {
-        let layout = &table.shared.layout;
-        let keys = match table.shared.options.kind {
-            Kind::OrderedSet => Keys::Intervals(spec.key_intervals(layout.key_position)),
-            _ => match spec.exact_keys(layout.key_position) {
-                Some(keys) => Keys::Exact(keys),
-                None => Keys::All,
-            },
-        };
-        Self { spec, keys }
+impl Keys {
+    /// Those of `spec` in this table.
+    pub(super) fn of(table: &Table, spec: &MatchSpec) -> Self {
+        let position = table.shared.layout.key_position;
+        match table.shared.options.kind {
+            Kind::OrderedSet => Self::Intervals(spec.key_intervals(position)),
+            _ => spec.exact_keys(position).map_or(Self::All, Self::Exact),
+        }
     }
 
-    /// Calls `visit` with each key that the specification can match and that is there, from where
+    /// Calls `visit` with each of the keys that is there, from where
     /// `progress` is, with no lock held, until it breaks.
     pub(super) fn visit(
         &self,
@@ -66,14 +56,14 @@ impl Search {
             Progress::Behind(key) => Some(key),
             Progress::Done => return Ok(()),
         };
-        match &self.keys {
-            Keys::All => {
+        match self {
+            Self::All => {
                 let low = behind.map_or(Edge::Open, Edge::Beyond);
                 let span = Span { low, ..Span::ALL };
                 let visit = &mut |key: &Term, kept: &Kept| visit(key, kept, false);
                 table.entries(span, direction, visit)
             }
-            Keys::Exact(keys) => {
+            Self::Exact(keys) => {
                 let first = behind.map_or(0, |behind| {
                     keys.partition_point(|key| key.cmp_exact(behind) != Ordering::Greater)
                 });
@@ -85,7 +75,7 @@ impl Search {
                 }
                 Ok(())
             }
-            Keys::Intervals(all) => {
+            Self::Intervals(all) => {
                 let count = all.len();
                 let mut going = ControlFlow::Continue(());
                 for number in 0..count {

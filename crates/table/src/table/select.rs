@@ -1,7 +1,7 @@
 //! `select`, `match` and their kin: rows picked by a match specification or a pattern.
 
 use super::error::{BadArgument, Problem, Result};
-use super::search::{Progress, Search};
+use super::search::{Keys, Progress};
 use super::{Kept, Kind, Right, Table, no_table};
 use crate::match_spec::{MatchSpec, Returns};
 use crate::term::{Atom, Term, Tuple};
@@ -24,7 +24,7 @@ pub struct Chunk {
 pub struct Continuation {
     /// The table's number.
     table: u64,
-    search: Arc<Search>,
+    search: Arc<(MatchSpec, Keys)>,
     limit: usize,
     direction: Direction,
     progress: Progress,
@@ -314,9 +314,8 @@ impl Table {
         direction: Direction,
         visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
     ) -> Result<()> {
-        let search = Search::new(self, spec.clone());
         let visit = &mut |key: &Term, kept: &Kept, _| visit(key, kept);
-        let visited = search.visit(self, &Progress::Begun, direction, visit);
+        let visited = Keys::of(self, spec).visit(self, &Progress::Begun, direction, visit);
         visited.map_err(|_| no_table(function))
     }
 
@@ -332,9 +331,10 @@ impl Table {
             let problem = Problem::NotALimit(Term::from(limit));
             return Err(BadArgument::new(function, 3, problem));
         }
+        let keys = Keys::of(self, &spec);
         let start = Continuation {
             table: self.shared.number,
-            search: Arc::new(Search::new(self, spec)),
+            search: Arc::new((spec, keys)),
             limit,
             direction: self.way(direction),
             progress: Progress::Begun,
@@ -347,10 +347,11 @@ impl Table {
     fn chunk(&self, mut at: Continuation, function: &'static str) -> Result<Option<Chunk>> {
         let layout = &self.shared.layout;
         let search = Arc::clone(&at.search);
+        let (spec, keys) = &*search;
         let mut found = std::mem::take(&mut at.left);
         let mut progress = at.progress.clone();
         if found.len() < at.limit {
-            let mut matcher = search.spec.matcher();
+            let mut matcher = spec.matcher();
             let visit = &mut |key: &Term, kept: &Kept, is_last: bool| {
                 if layout.is_bag {
                     let rows = layout.rows(key, kept);
@@ -368,7 +369,7 @@ impl Table {
                 };
                 ControlFlow::Break(())
             };
-            let visited = search.visit(self, &at.progress, at.direction, visit);
+            let visited = keys.visit(self, &at.progress, at.direction, visit);
             visited.map_err(|_| no_table(function))?;
             if found.len() < at.limit {
                 progress = Progress::Done;

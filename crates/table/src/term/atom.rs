@@ -183,6 +183,8 @@ known! {
     WHOLE_ROW = "$_";
     /// `'$$'`, which is the list of all variables' values in a match specification.
     ALL_VARIABLES = "$$";
+    /// `const`, which marks a constant in a match specification.
+    CONST = "const";
     /// `'EXIT'`, what a function without a value gives in the body of a match specification.
     EXIT = "EXIT";
     /// The node name of an Erlang that is not distributed.

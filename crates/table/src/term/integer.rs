@@ -102,8 +102,8 @@ mod tests {
         let next = 2_f64.powi(70) + 2_f64.powi(18);
         assert_eq!(float((one() << 70) + (one() << 17)), Some(2_f64.powi(70)));
         assert_eq!(float((one() << 70) + (one() << 17) + 1), Some(next));
-        let below: BigInt = (one() << 70) + (one() << 17) + 1;
-        assert_eq!(float(-below), Some(-next));
+        let above: BigInt = (one() << 70) + (one() << 17) + 1;
+        assert_eq!(float(-above), Some(-next));
         assert_eq!(float((one() << 1024) - 1), None);
         assert_eq!(float(one() << 1023), Some(2_f64.powi(1023)));
         assert_eq!(float(one() << 4000), None);

@@ -491,3 +491,120 @@ impl IsRow for Term {
         matches!(self, Term::Tuple(tuple) if !tuple.is_empty())
     }
 }
+
+/// Specifications about keys.
+impl Specs {
+    /// A specification whose clauses say something of the first field or the second, and rows with
+    /// keys that are alike.
+    pub(crate) fn keyed_spec_and_rows(&mut self, depth: usize, rows: usize) -> (Term, Vec<Term>) {
+        let keys: Vec<_> = (0..3).map(|_| self.key(depth)).collect();
+        let clauses = 1 + self.below(3);
+        let clauses: Vec<_> = (0..clauses).map(|_| self.keyed_clause(&keys)).collect();
+        let rows = (0..rows).map(|_| {
+            let one = keys[self.below(keys.len())].clone();
+            let one = if self.one_in(2) { self.near(&one) } else { one };
+            let two = keys[self.below(keys.len())].clone();
+            Term::tuple([one, two])
+        });
+        let rows = rows.collect();
+        (Term::list(clauses), rows)
+    }
+
+    /// A key without maps, which may be variables.
+    fn key(&mut self, depth: usize) -> Term {
+        let value = match self.below(3) {
+            0 => self.leaf(),
+            1 if depth == 0 => self.leaf(),
+            1 => {
+                let parts: Vec<_> = (0..3).map(|_| self.key(depth - 1)).collect();
+                Term::tuple(parts)
+            }
+            _ => {
+                let parts: Vec<_> = (0..3).map(|_| Term::from(self.below(3))).collect();
+                Term::list(parts)
+            }
+        };
+        match value {
+            Term::Atom(_) | Term::Map(_) => Term::from(self.below(4)),
+            other => other,
+        }
+    }
+
+    fn keyed_clause(&mut self, keys: &[Term]) -> Term {
+        self.bound.clear();
+        let fields: Vec<_> = (0..2)
+            .map(|_| {
+                let key = keys[self.below(keys.len())].clone();
+                match self.below(3) {
+                    0 => self.new_variable(),
+                    1 => self.pattern(&key, 1),
+                    _ => self.begins(&key),
+                }
+            })
+            .collect();
+        let guards = self.below(3);
+        let guards: Vec<_> = (0..guards).map(|_| self.range_guard(keys)).collect();
+        Term::tuple([
+            Term::tuple(fields),
+            Term::list(guards),
+            Term::list([atom("x")]),
+        ])
+    }
+
+    /// A pattern of keys that begin as this one does.
+    fn begins(&mut self, key: &Term) -> Term {
+        match key {
+            Term::Tuple(tuple) if !tuple.is_empty() => {
+                let mut parts = tuple.to_vec();
+                let place = self.below(parts.len());
+                parts[place] = if self.one_in(2) {
+                    self.begins(&parts[place])
+                } else {
+                    self.new_variable()
+                };
+                for part in &mut parts[place + 1..] {
+                    *part = atom("_");
+                }
+                Term::tuple(parts)
+            }
+            Term::List(list) if !list.is_empty() => {
+                let parts: Vec<_> = list.iter().cloned().collect();
+                let kept = 1 + self.below(parts.len());
+                Term::list_with_tail(parts[..kept].to_vec(), atom("_"))
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn range_guard(&mut self, keys: &[Term]) -> Term {
+        if self.one_in(4) {
+            let (one, two) = (self.range_guard(keys), self.range_guard(keys));
+            return Term::tuple([self.pick(&["andalso", "and", "orelse"]), one, two]);
+        }
+        let whole = keys[self.below(keys.len())].clone();
+        let part = match &whole {
+            Term::Tuple(tuple) if !tuple.is_empty() => tuple[self.below(tuple.len())].clone(),
+            other => other.clone(),
+        };
+        let value = if self.one_in(2) { whole } else { part };
+        let value = if self.one_in(3) {
+            self.near(&value)
+        } else {
+            value
+        };
+        let constant = Term::tuple([atom("const"), value]);
+        let variable = match self.bound.is_empty() {
+            true => Term::from(1),
+            false => {
+                let place = self.below(self.bound.len());
+                atom(&format!("${}", self.bound[place]))
+            }
+        };
+        let name = self.pick(COMPARISONS);
+        if self.one_in(4) {
+            Term::tuple([name, constant, variable])
+        } else {
+            Term::tuple([name, variable, constant])
+        }
+    }
+}

@@ -7,7 +7,7 @@
 use super::{Compiler, MAX_OPERANDS};
 use crate::match_spec::error::{Path, SpecError, SpecProblem, Step};
 use crate::match_spec::function::{Comparison, Compute, Function, Lookup, Project, lookup};
-use crate::match_spec::program::{Binding, Operand, Operation, is_atom, variable};
+use crate::match_spec::program::{Binding, Make, Operand, Operation, is_atom, variable};
 use crate::term::{Atom, Term, Tuple};
 
 /// What is to be done.
@@ -33,7 +33,7 @@ enum Build {
     List,
     /// Keys and values by turns.
     Map,
-    Compare(Comparison),
+    Comparison(Comparison),
     Compute(Compute),
     Project(Project),
 }
@@ -88,13 +88,13 @@ impl Compiler<'_> {
         }
         // A comparison whose value is but required to be true needs no register. Nothing jumps
         // behind it: a chain ends in another operation.
-        if let Some(&Operation::Compare {
-            comparison,
-            one,
-            two,
-            to,
-        }) = self.clause.operations.last()
+        if let Some(&Operation::Put { to, value }) = self.clause.operations.last()
             && of == Operand::Register(to)
+            && let Make::Comparison {
+                comparison,
+                one,
+                two,
+            } = value
         {
             self.clause.operations.pop();
             self.emit(Operation::RequireComparison {
@@ -104,7 +104,7 @@ impl Compiler<'_> {
             });
             return;
         }
-        self.emit(Operation::Require { of });
+        self.emit(Operation::Require(of));
     }
 
     /// The operations that evaluate an expression, and where its value is then.
@@ -135,7 +135,10 @@ impl Compiler<'_> {
                 Task::End { chain } => {
                     let from = work.pop();
                     let to = self.register_of(&work, term, path)?;
-                    self.emit(Operation::Move { from, to });
+                    self.emit(Operation::Put {
+                        to,
+                        value: Make::Copy(from),
+                    });
                     let behind = self.count(self.clause.operations.len(), term, path)?;
                     for &leave in &work.chains[chain] {
                         if let Operation::Branch { end, .. } = &mut self.clause.operations[leave] {
@@ -150,9 +153,9 @@ impl Compiler<'_> {
     }
 
     /// The register of the value that will be put on the stack of operands.
-    fn register_of(&mut self, work: &Work<'_>, term: &Term, path: Path) -> Result<u32, SpecError> {
+    fn register_of(&self, work: &Work<'_>, term: &Term, path: Path) -> Result<u32, SpecError> {
         let register = self.clause.head_registers as usize + work.operands.len();
-        self.need(register, term, path)
+        self.count(register, term, path)
     }
 
     fn evaluate<'t>(
@@ -194,7 +197,10 @@ impl Compiler<'_> {
             }
             _ if is_atom(term, Atom::WHOLE_ROW) => {
                 let to = self.register_of(work, term, path)?;
-                self.emit(Operation::Row { to });
+                self.emit(Operation::Put {
+                    to,
+                    value: Make::Row,
+                });
                 work.operands.push(Operand::Register(to));
                 return Ok(());
             }
@@ -242,12 +248,18 @@ impl Compiler<'_> {
             Binding::Operand(operand) => operand,
             Binding::Row => {
                 let to = self.register_of(work, term, path)?;
-                self.emit(Operation::Row { to });
+                self.emit(Operation::Put {
+                    to,
+                    value: Make::Row,
+                });
                 Operand::Register(to)
             }
             Binding::Rest { of, skip } => {
                 let to = self.register_of(work, term, path)?;
-                self.emit(Operation::Rest { of, skip, to });
+                self.emit(Operation::Put {
+                    to,
+                    value: Make::Rest { of, skip },
+                });
                 Operand::Register(to)
             }
         };
@@ -309,7 +321,7 @@ impl Compiler<'_> {
                 work.tasks[first..].reverse();
             }
             Function::Compare(function) => {
-                self.arguments(Build::Compare(function), arguments, term, path, work);
+                self.arguments(Build::Comparison(function), arguments, term, path, work);
             }
             Function::Compute(function) => {
                 self.arguments(Build::Compute(function), arguments, term, path, work);
@@ -378,40 +390,31 @@ impl Compiler<'_> {
             return Ok(());
         }
         let to = self.register_of(work, term, path)?;
-        let operation = match (build, parts.as_slice()) {
-            (Build::Compare(comparison), &[one, two]) => Operation::Compare {
+        let value = match (build, parts.as_slice()) {
+            (Build::Comparison(comparison), &[one, two]) => Make::Comparison {
                 comparison,
                 one,
                 two,
-                to,
             },
             (_, parts) => {
                 let parts = self.operand_list(parts, term, path)?;
                 match build {
-                    Build::Tuple => Operation::MakeTuple {
-                        elements: parts,
-                        to,
-                    },
-                    Build::List => Operation::MakeList {
-                        elements: parts,
-                        to,
-                    },
-                    Build::Map => Operation::MakeMap { entries: parts, to },
-                    Build::Compute(function) => Operation::Compute {
+                    Build::Tuple => Make::Tuple(parts),
+                    Build::List => Make::List(parts),
+                    Build::Map => Make::Map(parts),
+                    Build::Compute(function) => Make::Compute {
                         function,
                         arguments: parts,
-                        to,
                     },
-                    Build::Project(function) => Operation::Project {
+                    Build::Project(function) => Make::Project {
                         function,
                         arguments: parts,
-                        to,
                     },
-                    Build::Compare(_) => unreachable!("comparisons have two arguments"),
+                    Build::Comparison(_) => unreachable!("comparisons have two arguments"),
                 }
             }
         };
-        self.emit(operation);
+        self.emit(Operation::Put { to, value });
         work.operands.push(Operand::Register(to));
         Ok(())
     }

@@ -6,7 +6,9 @@
 
 use super::Compiler;
 use crate::match_spec::error::{Path, SpecError, SpecProblem, Step};
-use crate::match_spec::program::{Binding, Operand, Operation, Shape, TailTest, is_atom, variable};
+use crate::match_spec::program::{
+    Binding, Make, Operand, Operation, Shape, TailTest, Test, is_atom, variable,
+};
 use crate::term::{Atom, List, Map, Term, Tuple};
 
 /// A pattern with patterns inside, and where what it has to match is.
@@ -94,7 +96,7 @@ impl Compiler<'_> {
 
     /// Makes a new register for a part of what is matched.
     fn part(&mut self, pattern: &Term, path: Path) -> Result<u32, SpecError> {
-        let register = self.need(self.clause.head_registers as usize, pattern, path)?;
+        let register = self.count(self.clause.head_registers as usize, pattern, path)?;
         self.clause.head_registers = register + 1;
         Ok(register)
     }
@@ -112,7 +114,7 @@ impl Compiler<'_> {
                 None => self.bind(number, Binding::Operand(of)),
                 Some(_) => {
                     let one = self.bound_in_head(number, pattern, path)?;
-                    self.emit(Operation::Same { one, two: of });
+                    self.emit(Operation::Test(Test::Same { one, two: of }));
                 }
             }
             return Ok(());
@@ -121,14 +123,14 @@ impl Compiler<'_> {
             _ if is_atom(pattern, Atom::UNDERSCORE) => {}
             Term::Float(float) if float.value() == 0.0 => {
                 let negative = float.value().is_sign_negative();
-                self.emit(Operation::Zero { of, negative });
+                self.emit(Operation::Test(Test::Zero { of, negative }));
             }
             Term::Tuple(_) | Term::List(_) | Term::Map(_) if !is_constant(pattern) => {
                 pending.push(Pending { of, pattern, path });
             }
             _ => {
                 let two = self.constant(pattern, path)?;
-                self.emit(Operation::Same { one: of, two });
+                self.emit(Operation::Test(Test::Same { one: of, two }));
             }
         }
         Ok(())
@@ -145,7 +147,10 @@ impl Compiler<'_> {
             Some(Binding::Operand(operand)) => Ok(operand),
             Some(Binding::Rest { of, skip }) => {
                 let to = self.part(pattern, path)?;
-                self.emit(Operation::Rest { of, skip, to });
+                self.emit(Operation::Put {
+                    to,
+                    value: Make::Rest { of, skip },
+                });
                 let operand = Operand::Register(to);
                 self.bind(number, Binding::Operand(operand));
                 Ok(operand)
@@ -166,7 +171,7 @@ impl Compiler<'_> {
         pending: &mut Vec<Pending<'t>>,
     ) -> Result<(), SpecError> {
         let size = self.count(tuple.len(), &Term::NIL, path)?;
-        self.emit(Operation::Tuple { of, size });
+        self.emit(Operation::Test(Test::Tuple { of, size }));
         for (index, element) in (0..).zip(tuple.iter()) {
             if is_atom(element, Atom::UNDERSCORE) {
                 continue;
@@ -175,7 +180,7 @@ impl Compiler<'_> {
                 .paths
                 .step(Some(path), Step::Element(index as usize + 1));
             let to = self.part(element, path)?;
-            self.emit(Operation::Element { of, index, to });
+            self.emit(Operation::Test(Test::Element { of, index, to }));
             self.one(Operand::Register(to), element, path, pending)?;
         }
         Ok(())
@@ -202,12 +207,12 @@ impl Compiler<'_> {
         for _ in 0..=length {
             self.part(tail, path)?;
         }
-        self.emit(Operation::List {
+        self.emit(Operation::Test(Test::List {
             of,
             count,
             tail: test,
             to,
-        });
+        }));
         for (index, element) in (0..).zip(list) {
             let path = self
                 .paths
@@ -221,10 +226,9 @@ impl Compiler<'_> {
             }
             Some(_) => {
                 let rest = self.part(tail, path)?;
-                self.emit(Operation::Rest {
-                    of,
-                    skip: count,
+                self.emit(Operation::Put {
                     to: rest,
+                    value: Make::Rest { of, skip: count },
                 });
                 self.one(Operand::Register(rest), tail, path, pending)?;
             }
@@ -244,7 +248,7 @@ impl Compiler<'_> {
         pending: &mut Vec<Pending<'t>>,
     ) -> Result<(), SpecError> {
         let size = self.count(map.len(), &Term::NIL, path)?;
-        self.emit(Operation::Map { of, size });
+        self.emit(Operation::Test(Test::Map { of, size }));
         for (index, (key, value)) in map.entries().iter().enumerate() {
             if variable(key).is_some() || is_atom(key, Atom::UNDERSCORE) {
                 let path = self.paths.step(Some(path), Step::Key(index + 1));
@@ -255,7 +259,7 @@ impl Compiler<'_> {
                 continue;
             };
             let to = self.part(value, path)?;
-            self.emit(Operation::Value { of, key, to });
+            self.emit(Operation::Test(Test::Value { of, key, to }));
             self.one(Operand::Register(to), value, path, pending)?;
         }
         Ok(())

@@ -35,7 +35,6 @@ struct Draft {
     variables: BTreeMap<u64, Binding>,
     /// Registers that the head fills; those behind it belong to expressions.
     head_registers: u32,
-    registers: u32,
 }
 
 pub(super) fn compile(spec: &Term, environment: &Environment) -> Result<Program, SpecError> {
@@ -124,12 +123,17 @@ impl<'a> Compiler<'a> {
         };
 
         let draft = std::mem::take(&mut self.clause);
+        let registers = |operations: &[Operation]| {
+            let used = operations.iter().map(Operation::registers);
+            used.max().unwrap_or(0) as usize
+        };
         self.clauses.push(Clause {
             shape: draft.shape.unwrap_or(Shape::Any),
+            registers: registers(&draft.operations),
+            guard_registers: registers(&draft.operations[..start]),
             operations: draft.operations.into(),
             body: start,
             result,
-            registers: draft.registers as usize,
             head: head.clone(),
             variables: draft.variables,
         });
@@ -185,13 +189,6 @@ impl<'a> Compiler<'a> {
         let count = operands.len() as u32;
         self.operands.extend_from_slice(operands);
         Ok(Operands { start, count })
-    }
-
-    /// Sees to it that there are registers up to this one.
-    fn need(&mut self, register: usize, term: &Term, path: Path) -> Result<u32, SpecError> {
-        let register = self.count(register, term, path)?;
-        self.clause.registers = self.clause.registers.max(register + 1);
-        Ok(register)
     }
 
     fn binding(&self, number: u64) -> Option<Binding> {
