@@ -13,8 +13,67 @@
 //! | `counter`, `element` | update_counter, update_element |
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
 //! | `select`, `search` | everything with a pattern or a match specification; which keys it visits |
+//! | `continuation` | where a search in chunks goes on |
 //! | `info` | what a table is and holds |
 //! | `file/` | tab2file and file2tab |
+//!
+//! # Erlang's names and ours
+//!
+//! | Erlang | here |
+//! |---|---|
+//! | `new/2` | [`Tables::create`], [`Owner::create`] |
+//! | `delete/1`, `delete/2` | [`Table::delete`], [`Table::delete_key`] |
+//! | `rename/2`, `whereis/1`, `all/0` | [`Table::rename`], [`Tables::whereis`] ([`Owner::whereis`]), [`Tables::all`] |
+//! | `info/1`, `info/2` | [`Table::info`] ([`Table::info_term`]), [`Table::info_item`]; [`Table::size`], [`Table::memory`] |
+//! | `setopts/2` | [`Table::setopts`]; [`Table::set_heir`], [`Table::set_access`] |
+//! | `give_away/3`, `safe_fixtable/2` | [`Table::give_away`], [`Table::safe_fixtable`] |
+//! | `insert/2`, `insert_new/2` | [`Table::insert`], [`Table::insert_new`] |
+//! | `lookup/2` | [`Table::lookup`]; [`Table::get`] for one row |
+//! | `lookup_element/3`, `/4` | [`Table::lookup_element`], [`Table::lookup_element_or`] |
+//! | `member/2`, `take/2` | [`Table::member`], [`Table::take`] |
+//! | `delete_object/2`, `delete_all_objects/1` | [`Table::delete_object`], [`Table::delete_all_objects`] |
+//! | `update_counter/3`, `/4` | [`Table::update_counter`], [`Table::update_counter_or`] |
+//! | `update_element/3`, `/4` | [`Table::update_element`], [`Table::update_element_or`] |
+//! | `first/1`, `last/1`, `next/2`, `prev/2` | [`Table::first`], [`Table::last`], [`Table::next`], [`Table::prev`] |
+//! | `first_lookup/1`, … | [`Table::first_lookup`], [`Table::last_lookup`], [`Table::next_lookup`], [`Table::prev_lookup`] |
+//! | `select/2`, `/3`, `/1` | [`Table::select`], [`Table::select_limit`], [`Table::select_next`] |
+//! | `select_reverse/2`, `/3`, `/1` | [`Table::select_reverse`], [`Table::select_reverse_limit`], [`Table::select_next`] |
+//! | `select_count/2`, `select_delete/2`, `select_replace/2` | the same |
+//! | `match/2`, `/3`, `/1` | [`Table::match_pattern`], [`Table::match_pattern_limit`], [`Table::select_next`] |
+//! | `match_object/2`, `/3`, `/1` | [`Table::match_object`], [`Table::match_object_limit`], [`Table::select_next`] |
+//! | `match_delete/2` | [`Table::match_delete`] |
+//! | `repair_continuation/2` | [`Table::repair_continuation`] |
+//! | `match_spec_compile/1`, `match_spec_run/2`, `test_ms/2` | [`MatchSpec::compile`](crate::MatchSpec::compile), [`MatchSpec::run`](crate::MatchSpec::run), [`MatchSpec::test`](crate::MatchSpec::test); a [`MatchSpec`](crate::MatchSpec) is a compiled one (`is_compiled_ms/1`) |
+//! | `tab2list/1`, `foldl/3`, `foldr/3` | [`Table::tab2list`], [`Table::foldl`], [`Table::foldr`] |
+//! | `init_table/2` | [`Table::init_table`] |
+//! | `tab2file/2`, `/3` | [`Table::tab2file`] |
+//! | `file2tab/1`, `/2`, `tabfile_info/1` | [`Tables::file2tab`] ([`Owner::file2tab`]), [`Tables::tabfile_info`] |
+//!
+//! `'$end_of_table'` is `None`. `slot/2`, `i/0`, `table/1`, `to_dets/2` and `from_dets/2` are not there:
+//! they mean something inside of Erlang's virtual machine only.
+//!
+//! # Where it differs from Erlang 25
+//!
+//! | | Erlang | here |
+//! |---|---|---|
+//! | a list that is inserted into a bag | may be turned around | keeps its order |
+//! | `next` from a key that never was, in a fixed table | badarg | goes on |
+//! | a default without a key (`update_counter/4`) | reads behind its end | an error |
+//! | a limit of 0 with a bound key | may bring it down | an error |
+//! | a map as the key in a pattern | matches that map only | matches larger maps, as elsewhere |
+//! | several clauses with tuples of floats as keys, `ordered_set` | may miss rows | finds them |
+//! | `select_replace` with a body that changes the key | refused before it begins | refused at the first row whose key it changes |
+//! | `init_table` with something that is no row | ends the process; the table is empty | an error; the table is as it was |
+//! | a chunk that is full, the last | ends with a continuation unless a key is bound | the same; a guard can bind a key, too |
+//! | `info(memory)` | words | bytes |
+//! | an option `{protection, _}` of `setopts` | not documented | there |
+//!
+//! # Bytes
+//!
+//! A row takes one word in the structure beside its key, which takes 16 bytes and 8 of head or hash. A row
+//! `{Key}` with a number, an atom, a binary or an identifier as the key takes nothing else: it is
+//! told by the key. A million rows `{Int}` take 32 to 44 bytes each. In a bag each row takes 48 bytes
+//! more.
 //!
 //! # What is one step
 //!
@@ -24,6 +83,7 @@
 //! twice; others may be seen or not. On an `ordered_set` it comes in order, and each batch of up to
 //! a thousand rows is as of one moment.
 
+mod continuation;
 mod counter;
 mod element;
 mod error;
@@ -40,6 +100,7 @@ mod step;
 mod store;
 mod whole;
 
+pub use continuation::{Chunk, Continuation};
 pub(crate) use error::Result;
 pub use error::{BadArgument, Problem};
 pub use file::{ExtendedInfo, FileError, FileProblem, TabfileInfo};
@@ -47,7 +108,6 @@ pub use info::{Info, Item};
 pub use options::{Access, Heir, Kind, Options, WriteConcurrency};
 pub use owner::{Owner, Transfer};
 pub use registry::Tables;
-pub use select::{Chunk, Continuation};
 
 use crate::term::{Atom, Pid, Reference, Term, Tuple};
 use gate::Gate;

@@ -1,5 +1,6 @@
 //! `select`, `match` and their kin: rows picked by a match specification or a pattern.
 
+use super::continuation::{Chunk, Continuation};
 use super::error::{BadArgument, Problem, Result};
 use super::search::{Keys, Progress};
 use super::{Kept, Kind, Right, Table, no_table};
@@ -8,29 +9,6 @@ use crate::term::{Atom, Term, Tuple};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tremula_index::{Direction, Update};
-
-/// A part of what a specification picks, as much as was asked for at once.
-#[derive(Clone, Debug)]
-pub struct Chunk {
-    /// What was found, one at least.
-    pub found: Vec<Term>,
-    /// Where to go on; `None` at the end of the table.
-    pub rest: Option<Continuation>,
-}
-
-/// Where a `select` in chunks goes on: [`Table::select_next`]. It holds on to nothing in the table,
-/// which may change meanwhile: the next chunk begins behind the last key of this one.
-#[derive(Clone, Debug)]
-pub struct Continuation {
-    /// The table's number.
-    table: u64,
-    search: Arc<(MatchSpec, Keys)>,
-    limit: usize,
-    direction: Direction,
-    progress: Progress,
-    /// What the rows of the last key gave beyond the limit: in bags only.
-    left: Vec<Term>,
-}
 
 impl Table {
     /// What the specification makes of each row that it matches, in an `ordered_set` in order:
