@@ -15,6 +15,8 @@ enum Value<'r> {
     Owned(Term),
 }
 
+const _: () = assert!(size_of::<Value<'_>>() == size_of::<Term>());
+
 impl Value<'_> {
     #[inline]
     fn term(&self) -> &Term {
