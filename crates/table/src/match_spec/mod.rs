@@ -42,8 +42,10 @@
 //!
 //! - `is_bitstring`, `is_boolean`, `ceil`, `floor`, `max`, `min` and `tuple_size` are there, as they
 //!   are as guards of the language.
-//! - Integers may have 4,194,304 bits, as from OTP 27 on; what would be longer is an exception.
-//!   Big integers become the nearest floats; Erlang 25 is sometimes one bit off.
+//! - Integers that are made may have 262,144 bits ([`Limits::INTEGER_BITS`]); what would be longer is an
+//!   exception. In Erlang the limit is higher: 4,194,304 bits from OTP 27 on.
+//! - Big integers become the nearest floats; Erlang 25 is sometimes one bit off.
+//! - Variables have numbers of up to 64 bits. In Erlang 25 those of more than 32 are cut off.
 //! - A map in the key of a pattern matches larger maps in an `ordered_set`, too. Erlang 25 looks up
 //!   the key that is this map.
 //! - A map that is made with one key several times has it once, with the last value (in the order of
@@ -55,7 +57,10 @@
 //! Compiling takes time in proportion to the specification. Running takes no recursion, and of memory
 //! only what values have to be made: a flat head with a comparison is two tests of the fields where
 //! they lie. There is no loop in the language, so a run against one row is over soon: whoever goes
-//! through a table may stop between any two rows.
+//! through a table may stop between any two rows. Taking the rest of a list (`tl`, or a variable as
+//! a pattern's tail) copies it, as lists here lie in one piece.
+//!
+//! [`Limits::INTEGER_BITS`]: crate::term::Limits::INTEGER_BITS
 
 #[macro_use]
 mod builder;

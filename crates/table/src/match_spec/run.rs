@@ -15,6 +15,8 @@ enum Value<'r> {
     Owned(Term),
 }
 
+const _: () = assert!(size_of::<Value<'_>>() == size_of::<Term>());
+
 impl Value<'_> {
     #[inline]
     fn term(&self) -> &Term {
@@ -534,5 +536,37 @@ fn spread<'t, 'r>(
             *last = value(elements.tail());
             over
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_kept_from_row_to_row() {
+        let spec = "[{{{'$1', '$2', '$3', '$4', '$5'}}, [{'>', {'+', '$1', '$5'}, 100}], [x]}]";
+        let spec = MatchSpec::compile(&spec.parse().unwrap()).unwrap();
+        assert!(spec.program.clauses[0].registers > FEW_REGISTERS);
+        let row: Term = "{{1, 2, 3, 4, 5}}".parse().unwrap();
+        let Term::Tuple(row) = row else {
+            panic!("a row")
+        };
+        let mut matcher = spec.matcher();
+        assert_eq!(matcher.run(&row), None);
+        let (place, capacity) = (matcher.registers.as_ptr(), matcher.registers.capacity());
+        assert!(capacity > 0 && matcher.registers.is_empty());
+        for _ in 0..3 {
+            assert_eq!(matcher.run(&row), None);
+            assert_eq!(matcher.registers.as_ptr(), place);
+            assert_eq!(matcher.registers.capacity(), capacity);
+        }
+    }
+
+    #[test]
+    fn simple_guards_need_no_registers() {
+        let spec = "[{{'$1', '$2'}, [{'andalso', {'>', '$1', 5}, {'=<', '$2', a}}], ['$1']}]";
+        let spec = MatchSpec::compile(&spec.parse().unwrap()).unwrap();
+        assert_eq!(spec.program.clauses[0].registers, 0);
     }
 }

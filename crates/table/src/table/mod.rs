@@ -128,7 +128,7 @@ use tremula_sync::{ReadGuard, StripedCounter};
 /// from being deleted; all that is called then is an error.
 ///
 /// Functions that Erlang has under the same name with another number of arguments have names of
-/// their own here; see the [crate](crate) for all of them.
+/// their own here; see the [module](self) for all of them.
 ///
 /// ```
 /// use tremula_table::{Kind, Options, Tables, Term};

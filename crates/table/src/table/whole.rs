@@ -11,7 +11,7 @@ use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH};
 
 impl Table {
     /// All rows, in an `ordered_set` in order: Erlang's `tab2list/1`. Not of one moment; see the
-    /// [crate](crate).
+    /// [module](super).
     ///
     /// # Errors
     ///

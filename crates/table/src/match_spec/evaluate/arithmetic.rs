@@ -1,13 +1,14 @@
 //! Numbers. Integers are exact, however long; an integer with a float is a float.
 
 use crate::match_spec::function::Compute;
-use crate::term::{Float, Term};
+use crate::term::{Float, Limits, Term};
 use num_bigint::{BigInt, Sign};
 use std::borrow::Cow;
 
-/// Bits that an integer may have that a function makes: as many as Erlang's integers may have from
-/// OTP 27 on. What would be longer is an exception, as there.
-const MAX_INTEGER_BITS: u64 = 4_194_304;
+/// Bits that an integer may have that a function makes; what would be longer is an exception. As many
+/// as terms from outside may have by default: what a specification makes can be read back, and
+/// dividing the longest takes but milliseconds.
+const MAX_INTEGER_BITS: u64 = Limits::INTEGER_BITS;
 
 /// A function of one number.
 pub(super) fn unary(function: Compute, term: &Term) -> Option<Term> {
