@@ -72,8 +72,7 @@ impl Table {
     }
 
     /// Replaces all rows by those of an iterator, each item a row or a list of rows: Erlang's
-    /// `init_table/2`. One step; nobody else gets at the table until the iterator has ended, so
-    /// that it must not use the table.
+    /// `init_table/2`. The rows are collected first, and then replace the others in one step.
     ///
     /// # Errors
     ///
@@ -81,7 +80,7 @@ impl Table {
     pub fn init_table(&self, objects: impl IntoIterator<Item = Term>) -> Result<()> {
         const FUNCTION: &str = "init_table";
         let wrong = |term: &Term| BadArgument::new(FUNCTION, 2, Problem::NotRows(term.clone()));
-        let alone = self.enter_alone(FUNCTION)?;
+        self.check(Right::Write, FUNCTION)?;
         let mut rows = Vec::new();
         for item in objects {
             if let Some(row) = self.shared.checked_row(&item) {
@@ -98,11 +97,11 @@ impl Table {
                 );
             }
         }
+        let _alone = self.enter_alone(FUNCTION)?;
         self.clear();
         for row in rows {
             self.shared.put(row, Present::Goes);
         }
-        drop(alone);
         Ok(())
     }
 
