@@ -33,6 +33,8 @@ impl Oracle {
         fs::write(&program, PROGRAM).unwrap();
         let child = Command::new("escript")
             .arg(&program)
+            // An Erlang that goes down leaves no file behind.
+            .env("ERL_CRASH_DUMP_SECONDS", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
