@@ -1,6 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod match_spec;
+pub mod table;
 pub mod term;
 
+pub use match_spec::MatchSpec;
+pub use table::{
+    Access, BadArgument, Chunk, Continuation, ExtendedInfo, FileError, FileProblem, Heir, Info,
+    Kind, Options, Owner, Problem, TabfileInfo, Table, Tables, Transfer, WriteConcurrency,
+};
 pub use term::Term;

@@ -4,8 +4,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::thread;
 use tremula_index::key::KeyHead;
-use tremula_table::Term;
 use tremula_table::term::{Atom, Exact, Limits, LocalFun, Pid, TermHead, Tuple};
+use tremula_table::{MatchSpec, Term};
 
 const DEPTH: usize = 1_000_000;
 
@@ -63,6 +63,53 @@ fn nothing_recurs() {
             let decoded = Term::from_etf(&bytes, &Limits::NONE).unwrap();
             assert!(decoded.is_identical(&one), "{name}");
             // And here all of them are dropped.
+        }
+    });
+}
+
+/// A specification with this head and body.
+fn spec(head: Term, body: Term) -> Term {
+    let clause = [Term::tuple([head]), Term::NIL, Term::list([body])];
+    Term::list([Term::tuple(clause)])
+}
+
+#[test]
+fn match_specifications_do_not_recur() {
+    on_small_stack(|| {
+        let variable = Term::atom("$1").unwrap();
+        for (name, wrap) in WRAPS.into_iter().filter(|(name, _)| *name != "key") {
+            // A pattern that is nested deep, and what it binds at the bottom.
+            let pattern = (0..DEEP).fold(variable.clone(), |term, _| wrap(term));
+            let value = nested(wrap, DEEP);
+            let Term::Tuple(row) = Term::tuple([value.clone()]) else {
+                panic!("a row");
+            };
+            let compiled = MatchSpec::compile(&spec(pattern, variable.clone())).unwrap();
+            let bottom = Term::try_from(0.5).unwrap();
+            assert!(compiled.run(&row).unwrap().is_identical(&bottom), "{name}");
+            let [interval] = compiled.key_intervals(0).try_into().unwrap();
+            assert!(interval.contains(&value), "{name}");
+            assert!(compiled.explain(0).len() > 10);
+        }
+        for wrap in [
+            |term| Term::tuple([Term::tuple([term])]),
+            |term| Term::list([term]),
+            |term| Term::map(vec![(Term::from(1), term)]),
+            |term| Term::tuple([Term::atom("andalso").unwrap(), Term::from(true), term]),
+            |term| Term::tuple([Term::atom("max").unwrap(), term, Term::from(1)]),
+        ] as [Wrap; 5]
+        {
+            // A body that is nested deep.
+            let body = (0..DEEP).fold(variable.clone(), |term, _| wrap(term));
+            let compiled = MatchSpec::compile(&spec(variable.clone(), body.clone())).unwrap();
+            let Term::Tuple(row) = Term::tuple([Term::from(7)]) else {
+                panic!("a row");
+            };
+            assert!(compiled.run(&row).is_some());
+            // And one with an error at the bottom.
+            let wrong = (0..DEEP).fold(Term::tuple([]), |term, _| wrap(term));
+            let error = MatchSpec::compile(&spec(variable.clone(), wrong)).unwrap_err();
+            assert!(error.path.len() > DEEP);
         }
     });
 }

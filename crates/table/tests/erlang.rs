@@ -6,30 +6,17 @@ mod support;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::cmp::Ordering;
-use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use support::oracle::{Oracle, from_environment};
 use tremula_index::key::KeyHead;
 use tremula_table::Term;
 use tremula_table::term::{Exact, Limits, TermHead};
-
-const ORACLE: &str = include_str!("../erlang/oracle.escript");
 
 /// Pairs that are asked about. Set `TREMULA_TERM_PAIRS` for another number.
 const PAIRS: usize = 100_000;
 
 /// What the random numbers begin with. Set `TREMULA_SEED` for others.
 const SEED: u64 = 20;
-
-fn from_environment(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(value) => value
-            .parse()
-            .unwrap_or_else(|_| panic!("{name} is a number")),
-        Err(_) => default,
-    }
-}
 
 /// Random pairs, the same for the same seed.
 fn pairs(count: usize) -> Vec<(Term, Term)> {
@@ -49,32 +36,6 @@ fn is_readable(text: &str) -> bool {
     !["#Pid<", "#Port<", "#Ref<", "#Fun<"]
         .iter()
         .any(|form| text.contains(form))
-}
-
-/// Asks Erlang all questions at once.
-fn ask(questions: &Term) -> Term {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (program, input) = (folder.join("oracle.escript"), folder.join("questions.etf"));
-    fs::write(&program, ORACLE).unwrap();
-    fs::write(&input, questions.to_etf().unwrap()).unwrap();
-    let output = Command::new("escript")
-        .arg(&program)
-        .stdin(File::open(&input).unwrap())
-        .stderr(Stdio::inherit())
-        .output()
-        .unwrap_or_else(|error| {
-            panic!(
-                "this test needs Erlang: 'escript' cannot be run ({error}); install it \
-                 (Debian and Ubuntu: apt-get install erlang-base)"
-            )
-        });
-    assert!(
-        output.status.success(),
-        "the oracle failed: {}",
-        output.status
-    );
-    let limits = Limits::NONE;
-    Term::from_etf(&output.stdout, &limits).expect("the answers are a term")
 }
 
 /// Whether there is a map inside that Erlang keeps, and prints, in no order.
@@ -127,11 +88,8 @@ fn erlang_agrees_about_every_pair() {
             },
         ])
     });
-    let questions = Term::list(questions.collect::<Vec<_>>());
-    let Term::List(answers) = ask(&questions) else {
-        panic!("the answers are a list");
-    };
-    assert_eq!(answers.proper_len(), Some(count));
+    let questions: Vec<_> = questions.collect();
+    let answers = Oracle::start("erlang").ask("terms", &questions);
     let keys = RandomState::new();
     for ((one, two), answer) in pairs.iter().zip(&answers) {
         let Term::Tuple(answer) = answer else {

@@ -179,8 +179,82 @@ known! {
     UNDERSCORE = "_";
     /// `'$end_of_table'`
     END_OF_TABLE = "$end_of_table";
+    /// `'$_'`, which is the whole row in a match specification.
+    WHOLE_ROW = "$_";
+    /// `'$$'`, which is the list of all variables' values in a match specification.
+    ALL_VARIABLES = "$$";
+    /// `const`, which marks a constant in a match specification.
+    CONST = "const";
+    /// `'EXIT'`, what a function without a value gives in the body of a match specification.
+    EXIT = "EXIT";
     /// The node name of an Erlang that is not distributed.
     NO_NODE = "nonode@nohost";
+    /// `set`
+    SET = "set";
+    /// `ordered_set`
+    ORDERED_SET = "ordered_set";
+    /// `bag`
+    BAG = "bag";
+    /// `duplicate_bag`
+    DUPLICATE_BAG = "duplicate_bag";
+    /// `public`
+    PUBLIC = "public";
+    /// `protected`
+    PROTECTED = "protected";
+    /// `private`
+    PRIVATE = "private";
+    /// `auto`
+    AUTO = "auto";
+    /// `id`
+    ID = "id";
+    /// `decentralized_counters`
+    DECENTRALIZED_COUNTERS = "decentralized_counters";
+    /// `read_concurrency`
+    READ_CONCURRENCY = "read_concurrency";
+    /// `write_concurrency`
+    WRITE_CONCURRENCY = "write_concurrency";
+    /// `compressed`
+    COMPRESSED = "compressed";
+    /// `memory`
+    MEMORY = "memory";
+    /// `owner`
+    OWNER = "owner";
+    /// `heir`
+    HEIR = "heir";
+    /// `name`
+    NAME = "name";
+    /// `size`
+    SIZE = "size";
+    /// `node`
+    NODE = "node";
+    /// `named_table`
+    NAMED_TABLE = "named_table";
+    /// `type`
+    TYPE = "type";
+    /// `keypos`
+    KEYPOS = "keypos";
+    /// `protection`
+    PROTECTION = "protection";
+    /// `fixed`
+    FIXED = "fixed";
+    /// `safe_fixed`
+    SAFE_FIXED = "safe_fixed";
+    /// `safe_fixed_monotonic_time`
+    SAFE_FIXED_MONOTONIC_TIME = "safe_fixed_monotonic_time";
+    /// `stats`
+    STATS = "stats";
+    /// `engine`
+    ENGINE = "engine";
+    /// `version`
+    VERSION = "version";
+    /// `extended_info`
+    EXTENDED_INFO = "extended_info";
+    /// `object_count`
+    OBJECT_COUNT = "object_count";
+    /// `md5sum`
+    MD5SUM = "md5sum";
+    /// `end`
+    END = "end";
 }
 
 impl Table {

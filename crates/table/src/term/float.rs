@@ -1,6 +1,7 @@
 //! Floats: finite ones, as Erlang knows no others.
 
 use super::Term;
+use super::order::{Whole, whole};
 use std::fmt;
 use thiserror::Error;
 
@@ -35,6 +36,23 @@ impl Float {
     #[must_use]
     pub const fn value(self) -> f64 {
         self.0
+    }
+
+    /// The integer that equals it, exactly, if there is one.
+    ///
+    /// ```
+    /// use tremula_table::{Term, term::Float};
+    ///
+    /// assert_eq!(Float::new(2.0)?.to_integer().unwrap().to_string(), "2");
+    /// assert!(Float::new(2.5)?.to_integer().is_none());
+    /// # Ok::<(), tremula_table::term::NotFinite>(())
+    /// ```
+    #[must_use]
+    pub fn to_integer(self) -> Option<Term> {
+        whole(self.0).map(|whole| match whole {
+            Whole::Small(value) => Term::Integer(value),
+            Whole::Big(value) => Term::from(value),
+        })
     }
 }
 

@@ -48,6 +48,50 @@ impl KeyHead<Term> for TermHead {
     }
 }
 
+/// The head of a place before or behind all keys that begin in one way: the beginning is written
+/// part by part, and all further bits are zero or one.
+pub(crate) struct Prefix(Bits);
+
+impl Prefix {
+    pub(crate) const fn new() -> Self {
+        Self(Bits::new())
+    }
+
+    /// A tuple of this size, whose elements follow; not all of them are given.
+    pub(crate) fn tuple(&mut self, size: usize) {
+        append_tuple_size(size, &mut self.0);
+    }
+
+    /// A list with an element, which follows, and then its rest; not all of these are given.
+    pub(crate) const fn pair(&mut self) {
+        self.0.push_prefix(prefix::LIST);
+    }
+
+    /// A part behind which there is another.
+    pub(crate) fn term(&mut self, term: &Term) {
+        append(term, false, &mut self.0);
+    }
+
+    /// The whole key.
+    pub(crate) fn whole(&mut self, key: &Term) {
+        append(key, true, &mut self.0);
+        self.0.end();
+    }
+
+    /// No key that begins so has a smaller one.
+    pub(crate) const fn least_head(&self) -> u64 {
+        self.0.word
+    }
+
+    /// No key that begins so has a greater one.
+    pub(crate) const fn greatest_head(&self) -> u64 {
+        match self.0.left {
+            u64::BITS => u64::MAX,
+            left => self.0.word | ((1 << left) - 1),
+        }
+    }
+}
+
 /// The kinds' prefixes: a number's is one bit, those of what tables rarely have as keys are six.
 mod prefix {
     pub(super) const ATOM: (u64, u32) = (0b1000, 4);
@@ -167,20 +211,24 @@ fn append(term: &Term, last: bool, bits: &mut Bits) {
 }
 
 fn append_tuple(tuple: &Tuple, last: bool, bits: &mut Bits) {
-    bits.push_prefix(prefix::TUPLE);
     let length = tuple.len();
+    append_tuple_size(length, bits);
+    for (index, element) in tuple.iter().enumerate() {
+        if bits.is_full() {
+            break;
+        }
+        append(element, last && index + 1 == length, bits);
+    }
+}
+
+fn append_tuple_size(length: usize, bits: &mut Bits) {
+    bits.push_prefix(prefix::TUPLE);
     bits.push(length.min(LONG_TUPLE) as u64, 3);
     if length >= LONG_TUPLE {
         bits.push(length.min(0xffff) as u64, 16);
         if length >= 0xffff {
             bits.end();
         }
-    }
-    for (index, element) in tuple.iter().enumerate() {
-        if bits.is_full() {
-            break;
-        }
-        append(element, last && index + 1 == length, bits);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Integers that do not fit in 64 bits.
 
-use super::Term;
-use num_bigint::BigInt;
+use super::{Float, Term};
+use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 use triomphe::Arc;
 
@@ -16,6 +16,25 @@ impl BigInteger {
     #[must_use]
     pub fn value(&self) -> &BigInt {
         &self.0
+    }
+
+    /// The nearest float, of two the one whose last bit is zero; `None` if it is beyond all floats.
+    #[must_use]
+    pub fn to_float(&self) -> Option<Float> {
+        let length = self.0.bits();
+        // At least 64 bits, of which the first 64 decide, and whether there is a one behind them.
+        let shift = length.checked_sub(64)?;
+        let high = (self.0.magnitude() >> shift).iter_u64_digits().next()?;
+        let rest = self.0.magnitude().trailing_zeros().unwrap_or(0) < shift;
+        let nearest = (high | u64::from(rest)) as f64;
+        let power = i32::try_from(shift).ok().filter(|&shift| shift < 1024)?;
+        let value = nearest * 2_f64.powi(power);
+        Float::new(if self.0.sign() == Sign::Minus {
+            -value
+        } else {
+            value
+        })
+        .ok()
     }
 
     /// Bytes on the heap.
@@ -65,3 +84,28 @@ macro_rules! from_integer {
 }
 
 from_integer!(i8, i16, i32, i64, u8, u16, u32; u64, i128, u128, usize, isize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_float_is_found_and_ties_go_to_the_even_one() {
+        let float = |value: BigInt| match Term::from(value) {
+            Term::BigInteger(big) => big.to_float().map(Float::value),
+            other => panic!("{other} is not big"),
+        };
+        let one = || BigInt::from(1);
+        assert_eq!(float(one() << 63), Some(2_f64.powi(63)));
+        assert_eq!(float((one() << 70) + 1), Some(2_f64.powi(70)));
+        // Half of the last bit's value is 2^17.
+        let next = 2_f64.powi(70) + 2_f64.powi(18);
+        assert_eq!(float((one() << 70) + (one() << 17)), Some(2_f64.powi(70)));
+        assert_eq!(float((one() << 70) + (one() << 17) + 1), Some(next));
+        let above: BigInt = (one() << 70) + (one() << 17) + 1;
+        assert_eq!(float(-above), Some(-next));
+        assert_eq!(float((one() << 1024) - 1), None);
+        assert_eq!(float(one() << 1023), Some(2_f64.powi(1023)));
+        assert_eq!(float(one() << 4000), None);
+    }
+}

@@ -157,6 +157,13 @@ impl<'a> Elements<'a> {
         self.tail
     }
 
+    /// What is left, as a list of its own, or as the list's tail if nothing is. Copies what is left
+    /// of one chunk.
+    #[must_use]
+    pub fn to_term(&self) -> Term {
+        Term::list_with_tail(self.chunk.as_slice().iter().cloned(), self.tail.clone())
+    }
+
     /// Whether both will give the same elements in memory: nothing is to be compared.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let (one, two) = (self.chunk.as_slice(), other.chunk.as_slice());

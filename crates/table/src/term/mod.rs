@@ -56,6 +56,7 @@ pub use etf::{DecodeError, DecodeProblem, TooLarge};
 pub use exact::Exact;
 pub use float::{Float, NotFinite};
 pub use fun::{Export, Fun, FunKind, LocalFun};
+pub(crate) use head::Prefix;
 pub use head::TermHead;
 pub use integer::BigInteger;
 pub use limits::Limits;

@@ -1,6 +1,11 @@
 //! Random terms: of every kind, with a liking for the edges, and pairs that are nearly alike.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub(crate) mod calls;
+pub(crate) mod operations;
+pub(crate) mod oracle;
+pub(crate) mod specs;
+
 use num_bigint::BigInt;
 use proptest::collection::vec;
 use proptest::prelude::*;

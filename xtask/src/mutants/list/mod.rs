@@ -12,6 +12,8 @@ mod index_common;
 mod index_skip_list;
 mod mailbox;
 mod sync;
+mod table;
+mod table_match_spec;
 mod xtask;
 
 use crate::flavour::Flavour;
@@ -67,6 +69,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_skip_list::MUTANTS,
         mailbox::MUTANTS,
         sync::MUTANTS,
+        table::MUTANTS,
+        table_match_spec::MUTANTS,
         xtask::MUTANTS,
     ];
     parts.into_iter().flatten()

@@ -1,0 +1,202 @@
+//! From a term to a program.
+//!
+//! `head`: patterns; `expression`: guards and bodies. Both keep what they have yet to do in a
+//! vector rather than on the stack, as a specification may be nested as deep as any term.
+
+mod expression;
+mod head;
+
+use super::error::{Path, Paths, SpecError, SpecProblem, Step};
+use super::program::{Binding, Clause, Operand, Operands, Operation, Program, Shape};
+use super::{Environment, Returns};
+use crate::term::{Atom, List, Term};
+use std::collections::BTreeMap;
+
+/// Operands that the calls and constructions of a specification may have, all together: `'$$'`
+/// has one for every variable, wherever it is written, so that a program may be as long as the
+/// square of its specification's length.
+const MAX_OPERANDS: usize = 1 << 22;
+
+/// A program being written.
+pub(super) struct Compiler<'a> {
+    environment: &'a Environment,
+    paths: Paths,
+    constants: Vec<Term>,
+    operands: Vec<Operand>,
+    clauses: Vec<Clause>,
+    clause: Draft,
+}
+
+/// The clause being written.
+#[derive(Default)]
+struct Draft {
+    shape: Option<Shape>,
+    operations: Vec<Operation>,
+    variables: BTreeMap<u64, Binding>,
+    /// Registers that the head fills; those behind it belong to expressions.
+    head_registers: u32,
+}
+
+pub(super) fn compile(spec: &Term, environment: &Environment) -> Result<Program, SpecError> {
+    let mut compiler = Compiler::new(environment);
+    let clauses = compiler.proper(spec, None, SpecProblem::NotClauses)?;
+    if clauses.is_empty() {
+        return Err(compiler.paths.error(None, spec, SpecProblem::NoClauses));
+    }
+    for (index, clause) in clauses.iter().enumerate() {
+        let path = compiler.paths.step(None, Step::Clause(index + 1));
+        let [head, guards, body] = (match clause {
+            Term::Tuple(parts) => parts.elements(),
+            _ => &[],
+        }) else {
+            return Err(compiler.error(path, clause, SpecProblem::NotAClause));
+        };
+        compiler.clause(head, guards, body, path)?;
+    }
+    Ok(compiler.finish())
+}
+
+/// The program of one clause with this head and without guards.
+pub(super) fn compile_pattern(head: &Term, returns: Returns) -> Result<Program, SpecError> {
+    let environment = Environment::default();
+    let mut compiler = Compiler::new(&environment);
+    let path = compiler.paths.step(None, Step::Clause(1));
+    let body = match returns {
+        Returns::Bindings => Term::Atom(Atom::ALL_VARIABLES),
+        Returns::Row => Term::Atom(Atom::WHOLE_ROW),
+        Returns::True => Term::Atom(Atom::TRUE),
+    };
+    compiler.clause(head, &Term::NIL, &Term::list([body]), path)?;
+    Ok(compiler.finish())
+}
+
+impl<'a> Compiler<'a> {
+    fn new(environment: &'a Environment) -> Self {
+        Self {
+            environment,
+            paths: Paths::default(),
+            constants: Vec::new(),
+            operands: Vec::new(),
+            clauses: Vec::new(),
+            clause: Draft::default(),
+        }
+    }
+
+    fn finish(self) -> Program {
+        Program {
+            clauses: self.clauses.into(),
+            constants: self.constants.into(),
+            operands: self.operands.into(),
+        }
+    }
+
+    fn clause(
+        &mut self,
+        head: &Term,
+        guards: &Term,
+        body: &Term,
+        path: Path,
+    ) -> Result<(), SpecError> {
+        self.clause = Draft::default();
+        let head_path = self.paths.step(Some(path), Step::Head);
+        self.head(head, head_path)?;
+
+        let guards_path = self.paths.step(Some(path), Step::Guards);
+        let guards = self.proper(guards, Some(guards_path), SpecProblem::NotGuards)?;
+        for (index, guard) in guards.iter().enumerate() {
+            let path = self.paths.step(Some(path), Step::Guard(index + 1));
+            self.guard(guard, path)?;
+        }
+        let start = self.clause.operations.len();
+
+        let body_path = self.paths.step(Some(path), Step::Body);
+        let expressions = self.proper(body, Some(body_path), SpecProblem::NotABody)?;
+        let mut result = None;
+        for (index, expression) in expressions.iter().enumerate() {
+            // Only the last one's value counts: the others are but checked.
+            self.clause.operations.truncate(start);
+            let path = self.paths.step(Some(path), Step::Expression(index + 1));
+            result = Some(self.expression(expression, path)?);
+        }
+        let Some(result) = result else {
+            return Err(self.error(body_path, body, SpecProblem::NotABody));
+        };
+
+        let draft = std::mem::take(&mut self.clause);
+        let registers = |operations: &[Operation]| {
+            let used = operations.iter().map(Operation::registers);
+            used.max().unwrap_or(0) as usize
+        };
+        self.clauses.push(Clause {
+            shape: draft.shape.unwrap_or(Shape::Any),
+            registers: registers(&draft.operations),
+            guard_registers: registers(&draft.operations[..start]),
+            operations: draft.operations.into(),
+            body: start,
+            result,
+            head: head.clone(),
+            variables: draft.variables,
+        });
+        Ok(())
+    }
+
+    /// The elements of what must be a proper list.
+    fn proper<'t>(
+        &self,
+        term: &'t Term,
+        path: Option<Path>,
+        problem: SpecProblem,
+    ) -> Result<&'t List, SpecError> {
+        match term {
+            Term::List(list) if list.is_proper() => Ok(list),
+            _ => Err(self.paths.error(path, term, problem)),
+        }
+    }
+
+    fn error(&self, path: Path, term: &Term, problem: SpecProblem) -> SpecError {
+        self.paths.error(Some(path), term, problem)
+    }
+
+    fn emit(&mut self, operation: Operation) {
+        self.clause.operations.push(operation);
+    }
+
+    /// A count or an index, of which a term has fewer than fit.
+    fn count(&self, count: usize, term: &Term, path: Path) -> Result<u32, SpecError> {
+        // One behind it is counted, too.
+        match u32::try_from(count) {
+            Ok(count) if count < u32::MAX => Ok(count),
+            _ => Err(self.error(path, term, SpecProblem::TooLarge)),
+        }
+    }
+
+    fn constant(&mut self, value: &Term, path: Path) -> Result<Operand, SpecError> {
+        let index = self.count(self.constants.len(), value, path)?;
+        self.constants.push(value.clone());
+        Ok(Operand::Constant(index))
+    }
+
+    fn operand_list(
+        &mut self,
+        operands: &[Operand],
+        term: &Term,
+        path: Path,
+    ) -> Result<Operands, SpecError> {
+        if self.operands.len() + operands.len() > MAX_OPERANDS {
+            return Err(self.error(path, term, SpecProblem::TooLarge));
+        }
+        let start = self.operands.len() as u32;
+        let count = operands.len() as u32;
+        self.operands.extend_from_slice(operands);
+        Ok(Operands { start, count })
+    }
+
+    fn binding(&self, number: u64) -> Option<Binding> {
+        self.clause.variables.get(&number).copied()
+    }
+
+    /// Binds a variable, or binds it anew.
+    fn bind(&mut self, number: u64, binding: Binding) {
+        self.clause.variables.insert(number, binding);
+    }
+}

@@ -1,0 +1,166 @@
+//! The values of functions. `None` is an exception.
+
+mod arithmetic;
+
+use super::function::{Comparison, Compute};
+use crate::term::{Atom, Bitstring, Term};
+use std::cmp::Ordering;
+
+/// Whether a comparison holds. Between integers it takes one instruction.
+#[inline]
+pub(super) fn compare(comparison: Comparison, one: &Term, two: &Term) -> bool {
+    if let (Term::Integer(one), Term::Integer(two)) = (one, two) {
+        return holds(comparison, one.cmp(two));
+    }
+    compare_any(comparison, one, two)
+}
+
+#[inline(never)]
+fn compare_any(comparison: Comparison, one: &Term, two: &Term) -> bool {
+    match comparison {
+        Comparison::Identical => one.is_identical(two),
+        Comparison::NotIdentical => !one.is_identical(two),
+        _ => holds(comparison, one.cmp(two)),
+    }
+}
+
+#[inline]
+const fn holds(comparison: Comparison, ordering: Ordering) -> bool {
+    match comparison {
+        Comparison::Equal | Comparison::Identical => ordering.is_eq(),
+        Comparison::NotEqual | Comparison::NotIdentical => ordering.is_ne(),
+        Comparison::Less => ordering.is_lt(),
+        Comparison::AtMost => ordering.is_le(),
+        Comparison::Greater => ordering.is_gt(),
+        Comparison::AtLeast => ordering.is_ge(),
+    }
+}
+
+/// The value of `true` or `false`.
+#[inline]
+pub(super) fn boolean(term: &Term) -> Option<bool> {
+    match term {
+        Term::Atom(atom) if *atom == Atom::TRUE => Some(true),
+        Term::Atom(atom) if *atom == Atom::FALSE => Some(false),
+        _ => None,
+    }
+}
+
+/// A function of one argument.
+pub(super) fn unary(function: Compute, term: &Term) -> Option<Term> {
+    Some(match function {
+        Compute::IsAtom => matches!(term, Term::Atom(_)).into(),
+        Compute::IsBinary => matches!(term, Term::Bitstring(bits) if bits.is_binary()).into(),
+        Compute::IsBitstring => matches!(term, Term::Bitstring(_)).into(),
+        Compute::IsBoolean => boolean(term).is_some().into(),
+        Compute::IsFloat => matches!(term, Term::Float(_)).into(),
+        Compute::IsFunction => matches!(term, Term::Fun(_)).into(),
+        Compute::IsInteger => matches!(term, Term::Integer(_) | Term::BigInteger(_)).into(),
+        Compute::IsList => matches!(term, Term::List(_)).into(),
+        Compute::IsMap => matches!(term, Term::Map(_)).into(),
+        Compute::IsNumber => term.is_number().into(),
+        Compute::IsPid => matches!(term, Term::Pid(_)).into(),
+        Compute::IsPort => matches!(term, Term::Port(_)).into(),
+        Compute::IsReference => matches!(term, Term::Reference(_)).into(),
+        Compute::IsTuple => matches!(term, Term::Tuple(_)).into(),
+        Compute::Not => (!boolean(term)?).into(),
+        Compute::BitSize => bits(term)?.bit_len().into(),
+        Compute::ByteSize => bits(term)?.bytes().len().into(),
+        Compute::TupleSize => match term {
+            Term::Tuple(tuple) => tuple.len().into(),
+            _ => return None,
+        },
+        Compute::MapSize => match term {
+            Term::Map(map) => map.len().into(),
+            _ => return None,
+        },
+        Compute::Size => match term {
+            Term::Tuple(tuple) => tuple.len().into(),
+            // Only the bytes that are full.
+            Term::Bitstring(bits) => (bits.bit_len() / 8).into(),
+            _ => return None,
+        },
+        Compute::Length => match term {
+            Term::List(list) => list.proper_len()?.into(),
+            _ => return None,
+        },
+        Compute::Tail => match term {
+            Term::List(list) => list.rest()?,
+            _ => return None,
+        },
+        Compute::NodeOf => match term {
+            Term::Pid(pid) => pid.node().into(),
+            Term::Port(port) => port.node().into(),
+            Term::Reference(reference) => reference.node().into(),
+            _ => return None,
+        },
+        _ => return arithmetic::unary(function, term),
+    })
+}
+
+/// A function of two arguments.
+pub(super) fn binary(function: Compute, one: &Term, two: &Term) -> Option<Term> {
+    Some(match function {
+        Compute::IsMapKey => match two {
+            Term::Map(map) => map.get(one).is_some().into(),
+            _ => return None,
+        },
+        Compute::Xor => (boolean(one)? != boolean(two)?).into(),
+        // Of equal ones the first, as in Erlang.
+        Compute::Max => if one >= two { one } else { two }.clone(),
+        Compute::Min => if one <= two { one } else { two }.clone(),
+        Compute::BinaryPart => match two {
+            Term::Tuple(part) => match part.elements() {
+                [start, length] => binary_part(one, start, length)?,
+                _ => return None,
+            },
+            _ => return None,
+        },
+        _ => return arithmetic::binary(function, one, two),
+    })
+}
+
+/// A function of three arguments.
+pub(super) fn ternary(function: Compute, one: &Term, two: &Term, three: &Term) -> Option<Term> {
+    match function {
+        Compute::BinaryPart => binary_part(one, two, three),
+        Compute::IsRecord => is_record(one, two, three),
+        _ => None,
+    }
+}
+
+fn bits(term: &Term) -> Option<&Bitstring> {
+    match term {
+        Term::Bitstring(bits) => Some(bits),
+        _ => None,
+    }
+}
+
+/// The bytes from `start` on; before it, if the length is negative.
+fn binary_part(binary: &Term, start: &Term, length: &Term) -> Option<Term> {
+    let (&Term::Integer(start), &Term::Integer(length)) = (start, length) else {
+        return None;
+    };
+    let bytes = bits(binary)?.as_binary()?;
+    let end = start.checked_add(length)?;
+    let (from, to) = (start.min(end), start.max(end));
+    let part = bytes.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)?;
+    Some(Term::binary(part))
+}
+
+fn is_record(term: &Term, tag: &Term, size: &Term) -> Option<Term> {
+    /// Integers that are big ones in Erlang are no sizes there.
+    const SMALL: std::ops::Range<i64> = -(1 << 59)..1 << 59;
+    let (Term::Atom(_), &Term::Integer(size)) = (tag, size) else {
+        return None;
+    };
+    if !SMALL.contains(&size) {
+        return None;
+    }
+    let Term::Tuple(tuple) = term else {
+        return Some(false.into());
+    };
+    let sized = usize::try_from(size).is_ok_and(|size| tuple.len() == size);
+    let tagged = tuple.first().is_some_and(|first| first.is_identical(tag));
+    Some((sized && tagged).into())
+}

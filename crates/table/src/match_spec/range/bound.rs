@@ -1,0 +1,160 @@
+//! Places in the order of keys.
+
+use super::stream::{Piece, Relation, Stream, compare, term_of};
+use crate::term::{Prefix, Term};
+use std::cmp::Ordering;
+use std::fmt;
+use triomphe::Arc;
+
+/// A place between keys in the term order: before or behind all keys that begin in some way, or
+/// before or behind one key.
+///
+/// Where a range begins or ends can seldom be said with a key: among the keys `{user, 17, _}`
+/// there is neither a first nor a last, for there is no least number and no longest binary. Bounds
+/// are ordered among each other ([`Ord`]) and against keys ([`cmp_key`](Self::cmp_key)), and have
+/// [heads](Self::head) that go with those of keys, so that an index can take them for keys.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use tremula_table::{Term, match_spec::KeyBound};
+///
+/// let bound = KeyBound::behind("{user, 17}".parse()?);
+/// assert_eq!(bound.cmp_key(&"{user, 17.0}".parse()?), Ordering::Greater);
+/// assert_eq!(bound.cmp_key(&"{user, 18}".parse()?), Ordering::Less);
+/// # Ok::<(), tremula_table::term::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct KeyBound {
+    /// How the keys begin, part by part. One term is the whole key.
+    pieces: Arc<[Piece]>,
+    side: Side,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Before,
+    Behind,
+}
+
+impl KeyBound {
+    /// The place right before the keys that equal this one (`==`).
+    #[must_use]
+    pub fn before(key: Term) -> Self {
+        Self::new(vec![Piece::Term(key)], Side::Before)
+    }
+
+    /// The place right behind the keys that equal this one (`==`).
+    #[must_use]
+    pub fn behind(key: Term) -> Self {
+        Self::new(vec![Piece::Term(key)], Side::Behind)
+    }
+
+    /// `pieces` are those of a whole key only if there is one.
+    pub(super) fn new(pieces: Vec<Piece>, side: Side) -> Self {
+        Self {
+            pieces: pieces.into(),
+            side,
+        }
+    }
+
+    pub(super) fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Whether both are on a side of the same keys.
+    pub(super) fn is_of_same_keys(&self, other: &Self) -> bool {
+        self.relation(other) == Relation::Equal
+    }
+
+    /// The key that the bound is before or behind of, if it is of one key.
+    #[must_use]
+    pub fn key(&self) -> Option<&Term> {
+        match &*self.pieces {
+            [Piece::Term(key)] => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Where the bound is as seen from a key: `Less` if it is before the key, else `Greater`. Takes
+    /// time in proportion to what of the two is alike.
+    #[must_use]
+    pub fn cmp_key(&self, key: &Term) -> Ordering {
+        let relation = match self.key() {
+            Some(own) => own.cmp(key).into(),
+            None => compare(Stream::of_pieces(&self.pieces), Stream::of_term(key)),
+        };
+        match (relation, self.side) {
+            (Relation::Less, _) => Ordering::Less,
+            (Relation::Greater, _) => Ordering::Greater,
+            // The key is one of those that the bound is on a side of.
+            (_, Side::Before) => Ordering::Less,
+            (_, Side::Behind) => Ordering::Greater,
+        }
+    }
+
+    /// The head that goes with [`TermHead`](crate::term::TermHead)'s heads of keys: if the bound's
+    /// is smaller than a key's, the bound is before the key, and if it is greater, behind it.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        let mut prefix = Prefix::new();
+        match self.key() {
+            Some(key) => prefix.whole(key),
+            None => {
+                for piece in self.pieces.iter() {
+                    match piece {
+                        Piece::Tuple(size) => prefix.tuple(*size),
+                        Piece::Pair => prefix.pair(),
+                        Piece::Term(term) => prefix.term(term),
+                    }
+                }
+            }
+        }
+        match self.side {
+            Side::Before => prefix.least_head(),
+            Side::Behind => prefix.greatest_head(),
+        }
+    }
+
+    fn relation(&self, other: &Self) -> Relation {
+        compare(
+            Stream::of_pieces(&self.pieces),
+            Stream::of_pieces(&other.pieces),
+        )
+    }
+}
+
+impl Ord for KeyBound {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match self.relation(other) {
+            Relation::Less => Ordering::Less,
+            Relation::Greater => Ordering::Greater,
+            Relation::Equal => self.side.cmp(&other.side),
+            // The other's keys are some of this one's.
+            Relation::Holds if self.side == Side::Before => Ordering::Less,
+            Relation::Holds => Ordering::Greater,
+            Relation::Within if other.side == Side::Before => Ordering::Greater,
+            Relation::Within => Ordering::Less,
+        }
+    }
+}
+
+impl PartialOrd for KeyBound {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for KeyBound {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for KeyBound {}
+
+/// The keys that the bound is on a side of, as a pattern: `{user,17,'_'}`, `[a,b|'_']`, `5`.
+impl fmt::Display for KeyBound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&term_of(&self.pieces), formatter)
+    }
+}

@@ -1,0 +1,572 @@
+//! Running a program against a row.
+
+use super::MatchSpec;
+use super::evaluate;
+use super::function::{Compute, Project};
+use super::program::{
+    Clause, Make, Operand, Operands, Operation, Program, Shape, TailTest, Test, is_atom,
+};
+use crate::term::{Atom, Elements, List, Term, Tuple};
+
+/// What a register holds: a part of the row or of a constant, or a term that has been made.
+#[derive(Debug)]
+enum Value<'r> {
+    Borrowed(&'r Term),
+    Owned(Term),
+}
+
+const _: () = assert!(size_of::<Value<'_>>() == size_of::<Term>());
+
+impl Value<'_> {
+    #[inline]
+    fn term(&self) -> &Term {
+        match self {
+            Self::Borrowed(term) => term,
+            Self::Owned(term) => term,
+        }
+    }
+}
+
+/// Runs a specification against one row after another, with registers that it keeps from row to
+/// row: in a scan, have one for all rows.
+///
+/// A row that fails allocates nothing, but for what its guards make: a list, a tuple, a map, a big
+/// integer, the rest of a list.
+///
+/// ```
+/// use tremula_table::{MatchSpec, Term};
+///
+/// let spec: Term = "[{{'$1', '$2'}, [{'>', '$2', 10}], ['$1']}]".parse()?;
+/// let spec = MatchSpec::compile(&spec)?;
+/// let rows: Term = "[{a, 7}, {b, 17}, {c, 11}, other]".parse()?;
+/// let Term::List(rows) = &rows else { panic!("a list") };
+/// let mut matcher = spec.matcher();
+/// let found: Vec<_> = rows
+///     .iter()
+///     .filter_map(|row| match row {
+///         Term::Tuple(row) => matcher.run(row),
+///         _ => None,
+///     })
+///     .collect();
+/// assert_eq!(Term::list(found), "[b, c]".parse()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Matcher<'s> {
+    program: &'s Program,
+    /// Empty between rows.
+    registers: Vec<Value<'static>>,
+}
+
+impl MatchSpec {
+    /// What runs it against rows, one thread at a time.
+    #[must_use]
+    pub const fn matcher(&self) -> Matcher<'_> {
+        Matcher {
+            program: &self.program,
+            registers: Vec::new(),
+        }
+    }
+
+    /// What it makes of one row: `None` if no clause matches. For many rows take a
+    /// [`matcher`](Self::matcher), which keeps its memory.
+    #[must_use]
+    pub fn run(&self, row: &Tuple) -> Option<Term> {
+        self.matcher().run(row)
+    }
+}
+
+/// Registers that lie on the stack; what needs more has them in memory that is kept. Few, because
+/// they are cleared for every row.
+const FEW_REGISTERS: usize = 4;
+
+impl<'s> Matcher<'s> {
+    /// What the first clause that matches makes of this row; `None` if none does. Takes time in
+    /// proportion to the specification, and to the terms that it compares and makes.
+    #[inline]
+    pub fn run(&mut self, row: &Tuple) -> Option<Term> {
+        self.run_row(Row {
+            fields: row,
+            tuple: Some(row),
+        })
+    }
+
+    /// As [`run`](Self::run), of a row that is no tuple in memory: one is made of its fields if the
+    /// specification asks for the whole row.
+    ///
+    /// ```
+    /// use tremula_table::{MatchSpec, Term, match_spec::Returns};
+    ///
+    /// let spec = MatchSpec::from_pattern(&"{'$1', '_'}".parse()?, Returns::Row)?;
+    /// let row = spec.matcher().run_fields(&[Term::from(1), Term::from(2)]);
+    /// assert_eq!(row, Some("{1, 2}".parse()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn run_fields(&mut self, fields: &[Term]) -> Option<Term> {
+        self.run_row(Row {
+            fields,
+            tuple: None,
+        })
+    }
+
+    #[inline]
+    fn run_row(&mut self, row: Row<'_>) -> Option<Term> {
+        for clause in &self.program.clauses {
+            let fits = match clause.shape {
+                Shape::Size(size) => row.fields.len() == size,
+                Shape::Any => true,
+                Shape::Nothing => false,
+            };
+            if fits && let Some(result) = self.attempt(clause, row) {
+                return Some(result);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn attempt(&mut self, clause: &Clause, row: Row<'_>) -> Option<Term> {
+        if clause.guard_registers > 0 {
+            if clause.registers > FEW_REGISTERS {
+                return self.attempt_with_many(clause, row);
+            }
+            let mut registers = [const { Value::Owned(Term::NIL) }; FEW_REGISTERS];
+            return self.frame(row, &mut registers).attempt(clause);
+        }
+        // Most rows fail: those of simple clauses before a register is made.
+        let mut frame = self.frame(row, &mut []);
+        if !frame.head_and_guards(clause) {
+            return None;
+        }
+        if clause.registers == 0 {
+            return Some(frame.take(clause.result));
+        }
+        self.attempt_with_many(clause, row)
+    }
+
+    fn frame<'r, 'm>(&self, row: Row<'r>, registers: &'m mut [Value<'r>]) -> Frame<'r, 'm>
+    where
+        's: 'r,
+    {
+        Frame {
+            program: self.program,
+            row,
+            registers,
+        }
+    }
+
+    #[inline(never)]
+    fn attempt_with_many(&mut self, clause: &Clause, row: Row<'_>) -> Option<Term> {
+        let mut registers = again(std::mem::take(&mut self.registers));
+        registers.resize_with(clause.registers, || Value::Owned(Term::NIL));
+        let result = self.frame(row, &mut registers).attempt(clause);
+        self.registers = again(registers);
+        result
+    }
+}
+
+/// An empty vector in the same memory, for values that live longer or shorter. The standard library
+/// collects in place where the sizes are the same.
+#[inline]
+#[allow(
+    clippy::unnecessary_filter_map,
+    reason = "`filter` would keep the type, and so the lifetime"
+)]
+fn again<'b>(mut values: Vec<Value<'_>>) -> Vec<Value<'b>> {
+    values.clear();
+    values.into_iter().filter_map(|_| None).collect()
+}
+
+/// What a program works on.
+struct Frame<'r, 'm> {
+    program: &'r Program,
+    row: Row<'r>,
+    registers: &'m mut [Value<'r>],
+}
+
+/// A row.
+#[derive(Clone, Copy)]
+struct Row<'r> {
+    fields: &'r [Term],
+    /// The row, if it is a tuple in memory.
+    tuple: Option<&'r Tuple>,
+}
+
+impl Row<'_> {
+    fn term(self) -> Term {
+        match self.tuple {
+            Some(tuple) => Term::Tuple(tuple.clone()),
+            None => Term::tuple(self.fields.iter().cloned()),
+        }
+    }
+}
+
+impl<'r> Frame<'r, '_> {
+    #[inline]
+    fn attempt(&mut self, clause: &Clause) -> Option<Term> {
+        self.head_and_guards(clause).then(|| {
+            self.run::<true>(&clause.operations, clause.body);
+            self.take(clause.result)
+        })
+    }
+
+    #[inline]
+    fn head_and_guards(&mut self, clause: &Clause) -> bool {
+        self.run::<false>(&clause.operations[..clause.body], 0)
+    }
+
+    /// Runs operations; `false` if one failed. In a `BODY` none does: what has no value is `'EXIT'`.
+    #[inline]
+    fn run<const BODY: bool>(&mut self, operations: &[Operation], from: usize) -> bool {
+        let mut at = from;
+        while let Some(operation) = operations.get(at) {
+            at += 1;
+            match *operation {
+                Operation::RequireComparison {
+                    comparison,
+                    one,
+                    two,
+                } => {
+                    if !evaluate::compare(comparison, self.get(one), self.get(two)) {
+                        return false;
+                    }
+                }
+                Operation::Require(of) => {
+                    if !is_atom(self.get(of), Atom::TRUE) {
+                        return false;
+                    }
+                }
+                Operation::Never => return false,
+                Operation::Test(test) => {
+                    if self.test(test).is_none() {
+                        return false;
+                    }
+                }
+                Operation::Put { to, value } => match self.make(value) {
+                    Some(value) => self.set(to, value),
+                    None if BODY => self.set(to, Value::Owned(Atom::EXIT.into())),
+                    None => return false,
+                },
+                Operation::Branch {
+                    of,
+                    decides,
+                    to,
+                    end,
+                } => {
+                    let (value, leaves) = match evaluate::boolean(self.get(of)) {
+                        Some(value) => (Atom::boolean(value), value == decides),
+                        None if BODY => (Atom::EXIT, true),
+                        None => return false,
+                    };
+                    if leaves {
+                        self.set(to, Value::Owned(value.into()));
+                        at = end as usize;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// A step of a head; `None` if it fails.
+    #[inline]
+    fn test(&mut self, test: Test) -> Option<()> {
+        let holds = match test {
+            Test::Tuple { of, size } => {
+                matches!(self.get(of), Term::Tuple(tuple) if tuple.len() == size as usize)
+            }
+            Test::Element { of, index, to } => {
+                let element = self.part(of, |term| match term {
+                    Term::Tuple(tuple) => tuple.get(index as usize),
+                    _ => None,
+                })?;
+                self.set(to, element);
+                true
+            }
+            Test::List {
+                of,
+                count,
+                tail,
+                to,
+            } => self.list(of, count, tail, to),
+            Test::Map { of, size } => {
+                matches!(self.get(of), Term::Map(map) if map.len() >= size as usize)
+            }
+            Test::Value { of, key, to } => {
+                let key = &self.program.constants[key as usize];
+                let value = self.part(of, |term| match term {
+                    Term::Map(map) => map.get(key),
+                    _ => None,
+                })?;
+                self.set(to, value);
+                true
+            }
+            Test::Same { one, two } => self.get(one).is_identical(self.get(two)),
+            Test::Zero { of, negative } => match self.get(of) {
+                Term::Float(float) => {
+                    float.value() == 0.0 && float.value().is_sign_negative() == negative
+                }
+                _ => false,
+            },
+        };
+        holds.then_some(())
+    }
+
+    /// A value; `None` is an exception.
+    #[inline]
+    fn make(&self, value: Make) -> Option<Value<'r>> {
+        Some(Value::Owned(match value {
+            Make::Row => self.row.term(),
+            Make::Copy(of) => return Some(self.copy(of)),
+            Make::Rest { of, skip } => return self.rest(of, skip),
+            Make::Comparison {
+                comparison,
+                one,
+                two,
+            } => evaluate::compare(comparison, self.get(one), self.get(two)).into(),
+            Make::Compute {
+                function,
+                arguments,
+            } => self.compute(function, arguments)?,
+            Make::Project {
+                function,
+                arguments,
+            } => return self.project(function, arguments),
+            Make::Tuple(elements) => Term::tuple(self.clones(elements)),
+            Make::List(elements) => {
+                let mut elements = self.clones(elements);
+                let tail = elements.pop().unwrap_or_default();
+                Term::list_with_tail(elements, tail)
+            }
+            Make::Map(entries) => {
+                let entries = self.clones(entries);
+                let entries = entries.chunks_exact(2);
+                let entries = entries.map(|entry| (entry[0].clone(), entry[1].clone()));
+                Term::map(entries.collect())
+            }
+        }))
+    }
+
+    #[inline]
+    fn get(&self, operand: Operand) -> &Term {
+        match operand {
+            Operand::Field(index) => &self.row.fields[index as usize],
+            Operand::Register(index) => self.registers[index as usize].term(),
+            Operand::Constant(index) => &self.program.constants[index as usize],
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, register: u32, value: Value<'r>) {
+        self.registers[register as usize] = value;
+    }
+
+    /// The value of an operand that is not used again.
+    fn take(&mut self, operand: Operand) -> Term {
+        match operand {
+            Operand::Register(index) => {
+                let register = &mut self.registers[index as usize];
+                match std::mem::replace(register, Value::Owned(Term::NIL)) {
+                    Value::Borrowed(term) => term.clone(),
+                    Value::Owned(term) => term,
+                }
+            }
+            _ => self.get(operand).clone(),
+        }
+    }
+
+    /// An operand that is borrowed, or a clone of one that was made.
+    #[inline]
+    fn whole(&self, operand: Operand) -> Result<&'r Term, &Term> {
+        match operand {
+            Operand::Field(index) => Ok(&self.row.fields[index as usize]),
+            Operand::Constant(index) => Ok(&self.program.constants[index as usize]),
+            Operand::Register(index) => match &self.registers[index as usize] {
+                Value::Borrowed(term) => Ok(term),
+                Value::Owned(term) => Err(term),
+            },
+        }
+    }
+
+    fn copy(&self, operand: Operand) -> Value<'r> {
+        match self.whole(operand) {
+            Ok(term) => Value::Borrowed(term),
+            Err(term) => Value::Owned(term.clone()),
+        }
+    }
+
+    /// A part of an operand: borrowed if the operand is.
+    #[inline]
+    fn part(
+        &self,
+        operand: Operand,
+        part: impl for<'t> FnOnce(&'t Term) -> Option<&'t Term>,
+    ) -> Option<Value<'r>> {
+        match self.whole(operand) {
+            Ok(term) => part(term).map(Value::Borrowed),
+            Err(term) => part(term).cloned().map(Value::Owned),
+        }
+    }
+
+    fn clones(&self, operands: Operands) -> Vec<Term> {
+        let operands = self.program.operands(operands);
+        operands.iter().map(|&one| self.get(one).clone()).collect()
+    }
+
+    /// Puts the elements of a list into registers; `false` if it is no such list.
+    fn list(&mut self, of: Operand, count: u32, tail: TailTest, to: u32) -> bool {
+        let registers = to as usize..=(to + count) as usize;
+        match self.whole(of) {
+            Ok(term) => {
+                let registers = &mut self.registers[registers];
+                spread(term, tail, registers, Value::Borrowed)
+            }
+            Err(term) => {
+                let term = term.clone();
+                let registers = &mut self.registers[registers];
+                spread(&term, tail, registers, |term| Value::Owned(term.clone()))
+            }
+        }
+    }
+
+    /// What follows the first elements of a list.
+    fn rest(&self, of: Operand, skip: u32) -> Option<Value<'r>> {
+        match self.whole(of) {
+            Ok(Term::List(list)) => {
+                let elements = after(list, skip);
+                let mut ahead = elements.clone();
+                Some(match ahead.next() {
+                    Some(_) => Value::Owned(elements.to_term()),
+                    None => Value::Borrowed(ahead.tail()),
+                })
+            }
+            Err(Term::List(list)) => Some(Value::Owned(after(list, skip).to_term())),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn compute(&self, function: Compute, arguments: Operands) -> Option<Term> {
+        let arguments = self.program.operands(arguments);
+        match function {
+            Compute::And => self.all(arguments, false),
+            Compute::Or => self.all(arguments, true),
+            _ => match *arguments {
+                [one] => evaluate::unary(function, self.get(one)),
+                [one, two] => evaluate::binary(function, self.get(one), self.get(two)),
+                [one, two, three] => {
+                    evaluate::ternary(function, self.get(one), self.get(two), self.get(three))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// `and` and `or`: whether one of the arguments, all of which must be booleans, decides.
+    fn all(&self, arguments: &[Operand], decides: bool) -> Option<Term> {
+        let mut result = !decides;
+        for &argument in arguments {
+            if evaluate::boolean(self.get(argument))? == decides {
+                result = decides;
+            }
+        }
+        Some(result.into())
+    }
+
+    #[inline]
+    fn project(&self, function: Project, arguments: Operands) -> Option<Value<'r>> {
+        match (function, self.program.operands(arguments)) {
+            (Project::Head, &[list]) => self.part(list, |term| match term {
+                Term::List(list) => list.first(),
+                _ => None,
+            }),
+            (Project::Element, &[index, tuple]) => {
+                let Term::Integer(index) = *self.get(index) else {
+                    return None;
+                };
+                let index = usize::try_from(index).ok()?.checked_sub(1)?;
+                self.part(tuple, |term| match term {
+                    Term::Tuple(tuple) => tuple.get(index),
+                    _ => None,
+                })
+            }
+            (Project::MapGet, &[key, map]) => {
+                let key = self.get(key);
+                self.part(map, |term| match term {
+                    Term::Map(map) => map.get(key),
+                    _ => None,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What follows the first elements of a list.
+fn after(list: &List, skip: u32) -> Elements<'_> {
+    let mut elements = list.iter();
+    let _ = elements.by_ref().take(skip as usize).count();
+    elements
+}
+
+/// Puts the first elements of a list into all registers but the last, and what must follow them, if
+/// it is no list, into that one.
+fn spread<'t, 'r>(
+    term: &'t Term,
+    tail: TailTest,
+    registers: &mut [Value<'r>],
+    value: impl Fn(&'t Term) -> Value<'r>,
+) -> bool {
+    let (Term::List(list), Some((last, registers))) = (term, registers.split_last_mut()) else {
+        return false;
+    };
+    let mut elements = list.iter();
+    for register in registers {
+        let Some(element) = elements.next() else {
+            return false;
+        };
+        *register = value(element);
+    }
+    match tail {
+        TailTest::Any => true,
+        TailTest::Nil => elements.next().is_none() && elements.tail().is_nil(),
+        TailTest::Improper => {
+            let over = elements.next().is_none();
+            *last = value(elements.tail());
+            over
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_kept_from_row_to_row() {
+        let spec = "[{{{'$1', '$2', '$3', '$4', '$5'}}, [{'>', {'+', '$1', '$5'}, 100}], [x]}]";
+        let spec = MatchSpec::compile(&spec.parse().unwrap()).unwrap();
+        assert!(spec.program.clauses[0].registers > FEW_REGISTERS);
+        let row: Term = "{{1, 2, 3, 4, 5}}".parse().unwrap();
+        let Term::Tuple(row) = row else {
+            panic!("a row")
+        };
+        let mut matcher = spec.matcher();
+        assert_eq!(matcher.run(&row), None);
+        let (place, capacity) = (matcher.registers.as_ptr(), matcher.registers.capacity());
+        assert!(capacity > 0 && matcher.registers.is_empty());
+        for _ in 0..3 {
+            assert_eq!(matcher.run(&row), None);
+            assert_eq!(matcher.registers.as_ptr(), place);
+            assert_eq!(matcher.registers.capacity(), capacity);
+        }
+    }
+
+    #[test]
+    fn simple_guards_need_no_registers() {
+        let spec = "[{{'$1', '$2'}, [{'andalso', {'>', '$1', 5}, {'=<', '$2', a}}], ['$1']}]";
+        let spec = MatchSpec::compile(&spec.parse().unwrap()).unwrap();
+        assert_eq!(spec.program.clauses[0].registers, 0);
+    }
+}

@@ -1,0 +1,252 @@
+//! `update_counter`.
+
+use super::error::{BadArgument, Problem, Result};
+use super::options::proper;
+use super::{Kept, Table};
+use crate::term::{Term, Tuple};
+use num_bigint::BigInt;
+use tremula_index::Update;
+
+const FUNCTION: &str = "update_counter";
+
+/// What an update may be, for the error.
+const FORMS: &str = "an integer, {Pos, Incr} or {Pos, Incr, Threshold, SetValue} of integers, or a list of these tuples";
+
+/// One step of an update.
+struct Step<'a> {
+    /// Counted from 1.
+    position: Term,
+    increment: &'a Term,
+    /// Where the counter turns over, and to which value.
+    threshold: Option<(&'a Term, &'a Term)>,
+}
+
+impl Table {
+    /// Counts elements of a row up, or down, in one step: Erlang's `update_counter/3`. `update` is
+    /// as in Erlang: an integer for the element behind the key, `{Pos, Incr}`, `{Pos, Incr,
+    /// Threshold, SetValue}`, or a list of such tuples. Returns the new value, or the list of them.
+    /// Integers of any size.
+    ///
+    /// ```
+    /// use tremula_table::{Options, Tables, Term};
+    ///
+    /// let table = Tables::new().create("t", Options::new())?;
+    /// table.insert("{visits, 9}".parse().unwrap())?;
+    /// let key = Term::atom("visits").unwrap();
+    /// assert_eq!(table.update_counter(&key, &Term::from(1))?, Term::from(10));
+    /// let wrapping = "{2, 1, 10, 0}".parse().unwrap();
+    /// assert_eq!(table.update_counter(&key, &wrapping)?, Term::from(0));
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The caller may not write, the table is a bag, no row has the key, an element is no integer
+    /// or the key; then no element is changed.
+    pub fn update_counter(&self, key: &Term, update: &Term) -> Result<Term> {
+        self.count_up(key, update, None)
+    }
+
+    /// As [`update_counter`](Self::update_counter), but if no row has the key, `default` is
+    /// inserted first, with this key: Erlang's `update_counter/4`. One step.
+    ///
+    /// # Errors
+    ///
+    /// Those of `update_counter`; or the default is needed and has no key.
+    pub fn update_counter_or(&self, key: &Term, update: &Term, default: Term) -> Result<Term> {
+        self.count_up(key, update, Some(default))
+    }
+
+    fn count_up(&self, key: &Term, update: &Term, default: Option<Term>) -> Result<Term> {
+        let wrong = |argument, problem| BadArgument::new(FUNCTION, argument, problem);
+        let guard = self.enter(FUNCTION)?;
+        self.refuse_bag(FUNCTION)?;
+        let (steps, is_list) = self
+            .steps(update)
+            .map_err(|term| wrong(3, Problem::NotAnUpdate(term, FORMS)))?;
+        let default = self.default_row(default, FUNCTION)?;
+        let result = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
+            let key_position = self.shared.layout.key_position;
+            steps
+                .iter()
+                .map(|step| step.apply(row, key_position))
+                .collect()
+        });
+        drop(guard);
+        let mut values: Vec<Term> = result?;
+        match values.pop() {
+            Some(value) if !is_list => Ok(value),
+            last => Ok(Term::list(
+                values.into_iter().chain(last).collect::<Vec<_>>(),
+            )),
+        }
+    }
+
+    /// The steps of an update, and whether they are in a list; or the term that is none.
+    fn steps<'a>(&self, update: &'a Term) -> std::result::Result<(Vec<Step<'a>>, bool), Term> {
+        if is_integer(update) {
+            let step = Step {
+                position: Term::from(self.shared.options.keypos + 1),
+                increment: update,
+                threshold: None,
+            };
+            return Ok((vec![step], false));
+        }
+        if let Some(step) = Step::of(update) {
+            return Ok((vec![step], false));
+        }
+        let list = proper(update).ok_or_else(|| update.clone())?;
+        let steps = list.iter().map(|term| Step::of(term).ok_or(term.clone()));
+        Ok((steps.collect::<std::result::Result<_, _>>()?, true))
+    }
+
+    /// Refuses a table in which a key may have many rows.
+    pub(super) fn refuse_bag(&self, function: &'static str) -> Result<()> {
+        let kind = self.shared.options.kind;
+        if kind.is_bag() {
+            return Err(BadArgument::new(function, 1, Problem::TableType(kind)));
+        }
+        Ok(())
+    }
+
+    /// The row to be inserted where there is none; whether it has a key is seen when it is needed.
+    pub(super) fn default_row(
+        &self,
+        default: Option<Term>,
+        function: &'static str,
+    ) -> Result<Option<Tuple>> {
+        match default {
+            None => Ok(None),
+            Some(Term::Tuple(row)) => Ok(Some(row)),
+            Some(other) => Err(BadArgument::new(function, 4, Problem::NotATuple(other))),
+        }
+    }
+
+    /// Lets `change` change the row with this key, or else the default with this key, in one step;
+    /// nothing is changed if it fails, which is the fault of the third argument. The caller is in
+    /// the gate.
+    pub(super) fn change_row<R>(
+        &self,
+        key: &Term,
+        default: Option<&Tuple>,
+        function: &'static str,
+        change: &mut dyn FnMut(&mut [Term]) -> std::result::Result<R, Problem>,
+    ) -> Result<R> {
+        let layout = &self.shared.layout;
+        let wrong = |argument, problem| BadArgument::new(function, argument, problem);
+        let mut result = Err(wrong(2, Problem::KeyNotFound(key.clone())));
+        let decide = &mut |kept: Option<&Kept>| {
+            let mut row = match (kept, default) {
+                (Some(kept), _) => layout.row(key, kept).to_vec(),
+                (None, Some(default)) => {
+                    let mut row = default.to_vec();
+                    let Some(place) = row.get_mut(layout.key_position) else {
+                        let problem = Problem::NoKey {
+                            row: default.clone().into(),
+                            keypos: layout.key_position + 1,
+                        };
+                        result = Err(wrong(4, problem));
+                        return Update::Keep;
+                    };
+                    *place = key.clone();
+                    row
+                }
+                (None, None) => return Update::Keep,
+            };
+            result = change(&mut row).map_err(|problem| wrong(3, problem));
+            match &result {
+                Ok(_) => Update::Put(layout.keep(Tuple::new(row))),
+                Err(_) => Update::Keep,
+            }
+        };
+        self.shared.store.update(layout.store_key(key), decide);
+        result
+    }
+
+    /// The place of the element at this position, from 1, which must not be the key's.
+    pub(super) fn element_of<'a>(
+        row: &'a mut [Term],
+        position: &Term,
+        key_position: usize,
+    ) -> std::result::Result<&'a mut Term, Problem> {
+        let wrong = || Problem::NotAPosition(position.clone());
+        let Term::Integer(number) = position else {
+            return Err(wrong());
+        };
+        let place = usize::try_from(*number)
+            .ok()
+            .and_then(|number| number.checked_sub(1))
+            .ok_or_else(wrong)?;
+        if place == key_position {
+            return Err(Problem::KeyPosition(place + 1));
+        }
+        row.get_mut(place).ok_or_else(wrong)
+    }
+}
+
+impl<'a> Step<'a> {
+    fn of(term: &'a Term) -> Option<Self> {
+        let Term::Tuple(tuple) = term else {
+            return None;
+        };
+        let (position, increment, threshold) = match tuple.elements() {
+            [position, increment] => (position, increment, None),
+            [position, increment, threshold, value] => {
+                (position, increment, Some((threshold, value)))
+            }
+            _ => return None,
+        };
+        let parts = [Some(position), Some(increment), threshold.map(|(t, _)| t)];
+        let all = parts.into_iter().chain([threshold.map(|(_, value)| value)]);
+        all.flatten().all(is_integer).then(|| Self {
+            position: position.clone(),
+            increment,
+            threshold,
+        })
+    }
+
+    /// Counts one element up; returns its new value.
+    fn apply(&self, row: &mut [Term], key_position: usize) -> std::result::Result<Term, Problem> {
+        let element = Table::element_of(row, &self.position, key_position)?;
+        let Some(mut value) = add(element, self.increment) else {
+            return Err(Problem::NotAnInteger {
+                position: self.position.clone(),
+                element: element.clone(),
+            });
+        };
+        if let Some((threshold, start)) = self.threshold {
+            let down = *self.increment < Term::from(0);
+            if if down {
+                value < *threshold
+            } else {
+                value > *threshold
+            } {
+                value = start.clone();
+            }
+        }
+        *element = value.clone();
+        Ok(value)
+    }
+}
+
+const fn is_integer(term: &Term) -> bool {
+    matches!(term, Term::Integer(_) | Term::BigInteger(_))
+}
+
+/// The sum of two integers; `None` if one is none.
+fn add(one: &Term, two: &Term) -> Option<Term> {
+    if let (Term::Integer(one), Term::Integer(two)) = (one, two)
+        && let Some(sum) = one.checked_add(*two)
+    {
+        return Some(Term::Integer(sum));
+    }
+    Some(Term::from(big(one)? + big(two)?))
+}
+
+fn big(term: &Term) -> Option<BigInt> {
+    match term {
+        Term::Integer(value) => Some(BigInt::from(*value)),
+        Term::BigInteger(value) => Some(value.value().clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! `update_element`.
+
+use super::Table;
+use super::error::{Problem, Result};
+use super::options::proper;
+use crate::term::Term;
+
+const FUNCTION: &str = "update_element";
+
+/// What an update may be, for the error.
+const FORMS: &str = "{Pos, Value}, or a list of such tuples";
+
+impl Table {
+    /// Changes elements of a row in one step: Erlang's `update_element/3`. `update` is `{Pos,
+    /// Value}` or a list of such pairs. Tells whether there was a row with the key.
+    ///
+    /// ```
+    /// use tremula_table::{Options, Tables, Term};
+    ///
+    /// let table = Tables::new().create("t", Options::new())?;
+    /// table.insert("{1, a, b}".parse().unwrap())?;
+    /// assert!(table.update_element(&Term::from(1), &"{3, c}".parse().unwrap())?);
+    /// assert_eq!(table.lookup_element(&Term::from(1), 3)?.to_string(), "c");
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The caller may not write, the table is a bag, or the row has no such element, or it is the
+    /// key; then no element is changed.
+    pub fn update_element(&self, key: &Term, update: &Term) -> Result<bool> {
+        self.change_elements(key, update, None)
+    }
+
+    /// As [`update_element`](Self::update_element), but if no row has the key, `default` is
+    /// inserted first, with this key: `update_element/4`, new in OTP 27. One step.
+    ///
+    /// # Errors
+    ///
+    /// Those of `update_element`; or the default is needed and has no key.
+    pub fn update_element_or(&self, key: &Term, update: &Term, default: Term) -> Result<bool> {
+        self.change_elements(key, update, Some(default))
+    }
+
+    fn change_elements(&self, key: &Term, update: &Term, default: Option<Term>) -> Result<bool> {
+        let _guard = self.enter(FUNCTION)?;
+        self.refuse_bag(FUNCTION)?;
+        let default = self.default_row(default, FUNCTION)?;
+        let key_position = self.shared.layout.key_position;
+        // As in Erlang, the update is looked at only if there is a row.
+        let changed = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
+            let pairs = pairs(update).map_err(|term| Problem::NotAnUpdate(term, FORMS))?;
+            for (position, value) in pairs {
+                *Self::element_of(row, position, key_position)? = value.clone();
+            }
+            Ok(())
+        });
+        match changed {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.problem, Problem::KeyNotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The positions and values of an update, or the term that is none.
+fn pairs(update: &Term) -> std::result::Result<Vec<(&Term, &Term)>, Term> {
+    if let Some(pair) = pair(update) {
+        return Ok(vec![pair]);
+    }
+    let list = proper(update).ok_or_else(|| update.clone())?;
+    list.iter()
+        .map(|term| pair(term).ok_or(term.clone()))
+        .collect()
+}
+
+fn pair(term: &Term) -> Option<(&Term, &Term)> {
+    match term {
+        Term::Tuple(tuple) => match tuple.elements() {
+            [position @ Term::Integer(_), value] => Some((position, value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

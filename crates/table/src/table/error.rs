@@ -1,0 +1,159 @@
+//! What is wrong with a call.
+
+use super::Access;
+use crate::match_spec::SpecError;
+use crate::term::Term;
+use std::fmt;
+use thiserror::Error;
+use tremula_index::Engine;
+
+/// Erlang's `badarg`, with the argument that is wrong, and why.
+///
+/// ```
+/// use tremula_table::{Options, Tables, Term};
+///
+/// let table = Tables::new().create("t", Options::new())?;
+/// let error = table.insert(Term::from(7)).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "insert, argument 2: 7 is neither a row (a tuple with a key) nor a proper list of rows"
+/// );
+/// # Ok::<(), tremula_table::BadArgument>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct BadArgument {
+    /// The function, by its name in Erlang.
+    pub function: &'static str,
+    /// The argument, counted as in Erlang: the table is the first of most functions.
+    pub argument: u8,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with an argument.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The table has been deleted, or never was.
+    #[error("there is no such table")]
+    NoTable,
+    /// The caller may not do this.
+    #[error("the table is {0}, and the caller is not its owner")]
+    NoAccess(Access),
+    /// The caller does not own the table.
+    #[error("the caller is not the owner of the table")]
+    NotOwner,
+    /// There is a table of this name.
+    #[error("there is a table named {0} already")]
+    NameTaken(Term),
+    /// A name that is no atom.
+    #[error("{0} is no atom, which a name has to be")]
+    NotAName(Term),
+    /// No option, or one with a value that it cannot have.
+    #[error("{0} is no option; for the options see the documentation of Options")]
+    NotAnOption(Term),
+    /// An engine that the table cannot be on.
+    #[error("an {kind} cannot be on the engine {engine}: {why}")]
+    Engine {
+        /// The engine.
+        engine: Engine,
+        /// The type of the table.
+        kind: super::Kind,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Not a row, or a list with something else than rows.
+    #[error("{0} is neither a row (a tuple with a key) nor a proper list of rows")]
+    NotRows(Term),
+    /// Not a tuple.
+    #[error("{0} is no tuple")]
+    NotATuple(Term),
+    /// A tuple that is too short to have a key.
+    #[error("{row} has no element {keypos}, which is the key")]
+    NoKey {
+        /// The tuple.
+        row: Term,
+        /// The position of the key.
+        keypos: usize,
+    },
+    /// No row has this key.
+    #[error("{0} is not a key in the table")]
+    KeyNotFound(Term),
+    /// A row without this element, or a position that none has.
+    #[error("{0} is not a position in the row")]
+    NotAPosition(Term),
+    /// The position is the key's.
+    #[error("position {0} is the key's, which cannot be changed")]
+    KeyPosition(usize),
+    /// Not an update of a counter or an element.
+    #[error("{0} is no update: it has to be {1}")]
+    NotAnUpdate(Term, &'static str),
+    /// The element that is to be counted up is no integer.
+    #[error("element {position}, {element}, is no integer")]
+    NotAnInteger {
+        /// Which element.
+        position: Term,
+        /// The element.
+        element: Term,
+    },
+    /// The function is for other types of tables.
+    #[error("the table is a {0}, for which this function is not")]
+    TableType(super::Kind),
+    /// A process that is not one of the owners here, or is gone.
+    #[error("{0} is no owner that is there")]
+    NoOwner(Term),
+    /// The owner has the table already.
+    #[error("{0} is the owner already")]
+    IsOwner(Term),
+    /// An item that `info` does not have.
+    #[error("{0} is no item of info")]
+    NotAnItem(Term),
+    /// A limit that is no positive integer.
+    #[error("{0} is no limit: it has to be a positive integer")]
+    NotALimit(Term),
+    /// What another table gave to go on from.
+    #[error("the continuation is not of this table")]
+    NotItsContinuation,
+    /// Not a pattern or a match specification.
+    #[error("{0}")]
+    Spec(#[from] SpecError),
+    /// A match specification that could change the key of a row.
+    #[error(
+        "the match specification makes {made} of the row {row}: that is no row with the same key"
+    )]
+    KeyNotKept {
+        /// The row.
+        row: Term,
+        /// What was made of it.
+        made: Term,
+    },
+}
+
+pub(crate) type Result<T> = std::result::Result<T, BadArgument>;
+
+impl BadArgument {
+    pub(crate) const fn new(function: &'static str, argument: u8, problem: Problem) -> Self {
+        Self {
+            function,
+            argument,
+            problem,
+        }
+    }
+}
+
+impl fmt::Display for BadArgument {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            function,
+            argument,
+            problem,
+        } = self;
+        write!(formatter, "{function}, argument {argument}: {problem}")
+    }
+}
+
+impl std::error::Error for BadArgument {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.problem)
+    }
+}

@@ -1,0 +1,131 @@
+//! Files that Erlang's `ets:tab2file` wrote: logs of the module `disk_log`.
+//!
+//! Eight bytes, the second four of which tell whether the log was closed, then items, each of
+//!
+//! ```text
+//! | length, 4 bytes | 98 87 76 65 | 16 bytes, the length's MD5, if it is 65,528 or more | payload |
+//! ```
+//!
+//! The first payload is the table's properties, a tuple of pairs; then come the rows, each an item,
+//! and, if extended information was asked for, `['$end_of_table', Info]` with the number of rows.
+//! Its MD5 of the rows is not checked, and an item without it has no checksum: what damage does not
+//! show in the structure is not found, as in Erlang.
+//!
+//! Source: observed on files of OTP 25.
+
+use super::error::FileProblem;
+use super::properties::TabfileInfo;
+use super::read::Opened;
+use super::records::Records;
+use crate::term::{Atom, List, Term};
+
+/// What such a file begins with.
+pub(super) const MAGIC: [u8; 4] = [1, 2, 3, 4];
+
+/// What follows if it was closed.
+const CLOSED: [u8; 4] = [99, 88, 77, 11];
+
+/// What each item has behind its length.
+const ITEM: [u8; 4] = [98, 87, 76, 65];
+
+/// Items from this length on have the MD5 of their length.
+const WITH_MD5_FROM: u32 = 65_528;
+
+/// Reads the rest of the head, and the table's properties.
+pub(super) fn properties(records: &mut Records) -> Result<TabfileInfo, FileProblem> {
+    if records.array::<4>()? != CLOSED {
+        return Err(FileProblem::NotClosed);
+    }
+    let offset = records.offset();
+    let unexpected = FileProblem::Unexpected {
+        offset,
+        wanted: "the properties of a table",
+    };
+    match item(records)? {
+        Term::Tuple(pairs) => TabfileInfo::from_pairs(pairs.iter()).ok_or(unexpected),
+        _ => Err(unexpected),
+    }
+}
+
+/// Hands all rows to `put`, which says whether a term is a row.
+pub(super) fn rows(opened: Opened, put: &mut dyn FnMut(&Term) -> bool) -> Result<(), FileProblem> {
+    let mut records = opened.records;
+    let has_end = !opened.info.extended_info.is_empty();
+    let mut found = 0;
+    while !records.is_over() {
+        let offset = records.offset();
+        let term = item(&mut records)?;
+        if put(&term) {
+            found += 1;
+            continue;
+        }
+        let said = match &term {
+            Term::List(list) if has_end => end(list),
+            _ => None,
+        };
+        let said = said.ok_or(FileProblem::Unexpected {
+            offset,
+            wanted: "a row, or the end",
+        })?;
+        if said.is_some_and(|said| said != found) {
+            return Err(FileProblem::Count {
+                offset,
+                said: said.unwrap_or(0),
+                found,
+            });
+        }
+        if !records.is_over() {
+            let offset = records.offset();
+            return Err(FileProblem::Trailing { offset });
+        }
+        return Ok(());
+    }
+    if has_end {
+        let offset = records.offset();
+        return Err(FileProblem::Truncated { offset });
+    }
+    if found != opened.info.size {
+        return Err(FileProblem::Count {
+            offset: 8,
+            said: opened.info.size,
+            found,
+        });
+    }
+    Ok(())
+}
+
+/// The number of rows in the last item, if it tells; `None` if it is no last item.
+fn end(list: &List) -> Option<Option<u64>> {
+    let mut elements = list.iter();
+    let (Some(Term::Atom(mark)), Some(Term::List(info)), None) =
+        (elements.next(), elements.next(), elements.next())
+    else {
+        return None;
+    };
+    if *mark != Atom::END_OF_TABLE {
+        return None;
+    }
+    let count = info.iter().find_map(|pair| match pair {
+        Term::Tuple(pair) => match pair.elements() {
+            [Term::Atom(name), Term::Integer(count)] if name.text() == "count" => {
+                u64::try_from(*count).ok()
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    Some(count)
+}
+
+fn item(records: &mut Records) -> Result<Term, FileProblem> {
+    let offset = records.offset();
+    let length = u32::from_be_bytes(records.array()?);
+    if records.array::<4>()? != ITEM {
+        return Err(FileProblem::Damaged { offset });
+    }
+    if length >= WITH_MD5_FROM {
+        records.array::<16>()?;
+    }
+    let payload = records.bytes(length)?;
+    records.term(&payload)
+}

@@ -1,0 +1,181 @@
+//! What a file says of its table.
+
+use crate::table::{Access, Kind, Options, Table, WriteConcurrency};
+use crate::term::{Atom, Term};
+
+/// More to be noted in a file, as in Erlang. Here every record has a checksum and the number of
+/// rows is checked anyway: these are but noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExtendedInfo {
+    /// How many rows were written.
+    ObjectCount,
+    /// A checksum of the whole.
+    Md5sum,
+}
+
+impl ExtendedInfo {
+    const ALL: [Self; 2] = [Self::ObjectCount, Self::Md5sum];
+
+    /// Its name in Erlang.
+    #[must_use]
+    pub const fn atom(self) -> Atom {
+        match self {
+            Self::ObjectCount => Atom::OBJECT_COUNT,
+            Self::Md5sum => Atom::MD5SUM,
+        }
+    }
+}
+
+/// What a file says of its table: Erlang's `tabfile_info/1`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TabfileInfo {
+    /// The name.
+    pub name: Atom,
+    /// What the table was, and will be.
+    pub options: Options,
+    /// How many rows it had when writing began.
+    pub size: u64,
+    /// What was to be noted.
+    pub extended_info: Vec<ExtendedInfo>,
+    /// The version of the format.
+    pub version: (u64, u64),
+}
+
+impl TabfileInfo {
+    pub(super) fn of(table: &Table, size: usize, extended_info: &[ExtendedInfo]) -> Self {
+        let mut options = table.shared.options.clone();
+        options.access = table.shared.access();
+        Self {
+            name: table.name(),
+            options,
+            size: size as u64,
+            extended_info: extended_info.to_vec(),
+            version: (1, 0),
+        }
+    }
+
+    /// The properties as Erlang gives them, a list of pairs.
+    #[must_use]
+    pub fn to_term(&self) -> Term {
+        Term::list(self.erlang_pairs())
+    }
+
+    fn erlang_pairs(&self) -> Vec<Term> {
+        let extended = self.extended_info.iter().map(|info| info.atom().into());
+        let version = [Term::from(self.version.0), Term::from(self.version.1)];
+        vec![
+            pair(Atom::NAME, self.name),
+            pair(Atom::TYPE, self.options.kind.atom()),
+            pair(Atom::PROTECTION, self.options.access.atom()),
+            pair(Atom::NAMED_TABLE, self.options.named),
+            pair(Atom::KEYPOS, self.options.keypos),
+            pair(Atom::SIZE, self.size),
+            pair(
+                Atom::EXTENDED_INFO,
+                Term::list(extended.collect::<Vec<_>>()),
+            ),
+            pair(Atom::VERSION, Term::tuple(version)),
+        ]
+    }
+
+    /// All that is to be known to make the table again.
+    pub(super) fn to_record(&self) -> Term {
+        let options = &self.options;
+        let mut pairs = self.erlang_pairs();
+        pairs.push(pair(Atom::COMPRESSED, options.compressed));
+        pairs.push(pair(
+            Atom::WRITE_CONCURRENCY,
+            options.write_concurrency.atom(),
+        ));
+        pairs.push(pair(Atom::READ_CONCURRENCY, options.read_concurrency));
+        let counters = options.has_decentralized_counters();
+        pairs.push(pair(Atom::DECENTRALIZED_COUNTERS, counters));
+        if let Some(engine) = options.engine
+            && let Ok(name) = Term::atom(engine.name())
+        {
+            pairs.push(pair(Atom::ENGINE, name));
+        }
+        Term::list(pairs)
+    }
+
+    /// Reads the properties from pairs; `None` if something is missing or cannot be.
+    pub(super) fn from_pairs<'a>(pairs: impl Iterator<Item = &'a Term>) -> Option<Self> {
+        let (mut name, mut size, mut keypos) = (None, None, None);
+        let (mut major, mut minor) = (1, 0);
+        let mut options = Options::new();
+        let mut extended_info = Vec::new();
+        for pair in pairs {
+            let Term::Tuple(pair) = pair else { return None };
+            let [Term::Atom(item), value] = pair.elements() else {
+                return None;
+            };
+            match (item.text(), value) {
+                ("name", Term::Atom(value)) => name = Some(*value),
+                ("size", value) => size = Some(number(value)?),
+                ("keypos", value) => {
+                    keypos = usize::try_from(number(value)?)
+                        .ok()
+                        .filter(|keypos| *keypos > 0);
+                }
+                ("type", Term::Atom(value)) => {
+                    options.kind = Kind::ALL.into_iter().find(|kind| kind.atom() == *value)?;
+                }
+                ("protection", Term::Atom(value)) => options.access = Access::of_atom(*value)?,
+                ("named_table", value) => options.named = boolean(value)?,
+                ("compressed", value) => options.compressed = boolean(value)?,
+                ("read_concurrency", value) => options.read_concurrency = boolean(value)?,
+                ("decentralized_counters", value) => {
+                    options.decentralized_counters = Some(boolean(value)?);
+                }
+                ("write_concurrency", Term::Atom(value)) => {
+                    let all = [
+                        WriteConcurrency::Off,
+                        WriteConcurrency::On,
+                        WriteConcurrency::Auto,
+                    ];
+                    options.write_concurrency = all.into_iter().find(|w| w.atom() == *value)?;
+                }
+                ("engine", Term::Atom(value)) => options.engine = Some(value.text().parse().ok()?),
+                ("extended_info", Term::List(list)) => {
+                    for item in list {
+                        let known = |info: &ExtendedInfo| Term::from(info.atom()) == *item;
+                        extended_info.push(ExtendedInfo::ALL.into_iter().find(known)?);
+                    }
+                }
+                ("version", Term::Tuple(version)) => {
+                    let [first, second] = version.elements() else {
+                        return None;
+                    };
+                    (major, minor) = (number(first)?, number(second)?);
+                }
+                ("major_version", value) => major = number(value)?,
+                ("minor_version", value) => minor = number(value)?,
+                // Erlang notes more, of the table that was.
+                _ => (),
+            }
+        }
+        options.keypos = keypos?;
+        Some(Self {
+            name: name?,
+            options,
+            size: size?,
+            extended_info,
+            version: (major, minor),
+        })
+    }
+}
+
+fn pair(item: Atom, value: impl Into<Term>) -> Term {
+    Term::tuple([item.into(), value.into()])
+}
+
+fn number(term: &Term) -> Option<u64> {
+    match term {
+        Term::Integer(value) => u64::try_from(*value).ok(),
+        _ => None,
+    }
+}
+
+fn boolean(term: &Term) -> Option<bool> {
+    crate::table::options::boolean(term)
+}

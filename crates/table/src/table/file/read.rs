@@ -1,0 +1,169 @@
+//! `file2tab` and `tabfile_info`.
+
+use super::MAGIC;
+use super::erlang;
+use super::error::{FileError, FileProblem};
+use super::properties::TabfileInfo;
+use super::records::Records;
+use crate::table::registry::{Caller, NODE};
+use crate::table::{Owner, Table, Tables};
+use crate::term::{Atom, Term, Tuple};
+use std::fs::File;
+use std::path::Path;
+
+/// A file that has been opened, its properties read.
+pub(super) struct Opened {
+    pub(super) records: Records,
+    pub(super) info: TabfileInfo,
+    format: Format,
+}
+
+enum Format {
+    Ours,
+    Erlang,
+}
+
+impl Opened {
+    fn open(path: &Path) -> Result<Self, FileProblem> {
+        let mut records = Records::new(File::open(path)?)?;
+        let first = match records.array::<4>() {
+            Err(FileProblem::Truncated { .. }) => return Err(FileProblem::NotATable),
+            other => other?,
+        };
+        if first == erlang::MAGIC {
+            let info = erlang::properties(&mut records)?;
+            return Ok(Self {
+                records,
+                info,
+                format: Format::Erlang,
+            });
+        }
+        let (name, version) = MAGIC.split_at(7);
+        let second = records.array::<4>()?;
+        if first != name[..4] || second[..3] != name[4..] {
+            return Err(FileProblem::NotATable);
+        }
+        if second[3..] != *version {
+            return Err(FileProblem::Version(second[3]));
+        }
+        let offset = records.offset();
+        let unexpected = FileProblem::Unexpected {
+            offset,
+            wanted: "the properties of a table",
+        };
+        let Term::List(pairs) = records.record()? else {
+            return Err(unexpected);
+        };
+        let info = TabfileInfo::from_pairs(pairs.iter()).ok_or(unexpected)?;
+        Ok(Self {
+            records,
+            info,
+            format: Format::Ours,
+        })
+    }
+
+    /// Hands all rows to `put`, which says whether a term is a row.
+    fn rows(mut self, put: &mut dyn FnMut(&Term) -> bool) -> Result<(), FileProblem> {
+        match self.format {
+            Format::Erlang => return erlang::rows(self, put),
+            Format::Ours => (),
+        }
+        let mut found = 0;
+        loop {
+            let offset = self.records.offset();
+            let unexpected = || FileProblem::Unexpected {
+                offset,
+                wanted: "a list of rows, or the end",
+            };
+            match self.records.record()? {
+                Term::List(rows) => {
+                    for row in &rows {
+                        if !put(row) {
+                            return Err(unexpected());
+                        }
+                        found += 1;
+                    }
+                }
+                Term::Tuple(end) => {
+                    let said = end_of(&end).ok_or_else(unexpected)?;
+                    if said != found {
+                        return Err(FileProblem::Count {
+                            offset,
+                            said,
+                            found,
+                        });
+                    }
+                    if !self.records.is_over() {
+                        let offset = self.records.offset();
+                        return Err(FileProblem::Trailing { offset });
+                    }
+                    return Ok(());
+                }
+                _ => return Err(unexpected()),
+            }
+        }
+    }
+}
+
+/// The number of rows in the last record.
+fn end_of(end: &Tuple) -> Option<u64> {
+    match end.elements() {
+        [Term::Atom(atom), Term::Integer(count)] if *atom == Atom::END => {
+            u64::try_from(*count).ok()
+        }
+        _ => None,
+    }
+}
+
+impl Tables {
+    /// Makes a table, which belongs to the node, of a file that [`tab2file`](Table::tab2file) or
+    /// Erlang's `ets:tab2file` wrote: Erlang's `file2tab/2`, always with `{verify, true}`. Nobody
+    /// finds the table before it is whole.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is damaged or truncated, or holds no table: the error tells the
+    /// byte. Or there is a table with its name. Then there is no new table.
+    pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
+        self.file2tab_for(NODE, path.as_ref())
+    }
+
+    /// What a file says of its table, without reading the rows: Erlang's `tabfile_info/1`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or does not begin as the file of a table does.
+    pub fn tabfile_info(&self, path: impl AsRef<Path>) -> Result<TabfileInfo, FileError> {
+        let path = path.as_ref();
+        let opened = Opened::open(path).map_err(FileError::at(path))?;
+        Ok(opened.info)
+    }
+
+    fn file2tab_for(&self, caller: Caller, path: &Path) -> Result<Table, FileError> {
+        let read = || {
+            let opened = Opened::open(path)?;
+            let (name, options) = (opened.info.name, opened.info.options.clone());
+            let shared = self.unlisted(caller, name, options)?;
+            opened.rows(&mut |term| match shared.checked_row(term) {
+                Some(row) => {
+                    shared.put_read(row.clone());
+                    true
+                }
+                None => false,
+            })?;
+            Ok(self.list(shared, "file2tab", 1)?)
+        };
+        read().map_err(FileError::at(path))
+    }
+}
+
+impl Owner {
+    /// As [`Tables::file2tab`], for a table that belongs to this owner.
+    ///
+    /// # Errors
+    ///
+    /// See [`Tables::file2tab`].
+    pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
+        self.tables().file2tab_for(self.number(), path.as_ref())
+    }
+}

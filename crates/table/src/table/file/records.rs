@@ -1,0 +1,87 @@
+//! The bytes of a file, record by record.
+
+use super::error::FileProblem;
+use crate::term::{Limits, Term};
+use std::fs::File;
+use std::io::{BufReader, Read};
+
+/// Reads a file from its beginning; nothing is reserved from a length that the file has not got.
+pub(super) struct Records {
+    input: BufReader<File>,
+    offset: u64,
+    length: u64,
+}
+
+impl Records {
+    pub(super) fn new(file: File) -> Result<Self, FileProblem> {
+        Ok(Self {
+            length: file.metadata()?.len(),
+            input: BufReader::new(file),
+            offset: 0,
+        })
+    }
+
+    /// Where the next byte is.
+    pub(super) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether the file has been read to its end.
+    pub(super) const fn is_over(&self) -> bool {
+        self.offset == self.length
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FileProblem> {
+        let mut bytes = [0; N];
+        self.check_left(N as u64)?;
+        self.input.read_exact(&mut bytes)?;
+        self.offset += N as u64;
+        Ok(bytes)
+    }
+
+    /// The next bytes, as many as this.
+    pub(super) fn bytes(&mut self, count: u32) -> Result<Vec<u8>, FileProblem> {
+        self.check_left(count.into())?;
+        let mut bytes = vec![0; count as usize];
+        self.input.read_exact(&mut bytes)?;
+        self.offset += u64::from(count);
+        Ok(bytes)
+    }
+
+    fn check_left(&self, count: u64) -> Result<(), FileProblem> {
+        if self.length - self.offset < count {
+            let offset = self.length;
+            return Err(FileProblem::Truncated { offset });
+        }
+        Ok(())
+    }
+
+    /// The next record of a file of ours.
+    pub(super) fn record(&mut self) -> Result<Term, FileProblem> {
+        let start = self.offset;
+        let length = self.array::<4>()?;
+        let checksum = u32::from_be_bytes(self.array()?);
+        let payload = self.bytes(u32::from_be_bytes(length))?;
+        if record_checksum(length, &payload) != checksum {
+            return Err(FileProblem::Damaged { offset: start });
+        }
+        self.term(&payload)
+    }
+
+    /// The term of the payload that has just been read.
+    pub(super) fn term(&self, payload: &[u8]) -> Result<Term, FileProblem> {
+        Term::from_etf(payload, &Limits::NONE).map_err(|error| FileProblem::Term {
+            offset: self.offset - payload.len() as u64,
+            error,
+        })
+    }
+}
+
+/// What protects a record.
+pub(super) fn record_checksum(length: [u8; 4], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length);
+    hasher.update(payload);
+    hasher.finalize()
+}

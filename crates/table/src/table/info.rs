@@ -1,0 +1,329 @@
+//! What a table is and holds: `info`, and `safe_fixtable`.
+
+use super::error::{BadArgument, Problem, Result};
+use super::registry::Caller;
+use super::store::{Layout, Span};
+use super::{Access, Heir, Kind, Right, Table, WriteConcurrency, no_table};
+use crate::term::{Atom, Pid, Reference, Term};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tremula_index::Direction;
+
+/// Who has fixed a table, and how many times.
+#[derive(Default)]
+pub(super) struct Fixations {
+    is_fixed: AtomicBool,
+    fixed: Mutex<Fixed>,
+}
+
+#[derive(Default)]
+struct Fixed {
+    /// By owner; none with 0 times.
+    times: BTreeMap<Caller, u64>,
+    since: Option<(SystemTime, Instant)>,
+}
+
+impl Fixations {
+    /// Whether anybody has.
+    #[inline]
+    pub(super) fn is_fixed(&self) -> bool {
+        self.is_fixed.load(Ordering::Acquire)
+    }
+
+    fn fix(&self, caller: Caller) {
+        let mut fixed = self.fixed.lock();
+        if fixed.times.is_empty() {
+            fixed.since = Some((SystemTime::now(), Instant::now()));
+        }
+        *fixed.times.entry(caller).or_default() += 1;
+        self.is_fixed.store(true, Ordering::Release);
+    }
+
+    fn release(&self, caller: Caller) {
+        let mut fixed = self.fixed.lock();
+        if let Some(times) = fixed.times.get_mut(&caller) {
+            *times -= 1;
+            if *times == 0 {
+                fixed.times.remove(&caller);
+            }
+        }
+        self.note(&mut fixed);
+    }
+
+    /// Releases all of one that is gone.
+    pub(super) fn forget(&self, caller: Caller) {
+        let mut fixed = self.fixed.lock();
+        fixed.times.remove(&caller);
+        self.note(&mut fixed);
+    }
+
+    fn note(&self, fixed: &mut Fixed) {
+        if fixed.times.is_empty() {
+            fixed.since = None;
+            self.is_fixed.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// What [`Table::info`] tells: the items of Erlang's `info/1`.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// The identifier.
+    pub id: Reference,
+    /// The name.
+    pub name: Atom,
+    /// The type.
+    pub kind: Kind,
+    /// Who may do what.
+    pub access: Access,
+    /// Whether the table is found by its name.
+    pub named: bool,
+    /// Which element is the key.
+    pub keypos: usize,
+    /// How many rows there are: exact when quiescent.
+    pub size: usize,
+    /// Bytes: of the structure, and of what rows and keys have on the heap. What two of them
+    /// share counts twice; what the allocator adds does not count.
+    pub memory: usize,
+    /// The owner.
+    pub owner: Pid,
+    /// Who inherits the table.
+    pub heir: Option<Pid>,
+    /// As asked for.
+    pub write_concurrency: WriteConcurrency,
+    /// As asked for.
+    pub read_concurrency: bool,
+    /// As asked for, or as Erlang has it by default.
+    pub decentralized_counters: bool,
+    /// Whether long rows are kept compressed.
+    pub compressed: bool,
+    /// The structure under the table.
+    pub engine: &'static str,
+}
+
+/// An item of Erlang's `info/2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Item(Atom);
+
+impl Item {
+    /// The items of `info/1`, in Erlang's order, and the engine.
+    const ALL: [Atom; 16] = [
+        Atom::ID,
+        Atom::DECENTRALIZED_COUNTERS,
+        Atom::READ_CONCURRENCY,
+        Atom::WRITE_CONCURRENCY,
+        Atom::COMPRESSED,
+        Atom::MEMORY,
+        Atom::OWNER,
+        Atom::HEIR,
+        Atom::NAME,
+        Atom::SIZE,
+        Atom::NODE,
+        Atom::NAMED_TABLE,
+        Atom::TYPE,
+        Atom::KEYPOS,
+        Atom::PROTECTION,
+        Atom::ENGINE,
+    ];
+
+    /// Items that only `info/2` has.
+    const MORE: [Atom; 4] = [
+        Atom::FIXED,
+        Atom::SAFE_FIXED,
+        Atom::SAFE_FIXED_MONOTONIC_TIME,
+        Atom::STATS,
+    ];
+
+    /// The item of this name.
+    #[must_use]
+    pub fn of(name: &Term) -> Option<Self> {
+        let Term::Atom(name) = name else { return None };
+        let known = Self::ALL.iter().chain(&Self::MORE).any(|item| item == name);
+        known.then_some(Self(*name))
+    }
+}
+
+impl Table {
+    /// How many rows there are: `info(Table, size)`. Exact when quiescent, constant time.
+    ///
+    /// # Errors
+    ///
+    /// The table is deleted. (Everybody may ask for this, of any table.)
+    pub fn size(&self) -> Result<usize> {
+        if self.is_deleted() {
+            return Err(no_table("info"));
+        }
+        Ok(self.shared.size())
+    }
+
+    /// Bytes that the table takes: `info(Table, memory)`, which in Erlang is in words. See
+    /// [`Info::memory`]. Visits all rows.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let shared = &*self.shared;
+        let mut bytes = size_of_val(shared);
+        let structure = shared.store.shape().get("bytes").unwrap_or(0);
+        bytes += usize::try_from(structure).unwrap_or(usize::MAX);
+        let visited = self.entries(Span::ALL, Direction::Ascending, &mut |key, kept| {
+            bytes += Layout::heap_bytes(key, kept);
+            ControlFlow::Continue(())
+        });
+        // A table that is deleted meanwhile has no more rows to count.
+        visited.map_or(size_of_val(shared), |()| bytes)
+    }
+
+    /// What the table is and holds: Erlang's `info/1`, `None` if it is deleted. Visits all rows,
+    /// to count their memory. Everybody may ask.
+    #[must_use]
+    pub fn info(&self) -> Option<Info> {
+        if self.is_deleted() {
+            return None;
+        }
+        let (shared, options) = (&*self.shared, &self.shared.options);
+        Some(Info {
+            id: self.id(),
+            name: shared.name(),
+            kind: options.kind,
+            access: shared.access(),
+            named: options.named,
+            keypos: options.keypos,
+            size: shared.size(),
+            memory: self.memory(),
+            owner: self.tables.pid(shared.owner()),
+            heir: shared.heir().map(|Heir { pid, .. }| pid),
+            write_concurrency: options.write_concurrency,
+            read_concurrency: options.read_concurrency,
+            decentralized_counters: options.has_decentralized_counters(),
+            compressed: options.compressed,
+            engine: shared.store.engine(),
+        })
+    }
+
+    /// The items of [`info`](Self::info) as Erlang has them, a list of pairs; `undefined` if the
+    /// table is deleted.
+    #[must_use]
+    pub fn info_term(&self) -> Term {
+        let Some(info) = self.info() else {
+            return Atom::UNDEFINED.into();
+        };
+        let pair = |item: Atom| Some(Term::tuple([item.into(), info.item(item)?]));
+        Term::list(Item::ALL.into_iter().filter_map(pair).collect::<Vec<_>>())
+    }
+
+    /// One item: Erlang's `info/2`; `undefined` if the table is deleted. `fixed`, `safe_fixed`,
+    /// `safe_fixed_monotonic_time` (nanoseconds since then) and `stats` (the figures of
+    /// [`shape`](Self::shape)) are there only so.
+    ///
+    /// # Errors
+    ///
+    /// There is no such item.
+    pub fn info_item(&self, name: &Term) -> Result<Term> {
+        let wrong = || BadArgument::new("info", 2, Problem::NotAnItem(name.clone()));
+        let Item(item) = Item::of(name).ok_or_else(wrong)?;
+        if self.is_deleted() {
+            return Ok(Atom::UNDEFINED.into());
+        }
+        if item == Atom::SIZE {
+            return Ok(Term::from(self.shared.size()));
+        }
+        if item == Atom::FIXED {
+            return Ok(Term::from(self.shared.fixations.is_fixed()));
+        }
+        if item == Atom::SAFE_FIXED || item == Atom::SAFE_FIXED_MONOTONIC_TIME {
+            return Ok(self.fixed_term(item == Atom::SAFE_FIXED));
+        }
+        if item == Atom::STATS {
+            let figures = self.shape().figures;
+            let pair = |(name, value): (&str, u64)| {
+                Term::tuple([Term::binary(name.as_bytes()), Term::from(value)])
+            };
+            return Ok(Term::list(
+                figures.into_iter().map(pair).collect::<Vec<_>>(),
+            ));
+        }
+        let info = self.info();
+        let value = info.and_then(|info| info.item(item));
+        Ok(value.unwrap_or_else(|| Atom::UNDEFINED.into()))
+    }
+
+    /// `{Time, [{Pid, Times}]}`, or `false`.
+    fn fixed_term(&self, as_timestamp: bool) -> Term {
+        let (times, since) = {
+            let fixed = self.shared.fixations.fixed.lock();
+            let times: Vec<_> = fixed
+                .times
+                .iter()
+                .map(|(who, times)| (*who, *times))
+                .collect();
+            (times, fixed.since)
+        };
+        let Some((time, instant)) = since else {
+            return Term::from(false);
+        };
+        let time = if as_timestamp {
+            let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let (seconds, micros) = (since_epoch.as_secs(), since_epoch.subsec_micros());
+            Term::tuple([
+                Term::from(seconds / 1_000_000),
+                Term::from(seconds % 1_000_000),
+                Term::from(micros),
+            ])
+        } else {
+            Term::from(instant.elapsed().as_nanos())
+        };
+        let who = |(who, times)| Term::tuple([self.tables.pid(who).into(), Term::from(times)]);
+        let who: Vec<_> = times.into_iter().map(who).collect();
+        Term::tuple([time, Term::list(who)])
+    }
+
+    /// Fixes the table for this caller, or releases it: Erlang's `safe_fixtable/2`. Counted: it
+    /// is released as many times as it was fixed, or with the owner.
+    ///
+    /// Traversals here meet each row that stays exactly once whether or not the table is fixed, and
+    /// nothing is kept aside. What fixing changes is that [`next`](Self::next) goes on from any
+    /// key, also one that is not there.
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read.
+    pub fn safe_fixtable(&self, fix: bool) -> Result<()> {
+        const FUNCTION: &str = "safe_fixtable";
+        self.check(Right::Read, FUNCTION)?;
+        if self.is_deleted() {
+            return Err(no_table(FUNCTION));
+        }
+        if fix {
+            self.shared.fixations.fix(self.caller);
+        } else {
+            self.shared.fixations.release(self.caller);
+        }
+        Ok(())
+    }
+}
+
+impl Info {
+    fn item(&self, item: Atom) -> Option<Term> {
+        Some(match item.text() {
+            "id" => self.id.clone().into(),
+            "decentralized_counters" => self.decentralized_counters.into(),
+            "read_concurrency" => self.read_concurrency.into(),
+            "write_concurrency" => self.write_concurrency.atom().into(),
+            "compressed" => self.compressed.into(),
+            "memory" => self.memory.into(),
+            "owner" => self.owner.clone().into(),
+            "heir" => self.heir.clone().map_or(Atom::NONE.into(), Term::from),
+            "name" => self.name.into(),
+            "size" => self.size.into(),
+            "node" => Atom::NO_NODE.into(),
+            "named_table" => self.named.into(),
+            "type" => self.kind.atom().into(),
+            "keypos" => self.keypos.into(),
+            "protection" => self.access.atom().into(),
+            "engine" => Term::atom(self.engine).ok()?,
+            _ => return None,
+        })
+    }
+}

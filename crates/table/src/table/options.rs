@@ -1,0 +1,357 @@
+//! What a table is to be.
+
+use super::error::{BadArgument, Problem, Result};
+use crate::term::{Atom, List, Pid, Term};
+use std::fmt;
+use tremula_index::Engine;
+
+/// The four types of tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// One row a key; keys are told apart by `=:=`; no order.
+    #[default]
+    Set,
+    /// One row a key; keys are told apart, and ordered, by `==` and `<`.
+    OrderedSet,
+    /// Many rows a key, no two of them identical.
+    Bag,
+    /// Many rows a key.
+    DuplicateBag,
+}
+
+/// Who may do what with a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Access {
+    /// Everybody reads and writes.
+    Public,
+    /// The owner writes, everybody reads.
+    #[default]
+    Protected,
+    /// The owner reads and writes.
+    Private,
+}
+
+/// Whether many threads are to write to a table at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WriteConcurrency {
+    /// One lock: the least memory.
+    #[default]
+    Off,
+    /// Made for concurrent writers.
+    On,
+    /// As [`On`](Self::On): the structures that are then taken adapt anyway.
+    Auto,
+}
+
+/// Who gets a table when its owner is gone, and the term that comes with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heir {
+    /// The [`Owner`](super::Owner)'s identifier.
+    pub pid: Pid,
+    /// What the heir is told.
+    pub data: Term,
+}
+
+/// What a table is to be: the options of Erlang's `ets:new`, with its defaults.
+///
+/// | Erlang | here |
+/// |---|---|
+/// | `set`, `ordered_set`, `bag`, `duplicate_bag` | [`kind`](Self::kind) |
+/// | `public`, `protected`, `private` | [`access`](Self::access) |
+/// | `named_table` | [`named`](Self::named) |
+/// | `{keypos, N}` | [`keypos`](Self::keypos), from 1 |
+/// | `{heir, Pid, Data}`, `{heir, none}` | [`heir`](Self::heir) |
+/// | `{write_concurrency, true \| false \| auto}` | [`write_concurrency`](Self::write_concurrency) |
+/// | `{read_concurrency, B}`, `{decentralized_counters, B}` | the same; kept for `info`, without effect: reads and counters here adapt by themselves |
+/// | `compressed` | [`compressed`](Self::compressed) |
+/// | | [`engine`](Self::engine), as a term `{engine, Name}`: of an `ordered_set` |
+///
+/// ```
+/// use tremula_table::{Kind, Options, Term};
+///
+/// let term: Term = "[ordered_set, public, {keypos, 2}, {engine, b_tree}]".parse()?;
+/// let options = Options::from_term(&term)?;
+/// assert_eq!(options.kind, Kind::OrderedSet);
+/// assert_eq!(options.keypos, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct Options {
+    /// The type.
+    pub kind: Kind,
+    /// Who may do what.
+    pub access: Access,
+    /// Whether the table is found by its name.
+    pub named: bool,
+    /// Which element of a row is the key, counted from 1.
+    pub keypos: usize,
+    /// Who gets the table when its owner is gone.
+    pub heir: Option<Heir>,
+    /// Whether many threads are to write at once.
+    pub write_concurrency: WriteConcurrency,
+    /// Kept for `info`.
+    pub read_concurrency: bool,
+    /// Kept for `info`; `None` for Erlang's default.
+    pub decentralized_counters: Option<bool>,
+    /// Whether long rows are kept compressed.
+    pub compressed: bool,
+    /// The engine of an `ordered_set`; `None` lets `write_concurrency` decide: `ca_tree` with it,
+    /// `locked` without.
+    pub engine: Option<Engine>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            kind: Kind::default(),
+            access: Access::default(),
+            named: false,
+            keypos: 1,
+            heir: None,
+            write_concurrency: WriteConcurrency::default(),
+            read_concurrency: false,
+            decentralized_counters: None,
+            compressed: false,
+            engine: None,
+        }
+    }
+}
+
+impl Options {
+    /// Erlang's defaults: a protected `set` with the key first.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the type.
+    pub const fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets who may do what.
+    pub const fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Makes the table one that is found by its name.
+    pub const fn named(mut self) -> Self {
+        self.named = true;
+        self
+    }
+
+    /// Sets which element of a row is the key, counted from 1.
+    pub const fn keypos(mut self, keypos: usize) -> Self {
+        self.keypos = keypos;
+        self
+    }
+
+    /// Sets who gets the table when its owner is gone, and the term that comes with it.
+    pub fn heir(mut self, pid: Pid, data: Term) -> Self {
+        self.heir = Some(Heir { pid, data });
+        self
+    }
+
+    /// Sets whether many threads are to write at once.
+    pub const fn write_concurrency(mut self, write_concurrency: WriteConcurrency) -> Self {
+        self.write_concurrency = write_concurrency;
+        self
+    }
+
+    /// Keeps long rows compressed.
+    pub const fn compressed(mut self) -> Self {
+        self.compressed = true;
+        self
+    }
+
+    /// Sets the engine of an `ordered_set`.
+    pub const fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// Options as Erlang has them: a list of atoms and pairs. A later option overrides an earlier
+    /// one, but for `set`, which does not take back another type.
+    ///
+    /// # Errors
+    ///
+    /// The term is no proper list, or an element of it no option.
+    pub fn from_term(term: &Term) -> Result<Self> {
+        let wrong = |term: &Term| BadArgument::new("new", 2, Problem::NotAnOption(term.clone()));
+        let mut options = Self::new();
+        let Term::List(list) = term else {
+            return Err(wrong(term));
+        };
+        if !list.is_proper() {
+            return Err(wrong(term));
+        }
+        for option in list {
+            options.set(option).ok_or_else(|| wrong(option))?;
+        }
+        Ok(options)
+    }
+
+    /// Sets what one option says; `None` if it is none.
+    fn set(&mut self, option: &Term) -> Option<()> {
+        let pair = match option {
+            Term::Atom(atom) => return self.set_flag(*atom),
+            Term::Tuple(pair) => pair,
+            _ => return None,
+        };
+        match pair.elements() {
+            [Term::Atom(name), value] => self.set_value(*name, value),
+            [Term::Atom(name), Term::Pid(pid), data] if *name == Atom::HEIR => {
+                self.heir = Some(Heir {
+                    pid: pid.clone(),
+                    data: data.clone(),
+                });
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn set_flag(&mut self, flag: Atom) -> Option<()> {
+        if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.atom() == flag) {
+            if kind != Kind::Set {
+                self.kind = kind;
+            }
+        } else if let Some(access) = Access::of_atom(flag) {
+            self.access = access;
+        } else if flag == Atom::NAMED_TABLE {
+            self.named = true;
+        } else if flag == Atom::COMPRESSED {
+            self.compressed = true;
+        } else {
+            return None;
+        }
+        Some(())
+    }
+
+    fn set_value(&mut self, name: Atom, value: &Term) -> Option<()> {
+        match name.text() {
+            "keypos" => {
+                let Term::Integer(keypos) = value else {
+                    return None;
+                };
+                self.keypos = usize::try_from(*keypos).ok().filter(|keypos| *keypos > 0)?;
+            }
+            "heir" if is_atom(value, Atom::NONE) => self.heir = None,
+            "write_concurrency" if is_atom(value, Atom::AUTO) => {
+                self.write_concurrency = WriteConcurrency::Auto;
+            }
+            "write_concurrency" => {
+                self.write_concurrency = if boolean(value)? {
+                    WriteConcurrency::On
+                } else {
+                    WriteConcurrency::Off
+                };
+            }
+            "read_concurrency" => self.read_concurrency = boolean(value)?,
+            "decentralized_counters" => self.decentralized_counters = Some(boolean(value)?),
+            "engine" => {
+                let Term::Atom(name) = value else { return None };
+                self.engine = Some(name.text().parse().ok()?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether `info` says so.
+    pub(super) fn has_decentralized_counters(&self) -> bool {
+        self.decentralized_counters
+            .unwrap_or(match self.write_concurrency {
+                WriteConcurrency::Off => false,
+                WriteConcurrency::On => self.kind == Kind::OrderedSet,
+                WriteConcurrency::Auto => true,
+            })
+    }
+}
+
+fn is_atom(term: &Term, atom: Atom) -> bool {
+    matches!(term, Term::Atom(other) if *other == atom)
+}
+
+pub(super) fn boolean(term: &Term) -> Option<bool> {
+    match term {
+        Term::Atom(atom) if *atom == Atom::TRUE => Some(true),
+        Term::Atom(atom) if *atom == Atom::FALSE => Some(false),
+        _ => None,
+    }
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Set, Self::OrderedSet, Self::Bag, Self::DuplicateBag];
+
+    /// Its name in Erlang.
+    #[must_use]
+    pub const fn atom(self) -> Atom {
+        match self {
+            Self::Set => Atom::SET,
+            Self::OrderedSet => Atom::ORDERED_SET,
+            Self::Bag => Atom::BAG,
+            Self::DuplicateBag => Atom::DUPLICATE_BAG,
+        }
+    }
+
+    /// Whether there may be more than one row with a key.
+    #[must_use]
+    pub const fn is_bag(self) -> bool {
+        matches!(self, Self::Bag | Self::DuplicateBag)
+    }
+}
+
+impl Access {
+    /// Its name in Erlang.
+    #[must_use]
+    pub const fn atom(self) -> Atom {
+        match self {
+            Self::Public => Atom::PUBLIC,
+            Self::Protected => Atom::PROTECTED,
+            Self::Private => Atom::PRIVATE,
+        }
+    }
+
+    pub(super) fn of_atom(atom: Atom) -> Option<Self> {
+        [Self::Public, Self::Protected, Self::Private]
+            .into_iter()
+            .find(|access| access.atom() == atom)
+    }
+}
+
+impl WriteConcurrency {
+    /// The value of the option in Erlang.
+    #[must_use]
+    pub const fn atom(self) -> Atom {
+        match self {
+            Self::Off => Atom::FALSE,
+            Self::On => Atom::TRUE,
+            Self::Auto => Atom::AUTO,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.atom().text())
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.atom().text())
+    }
+}
+
+/// The elements of a proper list.
+pub(super) fn proper(term: &Term) -> Option<&List> {
+    match term {
+        Term::List(list) if list.is_proper() => Some(list),
+        _ => None,
+    }
+}

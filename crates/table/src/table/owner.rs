@@ -1,0 +1,132 @@
+//! Those who own tables: what processes are to Erlang's tables.
+
+use super::error::Result;
+use super::registry::{Caller, Tables};
+use super::{Options, Table};
+use crate::term::{Pid, Term};
+use std::fmt;
+use tremula_mailbox::{Mailbox, Sender};
+
+/// A table that has a new owner, as the owner is told: Erlang's message
+/// `{'ETS-TRANSFER', Table, FromPid, Data}`.
+#[derive(Debug)]
+pub struct Transfer {
+    /// The table, as the new owner has it.
+    pub table: Table,
+    /// The owner before.
+    pub from: Pid,
+    /// What the owner before wanted said, or the heir's data.
+    pub data: Term,
+}
+
+/// An owner as the others know it.
+pub(super) struct Member {
+    pub(super) pid: Pid,
+    pub(super) sender: Sender<Transfer>,
+}
+
+/// Somebody who owns tables. When it is dropped, each of its tables goes to its heir, or is
+/// deleted.
+///
+/// ```
+/// use tremula_table::{Options, Tables, Term};
+///
+/// let tables = Tables::new();
+/// let mut heir = tables.owner();
+/// let owner = tables.owner();
+/// let options = Options::new().heir(heir.pid().clone(), Term::from(7));
+/// let table = owner.create("t", options)?;
+/// table.insert("{1, one}".parse().unwrap())?;
+/// drop(owner);
+///
+/// let transfer = heir.transfers().try_recv().unwrap();
+/// assert_eq!(transfer.data, Term::from(7));
+/// assert_eq!(transfer.table.lookup(&Term::from(1))?.len(), 1);
+/// # Ok::<(), tremula_table::BadArgument>(())
+/// ```
+pub struct Owner {
+    tables: Tables,
+    number: Caller,
+    pid: Pid,
+    transfers: Mailbox<Transfer>,
+}
+
+impl Owner {
+    pub(super) const fn new(
+        tables: Tables,
+        number: Caller,
+        pid: Pid,
+        transfers: Mailbox<Transfer>,
+    ) -> Self {
+        Self {
+            tables,
+            number,
+            pid,
+            transfers,
+        }
+    }
+
+    /// The identifier by which it is an heir, and tables are given to it.
+    #[must_use]
+    pub const fn pid(&self) -> &Pid {
+        &self.pid
+    }
+
+    /// Its number, by which tables know it.
+    pub(super) const fn number(&self) -> Caller {
+        self.number
+    }
+
+    /// The node.
+    #[must_use]
+    pub const fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// A new table that belongs to this owner: Erlang's `new/2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Tables::create`].
+    pub fn create(&self, name: &str, options: Options) -> Result<Table> {
+        self.tables.create_for(self.number, name, options)
+    }
+
+    /// The table of this name, as this owner has it.
+    #[must_use]
+    pub fn whereis(&self, name: &str) -> Option<Table> {
+        self.tables.whereis_for(self.number, name)
+    }
+
+    /// The table with this name or identifier, as this owner has it.
+    #[must_use]
+    pub fn find(&self, name_or_id: &Term) -> Option<Table> {
+        self.tables.find_for(self.number, name_or_id)
+    }
+
+    /// The same table, as this owner has it.
+    #[must_use]
+    pub fn adopt_handle(&self, table: &Table) -> Table {
+        table.for_caller(self.number)
+    }
+
+    /// The tables that this owner was given or has inherited arrive here.
+    pub const fn transfers(&mut self) -> &mut Mailbox<Transfer> {
+        &mut self.transfers
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.tables.forget_owner(self.number);
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Owner")
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
+    }
+}

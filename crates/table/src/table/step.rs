@@ -1,0 +1,150 @@
+//! From key to key: `first`, `next` and their kin.
+
+use super::error::{BadArgument, Problem, Result};
+use super::store::Entry;
+use super::{Kind, Table};
+use crate::term::{Term, Tuple};
+use tremula_index::Direction;
+
+impl Table {
+    /// The first key: Erlang's `first/1`, but `None` for `'$end_of_table'`.
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read.
+    pub fn first(&self) -> Result<Option<Term>> {
+        self.end(Direction::Ascending, "first")
+            .map(|entry| self.key_of(entry))
+    }
+
+    /// The last key: Erlang's `last/1`. Of a table without order it is the first.
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read.
+    pub fn last(&self) -> Result<Option<Term>> {
+        self.end(Direction::Descending, "last")
+            .map(|entry| self.key_of(entry))
+    }
+
+    /// The key behind this one: Erlang's `next/2`. An `ordered_set` need not have the key; a table
+    /// of another type must, unless it is [fixed](Self::safe_fixtable).
+    ///
+    /// ```
+    /// use tremula_table::{Kind, Options, Tables, Term};
+    ///
+    /// let table = Tables::new().create("t", Options::new().kind(Kind::OrderedSet))?;
+    /// table.insert("[{1}, {7}]".parse().unwrap())?;
+    /// assert_eq!(table.next(&Term::from(3))?, Some(Term::from(7)));
+    /// assert_eq!(table.next(&Term::from(7))?, None);
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read, or the key is not there.
+    pub fn next(&self, key: &Term) -> Result<Option<Term>> {
+        let entry = self.step(key, Direction::Ascending, "next");
+        entry.map(|entry| self.key_of(entry))
+    }
+
+    /// The key before this one: Erlang's `prev/2`. In a table without order it is the next.
+    ///
+    /// # Errors
+    ///
+    /// See [`next`](Self::next).
+    pub fn prev(&self, key: &Term) -> Result<Option<Term>> {
+        let entry = self.step(key, Direction::Descending, "prev");
+        entry.map(|entry| self.key_of(entry))
+    }
+
+    /// The first key with its rows, of one moment: Erlang's `first_lookup/1` (OTP 27).
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read.
+    pub fn first_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
+        let entry = self.end(Direction::Ascending, "first_lookup");
+        entry.map(|entry| self.key_and_rows(entry))
+    }
+
+    /// The last key with its rows: Erlang's `last_lookup/1`.
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read.
+    pub fn last_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
+        let entry = self.end(Direction::Descending, "last_lookup");
+        entry.map(|entry| self.key_and_rows(entry))
+    }
+
+    /// The key behind this one with its rows: Erlang's `next_lookup/2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`next`](Self::next).
+    pub fn next_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
+        let entry = self.step(key, Direction::Ascending, "next_lookup");
+        entry.map(|entry| self.key_and_rows(entry))
+    }
+
+    /// The key before this one with its rows: Erlang's `prev_lookup/2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`next`](Self::next).
+    pub fn prev_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
+        let entry = self.step(key, Direction::Descending, "prev_lookup");
+        entry.map(|entry| self.key_and_rows(entry))
+    }
+
+    /// Only an `ordered_set` has a way back.
+    pub(super) fn way(&self, direction: Direction) -> Direction {
+        match self.shared.options.kind {
+            Kind::OrderedSet => direction,
+            _ => Direction::Ascending,
+        }
+    }
+
+    fn end(&self, direction: Direction, function: &'static str) -> Result<Option<Entry>> {
+        let direction = self.way(direction);
+        self.read(function, || self.shared.store.end(direction))
+    }
+
+    fn step(
+        &self,
+        key: &Term,
+        direction: Direction,
+        function: &'static str,
+    ) -> Result<Option<Entry>> {
+        let direction = self.way(direction);
+        let shared = &*self.shared;
+        let is_ordered = shared.options.kind == Kind::OrderedSet;
+        let needs_key = !is_ordered && (is_end(key) || !shared.fixations.is_fixed());
+        let found = self.read(function, || {
+            let is_refused = if needs_key {
+                !shared.store.get_with(key, &mut |_| ())
+            } else {
+                is_ordered && is_end(key)
+            };
+            (!is_refused).then(|| shared.store.step(key, direction))
+        })?;
+        found.ok_or_else(|| BadArgument::new(function, 2, Problem::KeyNotFound(key.clone())))
+    }
+
+    fn key_of(&self, entry: Option<Entry>) -> Option<Term> {
+        entry.map(|(key, kept)| self.shared.layout.row_key(key, &kept))
+    }
+
+    fn key_and_rows(&self, entry: Option<Entry>) -> Option<(Term, Vec<Tuple>)> {
+        let (key, kept) = entry?;
+        let layout = &self.shared.layout;
+        let rows = layout.rows(&key, &kept);
+        Some((layout.row_key(key, &kept), rows))
+    }
+}
+
+/// `'$end_of_table'`, from which an `ordered_set` does not go on even if it is a key.
+fn is_end(key: &Term) -> bool {
+    matches!(key, Term::Atom(atom) if *atom == crate::term::Atom::END_OF_TABLE)
+}

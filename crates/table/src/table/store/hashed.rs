@@ -1,0 +1,608 @@
+//! The hash map under `set`, `bag` and `duplicate_bag`.
+//!
+//! # Why one of our own
+//!
+//! What ETS asks of a hash table beside lookups: an order of iteration that survives growth, so
+//! that `next` goes on from a key, be it deleted meanwhile, and a traversal of a fixed table, or a
+//! `select` in chunks, meets each object once; and `update`, `take` and the change of a bag's rows
+//! in one step, with nothing locked between two calls. `papaya`, `dashmap` and `scc::HashMap` have
+//! atomic updates, but iterate by the position in memory, which growth changes, only through an
+//! iterator that holds a lock or a guard, and have no way to go on from a key. So each of them
+//! would need a second, ordered structure for traversals.
+//!
+//! # How it works
+//!
+//! Entries are ordered by their hashes (and by their keys where these are equal: a keyed hash of 64 bits
+//! makes that rare). The upper bits of a hash choose the shard, the others the *home* in the
+//! shard's array: `hash × homes / 2^64`, which never decreases with the hash. An entry lies at its
+//! home or behind it, sorted: linear probing in the order of hashes (Amble and Knuth, "Ordered hash
+//! tables", The Computer Journal 1974).
+//!
+//! ```text
+//!   homes   0    1    2    3    4    5   | behind the last home
+//!         [ 05 | .. | 21 | 22 | 40 | .. ]|[ .. ]
+//! ```
+//!
+//! So the next entry is the next in the array or in the next shard, growing copies an array in
+//! order and may be by any factor, and a key that is not there has a place all the same.
+//!
+//! # Invariants
+//!
+//! 1. The entries of a shard ascend strictly by hash and key; no shard has a hash of another.
+//! 2. No place between the home of an entry and the entry is empty.
+//!
+//! # Consistency
+//!
+//! Operations on one key are linearizable. A scan is of one moment a shard. Reads that meet no
+//! writer leave no trace in shared memory ([`StatisticsLock`]).
+
+use super::{Edge, Entry, Kept, Span, Store};
+use crate::term::Term;
+use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::mem;
+use tremula_index::{Direction, Shape, Update};
+use tremula_sync::{
+    Arc, CachePadded, LockDomain, ReadGuard, StatisticsConfig, StatisticsLock, StripedCounter,
+    WriteGuard,
+};
+
+/// Shards of a map for concurrent writers: more than threads that write at once on most machines.
+const SHARDS: u64 = 64;
+
+/// Homes of a shard that is not empty, at least.
+const FEWEST_HOMES: usize = 8;
+
+/// A shard with more entries than 4 in 5 homes grows: from there on sequences of occupied places
+/// get long.
+const MOST_FULL: (usize, usize) = (4, 5);
+
+/// By how much a shard grows: a quarter, so that 64 in 100 homes are taken at worst. Entries are
+/// copied five times for it in all, in order, where doubling would copy them twice and leave most
+/// homes empty.
+const GROWTH: (usize, usize) = (5, 4);
+
+/// Places behind the last home that are made room for at once.
+const TAIL: usize = 8;
+
+/// A shard with fewer entries than 1 in so many homes shrinks.
+const SHRINK_BELOW: usize = 8;
+
+/// A concurrent map from terms, told apart by `=:=`, to what is kept under them.
+pub(in super::super) struct HashStore {
+    shards: Box<[CachePadded<StatisticsLock<Shard>>]>,
+    /// How many upper bits of a hash choose the shard.
+    shard_bits: u32,
+    /// Keyed at random, so that nobody can choose keys whose hashes meet.
+    keys: RandomState,
+    len: StripedCounter,
+}
+
+struct Slot {
+    hash: u64,
+    key: Term,
+    kept: Kept,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// The homes, and behind them places for entries of the last homes.
+    places: Vec<Option<Slot>>,
+    homes: usize,
+    len: usize,
+    /// How many upper bits all hashes here have in common.
+    shard_bits: u32,
+    /// These bits.
+    number: u64,
+}
+
+const _: () = assert!(size_of::<Option<Slot>>() == 32);
+
+/// A key and its hash.
+#[derive(Clone, Copy)]
+struct Sought<'a> {
+    hash: u64,
+    key: &'a Term,
+}
+
+impl HashStore {
+    /// An empty map; `concurrent` if many threads are to write to it.
+    pub(in super::super) fn new(concurrent: bool) -> Self {
+        let count: u64 = if concurrent { SHARDS } else { 1 };
+        let shard_bits = count.ilog2();
+        let domain = Arc::new(LockDomain::new(StatisticsConfig::default()));
+        let lock = |number| {
+            let shard = Shard {
+                shard_bits,
+                number,
+                ..Shard::default()
+            };
+            CachePadded::new(StatisticsLock::new(shard, Arc::clone(&domain)))
+        };
+        Self {
+            shards: (0..count).map(lock).collect(),
+            shard_bits,
+            keys: RandomState::new(),
+            len: StripedCounter::new(),
+        }
+    }
+
+    #[inline]
+    fn seek<'a>(&self, key: &'a Term) -> Sought<'a> {
+        let mut hasher = self.keys.build_hasher();
+        key.hash_exact(&mut hasher);
+        Sought {
+            hash: hasher.finish(),
+            key,
+        }
+    }
+
+    #[inline]
+    fn index_of(&self, hash: u64) -> usize {
+        upper_bits(hash, self.shard_bits) as usize
+    }
+
+    #[inline]
+    fn read(&self, hash: u64) -> ReadGuard<'_, Shard> {
+        self.shards[self.index_of(hash)].read()
+    }
+
+    #[inline]
+    fn write(&self, hash: u64) -> WriteGuard<'_, Shard> {
+        self.shards[self.index_of(hash)].write()
+    }
+
+    /// The shards between those of two hashes, in this direction.
+    fn shards_of(
+        &self,
+        low: Option<Sought<'_>>,
+        high: Option<Sought<'_>>,
+        direction: Direction,
+    ) -> impl Iterator<Item = &StatisticsLock<Shard>> {
+        let first = low.map_or(0, |sought| self.index_of(sought.hash));
+        let last = high.map_or(self.shards.len() - 1, |sought| self.index_of(sought.hash));
+        let mut left = first..(last + 1).max(first);
+        std::iter::from_fn(move || match direction {
+            Direction::Ascending => left.next(),
+            Direction::Descending => left.next_back(),
+        })
+        .map(|index| &*self.shards[index])
+    }
+
+    /// The first entry strictly between these keys in this direction.
+    fn first_between(
+        &self,
+        low: Option<Sought<'_>>,
+        high: Option<Sought<'_>>,
+        direction: Direction,
+    ) -> Option<Entry> {
+        self.shards_of(low, high, direction).find_map(|shard| {
+            let shard = shard.read();
+            let slot = shard.between(low, high, direction).next()?;
+            Some((slot.key.clone(), slot.kept.clone()))
+        })
+    }
+
+    fn beyond<'a>(&self, edge: Edge<'a>) -> Option<Sought<'a>> {
+        match edge {
+            Edge::Open => None,
+            Edge::Beyond(key) => Some(self.seek(key)),
+            Edge::Bound(bound) => unreachable!("{bound} is no place in the order of hashes"),
+        }
+    }
+}
+
+/// The upper bits of a hash, as a number.
+#[inline]
+const fn upper_bits(hash: u64, count: u32) -> u64 {
+    // Two shifts, because one of 64 bits is none.
+    hash >> 1 >> (63 - count)
+}
+
+impl Slot {
+    #[inline]
+    fn compare(&self, sought: Sought<'_>) -> Ordering {
+        match self.hash.cmp(&sought.hash) {
+            Ordering::Equal => self.key.cmp_exact(sought.key),
+            decided => decided,
+        }
+    }
+}
+
+impl Shard {
+    /// Where an entry with this hash is if nothing is in its way. There must be homes.
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        let own_bits = hash << self.shard_bits;
+        ((u128::from(own_bits) * self.homes as u128) >> 64) as usize
+    }
+
+    /// Where the key is, or else where it would have to be: an empty place, one with a later
+    /// entry, or the one behind the last.
+    #[inline]
+    fn find(&self, sought: Sought<'_>) -> Result<usize, usize> {
+        if self.homes == 0 {
+            return Err(0);
+        }
+        let mut place = self.home(sought.hash);
+        while let Some(Some(slot)) = self.places.get(place) {
+            match slot.compare(sought) {
+                Ordering::Less => place += 1,
+                Ordering::Equal => return Ok(place),
+                Ordering::Greater => break,
+            }
+        }
+        Err(place)
+    }
+
+    #[inline]
+    fn get(&self, sought: Sought<'_>) -> Option<&Slot> {
+        self.places.get(self.find(sought).ok()?)?.as_ref()
+    }
+
+    #[inline]
+    fn get_mut(&mut self, sought: Sought<'_>) -> Option<&mut Slot> {
+        let place = self.find(sought).ok()?;
+        self.places.get_mut(place)?.as_mut()
+    }
+
+    /// Adds an entry that is not there.
+    fn add(&mut self, slot: Slot) {
+        if (self.len + 1) * MOST_FULL.1 > self.homes * MOST_FULL.0 {
+            self.resize((self.homes * GROWTH.0 / GROWTH.1).max(FEWEST_HOMES));
+        }
+        let sought = Sought {
+            hash: slot.hash,
+            key: &slot.key,
+        };
+        let (Ok(place) | Err(place)) = self.find(sought);
+        let empty = self.places[place..].iter().position(Option::is_none);
+        let empty = match empty {
+            Some(distance) => place + distance,
+            None => {
+                if self.places.len() == self.places.capacity() {
+                    // Not twice as many, as `push` would take.
+                    self.places.reserve_exact(TAIL);
+                }
+                self.places.push(None);
+                self.places.len() - 1
+            }
+        };
+        self.places[place..=empty].rotate_right(1);
+        self.places[place] = Some(slot);
+        self.len += 1;
+    }
+
+    fn remove(&mut self, sought: Sought<'_>) -> Option<Slot> {
+        let place = self.find(sought).ok()?;
+        let removed = self.places[place].take();
+        // Those that follow without a gap and are not at home come one place nearer to it.
+        let mut end = place + 1;
+        while let Some(Some(slot)) = self.places.get(end)
+            && self.home(slot.hash) < end
+        {
+            end += 1;
+        }
+        self.places[place..end].rotate_left(1);
+        self.removed(1);
+        removed
+    }
+
+    /// Counts what was removed, and shrinks if little is left.
+    fn removed(&mut self, count: usize) {
+        self.len -= count;
+        if self.len == 0 {
+            self.places = Vec::new();
+            self.homes = 0;
+        } else if self.len * SHRINK_BELOW < self.homes && self.homes > FEWEST_HOMES {
+            self.resize((self.len * 2).max(FEWEST_HOMES));
+        }
+    }
+
+    /// Copies the entries, in their order, to an array with this many homes.
+    fn resize(&mut self, homes: usize) {
+        let old = mem::take(&mut self.places);
+        self.homes = homes;
+        let mut places = Vec::with_capacity(homes + TAIL);
+        for slot in old.into_iter().flatten() {
+            while places.len() < self.home(slot.hash) {
+                places.push(None);
+            }
+            places.push(Some(slot));
+        }
+        while places.len() < homes {
+            places.push(None);
+        }
+        self.places = places;
+    }
+
+    /// The entries strictly between these keys, in this direction.
+    fn between<'a>(
+        &'a self,
+        low: Option<Sought<'_>>,
+        high: Option<Sought<'_>>,
+        direction: Direction,
+    ) -> impl Iterator<Item = &'a Slot> {
+        let (first, end) = self.places_between(low, high);
+        let mut left = self.places[first..end].iter();
+        std::iter::from_fn(move || {
+            loop {
+                let place = match direction {
+                    Direction::Ascending => left.next(),
+                    Direction::Descending => left.next_back(),
+                }?;
+                if let Some(slot) = place {
+                    return Some(slot);
+                }
+            }
+        })
+    }
+
+    /// The places of the entries strictly between these keys.
+    fn places_between(&self, low: Option<Sought<'_>>, high: Option<Sought<'_>>) -> (usize, usize) {
+        // Keys of other shards are before or behind everything here.
+        let shard_of = |sought: Sought<'_>| upper_bits(sought.hash, self.shard_bits);
+        let place = |sought: Sought<'_>, behind: bool| match shard_of(sought).cmp(&self.number) {
+            Ordering::Less => 0,
+            Ordering::Greater => self.places.len(),
+            Ordering::Equal => match self.find(sought) {
+                Ok(place) => place + usize::from(behind),
+                Err(place) => place,
+            },
+        };
+        let first = low.map_or(0, |low| place(low, true));
+        let end = high.map_or(self.places.len(), |high| place(high, false));
+        (first, end.max(first))
+    }
+}
+
+impl Store for HashStore {
+    fn engine(&self) -> &'static str {
+        "hash"
+    }
+
+    fn get_with(&self, key: &Term, read: &mut dyn FnMut(&Kept)) -> bool {
+        let sought = self.seek(key);
+        let shard = self.read(sought.hash);
+        shard.get(sought).map(|slot| read(&slot.kept)).is_some()
+    }
+
+    fn insert(&self, key: Term, kept: Kept) -> Option<Kept> {
+        let sought = self.seek(&key);
+        let hash = sought.hash;
+        let mut shard = self.write(hash);
+        if let Some(slot) = shard.get_mut(sought) {
+            return Some(mem::replace(&mut slot.kept, kept));
+        }
+        shard.add(Slot { hash, key, kept });
+        self.len.add(1);
+        None
+    }
+
+    fn insert_if_absent(&self, key: Term, kept: Kept) -> bool {
+        let sought = self.seek(&key);
+        let hash = sought.hash;
+        let mut shard = self.write(hash);
+        let absent = shard.get(sought).is_none();
+        if absent {
+            shard.add(Slot { hash, key, kept });
+            self.len.add(1);
+        }
+        absent
+    }
+
+    fn remove(&self, key: &Term) -> Option<Kept> {
+        let sought = self.seek(key);
+        let removed = self.write(sought.hash).remove(sought)?;
+        self.len.add(-1);
+        Some(removed.kept)
+    }
+
+    fn update(
+        &self,
+        key: Term,
+        decide: &mut dyn FnMut(Option<&Kept>) -> Update<Kept>,
+    ) -> Option<Kept> {
+        let sought = self.seek(&key);
+        let hash = sought.hash;
+        let mut shard = self.write(hash);
+        match shard.get_mut(sought) {
+            Some(slot) => match decide(Some(&slot.kept)) {
+                Update::Put(kept) => Some(mem::replace(&mut slot.kept, kept)),
+                Update::Keep => None,
+                Update::Remove => {
+                    let removed = shard.remove(sought);
+                    self.len.add(-1);
+                    drop(shard);
+                    removed.map(|slot| slot.kept)
+                }
+            },
+            None => {
+                if let Update::Put(kept) = decide(None) {
+                    shard.add(Slot { hash, key, kept });
+                    self.len.add(1);
+                }
+                None
+            }
+        }
+    }
+
+    fn end(&self, direction: Direction) -> Option<Entry> {
+        self.first_between(None, None, direction)
+    }
+
+    fn step(&self, key: &Term, direction: Direction) -> Option<Entry> {
+        let from = Some(self.seek(key));
+        match direction {
+            Direction::Ascending => self.first_between(from, None, direction),
+            Direction::Descending => self.first_between(None, from, direction),
+        }
+    }
+
+    fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>) {
+        let (low, high) = (self.beyond(span.low), self.beyond(span.high));
+        let end = out.len().saturating_add(limit);
+        for shard in self.shards_of(low, high, direction) {
+            let left = end - out.len();
+            if left == 0 {
+                return;
+            }
+            let shard = shard.read();
+            let entries = shard.between(low, high, direction).take(left);
+            out.extend(entries.map(|slot| (slot.key.clone(), slot.kept.clone())));
+        }
+    }
+
+    fn clear(&self) {
+        for shard in &self.shards {
+            let places = {
+                let mut shard = shard.write();
+                let places = mem::take(&mut shard.places);
+                self.len.add(-(shard.len as isize));
+                (shard.len, shard.homes) = (0, 0);
+                places
+            };
+            // Dropped after the lock.
+            drop(places);
+        }
+    }
+
+    fn len(&self) -> usize {
+        // An insertion may be counted after the removal of what it inserted.
+        usize::try_from(self.len.sum()).unwrap_or(0)
+    }
+
+    fn shape(&self) -> Shape {
+        let (mut places, mut entries, mut longest) = (0, 0, 0);
+        for shard in &self.shards {
+            let shard = shard.read();
+            places += shard.places.capacity();
+            entries += shard.len;
+            let distance = |(place, slot): (usize, &Option<Slot>)| {
+                Some(place - shard.home(slot.as_ref()?.hash))
+            };
+            let farthest = shard.places.iter().enumerate().filter_map(distance).max();
+            longest = longest.max(farthest.map_or(0, |distance| distance + 1));
+        }
+        let bytes = size_of::<Self>()
+            + size_of_val(&*self.shards)
+            + size_of::<LockDomain>()
+            + places * size_of::<Option<Slot>>();
+        Shape {
+            engine: self.engine(),
+            figures: vec![
+                ("entries", entries as u64),
+                ("shards", self.shards.len() as u64),
+                ("places", places as u64),
+                ("longest_probe", longest as u64),
+                ("bytes", bytes as u64),
+            ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::Tuple;
+    use std::collections::BTreeMap;
+
+    fn layout() -> super::super::Layout {
+        super::super::Layout {
+            key_position: 0,
+            is_bag: false,
+            by_value: false,
+            compressed: false,
+        }
+    }
+
+    fn kept(value: i64) -> Kept {
+        layout().keep(Tuple::new([Term::from(0), Term::from(value)]))
+    }
+
+    fn value(key: &Term, kept: &Kept) -> Term {
+        layout().row(key, kept)[1].clone()
+    }
+
+    /// The invariants of the module, for every shard.
+    fn check(store: &HashStore) {
+        for (number, shard) in store.shards.iter().enumerate() {
+            let shard = shard.read();
+            let mut last = None;
+            let mut count = 0;
+            for (place, slot) in shard.places.iter().enumerate() {
+                let Some(slot) = slot else { continue };
+                assert_eq!(store.index_of(slot.hash), number);
+                let home = shard.home(slot.hash);
+                assert!(home <= place && shard.places[home..place].iter().all(Option::is_some));
+                assert!(last < Some(slot.hash), "keys of one hash are not met here");
+                last = Some(slot.hash);
+                count += 1;
+            }
+            assert_eq!(count, shard.len);
+            assert!(shard.len * MOST_FULL.1 <= shard.homes * MOST_FULL.0);
+        }
+    }
+
+    #[test]
+    fn random_operations_do_what_they_do_to_a_map() {
+        for concurrent in [false, true] {
+            let store = HashStore::new(concurrent);
+            let mut model = BTreeMap::new();
+            let mut state = 7_u64;
+            for step in 0..60_000_u64 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                // Grows for a while, then shrinks.
+                let grows = step % 20_000 < 12_000;
+                let key = (state >> 33) % if grows { 4_000 } else { 8_000 };
+                let term = Term::from(key);
+                let number = step as i64;
+                match (state >> 20) % 4 {
+                    0 | 1 if grows => {
+                        let old = store.insert(term.clone(), kept(number));
+                        let old = old.map(|old| value(&term, &old));
+                        assert_eq!(old, model.insert(key, number).map(Term::from));
+                    }
+                    2 => {
+                        let put = store.insert_if_absent(term, kept(number));
+                        assert_eq!(put, !model.contains_key(&key));
+                        model.entry(key).or_insert(number);
+                    }
+                    _ => {
+                        let old = store.remove(&term).map(|old| value(&term, &old));
+                        assert_eq!(old, model.remove(&key).map(Term::from));
+                    }
+                }
+                if step % 5_000 == 0 {
+                    check(&store);
+                }
+            }
+            check(&store);
+            assert_eq!(store.len(), model.len());
+            let mut all = Vec::new();
+            store.scan(Span::ALL, Direction::Ascending, usize::MAX, &mut all);
+            let mut back = Vec::new();
+            store.scan(Span::ALL, Direction::Descending, usize::MAX, &mut back);
+            back.reverse();
+            let keys = |all: &[Entry]| all.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+            assert_eq!(keys(&all), keys(&back));
+            let mut by_steps = Vec::new();
+            let mut next = store.end(Direction::Ascending);
+            while let Some((key, _)) = next {
+                next = store.step(&key, Direction::Ascending);
+                by_steps.push(key);
+            }
+            assert_eq!(keys(&all), by_steps);
+            let mut sorted = by_steps;
+            sorted.sort();
+            assert_eq!(
+                sorted,
+                model.keys().map(|key| Term::from(*key)).collect::<Vec<_>>()
+            );
+            store.clear();
+            assert_eq!((store.len(), store.shape().get("places")), (0, Some(0)));
+        }
+    }
+}

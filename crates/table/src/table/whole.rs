@@ -1,0 +1,172 @@
+//! What goes through the whole table.
+
+use super::error::{BadArgument, Problem, Result};
+use super::gate::Deleted;
+use super::object::Present;
+use super::store::{Edge, Entry, Span};
+use super::{Kept, Right, Table, no_table};
+use crate::term::{Term, Tuple};
+use std::ops::ControlFlow;
+use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH};
+
+impl Table {
+    /// All rows, in an `ordered_set` in order: Erlang's `tab2list/1`. Not of one moment; see the
+    /// [module](super).
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read.
+    pub fn tab2list(&self) -> Result<Vec<Tuple>> {
+        let mut rows = Vec::new();
+        self.each_row("tab2list", Direction::Ascending, &mut |row| {
+            rows.push(row);
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Folds the rows from the first to the last: Erlang's `foldl/3`. The function may use the
+    /// table. Not of one moment.
+    ///
+    /// ```
+    /// use tremula_table::{Options, Tables};
+    ///
+    /// let table = Tables::new().create("t", Options::new())?;
+    /// table.insert("[{a, 1}, {b, 2}]".parse().unwrap())?;
+    /// assert_eq!(table.foldl(0, |row, fields| fields + row.len())?, 4);
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read, or may no longer, because the table was deleted meanwhile.
+    pub fn foldl<A>(&self, start: A, fold: impl FnMut(Tuple, A) -> A) -> Result<A> {
+        self.fold("foldl", Direction::Ascending, start, fold)
+    }
+
+    /// As [`foldl`](Self::foldl), from the last to the first: Erlang's `foldr/3`.
+    ///
+    /// # Errors
+    ///
+    /// See [`foldl`](Self::foldl).
+    pub fn foldr<A>(&self, start: A, fold: impl FnMut(Tuple, A) -> A) -> Result<A> {
+        self.fold("foldr", Direction::Descending, start, fold)
+    }
+
+    fn fold<A>(
+        &self,
+        function: &'static str,
+        direction: Direction,
+        start: A,
+        mut fold: impl FnMut(Tuple, A) -> A,
+    ) -> Result<A> {
+        let mut value = Some(start);
+        self.each_row(function, direction, &mut |row| {
+            value = value.take().map(|value| fold(row, value));
+            ControlFlow::Continue(())
+        })?;
+        match value {
+            Some(value) => Ok(value),
+            None => unreachable!("the value is put back each time"),
+        }
+    }
+
+    /// Replaces all rows by those of an iterator, each item a row or a list of rows: Erlang's
+    /// `init_table/2`. The rows are collected first, and then replace the others in one step.
+    ///
+    /// # Errors
+    ///
+    /// The caller may not write; or an item is neither, then the table is left as it was.
+    pub fn init_table(&self, objects: impl IntoIterator<Item = Term>) -> Result<()> {
+        const FUNCTION: &str = "init_table";
+        let wrong = |term: &Term| BadArgument::new(FUNCTION, 2, Problem::NotRows(term.clone()));
+        self.check(Right::Write, FUNCTION)?;
+        let mut rows = Vec::new();
+        for item in objects {
+            if let Some(row) = self.shared.checked_row(&item) {
+                rows.push(row.clone());
+                continue;
+            }
+            let list = super::options::proper(&item).ok_or_else(|| wrong(&item))?;
+            for term in list {
+                rows.push(
+                    self.shared
+                        .checked_row(term)
+                        .ok_or_else(|| wrong(term))?
+                        .clone(),
+                );
+            }
+        }
+        let _alone = self.enter_alone(FUNCTION)?;
+        self.clear();
+        for row in rows {
+            self.shared.put(row, Present::Goes);
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with each row, with no lock held, until it breaks.
+    pub(super) fn each_row(
+        &self,
+        function: &'static str,
+        direction: Direction,
+        visit: &mut dyn FnMut(Tuple) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let layout = &self.shared.layout;
+        self.each_entry(function, Span::ALL, direction, &mut |key, kept| {
+            if !layout.is_bag {
+                return visit(layout.row(key, kept));
+            }
+            layout.rows(key, kept).into_iter().try_for_each(&mut *visit)
+        })
+    }
+
+    /// Calls `visit` with each entry of the store in a span, with no lock held, until it breaks.
+    /// A batch is read in one step of the gate.
+    pub(super) fn each_entry(
+        &self,
+        function: &'static str,
+        span: Span<'_>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.check(Right::Read, function)?;
+        let visited = self.entries(span, direction, visit);
+        visited.map_err(|_| no_table(function))
+    }
+
+    /// As [`each_entry`](Self::each_entry), whoever asks.
+    pub(super) fn entries(
+        &self,
+        span: Span<'_>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
+    ) -> std::result::Result<(), Deleted> {
+        let direction = self.way(direction);
+        let mut batch: Vec<Entry> = Vec::new();
+        let mut size = FIRST_BATCH;
+        let mut resume: Option<Term> = None;
+        loop {
+            let mut rest = span;
+            match (&resume, direction) {
+                (None, _) => (),
+                (Some(key), Direction::Ascending) => rest.low = Edge::Beyond(key),
+                (Some(key), Direction::Descending) => rest.high = Edge::Beyond(key),
+            }
+            self.shared.gate.read(|| {
+                batch.clear();
+                self.shared.store.scan(rest, direction, size, &mut batch);
+            })?;
+            for (key, kept) in &batch {
+                if visit(key, kept).is_break() {
+                    return Ok(());
+                }
+            }
+            if batch.len() < size {
+                return Ok(());
+            }
+            resume = batch.pop().map(|(key, _)| key);
+            size = (size * 2).min(LAST_BATCH);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Tables against a real Erlang: the same random calls, and what each of them returns. These tests
+//! need `escript`; without it they fail and say how to get it.
+
+mod support;
+
+use std::collections::BTreeMap;
+use support::calls::{Slot, elements};
+use support::operations::{Operation, Operations, SLOTS};
+use support::oracle::{Oracle, from_environment};
+use tremula_table::term::{Atom, Exact};
+use tremula_table::{Kind, Tables, Term};
+
+/// Calls. Set `TREMULA_TABLE_CALLS` for another number.
+const CALLS: u64 = 200_000;
+
+/// What the random numbers begin with. Set `TREMULA_SEED` for others.
+const SEED: u64 = 44;
+
+/// How a result is compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// As it is.
+    Matters,
+    /// A list of which Erlang leaves the order open.
+    Open,
+    /// A list of such lists: the sizes matter, and what is in all of them.
+    OpenChunks,
+}
+
+/// What Erlang says of the order of a result.
+fn order(operation: &Operation, kind: Kind, has_lists: bool) -> Order {
+    if kind == Kind::OrderedSet {
+        return Order::Matters;
+    }
+    match operation.function {
+        "keys" | "drain" | "tab2list" | "foldl" | "foldr" | "select" | "select_reverse"
+        | "match" | "match_object" => Order::Open,
+        "chunks" => Order::OpenChunks,
+        // Erlang 25 turns a list around that is inserted into a bag.
+        "lookup" | "take" | "lookup_element" if has_lists => Order::Open,
+        _ => Order::Matters,
+    }
+}
+
+fn sorted(mut terms: Vec<Term>) -> Term {
+    terms.sort_by(Term::cmp_exact);
+    Term::list(terms)
+}
+
+fn is_end(term: &Term) -> bool {
+    matches!(term, Term::Atom(atom) if *atom == Atom::END_OF_TABLE)
+}
+
+/// Whether a chunk of ours says that it is the last where Erlang will see it with the next one: ours
+/// knows from guards, too, that there is but one key.
+fn knows_the_end(ours: &Term, said: &Term) -> bool {
+    match (ours, said) {
+        (Term::Tuple(ours), Term::Tuple(said)) if ours.len() == 2 && said.len() == 2 => {
+            ours[0].is_identical(&said[0]) && is_end(&ours[1]) && !is_end(&said[1])
+        }
+        _ => false,
+    }
+}
+
+fn normal(result: &Term, order: Order) -> Term {
+    let Some(parts) = elements(result) else {
+        return result.clone();
+    };
+    match order {
+        Order::Matters => result.clone(),
+        Order::Open => sorted(parts),
+        Order::OpenChunks => {
+            // Whether the last full chunk tells that it is the last depends on what is known of the
+            // keys, and on the order in which they are visited.
+            let parts = match parts.as_slice() {
+                [chunks @ .., end] if !chunks.is_empty() && is_end(end) => chunks,
+                all => all,
+            };
+            let sizes = parts.iter().map(|chunk| match elements(chunk) {
+                Some(chunk) => Term::from(chunk.len()),
+                None => chunk.clone(),
+            });
+            let sizes: Vec<_> = sizes.collect();
+            let all = parts.iter().filter_map(elements).flatten().collect();
+            Term::tuple([Term::list(sizes), sorted(all)])
+        }
+    }
+}
+
+#[test]
+fn erlang_agrees_about_every_call() {
+    let seed = from_environment("TREMULA_SEED", SEED);
+    println!("TREMULA_SEED={seed}");
+    let count = from_environment("TREMULA_TABLE_CALLS", CALLS);
+    let mut maker = Operations::new(seed);
+    let operations: Vec<_> = (0..count).map(|_| maker.next()).collect();
+    let questions: Vec<_> = operations.iter().map(Operation::to_term).collect();
+    let answers = Oracle::start("erlang_tables").ask("tables", &questions);
+
+    let tables = Tables::new();
+    let mut slots: [Option<Slot>; SLOTS] = Default::default();
+    let mut has_lists = [false; SLOTS];
+    let mut told: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    for (number, (operation, answer)) in operations.iter().zip(&answers).enumerate() {
+        let Operation {
+            slot,
+            function,
+            arguments,
+        } = operation;
+        if *function == "new" {
+            if let Some(old) = slots[*slot].take() {
+                old.table.delete().unwrap();
+            }
+            slots[*slot] = Some(Slot::new(&tables, &arguments[0]));
+            has_lists[*slot] = false;
+            continue;
+        }
+        let target = slots[*slot].as_mut().unwrap();
+        let kind = target.table.kind();
+        let lists = matches!(*function, "insert" | "insert_new" | "init_table");
+        has_lists[*slot] |= lists && elements(&arguments[0]).is_some();
+        let order = order(operation, kind, has_lists[*slot]);
+        let is_chunk = matches!(*function, "chunk" | "next_chunk");
+        let result = target.call(function, arguments);
+        let here = || format!("call {number}, of an {kind}: {function}{arguments:?}");
+        let failed = match (&result, answer) {
+            (Ok(value), Term::Tuple(said)) => {
+                let (value, said) = (normal(value, order), normal(&said[1], order));
+                assert!(
+                    value.is_identical(&said) || is_chunk && knows_the_end(&value, &said),
+                    "{}: {value}, in Erlang {said}",
+                    here()
+                );
+                false
+            }
+            (Err(_), Term::Atom(_)) => true,
+            (result, said) => panic!("{}: {result:?}, in Erlang {said}", here()),
+        };
+        told.entry(function).or_default()[usize::from(failed)] += 1;
+    }
+    println!("calls that returned something, and that failed: {told:?}");
+    // Else the generator would no longer ask what matters.
+    if count >= CALLS {
+        for (function, [returned, failed]) in &told {
+            assert!(*returned > 100, "{function} returned {returned} times");
+            let can_fail = matches!(
+                *function,
+                "insert" | "update_counter" | "update_element" | "chunk"
+            );
+            assert!(
+                !can_fail || *failed > 100,
+                "{function} failed {failed} times"
+            );
+        }
+        assert!(told.len() >= 30, "{} functions", told.len());
+    }
+}
+
+#[test]
+fn files_that_erlang_wrote_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = Term::binary(&vec![7; 70_000]);
+    let mut rows: Vec<_> = (0..300)
+        .map(|n| Term::tuple([Term::from(n), Term::from(n * n)]))
+        .collect();
+    rows.push(Term::tuple([Term::atom("long").unwrap(), long]));
+    let mut oracle = Oracle::start("erlang_files");
+    for (name, options, extended) in [
+        ("a.tab", "[set, public]", "[]"),
+        (
+            "b.tab",
+            "[ordered_set, {keypos, 2}]",
+            "[object_count, md5sum]",
+        ),
+        (
+            "c.tab",
+            "[duplicate_bag, private, compressed]",
+            "[object_count]",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        let question = Term::tuple([
+            Term::binary(path.to_str().unwrap().as_bytes()),
+            options.parse().unwrap(),
+            Term::list(rows.clone()),
+            extended.parse().unwrap(),
+        ]);
+        assert!(oracle.ask("files", &[question])[0].is_identical(&Term::from(true)));
+        let tables = Tables::new();
+        let table = tables
+            .file2tab(&path)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(table.name().text(), "from_erlang");
+        let mut found: Vec<_> = table
+            .tab2list()
+            .unwrap()
+            .into_iter()
+            .map(|row| Exact(row.into()))
+            .collect();
+        let mut all: Vec<_> = rows.iter().cloned().map(Exact).collect();
+        found.sort();
+        all.sort();
+        assert_eq!(found, all, "{name}");
+        // Each way to cut it short is noticed.
+        let bytes = std::fs::read(&path).unwrap();
+        for length in (0..bytes.len()).step_by(997) {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            let error = tables.file2tab(&path).unwrap_err();
+            assert!(error.to_string().contains("byte "), "{error}");
+        }
+        assert_eq!(tables.all().len(), 1);
+    }
+}
