@@ -5,7 +5,8 @@ use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
 use tremula_index::{
-    CaTree, Direction, Engine, KeyRange, Locked, OlcBTree, OrderedIndex, Shape, SkipList, Update,
+    BackgroundSkipList, CaTree, Direction, Engine, KeyRange, Locked, OlcBTree, OrderedIndex, Shape,
+    SkipList, Update,
 };
 
 /// An empty store on this engine; `None` if terms cannot be kept in it: a radix tree needs a byte
@@ -16,6 +17,11 @@ pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
         Engine::BTree => Box::new(Ordered(OlcBTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::Locked => Box::new(Ordered(Locked::<OrderedKey, Kept>::new())),
         Engine::SkipList => Box::new(Ordered(SkipList::<OrderedKey, Kept, KeptHead>::new())),
+        Engine::BackgroundSkipList => {
+            Box::new(Ordered(
+                BackgroundSkipList::<OrderedKey, Kept, KeptHead>::new(),
+            ))
+        }
         Engine::Art => return None,
     })
 }
