@@ -5,7 +5,7 @@ use super::contents::{Owned, Word};
 use super::node::Node;
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::KeyHead;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::Ordering;
 use tremula_sync::epoch;
 
@@ -114,6 +114,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
         out: &mut Vec<(K, V)>,
     ) {
         self.collect(range, direction, limit, out, &epoch::pin());
+    }
+
+    /// Copies nothing. What lies in one base node is as of one moment, the next as of a later one.
+    /// The thread is pinned to an epoch meanwhile: what others remove is not freed before the
+    /// closure has seen the last entry.
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        self.visit_bases(range, direction, &epoch::pin(), |entry| {
+            entry.with(&mut *visit)
+        });
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {

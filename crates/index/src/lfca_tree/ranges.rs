@@ -261,6 +261,57 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         }
     }
 
+    /// Visits the entries of a range until `visit` breaks, those of one base node after the other:
+    /// each as of one moment, in order, and none twice.
+    pub(super) fn visit_bases<'g>(
+        &'g self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        guard: &'g Guard,
+        mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        // Where the base node before ended.
+        let mut behind: Option<&'g K> = None;
+        loop {
+            let (mut low, mut high) = (range.low, range.high);
+            if let Some(behind) = behind {
+                match direction {
+                    Direction::Ascending => low = Bound::Included(behind),
+                    Direction::Descending => high = Bound::Excluded(behind),
+                }
+            }
+            let place = self.locate(&Position::start(KeyRange::new(low, high), direction), guard);
+            if !place.base.is_readable() {
+                self.help(place.base, guard);
+                continue;
+            }
+            let boundary = place.boundary(direction);
+            let beyond = boundary
+                .filter(|boundary| Position::<K, H>::beyond(range, boundary, direction).is_some());
+            // What lies beyond is for the next, which may have newer entries there.
+            if let Some(boundary) = beyond {
+                match direction {
+                    Direction::Ascending => high = Bound::Excluded(boundary),
+                    Direction::Descending => low = Bound::Included(boundary),
+                }
+            }
+            let span = Span::new(KeyRange::new(low, high));
+            if place
+                .base
+                .view()
+                .walk(span, direction, &mut visit)
+                .is_break()
+                || beyond.is_none()
+            {
+                return;
+            }
+            behind = beyond;
+        }
+    }
+
     /// Visits the entries of a range, which is frozen until `enough` have been seen, until `visit`
     /// breaks.
     #[cold]
