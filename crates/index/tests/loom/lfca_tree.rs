@@ -189,6 +189,22 @@ fn a_removed_range_goes_at_once() {
 }
 
 #[test]
+fn a_lookup_sees_a_removed_range_go() {
+    check("a_lookup_sees_a_removed_range_go", 2, || {
+        let tree = tree([1, 2, 3], [1]);
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            let first = other.get(&1);
+            assert!(first.is_some() || other.get(&2).is_none());
+            assert_eq!(other.get(&3), Some(3));
+        });
+        let range = KeyRange::new(Bound::Unbounded, Bound::Included(&2));
+        assert_eq!(tree.remove_range(range), 2);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
 fn what_is_written_behind_a_removed_range_stays() {
     check("what_is_written_behind_a_removed_range_stays", 2, || {
         // The writer helps to freeze the range; what it puts there later must not count as removed.

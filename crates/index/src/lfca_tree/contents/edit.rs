@@ -1,13 +1,13 @@
 //! Putting and removing one entry: new nodes for the leaf and the path to it.
 
-use super::node::{Entry, FEWEST, MOST, NodeList, NodeRef, Part};
+use super::node::{Entry, NodeList, NodeRef, Part, fewest, most};
 use super::{Owned, Probe, Root, Tree, View, Word};
 use crate::contract::{Direction, Storable};
 use crate::key::KeyHead;
 use std::array;
 
-/// The most levels of a tree. Each node but a few has more than `MOST / 4` entries: more levels
-/// would hold more entries than memory does.
+/// The most levels of a tree. Each node but a few is at least a quarter full: more levels would
+/// hold more entries than memory does.
 const MOST_LEVELS: usize = 16;
 
 /// A node on the way to an entry.
@@ -66,6 +66,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             let at = through.saturating_sub(1);
             path.push(node, at, through == 0);
             node = node.child(at);
+            node.prefetch();
         }
         let at = node.below(probe);
         path.found = node.holds(at, probe);
@@ -164,7 +165,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
     /// The sibling that a node of the path is merged with when it has so many entries left, and
     /// whether it is the one before.
     fn sibling(&self, level: usize, left: usize) -> Option<(NodeRef<'g, K, V, H>, bool)> {
-        if level == 0 || left == 0 || left >= FEWEST {
+        if level == 0 || left == 0 || left >= fewest(self.step(level).node.level()) {
             return None;
         }
         let parent = self.step(level - 1);
@@ -189,7 +190,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
             while level > 0 {
                 if let Some((sibling, _)) = self.sibling(level, left) {
                     movable = movable.min(level - 1);
-                    left = usize::from(left + sibling.len() > MOST);
+                    left = usize::from(left + sibling.len() > most(sibling.level()));
                 } else if left > 0 {
                     return movable;
                 }
@@ -421,7 +422,7 @@ pub(super) fn cut<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     let total = parts.iter().map(Part::len).sum();
     let middle = match total {
         0 => return [None; 2],
-        _ if total <= MOST => total,
+        _ if total <= most(level) => total,
         // Nothing will ever come before the new entry: the node stays full.
         _ if is_append => total - 1,
         _ => total.div_ceil(2),

@@ -2,7 +2,7 @@
 //! that they are made of, which stay as they are.
 
 use super::edit::{cut, parent_of, share_runs};
-use super::node::{Entry, FEWEST, MOST, NodeRef, Part};
+use super::node::{Entry, NodeRef, Part, fewest, most};
 use super::{Probe, Span, Tree, View};
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -131,8 +131,8 @@ fn join<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 ) -> Few<K, V, H> {
     let level = lower.level().max(upper.level());
     if level == 0 {
-        let poor = lower.len().min(upper.len()) < FEWEST;
-        if !poor && lower.len() + upper.len() > MOST {
+        let poor = lower.len().min(upper.len()) < fewest(0);
+        if !poor && lower.len() + upper.len() > most(0) {
             let share = |node| View { root: Some(node) }.share();
             return (share(lower), Some(share(upper)));
         }

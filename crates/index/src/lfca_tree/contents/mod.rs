@@ -169,6 +169,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         let mut node = self.root?;
         while node.level() > 0 {
             node = node.child(node.child_for(probe));
+            node.prefetch();
         }
         let at = node.below(probe);
         node.holds(at, probe).then(|| node.value(at))
@@ -234,6 +235,9 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         })
     }
 }
+
+/// How many leaves ahead a walk asks for memory.
+const AHEAD: usize = 3;
 
 /// An entry, where it lies.
 pub(super) struct EntryRef<'g, K, V, H> {
@@ -303,6 +307,13 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
                     Bound::Unbounded
                 },
             };
+            let ahead = match direction {
+                Direction::Ascending => at + AHEAD,
+                Direction::Descending => at.wrapping_sub(AHEAD),
+            };
+            if (from..to).contains(&ahead) {
+                self.child(ahead).prefetch();
+            }
             self.child(at).walk(span, direction, visit)
         };
         match direction {

@@ -4,17 +4,44 @@ use super::probe::Probe;
 use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
+use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-/// The most entries of a node.
-pub(in crate::lfca_tree) const MOST: usize = if cfg!(any(loom, shuttle)) { 4 } else { 32 };
+/// The most entries of a leaf: an update copies one, half a kilobyte at most where head and value
+/// are all there is to an entry.
+const MOST_OF_LEAF: usize = if cfg!(any(loom, shuttle)) { 4 } else { 32 };
 
-/// A node with fewer entries is merged with a sibling when one is removed from it.
-pub(super) const FEWEST: usize = MOST / 4;
+/// The most children of an inner node. An update copies one of each level, so that more of them
+/// in fewer levels come to the same; lookups and the allocator prefer fewer levels. Not more than
+/// a kilobyte.
+const MOST_OF_INNER: usize = if cfg!(any(loom, shuttle)) { 4 } else { 56 };
+
+/// The most entries of a node of this level.
+#[inline]
+pub(super) const fn most(level: u16) -> usize {
+    if level == 0 {
+        MOST_OF_LEAF
+    } else {
+        MOST_OF_INNER
+    }
+}
+
+/// A node of this level with fewer entries is merged with a sibling when one is removed from it.
+#[inline]
+pub(super) const fn fewest(level: u16) -> usize {
+    most(level) / 4
+}
+
+/// How much of a node is asked for before it is looked at, in cache lines: what a leaf of usual
+/// length takes.
+const LINES: usize = 6;
+
+/// The bytes of a cache line.
+const LINE: usize = 64;
 
 /// What a node's `dead` says when nothing in it is.
 const NOTHING_DEAD: u32 = 0;
@@ -137,6 +164,15 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     fn fixed(&self) -> &'g Node<K, V, H> {
         // SAFETY: the node lives during `'g`, and is written only through atomics.
         unsafe { self.node.as_ref() }
+    }
+
+    /// Asks for the node's memory, of which otherwise one line after the other would be waited for.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        let first = self.node.as_ptr().cast::<u8>();
+        for line in 0..LINES {
+            prefetch(first.wrapping_add(line * LINE));
+        }
     }
 
     #[inline]
