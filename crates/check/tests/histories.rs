@@ -24,7 +24,8 @@ use tremula_check::{Campaign, Tally};
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::NoHead;
-use tremula_index::{CaTree, Engine, Locked, OlcBTree, OrderedIndex};
+use tremula_index::lfca_tree::LfcaTreeConfig;
+use tremula_index::{CaTree, Engine, LfcaTree, Locked, OlcBTree, OrderedIndex};
 use tremula_sync::StatisticsConfig;
 
 /// The campaigns, by name. Each engine goes through all of them.
@@ -184,6 +185,23 @@ fn histories_of_a_restless_ca_tree_on_avl_are_right() {
 }
 
 #[test]
+fn histories_of_a_restless_lfca_tree_are_right() {
+    let make = || LfcaTree::<_, _, NoHead>::with_config(RESTLESS_LFCA);
+    check_restless("restless lfca_tree, dawdling", ["splits", "joins"], make);
+}
+
+/// Many base nodes, so that most queries and removals cross several.
+#[test]
+fn histories_of_an_lfca_tree_of_many_base_nodes_are_right() {
+    let make = || LfcaTree::<_, _, NoHead>::with_config(MANY_BASES);
+    check_restless(
+        "lfca_tree of many base nodes, dawdling",
+        ["splits", "frozen_ranges"],
+        make,
+    );
+}
+
+#[test]
 fn histories_of_a_b_tree_of_small_nodes_are_right() {
     let make = OlcBTree::<_, _, NoHead, 0>::new;
     check_restless(
@@ -205,6 +223,22 @@ const RESTLESS: CaTreeConfig = CaTreeConfig {
     },
     range_discount: 9,
     max_route_depth: 8,
+};
+
+/// The same for the lock-free tree, whose base nodes are split when two updates have met.
+const RESTLESS_LFCA: LfcaTreeConfig = LfcaTreeConfig {
+    contended: 2,
+    uncontended: -1,
+    split_above: 1,
+    join_below: -3,
+    range_discount: 3,
+    max_route_depth: 8,
+};
+
+/// Every other update splits, whether or not it met another.
+const MANY_BASES: LfcaTreeConfig = LfcaTreeConfig {
+    uncontended: 1,
+    ..RESTLESS_LFCA
 };
 
 /// Checks an index that keeps changing its shape in two ways, which it counts under these names,

@@ -1,6 +1,8 @@
 //! The engines by name, for whoever picks one at run time.
 
-use crate::{Art, BackgroundSkipList, ByteKey, CaTree, Locked, OlcBTree, OrderedIndex, SkipList};
+use crate::{
+    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, OlcBTree, OrderedIndex, SkipList,
+};
 use std::{fmt, str::FromStr};
 
 /// An engine that can stand behind [`OrderedIndex`].
@@ -18,6 +20,8 @@ use std::{fmt, str::FromStr};
 pub enum Engine {
     /// [`CaTree`]: the contention-adapting search tree.
     CaTree,
+    /// [`LfcaTree`]: the lock-free contention-adapting tree.
+    LfcaTree,
     /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
     BTree,
     /// [`Art`]: the adaptive radix tree.
@@ -32,8 +36,9 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::CaTree,
+        Self::LfcaTree,
         Self::BTree,
         Self::Art,
         Self::SkipList,
@@ -46,6 +51,7 @@ impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
             Self::CaTree => "ca_tree",
+            Self::LfcaTree => "lfca_tree",
             Self::BTree => "b_tree",
             Self::Art => "art",
             Self::Locked => "locked",
@@ -66,6 +72,7 @@ impl Engine {
     {
         match self {
             Self::CaTree => Box::new(CaTree::<K, V>::new()),
+            Self::LfcaTree => Box::new(LfcaTree::<K, V>::new()),
             Self::BTree => Box::new(OlcBTree::<K, V>::new()),
             Self::Art => Box::new(Art::<K, V>::new()),
             Self::Locked => Box::new(Locked::<K, V>::new()),

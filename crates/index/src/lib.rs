@@ -8,6 +8,7 @@ pub mod container;
 mod contract;
 mod engine;
 pub mod key;
+pub mod lfca_tree;
 pub mod locked;
 mod ordered_map;
 mod packed;
@@ -25,6 +26,7 @@ pub use contract::{
 };
 pub use engine::{Engine, UnknownEngine};
 pub use key::ByteKey;
+pub use lfca_tree::LfcaTree;
 pub use locked::Locked;
 pub use ordered_map::{OrderedMap, Range};
 pub use skip_list::{BackgroundSkipList, SkipList};

@@ -105,14 +105,15 @@ impl<T: 'static> Packed<T> {
         }
     }
 
+    /// Whether values of this type are words, and so packed in place.
+    #[inline]
+    pub(crate) fn is_word() -> bool {
+        from_word::<T>(0).is_some()
+    }
+
     /// The bytes allocated for a value of this type beside its slot.
     pub(crate) fn bytes_beside() -> usize {
-        // Whether it is a word depends on the type alone.
-        if from_word::<T>(0).is_some() {
-            0
-        } else {
-            size_of::<T>()
-        }
+        if Self::is_word() { 0 } else { size_of::<T>() }
     }
 }
 

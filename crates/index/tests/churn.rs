@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use support::suite::{Random, join_all};
 use support::values::{Key, Value};
 use tremula_index::{
-    BackgroundSkipList, CaTree, KeyRange, Locked, OlcBTree, OrderedIndex, SkipList,
+    BackgroundSkipList, CaTree, KeyRange, LfcaTree, Locked, OlcBTree, OrderedIndex, SkipList,
 };
 
 /// Counts the bytes that are allocated.
@@ -171,6 +171,11 @@ engine!(ca_tree, CaTree::<_, _>::new());
 engine!(
     restless_ca_tree,
     CaTree::<_, _>::with_config(support::restless())
+);
+engine!(lfca_tree, LfcaTree::<_, _>::new());
+engine!(
+    restless_lfca_tree,
+    LfcaTree::<_, _>::with_config(support::restless_lfca())
 );
 engine!(locked, Locked::<_, _>::new());
 engine!(skip_list, SkipList::<_, _>::new());

@@ -4,11 +4,12 @@
 
 mod support;
 
-use support::restless;
+use support::{restless, restless_lfca};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_index::{
-    Art, BackgroundSkipList, ByteKey, CaTree, Locked, OlcBTree, SkipList, Storable,
+    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, OlcBTree, SkipList, Storable,
 };
 
 /// Runs the suite for the engine that a generic function makes.
@@ -129,6 +130,24 @@ where
     CaTree::with_config(restless())
 }
 
+/// A lock-free tree that adapts as it does for users.
+fn lfca_tree<K: ByteKey, V: Storable>() -> LfcaTree<K, V> {
+    LfcaTree::new()
+}
+
+/// One that keeps splitting and joining, with keys that can only be compared.
+fn restless_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHead> {
+    LfcaTree::with_config(restless_lfca())
+}
+
+/// One that splits at every other update, though nobody is in the way.
+fn splitting_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHead> {
+    LfcaTree::with_config(LfcaTreeConfig {
+        uncontended: 1,
+        ..restless_lfca()
+    })
+}
+
 fn skip_list<K: ByteKey, V: Storable>() -> SkipList<K, V, ByteHead> {
     SkipList::new()
 }
@@ -175,6 +194,9 @@ fn art<K: ByteKey, V: Storable>() -> Art<K, V> {
 engine!(ca_tree_on_b_tree, ca_tree);
 engine!(restless_ca_tree_on_b_tree, restless_ca_tree);
 engine!(restless_ca_tree_on_avl, restless_ca_tree_avl);
+engine!(lock_free_ca_tree, lfca_tree);
+engine!(restless_lock_free_ca_tree, restless_lfca_tree);
+engine!(splitting_lock_free_ca_tree, splitting_lfca_tree);
 engine!(skip_list_, skip_list);
 engine!(background_skip_list_, background_skip_list);
 engine!(skip_list_without_heads_, skip_list_without_heads);
@@ -189,6 +211,11 @@ engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
 engine_under_panics!(panics_leave_ca_tree_usable, restless_ca_tree);
 engine_under_panics!(panics_leave_ca_tree_on_avl_usable, restless_ca_tree_avl);
+engine_under_panics!(panics_leave_lock_free_ca_tree_usable, restless_lfca_tree);
+engine_under_panics!(
+    panics_leave_lock_free_ca_tree_of_many_base_nodes_usable,
+    splitting_lfca_tree
+);
 engine_under_panics!(panics_leave_skip_list_usable, skip_list_without_heads);
 engine_under_panics!(panics_leave_b_tree_usable, low_b_tree);
 engine_under_panics!(

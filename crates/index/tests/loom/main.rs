@@ -4,4 +4,5 @@
 mod art;
 mod b_tree;
 mod ca_tree;
+mod lfca_tree;
 mod skip_list;

@@ -6,6 +6,7 @@ mod suite;
 
 use suite::Index;
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
+use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
 use tremula_index::{Art, BackgroundSkipList, OlcBTree, SkipList};
 use tremula_sync::{Arc, StatisticsConfig};
 
@@ -56,6 +57,31 @@ engine!(
 engine!(
     ca_tree,
     CaTree::<_, _>::with_config(restless()),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        a_snapshot_is_of_one_moment,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
+        increments_are_not_lost,
+        ranges_that_overlap_are_removed_once,
+    ]
+);
+
+/// Every other update splits, and every other query over several base nodes joins.
+fn restless_lfca() -> LfcaTreeConfig {
+    LfcaTreeConfig {
+        contended: 2,
+        uncontended: 1,
+        split_above: 1,
+        join_below: -3,
+        range_discount: 4,
+        max_route_depth: 4,
+    }
+}
+
+engine!(
+    lfca_tree,
+    LfcaTree::<_, _>::with_config(restless_lfca()),
     [
         scans_see_every_stable_key_while_the_index_changes,
         a_snapshot_is_of_one_moment,

@@ -11,6 +11,7 @@ pub(crate) mod suite;
 pub(crate) mod values;
 
 use tremula_index::ca_tree::CaTreeConfig;
+use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_sync::StatisticsConfig;
 
 /// Thresholds so low that writes keep splitting a tree, and scans over several base nodes keep
@@ -26,6 +27,18 @@ pub(crate) fn restless() -> CaTreeConfig {
     CaTreeConfig {
         statistics,
         range_discount: 9,
+        max_route_depth: 8,
+    }
+}
+
+/// The same for the lock-free tree.
+pub(crate) fn restless_lfca() -> LfcaTreeConfig {
+    LfcaTreeConfig {
+        contended: 2,
+        uncontended: -1,
+        split_above: 1,
+        join_below: -6,
+        range_discount: 5,
         max_route_depth: 8,
     }
 }

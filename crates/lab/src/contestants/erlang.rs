@@ -237,7 +237,9 @@ impl Contestant for EtsTable {
             Job::InsertRanges { keys, threads } => ranges(kind, *keys, *threads),
             Job::Mix(job) => mix(kind, job),
             Job::Fill(job) => fill(kind, job),
-            Job::Ycsb(_) | Job::Append(_) | Job::Batch(_) => return Err(self.cannot()),
+            Job::Ycsb(_) | Job::RangeUpdate(_) | Job::Append(_) | Job::Batch(_) => {
+                return Err(self.cannot());
+            }
         };
         let answer = self.machine.line.borrow_mut().ask(&request, &files)?;
         let mut sample = Sample::new(answer.operations, answer.elapsed);

@@ -5,6 +5,7 @@ mod high_contention;
 mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
+mod range_update;
 mod ycsb;
 
 use crate::{
@@ -14,9 +15,10 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 6] = [
+pub const ALL: [&dyn Experiment; 7] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
+    &range_update::RangeUpdate,
     &ycsb::Ycsb,
     &high_contention::HighContention,
     &batched_get::BatchedGet,
@@ -254,7 +256,13 @@ mod tests {
             seed: 43,
             ..settings.clone()
         };
-        for experiment in ["ordered_mix", "ycsb", "batched_get", "memory"] {
+        for experiment in [
+            "ordered_mix",
+            "range_update",
+            "ycsb",
+            "batched_get",
+            "memory",
+        ] {
             let experiment = find(experiment).unwrap();
             let group = &experiment.groups(&settings)[1.min(experiment.key_sets().len())];
             let job =

@@ -5,6 +5,7 @@ mod batch;
 mod fill;
 mod insert_ranges;
 mod ordered_mix;
+mod range_update;
 mod tables;
 #[cfg(test)]
 mod wrong_tables;
@@ -75,6 +76,7 @@ impl Contestant for InProcess {
                 })
             }
             Job::Mix(job) => self.table.run_integers(job),
+            Job::RangeUpdate(job) => self.table.run_integers(job),
             Job::Ycsb(job) => self.run(job),
             Job::Append(job) => self.table.run_integers(job),
             Job::Batch(job) => self.run(job),

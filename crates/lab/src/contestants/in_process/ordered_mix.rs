@@ -39,17 +39,17 @@ impl Task<u64> for &MixJob {
 
 /// What one thread has changed and seen.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+pub(super) struct Tally {
     /// Inserts that brought a new key.
-    inserted: u64,
+    pub(super) inserted: u64,
     /// Removes that found their key.
-    removed: u64,
+    pub(super) removed: u64,
     /// Results that cannot be right whatever other threads do.
-    faults: u64,
+    pub(super) faults: u64,
 }
 
 /// Runs the stream against the table, over and over with rotated keys, until the time is up.
-fn work_off<S: Subject<u64>>(
+pub(super) fn work_off<S: Subject<u64>>(
     table: &S,
     stream: &[Operation],
     range: u32,

@@ -4,7 +4,9 @@ use crate::{
     contestants::{ContestantName, Index, Rival, Subject},
     keys::Key,
 };
-use tremula_index::{Art, BackgroundSkipList, CaTree, Engine, Locked, OlcBTree, SkipList};
+use tremula_index::{
+    Art, BackgroundSkipList, CaTree, Engine, LfcaTree, Locked, OlcBTree, SkipList,
+};
 
 /// A kind of table in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,7 @@ impl Table {
 fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
     match engine {
         Engine::CaTree => task.run(|| Index(CaTree::<K, u64>::new())),
+        Engine::LfcaTree => task.run(|| Index(LfcaTree::<K, u64>::new())),
         Engine::Locked => task.run(|| Index(Locked::<K, u64>::new())),
         Engine::Art => task.run(|| Index(Art::<K, u64>::new())),
         Engine::BTree => task.run(|| Index(OlcBTree::<K, u64>::new())),

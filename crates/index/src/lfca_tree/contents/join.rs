@@ -1,0 +1,204 @@
+//! Taking trees apart, and putting them together. The results share what they can with the trees
+//! that they are made of, which stay as they are.
+
+use super::edit::{cut, parent_of, share_runs};
+use super::node::{Entry, NodeRef, Part, fewest, most};
+use super::{Probe, Span, Tree, View};
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use std::ops::Bound;
+
+/// One node or two of a level, the caller's.
+type Few<K, V, H> = (Tree<K, V, H>, Option<Tree<K, V, H>>);
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Tree<K, V, H> {
+    fn node(&self) -> NodeRef<'_, K, V, H> {
+        match self.view().root {
+            Some(node) => node,
+            None => unreachable!("it was made of a node"),
+        }
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
+    /// The lower and the upper part of a tree, about as many entries each, and a copy of the
+    /// smallest key that the upper part may have. `None` if there are fewer than two entries.
+    /// O(log n).
+    pub(in crate::lfca_tree) fn split(self) -> Option<(Tree<K, V, H>, Tree<K, V, H>, K)> {
+        let root = self.root.filter(|root| root.len() > 1)?;
+        let middle = root.len() / 2;
+        let key = root.with_key(middle, K::clone);
+        let part = |range| collapse(one(root.level(), &[Part::Run(root, range)]));
+        Some((part(0..middle), part(middle..root.len()), key))
+    }
+
+    /// Both trees in one; the keys of this one lie below those of the other. O(log n).
+    pub(in crate::lfca_tree) fn join(self, upper: Self) -> Tree<K, V, H> {
+        match (self.root, upper.root) {
+            (None, _) => upper.share(),
+            (_, None) => self.share(),
+            (Some(lower), Some(upper)) => collapse(match join(lower, upper) {
+                (first, None) => first,
+                (first, Some(second)) => {
+                    let children = [first.node(), second.node()];
+                    for child in children {
+                        // SAFETY: the child lives, and has a count.
+                        unsafe { child.key_word(0).share() };
+                    }
+                    let root = Tree::of(parent_of(children));
+                    // Their counts are the root's.
+                    first.into_root();
+                    second.into_root();
+                    root
+                }
+            }),
+        }
+    }
+
+    /// The tree without the entries of a range. O(log n).
+    pub(in crate::lfca_tree) fn without(self, span: Span<'_, K, H>) -> Tree<K, V, H> {
+        let Some(root) = self.root else {
+            return Tree::EMPTY;
+        };
+        let lower = match span.low {
+            Bound::Unbounded => None,
+            Bound::Included(low) => prefix(root, |node| node.below(&low)),
+            Bound::Excluded(low) => prefix(root, |node| node.through(&low)),
+        };
+        let upper = match &span.high {
+            Bound::Unbounded => None,
+            Bound::Included(high) => suffix(root, high, true),
+            Bound::Excluded(high) => suffix(root, high, false),
+        };
+        match (&lower, &upper) {
+            (Some(lower), Some(upper)) => lower.view().join(upper.view()),
+            _ => collapse(lower.or(upper).unwrap_or(Tree::EMPTY)),
+        }
+    }
+}
+
+/// The tree without a root that has but one child.
+pub(super) fn collapse<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    mut tree: Tree<K, V, H>,
+) -> Tree<K, V, H> {
+    while let Some(root) = tree.view().root
+        && root.level() > 0
+        && root.len() == 1
+    {
+        let child = View {
+            root: Some(root.child(0)),
+        };
+        tree = child.share();
+    }
+    tree
+}
+
+/// A node of these parts, which are not too many.
+fn one<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    level: u16,
+    parts: &[Part<'_, '_, K, V, H>],
+) -> Tree<K, V, H> {
+    few(level, parts).0
+}
+
+/// One node of these parts, or two. The counts of new entries become theirs.
+fn few<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    level: u16,
+    parts: &[Part<'_, '_, K, V, H>],
+) -> Few<K, V, H> {
+    share_runs(parts);
+    match cut(level, parts, false) {
+        [Some(first), second] => (Tree::of(first), second.map(Tree::of)),
+        [None, _] => unreachable!("a node is made of something"),
+    }
+}
+
+/// An entry that leads to a child, under the smallest key that this has: it takes the child's count
+/// over, and has one of the key.
+fn entry<K: Ord + Storable, V: Storable, H: KeyHead<K>>(child: Tree<K, V, H>) -> Entry<K, V, H> {
+    let node = child.node();
+    let entry = Entry::of_child(node.head(0), node.key_word(0), node);
+    // SAFETY: the child lives, and has a count.
+    unsafe { entry.key.share() };
+    child.into_root();
+    entry
+}
+
+/// Both nodes' entries, in nodes of the higher one's level.
+fn join<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    lower: NodeRef<'_, K, V, H>,
+    upper: NodeRef<'_, K, V, H>,
+) -> Few<K, V, H> {
+    let level = lower.level().max(upper.level());
+    if level == 0 {
+        let poor = lower.len().min(upper.len()) < fewest(0);
+        if !poor && lower.len() + upper.len() > most(0) {
+            let share = |node| View { root: Some(node) }.share();
+            return (share(lower), Some(share(upper)));
+        }
+        let parts = [lower, upper].map(|node| Part::Run(node, 0..node.len()));
+        return few(level, &parts);
+    }
+    let last = lower.len() - 1;
+    // The children along the seam, and what is on their outer sides.
+    let (below, above, seam) = match lower.level().cmp(&upper.level()) {
+        std::cmp::Ordering::Greater => (0..last, 0..0, join(lower.child(last), upper)),
+        std::cmp::Ordering::Less => (0..0, 1..upper.len(), join(lower, upper.child(0))),
+        std::cmp::Ordering::Equal => (
+            0..last,
+            1..upper.len(),
+            join(lower.child(last), upper.child(0)),
+        ),
+    };
+    let first = entry(seam.0);
+    let second = seam.1.map(entry);
+    let mut parts = vec![Part::Run(lower, below), Part::One(&first)];
+    parts.extend(second.iter().map(Part::One));
+    parts.push(Part::Run(upper, above));
+    few(level, &parts)
+}
+
+/// The entries in front of a place, in a node of the same level. `place` tells how many keys of a
+/// node lie in front of it.
+fn prefix<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    node: NodeRef<'_, K, V, H>,
+    place: impl Fn(NodeRef<'_, K, V, H>) -> usize + Copy,
+) -> Option<Tree<K, V, H>> {
+    let count = place(node);
+    if node.level() == 0 {
+        return (count > 0).then(|| one(0, &[Part::Run(node, 0..count)]));
+    }
+    let whole = count.checked_sub(1)?;
+    let last = prefix(node.child(whole), place).map(entry);
+    let parts = [
+        Some(Part::Run(node, 0..whole)),
+        last.as_ref().map(Part::One),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (whole > 0 || last.is_some()).then(|| one(node.level(), &parts))
+}
+
+/// The entries behind a key, or from it on, in a node of the same level.
+fn suffix<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    node: NodeRef<'_, K, V, H>,
+    key: &Probe<'_, K, H>,
+    is_behind: bool,
+) -> Option<Tree<K, V, H>> {
+    if node.level() == 0 {
+        let start = if is_behind {
+            node.through(key)
+        } else {
+            node.below(key)
+        };
+        return (start < node.len()).then(|| one(0, &[Part::Run(node, start..node.len())]));
+    }
+    let at = node.child_for(key);
+    let first = suffix(node.child(at), key, is_behind).map(entry);
+    let rest = at + 1..node.len();
+    if first.is_none() && rest.is_empty() {
+        return None;
+    }
+    let parts = [first.as_ref().map(Part::One), Some(Part::Run(node, rest))];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    Some(one(node.level(), &parts))
+}

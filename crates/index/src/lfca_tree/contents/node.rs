@@ -1,0 +1,535 @@
+//! The nodes of a container: leaves and inner nodes in one form.
+
+use super::probe::Probe;
+use super::word::Word;
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use crate::prefetch::prefetch;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::{self, NonNull};
+use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// The most entries of a leaf: an update copies one, half a kilobyte at most where head and value
+/// are all there is to an entry.
+const MOST_OF_LEAF: usize = if cfg!(any(loom, shuttle)) { 4 } else { 32 };
+
+/// The most children of an inner node. An update copies one of each level, so that more of them
+/// in fewer levels come to the same; lookups and the allocator prefer fewer levels. Not more than
+/// a kilobyte.
+const MOST_OF_INNER: usize = if cfg!(any(loom, shuttle)) { 4 } else { 56 };
+
+/// The most entries of a node of this level.
+#[inline]
+pub(super) const fn most(level: u16) -> usize {
+    if level == 0 {
+        MOST_OF_LEAF
+    } else {
+        MOST_OF_INNER
+    }
+}
+
+/// A node of this level with fewer entries is merged with a sibling when one is removed from it.
+#[inline]
+pub(super) const fn fewest(level: u16) -> usize {
+    most(level) / 4
+}
+
+/// How much of a node is asked for before it is looked at, in cache lines: what a leaf of usual
+/// length takes.
+const LINES: usize = 6;
+
+/// The bytes of a cache line.
+const LINE: usize = 64;
+
+/// What a node's `dead` says when nothing in it is.
+const NOTHING_DEAD: u32 = 0;
+/// The key of the entry at `dead >> 2` is to be released with the node.
+const DEAD_KEY: u32 = 1;
+/// So is its value.
+const DEAD_VALUE: u32 = 2;
+
+/// The fixed part of a node. Three arrays follow it in the same allocation, `len` long each: the
+/// heads of the keys, ascending; the keys, unless heads are keys; and what belongs to each key: in
+/// a leaf a value, in an inner node a child, which has the keys from that one on.
+///
+/// All but the first three fields never changes once others can see the node.
+#[repr(C, align(8))]
+pub(in crate::lfca_tree) struct Node<K, V, H> {
+    /// How many parents, base nodes and snapshots have it.
+    count: AtomicUsize,
+    /// The next node of a list: of what an edit has made, or of what it replaced.
+    next: AtomicPtr<Node<K, V, H>>,
+    /// What is released with a node that is freed alone.
+    dead: AtomicU32,
+    len: u16,
+    /// 0 for a leaf, else one more than the children's.
+    level: u16,
+    entry: PhantomData<(K, V, fn(H))>,
+}
+
+/// A node that lives during `'g`: by a count, or because the thread is pinned.
+pub(in crate::lfca_tree) struct NodeRef<'g, K, V, H> {
+    node: NonNull<Node<K, V, H>>,
+    alive: PhantomData<&'g Node<K, V, H>>,
+}
+
+impl<K, V, H> Clone for NodeRef<'_, K, V, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H> Copy for NodeRef<'_, K, V, H> {}
+
+/// An entry of a node, in words. It owns nothing.
+pub(super) struct Entry<K, V, H> {
+    pub(super) head: u64,
+    pub(super) key: Word<K>,
+    pub(super) word: *mut (),
+    entry: PhantomData<(K, V, fn(H))>,
+}
+
+impl<K: Storable, V: Storable, H: KeyHead<K>> Entry<K, V, H> {
+    pub(super) fn of_value(head: u64, key: Word<K>, value: Word<V>) -> Self {
+        Self {
+            head,
+            key,
+            word: value.word(),
+            entry: PhantomData,
+        }
+    }
+
+    /// The entry of a child, under this key.
+    pub(super) fn of_child(head: u64, key: Word<K>, child: NodeRef<'_, K, V, H>) -> Self {
+        Self {
+            head,
+            key,
+            word: child.node.as_ptr().cast(),
+            entry: PhantomData,
+        }
+    }
+}
+
+/// A part of what a new node consists of.
+pub(super) enum Part<'a, 'g, K, V, H> {
+    /// Entries of another node of the same level.
+    Run(NodeRef<'g, K, V, H>, Range<usize>),
+    /// A new entry.
+    One(&'a Entry<K, V, H>),
+}
+
+impl<K, V, H> Part<'_, '_, K, V, H> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Part::Run(_, range) => range.len(),
+            Part::One(_) => 1,
+        }
+    }
+}
+
+impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
+    const ARRAYS: usize = size_of::<Node<K, V, H>>();
+    const COLUMNS: usize = if H::IS_KEY { 2 } else { 3 };
+
+    fn layout(len: usize) -> Layout {
+        let bytes = Self::ARRAYS + len * Self::COLUMNS * size_of::<u64>();
+        match Layout::from_size_align(bytes, align_of::<Node<K, V, H>>()) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!("a node is no larger than a few pages"),
+        }
+    }
+
+    /// What [`as_ptr`](Self::as_ptr) gave.
+    ///
+    /// # Safety
+    ///
+    /// The node lives during `'g`.
+    #[inline]
+    pub(in crate::lfca_tree) unsafe fn of(node: NonNull<Node<K, V, H>>) -> Self {
+        Self {
+            node,
+            alive: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(in crate::lfca_tree) fn as_ptr(self) -> NonNull<Node<K, V, H>> {
+        self.node
+    }
+
+    #[inline]
+    fn fixed(&self) -> &'g Node<K, V, H> {
+        // SAFETY: the node lives during `'g`, and is written only through atomics.
+        unsafe { self.node.as_ref() }
+    }
+
+    /// Asks for the node's memory, of which otherwise one line after the other would be waited for.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        let first = self.node.as_ptr().cast::<u8>();
+        for line in 0..LINES {
+            prefetch(first.wrapping_add(line * LINE));
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        self.fixed().len.into()
+    }
+
+    #[inline]
+    pub(super) fn level(self) -> u16 {
+        self.fixed().level
+    }
+
+    pub(in crate::lfca_tree) fn bytes(self) -> usize {
+        Self::layout(self.len()).size()
+    }
+
+    /// The array in this column.
+    #[inline]
+    fn column(self, column: usize) -> NonNull<u64> {
+        // SAFETY: the arrays follow the fixed part in the allocation that the pointer is for.
+        unsafe {
+            self.node
+                .byte_add(Self::ARRAYS)
+                .cast::<u64>()
+                .add(column * self.len())
+        }
+    }
+
+    #[inline]
+    pub(super) fn heads(self) -> &'g [u64] {
+        // SAFETY: `len` heads lie there, never written during `'g`: a node is filled before
+        // there is a reference to it.
+        unsafe { std::slice::from_raw_parts(self.column(0).as_ptr(), self.len()) }
+    }
+
+    #[inline]
+    pub(super) fn head(self, at: usize) -> u64 {
+        self.heads()[at]
+    }
+
+    #[inline]
+    pub(super) fn key_word(self, at: usize) -> Word<K> {
+        debug_assert!(at < self.len());
+        if H::IS_KEY {
+            return Word::NONE;
+        }
+        // SAFETY: as in `heads`; a column of words.
+        Word::of(unsafe { self.column(1).cast::<*mut ()>().add(at).read() })
+    }
+
+    #[inline]
+    fn word(self, at: usize) -> *mut () {
+        assert!(at < self.len());
+        // SAFETY: as in `heads`; a column of words.
+        unsafe {
+            self.column(Self::COLUMNS - 1)
+                .cast::<*mut ()>()
+                .add(at)
+                .read()
+        }
+    }
+
+    /// The value at a place of a leaf.
+    #[inline]
+    pub(super) fn value(self, at: usize) -> Word<V> {
+        debug_assert_eq!(self.level(), 0);
+        Word::of(self.word(at))
+    }
+
+    /// The child at a place of an inner node.
+    #[inline]
+    pub(super) fn child(self, at: usize) -> Self {
+        debug_assert_ne!(self.level(), 0);
+        match NonNull::new(self.word(at).cast()) {
+            // SAFETY: an inner node has counts of its children, and lives during `'g`.
+            Some(node) => unsafe { Self::of(node) },
+            None => unreachable!("an inner node's entries have children"),
+        }
+    }
+
+    /// Shows a key.
+    #[inline]
+    pub(super) fn with_key<R>(self, at: usize, read: impl FnOnce(&K) -> R) -> R {
+        if !H::IS_KEY {
+            // SAFETY: the node has a count of its keys, and lives.
+            return unsafe { self.key_word(at).with(read) };
+        }
+        match H::key(self.head(at)) {
+            Some(key) => read(&key),
+            None => unreachable!("the head is said to be the key, and gives none"),
+        }
+    }
+
+    /// How many keys lie below the one looked for.
+    #[inline]
+    pub(super) fn below(self, probe: &Probe<'_, K, H>) -> usize {
+        let heads = self.heads();
+        let start = heads.partition_point(|head| *head < probe.head());
+        if H::IS_KEY || heads.get(start) != Some(&probe.head()) {
+            return start;
+        }
+        self.partition_equal(start, probe, |key| key < probe.key())
+    }
+
+    /// How many keys lie at or below the one looked for.
+    #[inline]
+    pub(super) fn through(self, probe: &Probe<'_, K, H>) -> usize {
+        let heads = self.heads();
+        if H::IS_KEY {
+            return heads.partition_point(|head| *head <= probe.head());
+        }
+        let start = heads.partition_point(|head| *head < probe.head());
+        if heads.get(start) != Some(&probe.head()) {
+            return start;
+        }
+        self.partition_equal(start, probe, |key| key <= probe.key())
+    }
+
+    /// Among the keys from `start` on that have the probe's head: where those end that are small.
+    fn partition_equal(
+        self,
+        start: usize,
+        probe: &Probe<'_, K, H>,
+        is_small: impl Fn(&K) -> bool,
+    ) -> usize {
+        let equal = self.heads()[start..].partition_point(|head| *head == probe.head());
+        let (mut low, mut high) = (start, start + equal);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.with_key(middle, &is_small) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The child that is responsible for a key.
+    #[inline]
+    pub(super) fn child_for(self, probe: &Probe<'_, K, H>) -> usize {
+        self.through(probe).saturating_sub(1)
+    }
+
+    /// Whether the key at a place is the one looked for.
+    #[inline]
+    pub(super) fn holds(self, at: usize, probe: &Probe<'_, K, H>) -> bool {
+        at < self.len()
+            && self.head(at) == probe.head()
+            && (H::IS_KEY || self.with_key(at, |key| key == probe.key()))
+    }
+
+    /// Whether the one who has the node's parent, or the node, alone is the only one to have it.
+    #[inline]
+    pub(super) fn is_exclusive(self) -> bool {
+        // Acquire: pairs with the release of whoever gave its count back; what they read of the
+        // node they read before we take it apart.
+        self.fixed().count.load(Ordering::Acquire) == 1
+    }
+
+    /// Adds a count.
+    #[inline]
+    pub(in crate::lfca_tree) fn share(self) {
+        // Relaxed: whoever has it can give it on; nothing is ordered by that.
+        self.fixed().count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds a count to the key and the child or value of an entry.
+    #[inline]
+    pub(super) fn share_entry(self, at: usize) {
+        // SAFETY: the node has counts of them, and lives.
+        unsafe { self.key_word(at).share() };
+        if self.level() == 0 {
+            // SAFETY: as above.
+            unsafe { self.value(at).share() };
+        } else {
+            self.child(at).share();
+        }
+    }
+
+    /// A node of the entries `range` of these parts. They are copied as they are: whose counts
+    /// they are from now on is the caller's affair. It has a count, the caller's.
+    pub(super) fn build(level: u16, parts: &[Part<'_, 'g, K, V, H>], range: Range<usize>) -> Self {
+        let len = range.len();
+        assert!(len > 0 && len <= usize::from(u16::MAX));
+        let layout = Self::layout(len);
+        // SAFETY: the layout has a size; the fixed part is written before it is used as one, and
+        // the arrays below, all of them.
+        let node: Self = unsafe {
+            let Some(place) = NonNull::new(alloc(layout)) else {
+                handle_alloc_error(layout);
+            };
+            let node = place.cast::<Node<K, V, H>>();
+            node.write(Node {
+                count: AtomicUsize::new(1),
+                next: AtomicPtr::new(ptr::null_mut()),
+                dead: AtomicU32::new(NOTHING_DEAD),
+                len: len as u16,
+                level,
+                entry: PhantomData,
+            });
+            Self::of(node)
+        };
+        let (mut passed, mut filled) = (0, 0);
+        for part in parts {
+            let begin = range.start.max(passed) - passed;
+            let end = range.end.clamp(passed, passed + part.len()) - passed;
+            passed += part.len();
+            if begin >= end {
+                continue;
+            }
+            match part {
+                Part::Run(source, run) => {
+                    let from = run.start + begin;
+                    assert!(run.start + end <= source.len());
+                    for column in 0..Self::COLUMNS {
+                        // SAFETY: inside both arrays, as asserted: `filled` and what follows add
+                        // up to the length of the range. The new node is nobody else's.
+                        unsafe {
+                            source.column(column).add(from).copy_to_nonoverlapping(
+                                node.column(column).add(filled),
+                                end - begin,
+                            );
+                        }
+                    }
+                }
+                // SAFETY: as above.
+                Part::One(entry) => unsafe {
+                    node.column(0).add(filled).write(entry.head);
+                    if !H::IS_KEY {
+                        node.column(1)
+                            .cast::<*mut ()>()
+                            .add(filled)
+                            .write(entry.key.word());
+                    }
+                    node.column(Self::COLUMNS - 1)
+                        .cast::<*mut ()>()
+                        .add(filled)
+                        .write(entry.word);
+                },
+            }
+            filled += end - begin;
+        }
+        assert_eq!(filled, len);
+        node
+    }
+
+    /// Gives a count back; with the last one the node is freed, and what it has counts of
+    /// released.
+    ///
+    /// # Safety
+    ///
+    /// The caller has a count, which ends here. No pinned thread can be looking at the node but by
+    /// another count.
+    pub(in crate::lfca_tree) unsafe fn release(self) {
+        // AcqRel: whoever is last sees what the others did with it before they gave it back.
+        if self.fixed().count.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let leaf = self.level() == 0;
+        for at in 0..self.len() {
+            // SAFETY: the node has a count of each, which ends here; nobody else has the node.
+            unsafe {
+                self.key_word(at).release();
+                if leaf {
+                    self.value(at).release();
+                } else {
+                    self.child(at).release();
+                }
+            }
+        }
+        // SAFETY: nobody else has the node.
+        unsafe { self.deallocate() };
+    }
+
+    /// Frees the memory.
+    ///
+    /// # Safety
+    ///
+    /// Nobody has the node.
+    unsafe fn deallocate(self) {
+        let layout = Self::layout(self.len());
+        // SAFETY: allocated with this layout; the caller's promise.
+        unsafe {
+            self.node.drop_in_place();
+            dealloc(self.node.as_ptr().cast(), layout);
+        }
+    }
+}
+
+/// Nodes to be freed alone: what they had counts of belongs to others, but for what is dead.
+///
+/// The list goes through the nodes' own links. Dropping it frees nothing.
+pub(in crate::lfca_tree) struct NodeList<K, V, H>(*mut Node<K, V, H>);
+
+impl<K, V, H> Clone for NodeList<K, V, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H> Copy for NodeList<K, V, H> {}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeList<K, V, H> {
+    pub(in crate::lfca_tree) const fn new() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    /// Adds a node, of which nothing is dead.
+    #[inline]
+    pub(super) fn push(&mut self, node: NodeRef<'_, K, V, H>) {
+        // Relaxed: whoever frees the list has synchronized with us, by the epoch if need be.
+        node.fixed().next.store(self.0, Ordering::Relaxed);
+        self.0 = node.node.as_ptr();
+    }
+
+    /// Adds a node, of which the key and the value of an entry may be dead.
+    #[inline]
+    pub(super) fn push_with(
+        &mut self,
+        node: NodeRef<'_, K, V, H>,
+        at: usize,
+        key: bool,
+        value: bool,
+    ) {
+        if key || value {
+            let flags = if key { DEAD_KEY } else { 0 } | if value { DEAD_VALUE } else { 0 };
+            // Relaxed: as in `push`.
+            node.fixed()
+                .dead
+                .store((at as u32) << 2 | flags, Ordering::Relaxed);
+        }
+        self.push(node);
+    }
+
+    /// Frees the nodes.
+    ///
+    /// # Safety
+    ///
+    /// The list is freed once, and nobody has or looks at its nodes, whatever their counts say.
+    pub(in crate::lfca_tree) unsafe fn free(self) {
+        let mut next = self.0;
+        while let Some(node) = NonNull::new(next) {
+            // SAFETY: nobody else has it, and it has not been freed.
+            unsafe {
+                let node: NodeRef<'_, K, V, H> = NodeRef::of(node);
+                next = node.fixed().next.load(Ordering::Relaxed);
+                let dead = node.fixed().dead.load(Ordering::Relaxed);
+                let at = (dead >> 2) as usize;
+                if dead & DEAD_KEY != 0 {
+                    node.key_word(at).release();
+                }
+                if dead & DEAD_VALUE != 0 {
+                    node.value(at).release();
+                }
+                node.deallocate();
+            }
+        }
+    }
+}

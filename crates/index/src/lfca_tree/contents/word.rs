@@ -1,0 +1,162 @@
+//! Keys and values in the slots of nodes that share them.
+
+use crate::packed::Packed;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use tremula_sync::Arc;
+
+/// A key or value as one word: itself where it fits, else a counted pointer to it.
+///
+/// It is a plain word to copy about and owns nothing: whoever holds the slot that it is in has one
+/// of its counts, and sees to it that it is [released](Self::release).
+pub(in crate::lfca_tree) struct Word<T> {
+    word: *mut (),
+    value: PhantomData<*mut T>,
+}
+
+impl<T> Clone for Word<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Word<T> {}
+
+impl<T> PartialEq for Word<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+}
+
+impl<T: 'static> Word<T> {
+    /// What stands for a key where heads are keys; never looked at.
+    pub(super) const NONE: Self = Self {
+        word: std::ptr::null_mut(),
+        value: PhantomData,
+    };
+
+    /// The word of a slot.
+    #[inline]
+    pub(super) fn of(word: *mut ()) -> Self {
+        Self {
+            word,
+            value: PhantomData,
+        }
+    }
+
+    /// What [`of`](Self::of) takes.
+    #[inline]
+    pub(super) fn word(self) -> *mut () {
+        self.word
+    }
+
+    #[inline]
+    fn new(value: T) -> Self {
+        Self::of(if Packed::<T>::is_word() {
+            Packed::new(value).word()
+        } else {
+            Arc::into_raw(Arc::new(value)).cast_mut().cast()
+        })
+    }
+
+    /// Shows the value to `read`.
+    ///
+    /// # Safety
+    ///
+    /// It has not been released for the last time: the caller has a count, or is pinned since
+    /// before a node that has one was unlinked.
+    #[inline]
+    pub(in crate::lfca_tree) unsafe fn with<R>(self, read: impl FnOnce(&T) -> R) -> R {
+        if Packed::<T>::is_word() {
+            // SAFETY: a value that is a word is always there.
+            unsafe { Packed::of_word(self.word).with(read) }
+        } else {
+            // SAFETY: the pointer came from an `Arc`, which lives as the caller promises.
+            read(unsafe { &*self.word.cast::<T>() })
+        }
+    }
+
+    /// Adds a count.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with); or it is [`NONE`](Self::NONE).
+    #[inline]
+    pub(super) unsafe fn share(self) {
+        if !Packed::<T>::is_word() && !self.word.is_null() {
+            // SAFETY: the pointer came from an `Arc`, which lives as the caller promises.
+            unsafe { Arc::increment_strong_count(self.word.cast::<T>().cast_const()) };
+        }
+    }
+
+    /// Gives a count back; with the last one the value is dropped.
+    ///
+    /// # Safety
+    ///
+    /// The caller has a count, which ends here; or it is [`NONE`](Self::NONE).
+    #[inline]
+    pub(super) unsafe fn release(self) {
+        if !Packed::<T>::is_word() && !self.word.is_null() {
+            // SAFETY: the pointer came from an `Arc`, of which the caller has a count.
+            unsafe { Arc::decrement_strong_count(self.word.cast::<T>().cast_const()) };
+        }
+    }
+}
+
+/// A [`Word`] with a count of its own.
+pub(in crate::lfca_tree) struct Owned<T: 'static>(Word<T>);
+
+impl<T: 'static> Owned<T> {
+    #[inline]
+    pub(in crate::lfca_tree) fn new(value: T) -> Self {
+        Self(Word::new(value))
+    }
+
+    /// What stands for a key where heads are keys.
+    #[inline]
+    pub(in crate::lfca_tree) fn none() -> Self {
+        Self(Word::NONE)
+    }
+
+    /// The word, which lives as long as this does.
+    #[inline]
+    pub(in crate::lfca_tree) fn word(&self) -> Word<T> {
+        self.0
+    }
+
+    /// The count goes to the slot that the word is in.
+    #[inline]
+    pub(super) fn give(self) {
+        std::mem::forget(self);
+    }
+
+    /// The value, if nobody else has a count of it.
+    pub(in crate::lfca_tree) fn take(self) -> Option<T> {
+        let word = ManuallyDrop::new(self).0.word;
+        if Packed::<T>::is_word() {
+            // SAFETY: a value that is a word is always there.
+            Some(unsafe { Packed::of_word(word).take() })
+        } else {
+            // SAFETY: the pointer came from an `Arc`, of which this had a count.
+            Arc::try_unwrap(unsafe { Arc::from_raw(word.cast::<T>().cast_const()) }).ok()
+        }
+    }
+}
+
+impl<T: 'static> Clone for Owned<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: this has a count.
+        unsafe { self.0.share() };
+        Self(self.0)
+    }
+}
+
+impl<T: 'static> Drop for Owned<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this has a count.
+        unsafe { self.0.release() };
+    }
+}

@@ -1,0 +1,184 @@
+//! The contract of an ordered index on the tree.
+
+use super::LfcaTree;
+use super::contents::{Owned, Word};
+use super::node::Node;
+use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
+use crate::key::KeyHead;
+use std::ops::{Bound, ControlFlow};
+use tremula_sync::atomic::Ordering;
+use tremula_sync::epoch;
+
+/// A copy of a value that was in the tree during this pin.
+#[inline]
+fn copied<V: Storable>(value: Word<V>, _pinned: &epoch::Guard) -> V {
+    // SAFETY: what is in the tree during a pin is not dropped before its end.
+    unsafe { value.with(V::clone) }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+    fn entry(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
+        let guard = &epoch::pin();
+        let entry = self.neighbour(range, direction, guard)?;
+        Some(entry.copy())
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaTree<K, V, H> {
+    fn engine(&self) -> &'static str {
+        "lfca_tree"
+    }
+
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        let guard = &epoch::pin();
+        match self.lookup(key, guard) {
+            Some(value) => {
+                // SAFETY: what is in the tree during a pin is not dropped before its end.
+                unsafe { value.with(read) };
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        let guard = &epoch::pin();
+        self.lookup(key, guard).map(|value| copied(value, guard))
+    }
+
+    fn contains_key(&self, key: &K) -> bool {
+        self.lookup(key, &epoch::pin()).is_some()
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        let guard = &epoch::pin();
+        let value = Owned::new(value);
+        let old = Self::with_owned(key, |key, word| self.put(key, word, value, true, guard));
+        let old = old.unwrap_or_else(|_| unreachable!("a value that may be replaced is put"));
+        old.map(|old| copied(old, guard))
+    }
+
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        let guard = &epoch::pin();
+        let value = Owned::new(value);
+        let put = Self::with_owned(key, |key, word| self.put(key, word, value, false, guard));
+        match put.map_err(Owned::take) {
+            Ok(_) => Ok(()),
+            Err(Some(value)) => Err(value),
+            Err(None) => unreachable!("nobody has seen the value"),
+        }
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        let guard = &epoch::pin();
+        self.take(key, guard).map(|old| copied(old, guard))
+    }
+
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+        let guard = &epoch::pin();
+        Self::with_owned(key, |key, word| self.decide(key, word, decide, guard))
+            .map(|old| copied(old, guard))
+    }
+
+    fn first(&self) -> Option<(K, V)> {
+        self.entry(KeyRange::all(), Direction::Ascending)
+    }
+
+    fn last(&self) -> Option<(K, V)> {
+        self.entry(KeyRange::all(), Direction::Descending)
+    }
+
+    fn next(&self, key: &K) -> Option<(K, V)> {
+        let range = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
+        self.entry(range, Direction::Ascending)
+    }
+
+    fn prev(&self, key: &K) -> Option<(K, V)> {
+        let range = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
+        self.entry(range, Direction::Descending)
+    }
+
+    fn pop_first(&self) -> Option<(K, V)> {
+        self.pop(Direction::Ascending, &epoch::pin())
+    }
+
+    fn pop_last(&self) -> Option<(K, V)> {
+        self.pop(Direction::Descending, &epoch::pin())
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    ) {
+        self.collect(range, direction, limit, out, &epoch::pin());
+    }
+
+    /// Copies nothing. What lies in one base node is as of one moment, the next as of a later one.
+    /// The thread is pinned to an epoch meanwhile: what others remove is not freed before the
+    /// closure has seen the last entry.
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        self.visit_bases(range, direction, &epoch::pin(), |entry| {
+            entry.with(&mut *visit)
+        });
+    }
+
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+        self.remove_entries(range, &epoch::pin())
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.len.sum()).unwrap_or(0)
+    }
+
+    fn shape(&self) -> Shape {
+        let _pinned = epoch::pin();
+        let read = |counter: &tremula_sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let (mut routes, mut bases, mut route_depth, mut levels) = (0, 0, 0, 0);
+        let mut bytes = size_of::<Self>();
+        let mut nodes = vec![(self.root.load(), 0_u64)];
+        while let Some((node, depth)) = nodes.pop() {
+            bytes += size_of::<Node<K, V, H>>();
+            // SAFETY: linked during this pin.
+            match unsafe { node.as_ref() } {
+                Node::Route(route) => {
+                    routes += 1;
+                    nodes.push((route.left.load(), depth + 1));
+                    nodes.push((route.right.load(), depth + 1));
+                }
+                Node::Base(base) => {
+                    // SAFETY: as above.
+                    let contents = unsafe { base.contents.view() }.measure();
+                    bases += 1;
+                    route_depth = route_depth.max(depth);
+                    levels = levels.max(contents.0 as u64);
+                    bytes += contents.2 + contents.1 * Self::bytes_beside();
+                }
+            }
+        }
+        let adaptations = &self.adaptations;
+        Shape {
+            engine: self.engine(),
+            figures: vec![
+                ("entries", self.len() as u64),
+                ("route_nodes", routes),
+                ("base_nodes", bases),
+                ("route_depth", route_depth),
+                ("depth", route_depth + levels),
+                ("splits", read(&adaptations.splits)),
+                ("joins", read(&adaptations.joins)),
+                ("aborted_joins", read(&adaptations.aborted_joins)),
+                ("frozen_ranges", read(&adaptations.frozen_ranges)),
+                ("retries", read(&adaptations.retries)),
+                ("bytes", bytes as u64),
+            ],
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Lookups and changes of single entries.
+
+use super::LfcaTree;
+use super::contents::{Edit, Owned, Path, Probe, Word};
+use super::descend::Position;
+use super::node::{BaseRef, Retired, Role};
+use crate::contract::{Direction, Storable, Update};
+use crate::key::KeyHead;
+use tremula_sync::atomic::{AtomicBool, Ordering};
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Arc, Backoff};
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+    /// The value under a key, which lives while the thread is pinned.
+    #[inline]
+    pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<Word<V>> {
+        let probe = Probe::new(key);
+        let base = self.locate(&Position::At(probe), guard).base;
+        if let Role::Range(storage) = &base.get().role
+            && storage.has_removed()
+            && storage.range().contains(key)
+        {
+            return None;
+        }
+        base.view().get(&probe)
+    }
+
+    /// Runs `work` with the key, and with its word, of which the caller is to have a count where
+    /// keys are words of their own.
+    #[inline]
+    pub(super) fn with_owned<R>(key: K, work: impl FnOnce(&K, Owned<K>) -> R) -> R {
+        if H::IS_KEY {
+            return work(&key, Owned::none());
+        }
+        let owned = Owned::new(key);
+        let kept = owned.clone();
+        // SAFETY: `kept` has a count.
+        unsafe { kept.word().with(|key| work(key, owned)) }
+    }
+
+    /// Stores a value under a key, and returns the one that it replaced; or hands it back if there
+    /// is one and it is not to be replaced.
+    #[inline]
+    pub(super) fn put(
+        &self,
+        key: &K,
+        word: Owned<K>,
+        value: Owned<V>,
+        replaces: bool,
+        guard: &Guard,
+    ) -> Result<Option<Word<V>>, Owned<V>> {
+        let probe = Probe::new(key);
+        let mut was_contended = false;
+        loop {
+            let base = self.locate(&Position::At(probe), guard).base;
+            if base.is_replaceable() {
+                let path = base.view().find(&probe);
+                let old = path.value();
+                if old.is_some() && !replaces {
+                    return Err(value);
+                }
+                let edit = path.put(&word, &value);
+                match self.try_edit(base, edit, was_contended, guard) {
+                    Ok((new, edit)) => {
+                        if old.is_none() {
+                            self.len.add(1);
+                        }
+                        self.finish(base, new, edit, Some((word, value)), guard);
+                        return Ok(old);
+                    }
+                    Err(edit) => edit.abort(),
+                }
+            } else {
+                self.help(base, guard);
+            }
+            was_contended = true;
+        }
+    }
+
+    /// Removes a key, and returns its value.
+    #[inline]
+    pub(super) fn take(&self, key: &K, guard: &Guard) -> Option<Word<V>> {
+        let probe = Probe::new(key);
+        let mut was_contended = false;
+        loop {
+            let base = self.locate(&Position::At(probe), guard).base;
+            if base.is_replaceable() {
+                let path = base.view().find(&probe);
+                let old = path.value()?;
+                match self.try_edit(base, path.remove(), was_contended, guard) {
+                    Ok((new, edit)) => {
+                        self.len.add(-1);
+                        self.finish(base, new, edit, None, guard);
+                        return Some(old);
+                    }
+                    Err(edit) => edit.abort(),
+                }
+            } else {
+                self.help(base, guard);
+            }
+            was_contended = true;
+        }
+    }
+
+    /// Removes the first entry in a direction. An empty base node at that end is joined away, so
+    /// that emptiness is seen at one moment.
+    pub(super) fn pop(&self, direction: Direction, guard: &Guard) -> Option<(K, V)> {
+        let backoff = Backoff::new();
+        let mut was_contended = false;
+        loop {
+            let base = self.locate(&Position::end(direction), guard).base;
+            if base.is_replaceable() {
+                if base.view().is_empty() {
+                    base.get().parent?;
+                    if !self.join(base, guard) {
+                        backoff.wait();
+                    }
+                    continue;
+                }
+                let path = base.view().find_end(direction);
+                let entry = path.entry();
+                match self.try_edit(base, path.remove(), was_contended, guard) {
+                    Ok((new, edit)) => {
+                        self.len.add(-1);
+                        self.finish(base, new, edit, None, guard);
+                        return entry;
+                    }
+                    Err(edit) => edit.abort(),
+                }
+            } else {
+                self.help(base, guard);
+            }
+            was_contended = true;
+        }
+    }
+
+    /// Shows the value under a key to `decide`, once, and does what it says. The base node is held
+    /// meanwhile: others can read it, not change it.
+    pub(super) fn decide(
+        &self,
+        key: &K,
+        word: Owned<K>,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        guard: &Guard,
+    ) -> Option<Word<V>> {
+        let probe = Probe::new(key);
+        let (held, path) = self.hold(&probe, guard);
+        let old = path.value();
+        let decision = match old {
+            // SAFETY: it is in a base node that is linked.
+            Some(old) => unsafe { old.with(|old| decide(Some(old))) },
+            None => decide(None),
+        };
+        let (edit, put) = match (decision, old) {
+            (Update::Keep, _) | (Update::Remove, None) => return None,
+            (Update::Remove, Some(_)) => (path.remove(), None),
+            (Update::Put(value), _) => {
+                let value = Owned::new(value);
+                (path.put(&word, &value), Some((word, value)))
+            }
+        };
+        let is_put = put.is_some();
+        let new = held.base.with(edit.root(), held.base.statistics);
+        let Some(new) = self.replace(held.base, new, guard) else {
+            unreachable!("nobody else replaces a base node that is held");
+        };
+        self.len
+            .add(isize::from(is_put) - isize::from(old.is_some()));
+        let base = held.base;
+        drop(held);
+        self.finish(base, new, edit, put, guard);
+        old
+    }
+
+    /// Holds the base node that is responsible for a key; with it the way to the key.
+    fn hold<'g>(
+        &'g self,
+        probe: &Probe<'_, K, H>,
+        guard: &'g Guard,
+    ) -> (Hold<'g, K, V, H>, Path<'g, K, V, H>) {
+        let backoff = Backoff::new();
+        let mut was_contended = false;
+        loop {
+            let base = self.locate(&Position::At(*probe), guard).base;
+            if base.is_replaceable() {
+                let path = base.view().find(probe);
+                let released = Arc::new(AtomicBool::new(false));
+                let statistics = self.statistics(base.get(), was_contended);
+                let held = base.again(statistics, Role::Held(Arc::clone(&released)));
+                if let Some(held) = self.replace(base, held, guard) {
+                    // SAFETY: we unlinked it; its contents are the new one's.
+                    unsafe { self.retire(base, Retired::NOTHING, guard) };
+                    let hold = Hold {
+                        base: held,
+                        released,
+                    };
+                    return (hold, path);
+                }
+            } else {
+                self.help(base, guard);
+                backoff.wait();
+            }
+            was_contended = true;
+        }
+    }
+
+    /// Replaces a base node by one with the edited tree.
+    #[inline]
+    #[allow(clippy::type_complexity, reason = "named in the line above")]
+    fn try_edit<'g>(
+        &'g self,
+        base: BaseRef<'g, K, V, H>,
+        edit: Edit<'g, K, V, H>,
+        was_contended: bool,
+        guard: &'g Guard,
+    ) -> Result<(BaseRef<'g, K, V, H>, Edit<'g, K, V, H>), Edit<'g, K, V, H>> {
+        let statistics = self.statistics(base.get(), was_contended);
+        match self.replace(base, base.with(edit.root(), statistics), guard) {
+            Some(new) => Ok((new, edit)),
+            None => Err(edit),
+        }
+    }
+
+    /// What follows when a base node was replaced by one with an edited tree.
+    #[inline]
+    fn finish(
+        &self,
+        old: BaseRef<'_, K, V, H>,
+        new: BaseRef<'_, K, V, H>,
+        edit: Edit<'_, K, V, H>,
+        put: Option<(Owned<K>, Owned<V>)>,
+        guard: &Guard,
+    ) {
+        // SAFETY: the caller has replaced it; the words are those of the edit.
+        let (nodes, contents) = unsafe { edit.commit(put) };
+        // SAFETY: the caller unlinked it; the edit says what belongs to nobody now.
+        unsafe { self.retire(old, Retired { nodes, contents }, guard) };
+        self.adapt_if_asked(new, guard);
+    }
+}
+
+/// A base node that only one thread replaces. Dropping it releases the base node.
+struct Hold<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+    base: BaseRef<'g, K, V, H>,
+    released: Arc<AtomicBool>,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Hold<'_, K, V, H> {
+    fn drop(&mut self) {
+        // SeqCst: as `Link::load`.
+        self.released.store(true, Ordering::SeqCst);
+    }
+}
