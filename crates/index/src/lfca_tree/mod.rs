@@ -58,6 +58,11 @@
 //! 8. Unlinked nodes go to the epoch: whoever is pinned may still read them. Nodes of contents are
 //!    shared by trees and snapshots, and have counts: see [`contents`].
 
+#![allow(
+    clippy::type_complexity,
+    reason = "nearly every type here has the tree's three parameters"
+)]
+
 mod adapt;
 mod contents;
 mod descend;

@@ -206,7 +206,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Replaces a base node by one with the edited tree.
     #[inline]
-    #[allow(clippy::type_complexity, reason = "named in the line above")]
+    #[allow(
+        clippy::result_large_err,
+        reason = "an edit is on the stack either way"
+    )]
     fn try_edit<'g>(
         &'g self,
         base: BaseRef<'g, K, V, H>,
