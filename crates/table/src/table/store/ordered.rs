@@ -14,7 +14,7 @@ use tremula_index::{
 pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
     Some(match engine {
         Engine::CaTree => Box::new(Ordered(CaTree::<OrderedKey, Kept>::new())),
-        Engine::LfcaTree => Box::new(Ordered(LfcaTree::<OrderedKey, Kept>::new())),
+        Engine::LfcaTree => Box::new(Ordered(LfcaTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::BTree => Box::new(Ordered(OlcBTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::Locked => Box::new(Ordered(Locked::<OrderedKey, Kept>::new())),
         Engine::SkipList => Box::new(Ordered(SkipList::<OrderedKey, Kept, KeptHead>::new())),
