@@ -1,6 +1,6 @@
 //! The engines by name, for whoever picks one at run time.
 
-use crate::{Art, ByteKey, CaTree, Locked, OlcBTree, OrderedIndex, SkipList};
+use crate::{Art, ByteKey, CaTree, Locked, Masstree, OlcBTree, OrderedIndex, SkipList};
 use std::{fmt, str::FromStr};
 
 /// An engine that can stand behind [`OrderedIndex`].
@@ -22,6 +22,8 @@ pub enum Engine {
     BTree,
     /// [`Art`]: the adaptive radix tree.
     Art,
+    /// [`Masstree`]: the trie of B+trees.
+    Masstree,
     /// [`Locked`]: one readers-writer lock over a sequential tree.
     Locked,
     /// [`SkipList`]: the lock-free skip list.
@@ -30,10 +32,11 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CaTree,
         Self::BTree,
         Self::Art,
+        Self::Masstree,
         Self::SkipList,
         Self::Locked,
     ];
@@ -45,6 +48,7 @@ impl Engine {
             Self::CaTree => "ca_tree",
             Self::BTree => "b_tree",
             Self::Art => "art",
+            Self::Masstree => "masstree",
             Self::Locked => "locked",
             Self::SkipList => "skip_list",
         }
@@ -64,6 +68,7 @@ impl Engine {
             Self::CaTree => Box::new(CaTree::<K, V>::new()),
             Self::BTree => Box::new(OlcBTree::<K, V>::new()),
             Self::Art => Box::new(Art::<K, V>::new()),
+            Self::Masstree => Box::new(Masstree::<K, V>::new()),
             Self::Locked => Box::new(Locked::<K, V>::new()),
             Self::SkipList => Box::new(SkipList::<K, V>::new()),
         }

@@ -2,6 +2,7 @@
 
 pub mod art;
 pub mod b_tree;
+mod bounds;
 mod bulk;
 pub mod ca_tree;
 pub mod container;
@@ -9,6 +10,7 @@ mod contract;
 mod engine;
 pub mod key;
 pub mod locked;
+pub mod masstree;
 mod ordered_map;
 mod packed;
 mod prefetch;
@@ -26,5 +28,6 @@ pub use contract::{
 pub use engine::{Engine, UnknownEngine};
 pub use key::ByteKey;
 pub use locked::Locked;
+pub use masstree::Masstree;
 pub use ordered_map::{OrderedMap, Range};
 pub use skip_list::SkipList;

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::suite::{Random, join_all};
 use support::values::{Key, Value};
-use tremula_index::{CaTree, KeyRange, Locked, OlcBTree, OrderedIndex, SkipList};
+use tremula_index::{CaTree, KeyRange, Locked, Masstree, OlcBTree, OrderedIndex, SkipList};
 
 /// Counts the bytes that are allocated.
 struct Counting;
@@ -173,3 +173,4 @@ engine!(
 engine!(locked, Locked::<_, _>::new());
 engine!(skip_list, SkipList::<_, _>::new());
 engine!(b_tree, OlcBTree::<_, _>::new());
+engine!(masstree, Masstree::<_, _>::new());

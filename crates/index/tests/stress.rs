@@ -37,7 +37,7 @@ mod support;
 use support::{moments, restless, self_validating};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{Art, CaTree, Locked, OlcBTree, SkipList};
+use tremula_index::{Art, CaTree, Locked, Masstree, OlcBTree, SkipList};
 
 /// Runs both stress tests on the engine that an expression makes.
 macro_rules! engine {
@@ -68,6 +68,8 @@ engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
 engine!(locked_on_b_tree, Locked::<_, _, BTree<_, _>>::new());
 
 engine!(radix_tree, Art::<_, _>::new());
+engine!(masstree, Masstree::<_, _>::new());
+engine!(masstree_of_small_nodes, Masstree::<_, _, 3>::new());
 
 /// Not [`engine!`]: its scans are not of one moment.
 mod skip_list {

@@ -4,7 +4,7 @@ use crate::{
     contestants::{ContestantName, Index, Rival, Subject},
     keys::Key,
 };
-use tremula_index::{Art, CaTree, Engine, Locked, OlcBTree, SkipList};
+use tremula_index::{Art, CaTree, Engine, Locked, Masstree, OlcBTree, SkipList};
 
 /// A kind of table in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,7 @@ fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
         Engine::CaTree => task.run(|| Index(CaTree::<K, u64>::new())),
         Engine::Locked => task.run(|| Index(Locked::<K, u64>::new())),
         Engine::Art => task.run(|| Index(Art::<K, u64>::new())),
+        Engine::Masstree => task.run(|| Index(Masstree::<K, u64>::new())),
         Engine::BTree => task.run(|| Index(OlcBTree::<K, u64>::new())),
         Engine::SkipList => task.run(|| Index(SkipList::<K, u64>::new())),
     }
