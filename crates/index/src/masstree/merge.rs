@@ -4,7 +4,7 @@
 use super::Masstree;
 use super::descend::{Here, Parent};
 use super::node::{Node, NodeRef, is_underfull};
-use super::record::Entry;
+use super::record::{Entry, is_layer, word_of_layer};
 use super::shape::count;
 use super::slices::Slices;
 use crate::contract::Storable;
@@ -92,7 +92,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     fn fold(&self, above: NodeRef<'_, W>, slice: u64, root: NodeRef<'_, W>, guard: &Guard) -> bool {
         let backoff = Backoff::new();
         for _ in 0..ATTEMPTS {
-            if root.version().is_obsolete() || root.level() > 0 || root.order().count() > 1 {
+            if root.version().is_obsolete() || root.count() > 1 {
                 return false;
             }
             if let Ok(done) = self.try_fold(above, slice, root, guard) {
@@ -114,7 +114,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         let (leaf, lock) = above.lock_leaf(slice)?;
         let order = leaf.order();
         let slot = leaf.find(order, slice);
-        let is_here = |slot: &usize| leaf.word(*slot) == super::record::word_of_layer(root);
+        let is_here = |slot: &usize| leaf.word(*slot) == word_of_layer(root);
         let Some(slot) = slot.filter(is_here) else {
             lock.unchanged();
             return Ok(false);
@@ -124,14 +124,17 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             lock.unchanged();
             return Err(Restart);
         };
-        if root.level() > 0 || root.order().count() > 1 {
+        let mut words = root.entries(root.order()).map(|entry| entry.1);
+        let last = words.next();
+        // A layer belongs to one depth: only a record can move up.
+        if root.level() > 0 || words.next().is_some() || last.is_some_and(is_layer) {
             root_lock.unchanged();
             lock.unchanged();
             return Ok(false);
         }
         let root_change = root.get().change();
-        match root.entries(root.order()).next() {
-            Some((_, word)) => leaf.publish_word(slot, word),
+        match last {
+            Some(record) => leaf.publish_word(slot, record),
             None => {
                 let _change = leaf.get().change();
                 leaf.set_order(order.removed(leaf.rank(order, slice)));

@@ -82,7 +82,7 @@ impl<'g, K, V, const W: usize> Entry<'g, K, V, W> {
     /// As for [`of_word`](Self::of_word); nobody frees the entry during `'g`.
     #[inline]
     pub(super) unsafe fn of_word_alone(word: Word) -> Self {
-        if word.addr() & LAYER == 0 {
+        if !is_layer(word) {
             // SAFETY: the words of leaves are records or layers, none of which is null.
             let pointer = unsafe { NonNull::new_unchecked(word.cast()) };
             Self::Record(RecordRef {
@@ -95,6 +95,12 @@ impl<'g, K, V, const W: usize> Entry<'g, K, V, W> {
             Self::Layer(unsafe { NodeRef::from_raw(NonNull::new_unchecked(pointer.cast())) })
         }
     }
+}
+
+/// Whether the word of an entry is a layer.
+#[inline]
+pub(super) fn is_layer(word: Word) -> bool {
+    word.addr() & LAYER != 0
 }
 
 /// The word of a layer with this root.
