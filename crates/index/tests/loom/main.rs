@@ -4,4 +4,5 @@
 mod art;
 mod b_tree;
 mod ca_tree;
+mod masstree;
 mod skip_list;

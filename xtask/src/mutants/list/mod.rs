@@ -9,6 +9,7 @@ mod index_art;
 mod index_b_tree;
 mod index_ca_tree;
 mod index_common;
+mod index_masstree;
 mod index_skip_list;
 mod mailbox;
 mod sync;
@@ -64,6 +65,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_b_tree::MUTANTS,
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
+        index_masstree::MUTANTS,
         index_skip_list::MUTANTS,
         mailbox::MUTANTS,
         sync::MUTANTS,
