@@ -161,8 +161,13 @@ impl<const W: usize> Node<W> {
     /// How many entries have smaller slices.
     #[inline]
     pub(super) fn rank(&self, order: Order, slice: u64) -> usize {
+        // Appends find their place at once.
+        let count = order.count();
+        if count > 0 && self.slice(order.slot(count - 1)) < slice {
+            return count;
+        }
         let mut rank = 0;
-        while rank < order.count() && self.slice(order.slot(rank)) < slice {
+        while rank < count && self.slice(order.slot(rank)) < slice {
             rank += 1;
         }
         rank

@@ -96,7 +96,7 @@ fn a_reader_follows_entries_to_the_right() {
     check("a_reader_follows_entries_to_the_right", 2, || {
         let tree = numbers([10, 20, 30, 40]);
         assert_eq!(figure(&tree, "leaves"), 2);
-        let reader = reader(&tree, &[30, 10]);
+        let reader = reader(&tree, &[20, 30]);
         // The leaf on the left is full.
         assert_eq!(tree.insert(15, 15), None);
         assert_eq!(figure(&tree, "leaves"), 3);
