@@ -1,7 +1,8 @@
 //! The engines by name, for whoever picks one at run time.
 
 use crate::{
-    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, OlcBTree, OrderedIndex, SkipList,
+    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex,
+    SkipList,
 };
 use std::{fmt, str::FromStr};
 
@@ -26,6 +27,8 @@ pub enum Engine {
     BTree,
     /// [`Art`]: the adaptive radix tree.
     Art,
+    /// [`Masstree`]: the trie of B+trees.
+    Masstree,
     /// [`Locked`]: one readers-writer lock over a sequential tree.
     Locked,
     /// [`SkipList`]: the lock-free skip list.
@@ -36,11 +39,12 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::CaTree,
         Self::LfcaTree,
         Self::BTree,
         Self::Art,
+        Self::Masstree,
         Self::SkipList,
         Self::BackgroundSkipList,
         Self::Locked,
@@ -54,6 +58,7 @@ impl Engine {
             Self::LfcaTree => "lfca_tree",
             Self::BTree => "b_tree",
             Self::Art => "art",
+            Self::Masstree => "masstree",
             Self::Locked => "locked",
             Self::SkipList => "skip_list",
             Self::BackgroundSkipList => "background_skip_list",
@@ -75,6 +80,7 @@ impl Engine {
             Self::LfcaTree => Box::new(LfcaTree::<K, V>::new()),
             Self::BTree => Box::new(OlcBTree::<K, V>::new()),
             Self::Art => Box::new(Art::<K, V>::new()),
+            Self::Masstree => Box::new(Masstree::<K, V>::new()),
             Self::Locked => Box::new(Locked::<K, V>::new()),
             Self::SkipList => Box::new(SkipList::<K, V>::new()),
             Self::BackgroundSkipList => Box::new(BackgroundSkipList::<K, V>::new()),

@@ -2,6 +2,7 @@
 
 pub mod art;
 pub mod b_tree;
+mod bounds;
 mod bulk;
 pub mod ca_tree;
 pub mod container;
@@ -10,6 +11,7 @@ mod engine;
 pub mod key;
 pub mod lfca_tree;
 pub mod locked;
+pub mod masstree;
 mod ordered_map;
 mod packed;
 mod prefetch;
@@ -28,5 +30,6 @@ pub use engine::{Engine, UnknownEngine};
 pub use key::ByteKey;
 pub use lfca_tree::LfcaTree;
 pub use locked::Locked;
+pub use masstree::Masstree;
 pub use ordered_map::{OrderedMap, Range};
 pub use skip_list::{BackgroundSkipList, SkipList};

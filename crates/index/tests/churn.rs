@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 use support::suite::{Random, join_all};
 use support::values::{Key, Value};
 use tremula_index::{
-    BackgroundSkipList, CaTree, KeyRange, LfcaTree, Locked, OlcBTree, OrderedIndex, SkipList,
+    BackgroundSkipList, CaTree, KeyRange, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex,
+    SkipList,
 };
 
 /// Counts the bytes that are allocated.
@@ -181,3 +182,4 @@ engine!(locked, Locked::<_, _>::new());
 engine!(skip_list, SkipList::<_, _>::new());
 engine!(background_skip_list, BackgroundSkipList::<_, _>::new());
 engine!(b_tree, OlcBTree::<_, _>::new());
+engine!(masstree, Masstree::<_, _>::new());

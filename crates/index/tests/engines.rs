@@ -9,7 +9,8 @@ use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_index::{
-    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, OlcBTree, SkipList, Storable,
+    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
+    Storable,
 };
 
 /// Runs the suite for the engine that a generic function makes.
@@ -191,6 +192,16 @@ fn art<K: ByteKey, V: Storable>() -> Art<K, V> {
     Art::new()
 }
 
+/// A trie of B+trees.
+fn masstree<K: ByteKey, V: Storable>() -> Masstree<K, V> {
+    Masstree::new()
+}
+
+/// The same with nodes so small that it keeps splitting and merging them.
+fn low_masstree<K: ByteKey, V: Storable>() -> Masstree<K, V, 3> {
+    Masstree::new()
+}
+
 engine!(ca_tree_on_b_tree, ca_tree);
 engine!(restless_ca_tree_on_b_tree, restless_ca_tree);
 engine!(restless_ca_tree_on_avl, restless_ca_tree_avl);
@@ -206,6 +217,8 @@ engine!(b_tree_of_pages, b_tree);
 engine!(b_tree_of_small_nodes, low_b_tree);
 engine!(b_tree_without_heads, low_b_tree_without_heads);
 engine!(radix_tree, art);
+engine!(masstree_, masstree);
+engine!(masstree_of_small_nodes, low_masstree);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
@@ -223,3 +236,5 @@ engine_under_panics!(
     low_b_tree_without_heads
 );
 engine_under_panics!(panics_leave_radix_tree_usable, art);
+engine_under_panics!(panics_leave_masstree_usable, masstree);
+engine_under_panics!(panics_leave_masstree_of_small_nodes_usable, low_masstree);

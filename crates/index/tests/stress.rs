@@ -37,7 +37,9 @@ mod support;
 use support::{moments, restless, restless_lfca, self_validating};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{Art, BackgroundSkipList, CaTree, LfcaTree, Locked, OlcBTree, SkipList};
+use tremula_index::{
+    Art, BackgroundSkipList, CaTree, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
+};
 
 /// Runs both stress tests on the engine that an expression makes.
 macro_rules! engine {
@@ -73,6 +75,8 @@ engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
 engine!(locked_on_b_tree, Locked::<_, _, BTree<_, _>>::new());
 
 engine!(radix_tree, Art::<_, _>::new());
+engine!(masstree, Masstree::<_, _>::new());
+engine!(masstree_of_small_nodes, Masstree::<_, _, 3>::new());
 
 /// Not [`engine!`]: its scans are not of one moment.
 mod skip_list {

@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt;
 use std::thread;
+use tremula_index::ByteKey;
 
-/// A number that now and then gives the processor away when it is compared or cloned: where an
+/// A number that now and then gives the processor away when it is compared, cloned or read byte by byte: where an
 /// operation must be one step and is two, another thread comes between them, on however few
 /// cores.
 ///
 /// Only threads that [record](super::record_sessions) dawdle; filling a map takes no longer.
-/// As a key it reaches engines that compare keys, as a value all that clone values.
+/// As a key it reaches all engines, as a value all that clone values.
 pub struct Dawdler(pub u64);
 
 /// One comparison in so many dawdles, on average.
@@ -90,3 +91,11 @@ impl PartialEq for Dawdler {
 }
 
 impl Eq for Dawdler {}
+
+/// The byte form of the number: reading it dawdles as comparing does.
+impl ByteKey for Dawdler {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        one_in(COMPARISONS);
+        self.0.with_bytes(read)
+    }
+}

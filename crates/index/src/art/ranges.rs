@@ -2,7 +2,8 @@
 
 use super::Art;
 use super::locate::{Above, Found, Place, Spot};
-use super::walk::{Bounds, Entry, Hold, Item, Walk};
+use super::walk::{Entry, Hold, Item, Walk};
+use crate::bounds::{Bounds, with_bounds};
 use crate::contract::{Direction, KeyRange, LAST_BATCH, Storable};
 use crate::key::ByteKey;
 use std::ops::{Bound, ControlFlow};
@@ -24,24 +25,6 @@ const BATCHES_A_PIN: usize = 16;
 
 /// What to do with one entry after the other.
 type Visit<'v, K, V> = &'v mut dyn FnMut(&K, &V) -> ControlFlow<()>;
-
-/// Calls `work` with the byte forms of the bounds of a range.
-pub(super) fn with_bounds<K: ByteKey, R>(
-    range: KeyRange<'_, K>,
-    work: impl FnOnce(Bounds<'_>) -> R,
-) -> R {
-    with_bound(range.low, |low| {
-        with_bound(range.high, |high| work(Bounds { low, high }))
-    })
-}
-
-fn with_bound<K: ByteKey, R>(bound: Bound<&K>, work: impl FnOnce(Bound<&[u8]>) -> R) -> R {
-    match bound {
-        Bound::Included(key) => key.with_bytes(|bytes| work(Bound::Included(bytes))),
-        Bound::Excluded(key) => key.with_bytes(|bytes| work(Bound::Excluded(bytes))),
-        Bound::Unbounded => work(Bound::Unbounded),
-    }
-}
 
 impl<K: ByteKey, V: Storable> Item<'_, K, V> {
     /// Shows the entry, of a batch that has been read as a whole.

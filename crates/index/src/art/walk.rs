@@ -8,6 +8,7 @@
 use super::Art;
 use super::child::{Child, Is, LeafRef, NodeRef, Word};
 use super::header::{END, LAST, Snapshot, Symbol, symbol_at};
+use crate::bounds::Bounds;
 use crate::contract::Direction;
 use crate::contract::Storable;
 use crate::key::ByteKey;
@@ -29,37 +30,6 @@ const WORTH_FORGETTING: usize = 48;
 const FARTHEST: usize = 32;
 /// No node above.
 const NOTHING_ABOVE: usize = usize::MAX;
-
-/// The bounds of a range, in their byte forms.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds<'b> {
-    pub(super) low: Bound<&'b [u8]>,
-    pub(super) high: Bound<&'b [u8]>,
-}
-
-impl<'b> Bounds<'b> {
-    /// Where the range begins and ends, whether or not these keys are in it.
-    pub(super) fn edges(&self) -> [Option<&'b [u8]>; 2] {
-        [self.low, self.high].map(|bound| match bound {
-            Bound::Included(bytes) | Bound::Excluded(bytes) => Some(bytes),
-            Bound::Unbounded => None,
-        })
-    }
-
-    fn contain(&self, bytes: &[u8]) -> bool {
-        let above = match self.low {
-            Bound::Included(low) => low <= bytes,
-            Bound::Excluded(low) => low < bytes,
-            Bound::Unbounded => true,
-        };
-        above
-            && match self.high {
-                Bound::Included(high) => bytes <= high,
-                Bound::Excluded(high) => bytes < high,
-                Bound::Unbounded => true,
-            }
-    }
-}
 
 /// How a walk holds a node.
 pub(super) enum Hold<'g> {

@@ -5,4 +5,5 @@ mod art;
 mod b_tree;
 mod ca_tree;
 mod lfca_tree;
+mod masstree;
 mod skip_list;

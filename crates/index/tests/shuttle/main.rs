@@ -2,12 +2,13 @@
 #![cfg(shuttle)]
 
 mod art;
+mod masstree;
 mod suite;
 
 use suite::Index;
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
 use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
-use tremula_index::{Art, BackgroundSkipList, OlcBTree, SkipList};
+use tremula_index::{Art, BackgroundSkipList, Masstree, OlcBTree, SkipList};
 use tremula_sync::{Arc, StatisticsConfig};
 
 /// Runs tests of the suite on the engine that an expression makes.
@@ -124,5 +125,19 @@ engine!(
         scans_see_every_stable_key_while_the_index_changes,
         every_entry_is_popped_once_from_either_end,
         increments_are_not_lost,
+    ]
+);
+
+// Nodes of three entries, which keep splitting and merging.
+engine!(
+    masstree_of_numbers,
+    Masstree::<_, _>::new(),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        a_snapshot_is_of_one_moment,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
+        increments_are_not_lost,
+        ranges_that_overlap_are_removed_once,
     ]
 );

@@ -187,7 +187,7 @@ mod tests {
         for experiment in ["ycsb", "memory"] {
             for set in KeySet::ALL {
                 assert_eq!(refuses("ca_tree", experiment, set), None);
-                assert_eq!(refuses("masstree", experiment, set), None);
+                assert_eq!(refuses("masstree_crate", experiment, set), None);
                 let refused = refuses("congee", experiment, set);
                 assert_eq!(refused.is_some(), set == KeySet::Email);
             }

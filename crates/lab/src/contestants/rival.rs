@@ -76,7 +76,7 @@ impl Rival {
                 "an adaptive radix tree with optimistic lock coupling, for words",
                 "congee 0.4.1",
             ),
-            Self::Masstree => ("masstree", "a trie of B+trees", "masstree 0.9.5"),
+            Self::Masstree => ("masstree_crate", "a trie of B+trees", "masstree 0.9.5"),
             Self::Ferntree => (
                 "ferntree",
                 "a B+tree with optimistic lock coupling",

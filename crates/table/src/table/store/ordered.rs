@@ -9,7 +9,7 @@ use tremula_index::{
     OrderedIndex, Shape, SkipList, Update,
 };
 
-/// An empty store on this engine; `None` if terms cannot be kept in it: a radix tree needs a byte
+/// An empty store on this engine; `None` if terms cannot be kept in it: radix trees need a byte
 /// form of the keys, which terms do not have.
 pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
     Some(match engine {
@@ -23,7 +23,7 @@ pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
                 BackgroundSkipList::<OrderedKey, Kept, KeptHead>::new(),
             ))
         }
-        Engine::Art => return None,
+        Engine::Art | Engine::Masstree => return None,
     })
 }
 

@@ -1,0 +1,60 @@
+//! Ranges of keys in their byte forms, for engines that look at nothing else of a key.
+
+use crate::contract::KeyRange;
+use crate::key::ByteKey;
+use std::ops::Bound;
+
+/// The bounds of a range, in their byte forms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds<'b> {
+    pub(crate) low: Bound<&'b [u8]>,
+    pub(crate) high: Bound<&'b [u8]>,
+}
+
+impl<'b> Bounds<'b> {
+    /// Where the range begins and ends, whether or not these keys are in it.
+    pub(crate) fn edges(&self) -> [Option<&'b [u8]>; 2] {
+        [self.low, self.high].map(|bound| match bound {
+            Bound::Included(bytes) | Bound::Excluded(bytes) => Some(bytes),
+            Bound::Unbounded => None,
+        })
+    }
+
+    pub(crate) fn contain(&self, bytes: &[u8]) -> bool {
+        let above = match self.low {
+            Bound::Included(low) => low <= bytes,
+            Bound::Excluded(low) => low < bytes,
+            Bound::Unbounded => true,
+        };
+        above
+            && match self.high {
+                Bound::Included(high) => bytes <= high,
+                Bound::Excluded(high) => bytes < high,
+                Bound::Unbounded => true,
+            }
+    }
+
+    /// Whether the key that both edges, or the one met, spell is in the range.
+    pub(crate) fn contain_edges(&self, low: bool, high: bool) -> bool {
+        !(low && matches!(self.low, Bound::Excluded(_))
+            || high && matches!(self.high, Bound::Excluded(_)))
+    }
+}
+
+/// Calls `work` with the byte forms of the bounds of a range.
+pub(crate) fn with_bounds<K: ByteKey, R>(
+    range: KeyRange<'_, K>,
+    work: impl FnOnce(Bounds<'_>) -> R,
+) -> R {
+    with_bound(range.low, |low| {
+        with_bound(range.high, |high| work(Bounds { low, high }))
+    })
+}
+
+fn with_bound<K: ByteKey, R>(bound: Bound<&K>, work: impl FnOnce(Bound<&[u8]>) -> R) -> R {
+    match bound {
+        Bound::Included(key) => key.with_bytes(|bytes| work(Bound::Included(bytes))),
+        Bound::Excluded(key) => key.with_bytes(|bytes| work(Bound::Excluded(bytes))),
+        Bound::Unbounded => work(Bound::Unbounded),
+    }
+}

@@ -1,0 +1,337 @@
+//! Merges: of nodes that have become sparse with a neighbour, of a root with its only child, of
+//! a layer with the leaf above it.
+
+use super::Masstree;
+use super::descend::{Here, Parent};
+use super::node::{Node, NodeRef, is_underfull};
+use super::record::{Entry, is_layer, word_of_layer};
+use super::shape::count;
+use super::slices::Slices;
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Backoff, Restart};
+
+/// How often a merge is tried while others write there. Whoever removes something there next
+/// tries again.
+const ATTEMPTS: usize = 8;
+
+/// What an attempt to merge a node has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mended {
+    /// The node is as full as it should be, or the root.
+    Enough,
+    /// Two neighbours were merged: their parent may have become sparse.
+    Merged,
+    /// It is the only child of its parent, which has to be merged first.
+    OnlyChild,
+}
+
+/// Whether so many entries, or separators, may go into one node: some room is left, lest it is
+/// split again at once.
+fn fit<const W: usize>(left: usize, right: usize) -> bool {
+    left == 0 || right == 0 || left + right <= W - W / 8
+}
+
+impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
+    /// Merges what the removal of the key with these bytes has left sparse, from the deepest layer
+    /// upwards. Nothing else depends on it.
+    #[cold]
+    pub(super) fn tidy(&self, bytes: &[u8], guard: &Guard) {
+        let backoff = Backoff::new();
+        let mut layers = Vec::new();
+        for _ in 0..ATTEMPTS {
+            if self.layers_of(bytes, &mut layers, guard).is_ok() {
+                break;
+            }
+            self.restarts.add(1);
+            layers.clear();
+            backoff.wait();
+        }
+        while let Some(root) = layers.pop() {
+            let depth = layers.len() * Slices::<K>::STEP;
+            self.mend_from(root, Slices::<K>::at(bytes, depth), 0, guard);
+            let Some(above) = layers.last() else {
+                return;
+            };
+            let slice = Slices::<K>::at(bytes, depth - Slices::<K>::STEP);
+            if !self.fold(*above, slice, root, guard) {
+                return;
+            }
+        }
+    }
+
+    /// The roots of the layers on the way of a key.
+    fn layers_of<'g>(
+        &'g self,
+        bytes: &[u8],
+        layers: &mut Vec<NodeRef<'g, W>>,
+        guard: &'g Guard,
+    ) -> Result<(), Restart> {
+        let mut root = self.root();
+        loop {
+            layers.push(root);
+            if K::HEAD_IS_KEY {
+                return Ok(());
+            }
+            let slice = Slices::<K>::at(bytes, (layers.len() - 1) * Slices::<K>::STEP);
+            let (leaf, version) = root.reach(slice)?;
+            let Some(word) = leaf.word_of(version, slice)? else {
+                return Ok(());
+            };
+            // SAFETY: validated by `word_of`, of a leaf that was linked since the guard was pinned.
+            match unsafe { Entry::<K, V, W>::of_word(word, guard) } {
+                Entry::Record(_) => return Ok(()),
+                Entry::Layer(next) => root = next,
+            }
+        }
+    }
+
+    /// Puts what is left of a layer, if that is but one key or none, into the leaf above, in the
+    /// place of the layer. Returns whether it did.
+    fn fold(&self, above: NodeRef<'_, W>, slice: u64, root: NodeRef<'_, W>, guard: &Guard) -> bool {
+        let backoff = Backoff::new();
+        for _ in 0..ATTEMPTS {
+            if root.version().is_obsolete() || root.count() > 1 {
+                return false;
+            }
+            if let Ok(done) = self.try_fold(above, slice, root, guard) {
+                return done;
+            }
+            self.restarts.add(1);
+            backoff.wait();
+        }
+        false
+    }
+
+    fn try_fold(
+        &self,
+        above: NodeRef<'_, W>,
+        slice: u64,
+        root: NodeRef<'_, W>,
+        guard: &Guard,
+    ) -> Result<bool, Restart> {
+        let (leaf, lock) = above.lock_leaf(slice)?;
+        let order = leaf.order();
+        let slot = leaf.find(order, slice);
+        let is_here = |slot: &usize| leaf.word(*slot) == word_of_layer(root);
+        let Some(slot) = slot.filter(is_here) else {
+            lock.unchanged();
+            return Ok(false);
+        };
+        // Only tried, for this thread holds the leaf above.
+        let Ok(root_lock) = root.get().lock().try_lock() else {
+            lock.unchanged();
+            return Err(Restart);
+        };
+        let mut words = root.entries(root.order()).map(|entry| entry.1);
+        let last = words.next();
+        // A layer belongs to one depth: only a record can move up.
+        if root.level() > 0 || words.next().is_some() || last.is_some_and(is_layer) {
+            root_lock.unchanged();
+            lock.unchanged();
+            return Ok(false);
+        }
+        let root_change = root.get().change();
+        match last {
+            Some(record) => leaf.publish_word(slot, record),
+            None => {
+                let _change = leaf.get().change();
+                leaf.set_order(order.removed(leaf.rank(order, slice)));
+            }
+        }
+        root_change.obsolete();
+        root_lock.obsolete();
+        drop(lock);
+        // SAFETY: nothing leads to it any more, and whoever would unlink it has to lock it.
+        unsafe { root.retire(guard) };
+        count(&self.counters.folds);
+        Ok(true)
+    }
+
+    /// Merges sparse nodes on the way of a slice, from this level upwards, as far as need be.
+    fn mend_from(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard) {
+        let mut mended = self.mend(root, slice, level, guard);
+        if mended == Mended::OnlyChild {
+            self.mend_from(root, slice, level + 1, guard);
+            mended = self.mend(root, slice, level, guard);
+        }
+        if mended == Mended::Merged {
+            self.mend_from(root, slice, level + 1, guard);
+        }
+    }
+
+    fn mend(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard) -> Mended {
+        let backoff = Backoff::new();
+        for _ in 0..ATTEMPTS {
+            if let Ok(done) = self.try_to_mend(root, slice, level, guard) {
+                return done;
+            }
+            self.restarts.add(1);
+            backoff.wait();
+        }
+        Mended::Enough
+    }
+
+    fn try_to_mend(
+        &self,
+        root: NodeRef<'_, W>,
+        slice: u64,
+        level: u64,
+        guard: &Guard,
+    ) -> Result<Mended, Restart> {
+        if root.version().is_obsolete() {
+            return Ok(Mended::Enough);
+        }
+        let mut here = Here::at_root(root)?;
+        while here.node.level() > level {
+            here = here.step(slice)?;
+        }
+        let Some(parent) = here.parent else {
+            if here.node.level() > 0 && here.node.separators() == 0 {
+                shrink(&here, guard)?;
+                return Ok(Mended::Merged);
+            }
+            return Ok(Mended::Enough);
+        };
+        let is_sparse = is_underfull(here.node.count(), W);
+        here.node.version().validate(here.version)?;
+        if !is_sparse {
+            return Ok(Mended::Enough);
+        }
+        let separators = parent.node.separators();
+        parent.node.version().validate(parent.version)?;
+        if separators == 0 {
+            return Ok(Mended::OnlyChild);
+        }
+        self.mend_pair(&parent, guard)
+    }
+
+    /// Merges the child that the way went to with the emptier one of its neighbours under the same
+    /// parent. Inner nodes that do not fit into one share out what they have; leaves stay.
+    fn mend_pair(&self, parent: &Parent<'_, W>, guard: &Guard) -> Result<Mended, Restart> {
+        let inner = parent.node;
+        let _parent_lock = inner.get().lock_at(parent.version)?;
+        let child = |at| match inner.child(at) {
+            // SAFETY: the children of a locked node are linked.
+            Some(child) => unsafe { NodeRef::from_raw(child) },
+            None => unreachable!("an inner node has one child more than separators"),
+        };
+        // The pair to the left and to the right of the separator at this place.
+        let at = match (parent.at.checked_sub(1), parent.at < inner.separators()) {
+            (Some(left), true) if child(left).count() < child(parent.at + 1).count() => left,
+            (_, true) => parent.at,
+            (Some(left), false) => left,
+            (None, false) => return Ok(Mended::OnlyChild),
+        };
+        let (left, right) = (child(at), child(at + 1));
+        // Only tried, for this thread holds the parent.
+        let _left_lock = left.get().lock().try_lock()?;
+        let right_lock = right.get().lock().try_lock()?;
+        // A separator comes down between the children of inner nodes.
+        let (counts, down) = ((left.count(), right.count()), usize::from(left.level() > 0));
+        let fit = if down > 0 {
+            counts.0 + down + counts.1 <= W
+        } else {
+            fit::<W>(counts.0, counts.1)
+        };
+        if !fit && down == 0 {
+            right_lock.unchanged();
+            return Ok(Mended::Enough);
+        }
+        let _change = inner.get().change();
+        let _left_change = left.get().change();
+        let right_change = right.get().change();
+        if !fit {
+            share(inner, at, left, right);
+            return Ok(Mended::Enough);
+        }
+        if left.level() == 0 {
+            merge_leaves(left, right);
+        } else {
+            merge_inner(inner.slice(at), left, right);
+        }
+        inner.remove_child(at);
+        right_change.obsolete();
+        right_lock.obsolete();
+        // SAFETY: the links from the parent and from the neighbours have just been changed, and
+        // nobody else unlinks what this thread has locked.
+        unsafe { right.retire(guard) };
+        count(&self.counters.merges);
+        Ok(Mended::Merged)
+    }
+}
+
+/// Moves what the only child of the root of a layer has into the root, which stays where it is.
+fn shrink<const W: usize>(here: &Here<'_, W>, guard: &Guard) -> Result<(), Restart> {
+    let root = here.node;
+    let _lock = root.get().lock_at(here.version)?;
+    let Some(child) = root.child(0) else {
+        return Err(Restart);
+    };
+    // SAFETY: the child of a locked node is linked.
+    let child = unsafe { NodeRef::<W>::from_raw(child) };
+    let child_lock = child.get().lock().try_lock()?;
+    let _change = root.get().change();
+    let child_change = child.get().change();
+    if child.level() == 0 {
+        root.set_entries(child.entries(child.order()));
+    } else {
+        let (separators, children) = child.branches();
+        root.set_branches(child.level(), &separators, &children);
+    }
+    child_change.obsolete();
+    child_lock.obsolete();
+    // SAFETY: only the root led to it; it had no neighbours.
+    unsafe { child.retire(guard) };
+    Ok(())
+}
+
+/// Moves all entries of a leaf to its left neighbour, and takes it out of the row.
+fn merge_leaves<const W: usize>(left: NodeRef<'_, W>, right: NodeRef<'_, W>) {
+    for (slice, word) in right.entries(right.order()) {
+        let order = left.order();
+        left.insert(order, order.count(), slice, word);
+    }
+    let next = right.next();
+    left.set_next(next);
+    if let Some(next) = next {
+        // SAFETY: a neighbour cannot be unlinked while its left one is locked.
+        unsafe { NodeRef::<W>::from_raw(next) }.set_prev(Some(left.pointer()));
+    }
+}
+
+/// The separators and children of two neighbours, and the separator between them.
+fn both<const W: usize>(
+    separator: u64,
+    left: &Node<W>,
+    right: &Node<W>,
+) -> (Vec<u64>, Vec<Option<std::ptr::NonNull<Node<W>>>>) {
+    let (mut separators, mut children) = left.branches();
+    let (rights, right_children) = right.branches();
+    separators.push(separator);
+    separators.extend(rights);
+    children.extend(right_children);
+    (separators, children)
+}
+
+/// Moves all children of an inner node to its left neighbour.
+fn merge_inner<const W: usize>(separator: u64, left: NodeRef<'_, W>, right: NodeRef<'_, W>) {
+    let (separators, children) = both(separator, left.get(), right.get());
+    left.set_branches(left.level(), &separators, &children);
+}
+
+/// Gives both neighbours as many children.
+fn share<const W: usize>(
+    parent: NodeRef<'_, W>,
+    at: usize,
+    left: NodeRef<'_, W>,
+    right: NodeRef<'_, W>,
+) {
+    let (separators, children) = both(parent.slice(at), left.get(), right.get());
+    let half = separators.len() / 2;
+    let level = left.level();
+    left.set_branches(level, &separators[..half], &children[..=half]);
+    right.set_branches(level, &separators[half + 1..], &children[half + 1..]);
+    parent.set_separator(at, separators[half]);
+}

@@ -1,0 +1,462 @@
+//! Nodes: what they consist of, and what may be done to them.
+
+use super::order::{MOST, Order};
+use crate::prefetch::prefetch;
+use crate::search::{close, open};
+use std::array;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Restart, Version, VersionGuard, VersionLock};
+
+/// What a leaf has beside a slice: a value, a record or a layer.
+pub(super) type Word = *mut ();
+
+/// In places of an inner node that no separator uses. No search counts them beyond its count.
+const UNUSED: u64 = u64::MAX;
+
+/// A node of a layer: a leaf or an inner node. The root of a layer stays where it is while it
+/// becomes the one or the other.
+///
+/// All but `low` is atomic. A leaf is written under `lock`, and what lookups must not see by
+/// halves under `version`, too; an inner node under both. All accesses are relaxed, for these
+/// order them, except where an entry of a leaf is published: there readers ask neither.
+#[repr(C, align(64))]
+pub(super) struct Node<const W: usize> {
+    /// Locked by whoever moves entries or responsibility: lookups validate it.
+    version: VersionLock,
+    /// 0: a leaf.
+    level: AtomicU64,
+    /// Of a leaf its [`Order`], of an inner node the count of its separators.
+    order: AtomicU64,
+    /// Locked by whoever writes anything: scans validate it.
+    lock: VersionLock,
+    /// Of a leaf its right neighbour, of an inner node its first child.
+    link: AtomicPtr<Node<W>>,
+    /// Of a leaf its left neighbour: changed under that one's lock.
+    prev: AtomicPtr<Node<W>>,
+    /// The least slice that a leaf is responsible for. It stays.
+    low: u64,
+    /// Of a leaf in any order; of an inner node ascending.
+    slices: [AtomicU64; W],
+    /// Of a leaf what is beside the slices, of an inner node all children but the first.
+    words: [AtomicPtr<()>; W],
+}
+
+impl<const W: usize> Node<W> {
+    /// Refuses widths with which a node could not be split, or whose leaves have no order.
+    const IS_POSSIBLE: () = assert!(
+        3 <= W && W <= MOST,
+        "a node of a Masstree has 3 to 15 entries"
+    );
+
+    /// An empty leaf.
+    pub(super) fn new(low: u64) -> Self {
+        let () = Self::IS_POSSIBLE;
+        Self {
+            version: VersionLock::new(),
+            level: AtomicU64::new(0),
+            order: AtomicU64::new(Order::first(0).word()),
+            lock: VersionLock::new(),
+            link: AtomicPtr::new(ptr::null_mut()),
+            prev: AtomicPtr::new(ptr::null_mut()),
+            low,
+            slices: array::from_fn(|_| AtomicU64::new(UNUSED)),
+            words: array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+        }
+    }
+
+    #[inline]
+    pub(super) fn version(&self) -> &VersionLock {
+        &self.version
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> &VersionLock {
+        &self.lock
+    }
+
+    #[inline]
+    pub(super) fn level(&self) -> u64 {
+        self.level.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn low(&self) -> u64 {
+        self.low
+    }
+
+    /// Locks the node, if it is still of this version.
+    pub(super) fn lock_at(&self, version: Version) -> Result<VersionGuard<'_>, Restart> {
+        let lock = self.lock.try_lock()?;
+        match self.version.validate(version) {
+            Ok(()) => Ok(lock),
+            Err(restart) => {
+                lock.unchanged();
+                Err(restart)
+            }
+        }
+    }
+
+    /// Begins a change that lookups must not see by halves. The caller holds the lock.
+    pub(super) fn change(&self) -> VersionGuard<'_> {
+        match self.version.lock() {
+            Ok(change) => change,
+            Err(Restart) => unreachable!("a node whose lock is held is linked"),
+        }
+    }
+
+    // Leaves.
+
+    #[inline]
+    pub(super) fn order(&self) -> Order {
+        // Acquire: pairs with the release in `set_order`. What the live slots hold is visible.
+        Order::of_word(self.order.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(super) fn set_order(&self, order: Order) {
+        // Release: pairs with the acquire in `order`.
+        self.order.store(order.word(), Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn slice(&self, at: usize) -> u64 {
+        self.slices[at % W].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn word(&self, slot: usize) -> Word {
+        // Acquire: pairs with the release in `publish_word`. What the word leads to is visible.
+        self.words[slot % W].load(Ordering::Acquire)
+    }
+
+    /// Replaces what an entry has beside its slice, in one step for every reader.
+    #[inline]
+    pub(super) fn publish_word(&self, slot: usize, word: Word) {
+        // Release: pairs with the acquire in `word`.
+        self.words[slot % W].store(word, Ordering::Release);
+    }
+
+    /// The live slot with this slice.
+    #[inline]
+    pub(super) fn find(&self, order: Order, slice: u64) -> Option<usize> {
+        let mut equal = 0_u32;
+        for (slot, other) in self.slices.iter().enumerate() {
+            equal |= u32::from(other.load(Ordering::Relaxed) == slice) << slot;
+        }
+        // A free slot may still have a slice that came back elsewhere.
+        while equal != 0 {
+            let slot = equal.trailing_zeros() as usize;
+            if order.has(slot) {
+                return Some(slot);
+            }
+            equal &= equal - 1;
+        }
+        None
+    }
+
+    /// How many entries have smaller slices.
+    #[inline]
+    pub(super) fn rank(&self, order: Order, slice: u64) -> usize {
+        // Appends find their place at once.
+        let count = order.count();
+        if count > 0 && self.slice(order.slot(count - 1)) < slice {
+            return count;
+        }
+        let mut rank = 0;
+        while rank < count && self.slice(order.slot(rank)) < slice {
+            rank += 1;
+        }
+        rank
+    }
+
+    /// The slices and words of a leaf in their order.
+    #[inline]
+    pub(super) fn entries(&self, order: Order) -> impl DoubleEndedIterator<Item = (u64, Word)> {
+        (0..order.count()).map(move |rank| {
+            let slot = order.slot(rank);
+            (self.slice(slot), self.word(slot))
+        })
+    }
+
+    /// Adds an entry to a leaf that is locked and has room: readers see it, whole, with the last
+    /// store.
+    #[inline]
+    pub(super) fn insert(&self, order: Order, rank: usize, slice: u64, word: Word) {
+        let slot = order.slot(order.count());
+        self.slices[slot % W].store(slice, Ordering::Relaxed);
+        self.words[slot % W].store(word, Ordering::Relaxed);
+        self.set_order(order.inserted(rank));
+    }
+
+    /// The leaf to the right.
+    #[inline]
+    pub(super) fn next(&self) -> Option<NonNull<Node<W>>> {
+        NonNull::new(self.link.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_next(&self, next: Option<NonNull<Node<W>>>) {
+        let next = next.map_or(ptr::null_mut(), NonNull::as_ptr);
+        self.link.store(next, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn prev(&self) -> Option<NonNull<Node<W>>> {
+        // Acquire: pairs with the release in `set_prev`. The neighbour may be a new node.
+        NonNull::new(self.prev.load(Ordering::Acquire))
+    }
+
+    pub(super) fn set_prev(&self, prev: Option<NonNull<Node<W>>>) {
+        let prev = prev.map_or(ptr::null_mut(), NonNull::as_ptr);
+        // Release: pairs with the acquire in `prev`.
+        self.prev.store(prev, Ordering::Release);
+    }
+
+    // Inner nodes.
+
+    /// The separators of an inner node. Whoever has not validated may be told any number.
+    #[inline]
+    pub(super) fn separators(&self) -> usize {
+        (self.order.load(Ordering::Relaxed) as usize).min(W)
+    }
+
+    /// Which child is responsible for a slice.
+    #[inline]
+    pub(super) fn child_at(&self, slice: u64) -> usize {
+        let at_or_below: usize = self
+            .slices
+            .iter()
+            .map(|separator| usize::from(separator.load(Ordering::Relaxed) <= slice))
+            .sum();
+        if slice == UNUSED {
+            return self.separators();
+        }
+        at_or_below
+    }
+
+    /// A child of an inner node; of an optimistic reader, unvalidated.
+    #[inline]
+    pub(super) fn child(&self, at: usize) -> Option<NonNull<Node<W>>> {
+        NonNull::new(match at.checked_sub(1) {
+            None => self.link.load(Ordering::Relaxed),
+            Some(behind) => self.words[behind % W].load(Ordering::Relaxed).cast(),
+        })
+    }
+
+    fn set_child(&self, at: usize, child: Option<NonNull<Node<W>>>) {
+        let child = child.map_or(ptr::null_mut(), NonNull::as_ptr);
+        match at.checked_sub(1) {
+            None => self.link.store(child, Ordering::Relaxed),
+            Some(behind) => self.words[behind].store(child.cast(), Ordering::Relaxed),
+        }
+    }
+
+    /// The separators and children of an inner node whose lock the caller holds.
+    pub(super) fn branches(&self) -> (Vec<u64>, Vec<Option<NonNull<Node<W>>>>) {
+        let count = self.separators();
+        (
+            (0..count).map(|at| self.slice(at)).collect(),
+            (0..=count).map(|at| self.child(at)).collect(),
+        )
+    }
+
+    /// Makes this an inner node of these. The caller changes the node, or nobody else has it.
+    pub(super) fn set_branches(
+        &self,
+        level: u64,
+        separators: &[u64],
+        children: &[Option<NonNull<Node<W>>>],
+    ) {
+        debug_assert!(children.len() == separators.len() + 1 && separators.len() <= W);
+        self.level.store(level, Ordering::Relaxed);
+        for (at, place) in self.slices.iter().enumerate() {
+            let separator = separators.get(at).copied().unwrap_or(UNUSED);
+            place.store(separator, Ordering::Relaxed);
+        }
+        for (at, child) in children.iter().enumerate() {
+            self.set_child(at, *child);
+        }
+        self.order.store(separators.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Makes this a leaf of these entries, with no neighbours. The caller changes the node, or
+    /// nobody else has it.
+    pub(super) fn set_entries(&self, entries: impl IntoIterator<Item = (u64, Word)>) {
+        self.level.store(0, Ordering::Relaxed);
+        self.set_next(None);
+        self.set_prev(None);
+        let mut order = Order::first(0);
+        for (slice, word) in entries {
+            self.insert(order, order.count(), slice, word);
+            order = self.order();
+        }
+        self.set_order(order);
+    }
+
+    /// Puts a separator, and the child behind it, at a place of an inner node that has room. The
+    /// caller changes the node.
+    pub(super) fn insert_child(&self, at: usize, separator: u64, child: NodeRef<'_, W>) {
+        let count = self.separators();
+        open(&self.slices, at, count, |to, from| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        });
+        open(&self.words, at, count, |to, from| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        });
+        self.slices[at].store(separator, Ordering::Relaxed);
+        self.words[at].store(child.as_ptr().cast(), Ordering::Relaxed);
+        self.order.store(count as u64 + 1, Ordering::Relaxed);
+    }
+
+    /// Removes a separator, and the child behind it. The caller changes the node.
+    pub(super) fn remove_child(&self, at: usize) {
+        let count = self.separators();
+        close(&self.slices, at, count, |to, from| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        });
+        close(&self.words, at, count, |to, from| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        });
+        self.slices[count - 1].store(UNUSED, Ordering::Relaxed);
+        self.order.store(count as u64 - 1, Ordering::Relaxed);
+    }
+
+    /// Replaces a separator by another that keeps the order. The caller changes the node.
+    pub(super) fn set_separator(&self, at: usize, separator: u64) {
+        self.slices[at].store(separator, Ordering::Relaxed);
+    }
+
+    // Both kinds.
+
+    /// Entries, or separators; of an optimistic reader, unvalidated.
+    pub(super) fn count(&self) -> usize {
+        if self.level() == 0 {
+            self.order().count()
+        } else {
+            self.separators()
+        }
+    }
+}
+
+/// Whether a node with so many entries or separators is to be merged with a neighbour.
+pub(super) const fn is_underfull(count: usize, width: usize) -> bool {
+    count == 0 || 4 * count < width
+}
+
+/// A node that lives for `'g`.
+pub(super) struct NodeRef<'g, const W: usize> {
+    pointer: NonNull<Node<W>>,
+    life: PhantomData<&'g Node<W>>,
+}
+
+impl<const W: usize> Clone for NodeRef<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<const W: usize> Copy for NodeRef<'_, W> {}
+
+impl<const W: usize> Deref for NodeRef<'_, W> {
+    type Target = Node<W>;
+
+    #[inline]
+    fn deref(&self) -> &Node<W> {
+        self.get()
+    }
+}
+
+impl<const W: usize> PartialEq for NodeRef<'_, W> {
+    fn eq(&self, other: &Self) -> bool {
+        self.pointer == other.pointer
+    }
+}
+
+impl<'g, const W: usize> NodeRef<'g, W> {
+    /// # Safety
+    ///
+    /// The node lives for `'g`: it was linked at some time since the guard of that life was
+    /// pinned, or nobody else has it.
+    #[inline]
+    pub(super) unsafe fn from_raw(pointer: NonNull<Node<W>>) -> Self {
+        Self {
+            pointer,
+            life: PhantomData,
+        }
+    }
+
+    /// A node that is not freed through this.
+    pub(super) fn of(node: &'g Node<W>) -> Self {
+        Self {
+            pointer: NonNull::from(node),
+            life: PhantomData,
+        }
+    }
+
+    /// A new, empty leaf, which nobody else has yet.
+    pub(super) fn new(low: u64) -> Self {
+        let node = Box::new(Node::new(low));
+        Self {
+            // SAFETY: a box is not null.
+            pointer: unsafe { NonNull::new_unchecked(Box::into_raw(node)) },
+            life: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(self) -> &'g Node<W> {
+        // SAFETY: it lives for `'g`, as whoever made this promised.
+        unsafe { self.pointer.as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn as_ptr(self) -> *mut Node<W> {
+        self.pointer.as_ptr()
+    }
+
+    pub(super) fn pointer(self) -> NonNull<Node<W>> {
+        self.pointer
+    }
+
+    /// Asks for all cache lines of the node, which are waited for together.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        let start: *const u8 = self.pointer.as_ptr().cast();
+        for line in 0..size_of::<Node<W>>().div_ceil(64) {
+            prefetch(start.wrapping_add(64 * line));
+        }
+    }
+
+    /// Frees the node alone, not what it leads to.
+    ///
+    /// # Safety
+    ///
+    /// It came from [`new`](Self::new), nobody has it any more, and it is freed once.
+    pub(super) unsafe fn free(self) {
+        // SAFETY: as the caller promises.
+        drop(unsafe { Box::from_raw(self.pointer.as_ptr()) });
+    }
+
+    /// Frees the node once nobody pinned now can be looking at it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`free`](Self::free), but that somebody who was pinned before may still have it;
+    /// it has been unlinked.
+    pub(super) unsafe fn retire(self, guard: &Guard) {
+        let pointer = self.pointer;
+        let free = move || {
+            let node = NodeRef {
+                pointer,
+                life: PhantomData,
+            };
+            // SAFETY: whoever could have come to it has unpinned since.
+            unsafe { node.free() };
+        };
+        // SAFETY: nodes may be freed by any thread, at any time.
+        unsafe { guard.defer_unchecked(free) };
+    }
+}

@@ -1,0 +1,144 @@
+//! Splits: of a full leaf where the next slice is to go, of full inner nodes on the way down.
+
+use super::Masstree;
+use super::descend::Here;
+use super::node::{NodeRef, Word};
+use super::order::Order;
+use super::shape::count;
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use tremula_sync::{Restart, retry};
+
+/// In the last leaf of a layer, a slice for one of the last so many places counts as one for the
+/// end: slices that several threads append come nearly in order.
+const NEARLY_LAST: usize = 2;
+
+/// Where to split a full leaf: what lies from there on goes to the right.
+///
+/// In the middle, unless the insertions look as if they went on upwards or downwards from this
+/// place: then they find room there, and what they leave behind stays full.
+fn place_to_split<const W: usize>(leaf: NodeRef<'_, W>, order: Order, at: usize) -> usize {
+    let entries = order.count();
+    let appends = leaf.next().is_none() && at + NEARLY_LAST >= entries && W > 2 * NEARLY_LAST;
+    if at == 0 || at == entries || appends {
+        at
+    } else {
+        entries / 2
+    }
+}
+
+impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
+    /// Goes down a layer to the leaf of a slice, and splits the first full node on the way. Full
+    /// inner nodes are split before they have to take a separator, so that no split has to go up.
+    #[cold]
+    pub(super) fn split_down(&self, root: NodeRef<'_, W>, slice: u64) {
+        // Where the layer itself goes, whoever wants to insert finds out.
+        let attempt = || match self.try_split_down(root, slice) {
+            Err(Restart) if !root.version().is_obsolete() => Err(Restart),
+            _ => Ok(()),
+        };
+        retry(attempt, || self.restarts.add(1));
+    }
+
+    fn try_split_down(&self, root: NodeRef<'_, W>, slice: u64) -> Result<(), Restart> {
+        let mut here = Here::at_root(root)?;
+        loop {
+            if here.node.count() >= W {
+                return self.split(&here, slice);
+            }
+            if here.node.level() == 0 {
+                return Ok(());
+            }
+            here = here.step(slice)?;
+        }
+    }
+
+    /// Splits a node that looked full, if it still is.
+    fn split(&self, here: &Here<'_, W>, slice: u64) -> Result<(), Restart> {
+        // The parent first: it is wider, and was not full when it was passed.
+        let parent_lock = match &here.parent {
+            Some(parent) => Some(parent.node.get().lock_at(parent.version)?),
+            None => None,
+        };
+        let node = here.node;
+        let _lock = node.get().lock_at(here.version)?;
+        if node.count() < W {
+            return Err(Restart);
+        }
+        let _change = node.get().change();
+        match (&here.parent, parent_lock) {
+            (Some(parent), Some(_)) => {
+                let _parent_change = parent.node.get().change();
+                let (separator, right) = if node.level() == 0 {
+                    split_leaf(node, slice)
+                } else {
+                    split_inner(node)
+                };
+                parent.node.insert_child(parent.at, separator, right);
+            }
+            _ => grow(node, slice),
+        }
+        count(&self.counters.splits);
+        Ok(())
+    }
+}
+
+/// Gives a part of a full leaf, which the caller changes, to a new right neighbour.
+fn split_leaf<'g, const W: usize>(leaf: NodeRef<'g, W>, slice: u64) -> (u64, NodeRef<'g, W>) {
+    let order = leaf.order();
+    let at = leaf.rank(order, slice);
+    let middle = place_to_split(leaf, order, at);
+    let (low, right) = right_part(leaf, order, middle, slice);
+    right.set_next(leaf.next());
+    right.set_prev(Some(leaf.pointer()));
+    if let Some(next) = leaf.next() {
+        // SAFETY: a neighbour cannot be unlinked while this leaf is locked.
+        unsafe { NodeRef::from_raw(next) }.set_prev(Some(right.pointer()));
+    }
+    leaf.set_next(Some(right.pointer()));
+    leaf.set_order(order.truncated(middle));
+    (low, right)
+}
+
+/// A new leaf of the entries of another from a place on; before that place lies the slice, if it
+/// is the end.
+fn right_part<'g, const W: usize>(
+    leaf: NodeRef<'g, W>,
+    order: Order,
+    middle: usize,
+    slice: u64,
+) -> (u64, NodeRef<'g, W>) {
+    let entries: Vec<(u64, Word)> = leaf.entries(order).skip(middle).collect();
+    let low = entries.first().map_or(slice, |entry| entry.0);
+    let right = NodeRef::new(low);
+    right.set_entries(entries);
+    (low, right)
+}
+
+/// Gives the upper half of an inner node, which the caller changes, to a new right neighbour.
+fn split_inner<'g, const W: usize>(inner: NodeRef<'g, W>) -> (u64, NodeRef<'g, W>) {
+    let (separators, children) = inner.branches();
+    let middle = separators.len() / 2;
+    let right = NodeRef::new(0);
+    let level = inner.level();
+    right.set_branches(level, &separators[middle + 1..], &children[middle + 1..]);
+    inner.set_branches(level, &separators[..middle], &children[..=middle]);
+    (separators[middle], right)
+}
+
+/// Makes the root of a layer, which is full and stays where it is, the parent of two nodes that
+/// take over what it had.
+fn grow<const W: usize>(root: NodeRef<'_, W>, slice: u64) {
+    let level = root.level();
+    let left = NodeRef::new(0);
+    let (separator, right) = if level == 0 {
+        left.set_entries(root.entries(root.order()));
+        split_leaf(left, slice)
+    } else {
+        let (separators, children) = root.branches();
+        left.set_branches(level, &separators, &children);
+        split_inner(left)
+    };
+    let children = [left, right].map(|node| Some(node.pointer()));
+    root.set_branches(level + 1, &[separator], &children);
+}

@@ -1,0 +1,344 @@
+//! Walking over the entries of a range in order, as of one moment.
+//!
+//! A walk notes the version of each leaf that it comes to, or locks the leaf if it is told to,
+//! and forgets none until the end of a batch: when then all noted versions are still valid, there
+//! was a moment, that of the last read, at which all that was read was so. Inner nodes need not
+//! be noted: a leaf's version tells what the leaf is responsible for, too. Where it comes by a
+//! layer it goes into it, and then on in the leaf where it was.
+
+use super::Masstree;
+use super::descend::Seen;
+use super::node::{Node, NodeRef, Word};
+use super::order::Order;
+use super::record::{Entry, RecordRef};
+use super::slices::Slices;
+use crate::bounds::Bounds;
+use crate::contract::{Direction, Storable};
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use crate::prefetch::prefetch;
+use std::ptr;
+use std::ptr::NonNull;
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Restart, Version, VersionGuard};
+
+/// How a walk holds a leaf.
+pub(super) enum Hold<'g> {
+    Noted(Version),
+    Locked(VersionGuard<'g>),
+}
+
+/// A leaf that a walk has come to, and left or not.
+pub(super) struct Stop<'g, const W: usize> {
+    pub(super) leaf: NodeRef<'g, W>,
+    pub(super) hold: Hold<'g>,
+    pub(super) order: Order,
+    /// The ranks of the entries that were taken, as bits, and the number of the first item.
+    pub(super) taken: u32,
+    pub(super) first_item: usize,
+}
+
+impl<const W: usize> Stop<'_, W> {
+    pub(super) fn validate(&self) -> Result<(), Restart> {
+        match self.hold {
+            Hold::Noted(version) => self.leaf.lock().validate(version),
+            Hold::Locked(_) => Ok(()),
+        }
+    }
+}
+
+/// A leaf that a walk is in, and what lies ahead there.
+pub(super) struct Frame<'g, const W: usize> {
+    pub(super) stop: Stop<'g, W>,
+    /// Bytes of the keys before this layer.
+    depth: usize,
+    entries: [(u64, Word); W],
+    from: usize,
+    to: usize,
+    /// The slices of the edges of the range, where they lead into this layer.
+    edges: [Option<u64>; 2],
+    /// The leaf to go on to, in the direction of the walk, if the range does.
+    neighbour: Option<NodeRef<'g, W>>,
+    /// Where a walk downwards came from: the neighbour on the right has to be that one.
+    next: Option<NonNull<Node<W>>>,
+}
+
+/// An entry that a walk has come by.
+pub(super) struct Item<'g, K, V> {
+    pub(super) key: ItemKey<'g, K, V>,
+    pub(super) value: Packed<V>,
+}
+
+/// The key of an item: in a record, or told by its head.
+pub(super) enum ItemKey<'g, K, V> {
+    Record(RecordRef<'g, K, V>),
+    Head(u64),
+}
+
+/// A walk over a range.
+pub(super) struct Walk<'g, 'b, K, V, const W: usize> {
+    guard: &'g Guard,
+    bounds: Bounds<'b>,
+    direction: Direction,
+    /// Whether leaves are locked, not noted.
+    locks: bool,
+    /// The leaves that the walk is in, each in a layer below an entry of the one before.
+    pub(super) frames: Vec<Frame<'g, W>>,
+    /// Those it has left since the last batch.
+    pub(super) left: Vec<Stop<'g, W>>,
+    pub(super) items: Vec<Item<'g, K, V>>,
+}
+
+impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
+    pub(super) fn new(
+        bounds: Bounds<'b>,
+        direction: Direction,
+        locks: bool,
+        guard: &'g Guard,
+    ) -> Self {
+        Self {
+            guard,
+            bounds,
+            direction,
+            locks,
+            frames: Vec::with_capacity(2),
+            left: Vec::with_capacity(8),
+            items: Vec::new(),
+        }
+    }
+
+    /// Begins, or begins again.
+    pub(super) fn begin(&mut self, root: NodeRef<'g, W>) -> Result<(), Restart> {
+        self.forget();
+        let edges = self.bounds.edges();
+        self.enter(root, 0, edges.map(|edge| edge.is_some()))
+    }
+
+    /// Lets go of everything.
+    pub(super) fn forget(&mut self) {
+        self.items.clear();
+        let stops = self.frames.drain(..).map(|frame| frame.stop);
+        for stop in stops.chain(self.left.drain(..)) {
+            if let Hold::Locked(lock) = stop.hold {
+                lock.unchanged();
+            }
+        }
+    }
+
+    /// Whether there is nothing left of the range.
+    pub(super) fn is_over(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Forgets the items, and the leaves that the walk has left.
+    pub(super) fn next_batch(&mut self) {
+        self.items.clear();
+        self.left.clear();
+    }
+
+    /// Goes on until there are `limit` items, or the range is over; then validates all.
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if something changed meanwhile. The walk then has to begin again.
+    pub(super) fn fill(&mut self, limit: usize) -> Result<(), Restart> {
+        while self.items.len() < limit && !self.is_over() {
+            self.advance(limit)?;
+        }
+        self.validate()
+    }
+
+    /// Whether all leaves are as they were noted.
+    pub(super) fn validate(&self) -> Result<(), Restart> {
+        let stops = self.frames.iter().map(|frame| &frame.stop);
+        stops.chain(&self.left).try_for_each(Stop::validate)
+    }
+
+    /// Goes into a layer. `met` says whether the lower and the upper edge lead there.
+    fn enter(&mut self, root: NodeRef<'g, W>, depth: usize, met: [bool; 2]) -> Result<(), Restart> {
+        let [low, high] = self.bounds.edges();
+        let slice_of = |edge: Option<&[u8]>, met: bool| {
+            edge.filter(|_| met)
+                .map(|bytes| Slices::<K>::at(bytes, depth))
+        };
+        let edges = [slice_of(low, met[0]), slice_of(high, met[1])];
+        let seen: Seen<'g, W> = root.reach(match self.direction {
+            Direction::Ascending => edges[0].unwrap_or(0),
+            Direction::Descending => edges[1].unwrap_or(u64::MAX),
+        })?;
+        let (leaf, version) = seen;
+        let hold = self.hold(leaf)?;
+        // At this moment, at which it is held, the leaf is the one to begin in.
+        if let Err(restart) = leaf.version().validate(version) {
+            if let Hold::Locked(lock) = hold {
+                lock.unchanged();
+            }
+            return Err(restart);
+        }
+        let frame = self.frame(leaf, hold, depth, edges)?;
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    fn hold(&self, leaf: NodeRef<'g, W>) -> Result<Hold<'g>, Restart> {
+        let lock = leaf.get().lock();
+        Ok(if self.locks {
+            Hold::Locked(lock.lock()?)
+        } else {
+            Hold::Noted(lock.read()?)
+        })
+    }
+
+    /// Looks at a leaf that is held.
+    #[inline]
+    fn frame(
+        &self,
+        leaf: NodeRef<'g, W>,
+        hold: Hold<'g>,
+        depth: usize,
+        edges: [Option<u64>; 2],
+    ) -> Result<Frame<'g, W>, Restart> {
+        let order = leaf.order();
+        let mut entries = [(0, ptr::null_mut()); W];
+        for (place, entry) in entries.iter_mut().zip(leaf.entries(order)) {
+            *place = entry;
+        }
+        let (next, prev) = (leaf.next(), leaf.prev());
+        let stop = Stop {
+            leaf,
+            hold,
+            order,
+            taken: 0,
+            first_item: self.items.len(),
+        };
+        // What was read is from here on of one version.
+        stop.validate()?;
+        let known = &entries[..order.count()];
+        let from = edges[0].map_or(0, |low| known.partition_point(|entry| entry.0 < low));
+        let to = edges[1].map_or(known.len(), |high| {
+            known.partition_point(|entry| entry.0 <= high)
+        });
+        // SAFETY: a neighbour of a leaf that was linked, at that version, since the guard was
+        // pinned.
+        let follow = |neighbour: NonNull<Node<W>>| unsafe { NodeRef::from_raw(neighbour) };
+        let neighbour = match (self.direction, edges) {
+            (Direction::Ascending, [_, Some(high)]) => {
+                let next = next.filter(|_| to == known.len()).map(follow);
+                next.filter(|next| next.low() <= high)
+            }
+            (Direction::Ascending, [_, None]) => next.map(follow),
+            (Direction::Descending, [Some(low), _]) if leaf.low() <= low => None,
+            (Direction::Descending, _) => prev.map(follow),
+        };
+        if let Some(neighbour) = neighbour {
+            neighbour.prefetch();
+        }
+        if !K::HEAD_IS_KEY {
+            for (_, word) in &entries[from..to.max(from)] {
+                prefetch(*word);
+            }
+        }
+        Ok(Frame {
+            stop,
+            depth,
+            entries,
+            from,
+            to,
+            edges,
+            neighbour,
+            next,
+        })
+    }
+
+    /// Takes what lies ahead in the current leaf, up to a layer, which it goes into; or goes on
+    /// to the neighbour, or up.
+    #[inline]
+    fn advance(&mut self, limit: usize) -> Result<(), Restart> {
+        let Some(frame) = self.frames.last_mut() else {
+            return Ok(());
+        };
+        while frame.from < frame.to && self.items.len() < limit {
+            let rank = match self.direction {
+                Direction::Ascending => {
+                    frame.from += 1;
+                    frame.from - 1
+                }
+                Direction::Descending => {
+                    frame.to -= 1;
+                    frame.to
+                }
+            };
+            let (slice, word) = frame.entries[rank];
+            let met = frame.edges.map(|edge| edge == Some(slice));
+            let item = if K::HEAD_IS_KEY {
+                // The edge itself.
+                if met != [false; 2] && !self.bounds.contain_edges(met[0], met[1]) {
+                    continue;
+                }
+                Item {
+                    key: ItemKey::Head(slice),
+                    value: Packed::of_word(word),
+                }
+            } else {
+                // SAFETY: of one valid version of a leaf that was linked since the guard was
+                // pinned.
+                match unsafe { Entry::<K, V, W>::of_word(word, self.guard) } {
+                    Entry::Layer(root) => {
+                        let depth = frame.depth + Slices::<K>::STEP;
+                        return self.enter(root, depth, met);
+                    }
+                    Entry::Record(record) => {
+                        let bounds = self.bounds;
+                        let key = record.get().key();
+                        if met != [false; 2] && !key.with_bytes(|bytes| bounds.contain(bytes)) {
+                            continue;
+                        }
+                        Item {
+                            key: ItemKey::Record(record),
+                            value: record.get().value(),
+                        }
+                    }
+                }
+            };
+            frame.stop.taken |= 1 << rank;
+            self.items.push(item);
+        }
+        if self.items.len() < limit {
+            self.leave()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Leaves the current leaf for its neighbour, or for the layer above.
+    fn leave(&mut self) -> Result<(), Restart> {
+        let Some(frame) = self.frames.pop() else {
+            return Ok(());
+        };
+        let (depth, edges) = (frame.depth, frame.edges);
+        let (leaf, neighbour) = (frame.stop.leaf, frame.neighbour);
+        self.left.push(frame.stop);
+        let Some(neighbour) = neighbour else {
+            return Ok(());
+        };
+        let hold = self.hold(neighbour)?;
+        let frame = self.frame(neighbour, hold, depth, edges)?;
+        // A leaf on the left may have been split meanwhile; what it says now is validated in the
+        // end. On the right nothing comes between unseen: this leaf would have changed.
+        if self.direction == Direction::Descending && frame.next != Some(leaf.pointer()) {
+            return Err(Restart);
+        }
+        self.frames.push(frame);
+        Ok(())
+    }
+}
+
+impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
+    /// The bytes that tell where an item lies.
+    pub(super) fn with_bytes_of<R>(item: &Item<'_, K, V>, read: impl FnOnce(&[u8]) -> R) -> R {
+        match item.key {
+            ItemKey::Record(record) => record.get().key().with_bytes(read),
+            ItemKey::Head(head) => read(&head.to_be_bytes()),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Changing one entry.
+
+use super::Masstree;
+use super::node::{NodeRef, Word, is_underfull};
+use super::order::Order;
+use super::record::{Entry, Record, RecordRef, word_of_layer};
+use super::shape::count;
+use super::slices::Slices;
+use crate::contract::{Storable, Update};
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use tremula_sync::epoch::Guard;
+use tremula_sync::{Restart, VersionGuard};
+
+/// Where a key is, or would have to be: in a leaf that is locked.
+struct Place<'g, K, V, const W: usize> {
+    /// The root of the layer, and how many bytes of the key lie before it.
+    root: NodeRef<'g, W>,
+    depth: usize,
+    leaf: NodeRef<'g, W>,
+    lock: VersionGuard<'g>,
+    order: Order,
+    slice: u64,
+    found: Found<'g, K, V>,
+}
+
+/// What is at a place.
+enum Found<'g, K, V> {
+    /// The key's value, in this slot.
+    Value(usize),
+    /// The key's record.
+    Record(RecordRef<'g, K, V>),
+    /// Nothing.
+    Vacant,
+    /// In this slot, another key with the same slice: both go into a layer of their own.
+    Other(usize, RecordRef<'g, K, V>, Parting),
+}
+
+/// How two keys part that have a slice in common.
+struct Parting {
+    /// The slices behind it which they have in common, too.
+    shared: Vec<u64>,
+    old: u64,
+    new: u64,
+}
+
+impl Parting {
+    /// How two keys part behind the slice at a depth. None if they do not, which keys with honest
+    /// byte forms always do.
+    #[cold]
+    fn of<K: ByteKey>(old: &[u8], new: &[u8], mut depth: usize) -> Option<Self> {
+        let mut shared = Vec::new();
+        while [old, new].map(|bytes| Slices::<K>::go_on(bytes, depth)) == [true; 2] {
+            depth += Slices::<K>::STEP;
+            let [old, new] = [old, new].map(|bytes| Slices::<K>::at(bytes, depth));
+            if old != new {
+                return Some(Self { shared, old, new });
+            }
+            shared.push(old);
+        }
+        None
+    }
+}
+
+impl<'g, K: ByteKey, V: Storable, const W: usize> Place<'g, K, V, W> {
+    /// The value, if the key is there.
+    #[inline]
+    fn value(&self) -> Option<Packed<V>> {
+        match &self.found {
+            Found::Value(slot) => Some(Packed::of_word(self.leaf.word(*slot))),
+            Found::Record(record) => Some(record.get().value()),
+            _ => None,
+        }
+    }
+
+    /// Replaces the value of a key that is there. What it was is not freed.
+    #[inline]
+    fn set(&self, value: Packed<V>) {
+        match &self.found {
+            Found::Value(slot) => self.leaf.publish_word(*slot, value.word()),
+            Found::Record(record) => record.get().set(value),
+            _ => unreachable!("only a key that is there has a value to replace"),
+        }
+    }
+
+    /// Whether the key is absent and finds no room.
+    #[inline]
+    fn is_full(&self) -> bool {
+        matches!(self.found, Found::Vacant) && self.order.count() == W
+    }
+}
+
+impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
+    /// Goes to the place of a key and locks it.
+    #[inline]
+    fn locate<'g>(&'g self, bytes: &[u8], guard: &'g Guard) -> Result<Place<'g, K, V, W>, Restart> {
+        let mut root = self.root();
+        let mut depth = 0;
+        loop {
+            let slice = Slices::<K>::at(bytes, depth);
+            let (leaf, version) = root.reach(slice)?;
+            if Slices::<K>::go_on(bytes, depth)
+                && let Some(word) = leaf.word_of(version, slice)?
+                // SAFETY: validated by `word_of`, of a leaf that was linked since the guard was
+                // pinned.
+                && let Entry::Layer(next) = unsafe { Entry::<K, V, W>::of_word(word, guard) }
+            {
+                (root, depth) = (next, depth + Slices::<K>::STEP);
+                continue;
+            }
+            let (leaf, lock) = leaf.lock_seen(version, slice)?;
+            let order = leaf.order();
+            let found = match leaf.find(order, slice) {
+                None => Found::Vacant,
+                Some(slot) if K::HEAD_IS_KEY => Found::Value(slot),
+                // SAFETY: the leaf is locked, and linked.
+                Some(slot) => match unsafe { Entry::<K, V, W>::of_word(leaf.word(slot), guard) } {
+                    Entry::Layer(next) => {
+                        lock.unchanged();
+                        (root, depth) = (next, depth + Slices::<K>::STEP);
+                        continue;
+                    }
+                    Entry::Record(record) => find_record(slot, record, bytes, depth),
+                },
+            };
+            return Ok(Place {
+                root,
+                depth,
+                leaf,
+                lock,
+                order,
+                slice,
+                found,
+            });
+        }
+    }
+
+    /// The place of a key where there is room for it.
+    #[inline]
+    fn locate_with_room<'g>(
+        &'g self,
+        key: &K,
+        guard: &'g Guard,
+    ) -> Result<Place<'g, K, V, W>, Restart> {
+        loop {
+            let place = key.with_bytes(|bytes| self.locate(bytes, guard))?;
+            if !place.is_full() {
+                return Ok(place);
+            }
+            let (root, slice) = (place.root, place.slice);
+            place.lock.unchanged();
+            self.split_down(root, slice);
+        }
+    }
+
+    /// Puts the entry in, which it takes; or leaves it alone, if the key is there and the value is
+    /// not to be replaced. Returns the value that was replaced.
+    pub(super) fn try_put(
+        &self,
+        entry: &mut Option<(K, V)>,
+        replaces: bool,
+        guard: &Guard,
+    ) -> Result<Option<V>, Restart> {
+        let Some((key, _)) = entry else {
+            return Ok(None);
+        };
+        let place = self.locate_with_room(key, guard)?;
+        let Some(old) = place.value() else {
+            if let Some((key, value)) = entry.take() {
+                self.add(place, key, value);
+            }
+            return Ok(None);
+        };
+        if !replaces {
+            place.lock.unchanged();
+            return Ok(None);
+        }
+        // SAFETY: the leaf is locked: the value has not been unlinked.
+        let previous = unsafe { old.with(V::clone) };
+        // The key that is there stays. The other is dropped after the lock.
+        let unused = entry.take();
+        let unused = unused.map(|(key, value)| {
+            place.set(Packed::new(value));
+            key
+        });
+        drop(place);
+        // SAFETY: unlinked by `set`.
+        unsafe { old.retire(guard) };
+        drop(unused);
+        Ok(Some(previous))
+    }
+
+    /// Adds an entry at a place that lacks it and has room.
+    #[inline]
+    fn add(&self, place: Place<'_, K, V, W>, key: K, value: V) {
+        let value = Packed::new(value);
+        let (word, unused) = if K::HEAD_IS_KEY {
+            (value.word(), Some(key))
+        } else {
+            (RecordRef::new(Record::new(key, value)).word(), None)
+        };
+        match &place.found {
+            Found::Other(slot, other, parting) => {
+                let layer = self.layer(parting, other.word(), word);
+                place.leaf.publish_word(*slot, layer);
+            }
+            _ => {
+                let rank = place.leaf.rank(place.order, place.slice);
+                place.leaf.insert(place.order, rank, place.slice, word);
+            }
+        }
+        drop((place, unused));
+        self.len.add(1);
+    }
+
+    /// A new layer of two keys, below as many others as they have slices in common.
+    fn layer(&self, parting: &Parting, old: Word, new: Word) -> Word {
+        let mut entries = [(parting.old, old), (parting.new, new)];
+        entries.sort_unstable_by_key(|entry| entry.0);
+        let lowest = NodeRef::<W>::new(0);
+        lowest.set_entries(entries);
+        count(&self.counters.layers);
+        parting
+            .shared
+            .iter()
+            .rev()
+            .fold(word_of_layer(lowest), |below, slice| {
+                let root = NodeRef::<W>::new(0);
+                root.set_entries([(*slice, below)]);
+                count(&self.counters.layers);
+                word_of_layer(root)
+            })
+    }
+
+    pub(super) fn try_remove(&self, bytes: &[u8], guard: &Guard) -> Result<Option<V>, Restart> {
+        let place = self.locate(bytes, guard)?;
+        let Some(value) = place.value() else {
+            place.lock.unchanged();
+            return Ok(None);
+        };
+        // SAFETY: the leaf is locked: the value has not been unlinked.
+        let previous = unsafe { value.with(V::clone) };
+        if self.take_out(place, guard) {
+            self.tidy(bytes, guard);
+        }
+        Ok(Some(previous))
+    }
+
+    /// Removes the entry at a place that has one. Returns whether what is left is to be tidied up.
+    fn take_out(&self, place: Place<'_, K, V, W>, guard: &Guard) -> bool {
+        let leaf = place.leaf;
+        let value = place.value();
+        {
+            // Or else a lookup could take what the next insertion puts into the slot for this.
+            let _change = leaf.get().change();
+            let rank = leaf.rank(place.order, place.slice);
+            leaf.set_order(place.order.removed(rank));
+        }
+        drop(place.lock);
+        self.len.add(-1);
+        match (place.found, value) {
+            // SAFETY: unlinked just now, by this thread.
+            (Found::Record(record), _) => unsafe { record.retire(guard) },
+            // SAFETY: as above.
+            (_, Some(value)) => unsafe { value.retire(guard) },
+            _ => {}
+        }
+        let left = place.order.count() - 1;
+        if leaf == place.root {
+            place.depth > 0 && left <= 1
+        } else {
+            is_underfull(left, W)
+        }
+    }
+
+    pub(super) fn try_update(
+        &self,
+        key: &mut Option<K>,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        guard: &Guard,
+    ) -> Result<Option<V>, Restart> {
+        let Some(wanted) = key else {
+            return Ok(None);
+        };
+        let place = self.locate_with_room(wanted, guard)?;
+        let Some(old) = place.value() else {
+            match decide(None) {
+                Update::Put(value) => {
+                    if let Some(key) = key.take() {
+                        self.add(place, key, value);
+                    }
+                }
+                Update::Keep | Update::Remove => place.lock.unchanged(),
+            }
+            return Ok(None);
+        };
+        // SAFETY: the leaf is locked: the value has not been unlinked.
+        let decision = unsafe { old.with(|old| decide(Some(old))) };
+        if matches!(decision, Update::Keep) {
+            place.lock.unchanged();
+            return Ok(None);
+        }
+        // SAFETY: as above.
+        let previous = unsafe { old.with(V::clone) };
+        if let Update::Put(value) = decision {
+            place.set(Packed::new(value));
+            drop(place);
+            // SAFETY: unlinked by `set`.
+            unsafe { old.retire(guard) };
+        } else if self.take_out(place, guard) {
+            wanted.with_bytes(|bytes| self.tidy(bytes, guard));
+        }
+        Ok(Some(previous))
+    }
+}
+
+/// What a record under the slice of a key is to that key.
+#[inline]
+fn find_record<'g, K: ByteKey, V: 'static>(
+    slot: usize,
+    record: RecordRef<'g, K, V>,
+    bytes: &[u8],
+    depth: usize,
+) -> Found<'g, K, V> {
+    if record.get().is(bytes, depth + Slices::<K>::STEP) {
+        return Found::Record(record);
+    }
+    let part = |own: &[u8]| Parting::of::<K>(own, bytes, depth);
+    match record.get().key().with_bytes(part) {
+        Some(parting) => Found::Other(slot, record, parting),
+        None => Found::Record(record),
+    }
+}

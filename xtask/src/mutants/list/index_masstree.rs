@@ -1,0 +1,93 @@
+//! Bugs to plant in the index engine masstree.
+
+use super::{Checker, Mutant, Target};
+use crate::flavour::Flavour;
+
+const LOOM: Checker = Checker {
+    flavour: Flavour::Loom,
+    package: "tremula-index",
+    target: Target::Test("loom"),
+    filter: "masstree",
+};
+
+const MODEL: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("engines"),
+    filter: "masstree",
+};
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "masstree_publishes_before_it_fills",
+        file: "crates/index/src/masstree/node.rs",
+        original: "        let slot = order.slot(order.count());\n        self.slices[slot % W].store(slice, Ordering::Relaxed);\n        self.words[slot % W].store(word, Ordering::Relaxed);\n        self.set_order(order.inserted(rank));",
+        replacement: "        let slot = order.slot(order.count());\n        self.set_order(order.inserted(rank));\n        self.slices[slot % W].store(slice, Ordering::Relaxed);\n        self.words[slot % W].store(word, Ordering::Relaxed);",
+        why: "A lookup sees a slot as live that is still being filled, and takes what it held before.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_publishes_relaxed",
+        file: "crates/index/src/masstree/node.rs",
+        original: "self.order.store(order.word(), Ordering::Release);",
+        replacement: "self.order.store(order.word(), Ordering::Relaxed);",
+        why: "A lookup that sees the new permutation need not see what the slot holds.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_frees_a_slot_unseen",
+        file: "crates/index/src/masstree/write.rs",
+        original: "            let _change = leaf.get().change();\n            let rank",
+        replacement: "            let rank",
+        why: "The next insertion fills the slot, and a lookup takes its value for that of the key that was there.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_stays_in_a_leaf_that_was_split",
+        file: "crates/index/src/masstree/descend.rs",
+        original: "Some(next) if next.low() <= slice => leaf = next,",
+        replacement: "Some(next) if next.low() < slice => leaf = next,",
+        why: "After a split a lookup looks for the first key of the new leaf in the old one.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_splits_under_the_lock_of_scans_only",
+        file: "crates/index/src/masstree/split.rs",
+        original: "        let _change = node.get().change();\n",
+        replacement: "",
+        why: "A lookup does not notice that what it looks for has moved to the right.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_folded_layer_stays_in_use",
+        file: "crates/index/src/masstree/merge.rs",
+        original: "        root_change.obsolete();\n        root_lock.obsolete();",
+        replacement: "        drop(root_change);\n        drop(root_lock);",
+        why: "An insertion that was on its way into the layer puts its key where nobody looks for it any more.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_folds_a_layer_into_another",
+        file: "crates/index/src/masstree/merge.rs",
+        original: "|| words.next().is_some() || last.is_some_and(is_layer)",
+        replacement: "|| words.next().is_some()",
+        why: "A layer of one depth is put where one of another is looked for.",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_scan_forgets_the_first_leaf",
+        file: "crates/index/src/masstree/walk.rs",
+        original: "stops.chain(&self.left).try_for_each(Stop::validate)",
+        replacement: "stops.chain(self.left.iter().skip(1)).try_for_each(Stop::validate)",
+        why: "A scan shows the first leaf as of another moment than the others.",
+        checker: LOOM,
+        hangs: false,
+    },
+];
