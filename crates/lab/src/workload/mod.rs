@@ -5,6 +5,7 @@
 
 mod job;
 mod mix;
+mod signals;
 mod ycsb;
 mod zipfian;
 
@@ -13,6 +14,7 @@ pub use mix::{
     Kind, MOST_RANGE, Mix, MixJob, Operation, SEQUENCE_STEPS, STREAM_LENGTH, Shares, random_half,
     rotate, rotation_step, stream,
 };
+pub use signals::{Message, MessageKind, SignalsJob, Stamp, Traffic};
 pub use ycsb::{
     Action, Distribution, LONGEST_SCAN, Phase, YcsbJob, YcsbMix, actions, draw_keys, stream_length,
 };
