@@ -2,7 +2,7 @@
 %% -*- erlang -*-
 %%! +sbwt none +sbwtdcpu none +sbwtdio none +Bi
 %%
-%% The lab's contestant in Erlang: ETS tables of type ordered_set.
+%% The lab's contestants in Erlang: ETS tables of type ordered_set, and processes.
 %%
 %% Started once by the lab and driven by lines on standard input; one line on standard
 %% output answers each. It ends when its input ends. Schedulers do not spin (+sbwt none), so
@@ -13,10 +13,22 @@
 %%   ranges KIND KEYS THREADS
 %%   mix KIND RANGE STEP THREADS SEQUENCE WARM COUNTED   prefill, streams
 %%   fill KIND THREADS                                   keys
+%%   signals QUEUE TRAFFIC WORDS SENDERS MOST WARM COUNTED
+%%   ping_pong QUEUE WARM COUNTED
 %%
-%% WARM and COUNTED are milliseconds: what is done in the former does not count. KIND is `old` (one lock a table) or `new` (write_concurrency: the contention-adapting
-%% tree). The answer is `ok NANOSECONDS OPERATIONS BYTES` (BYTES: what ETS says the full
-%% table takes; 0 for a mix) or `error TEXT`.
+%% WARM and COUNTED are milliseconds: what is done in the former does not count. KIND
+%% is `old` (one lock a table) or `new` (write_concurrency: the contention-adapting tree). QUEUE
+%% is `off_heap` or `on_heap`: where the receiver keeps messages that it has not received. TRAFFIC
+%% is `live` or `drain`: the receiver sleeps until all is sent. MOST is how many messages are sent
+%% at most.
+%%
+%% The answer is `error TEXT`, or `ok` and numbers; for tables
+%%   NANOSECONDS OPERATIONS BYTES         BYTES: what ETS says the full table takes; 0 for a mix
+%% for signals, times in nanoseconds: all, from the first send to the last send, of
+%% receiving after the last send
+%%   ALL MESSAGES SENDING RECEIVING
+%% for ping_pong, with quantiles of the time of a round trip
+%%   NANOSECONDS ROUND_TRIPS P50 P99 P99.9
 %%
 %% Every worker is a process that waits for `go`; the time runs from the first worker's start
 %% to the last worker's end, by the workers' own clocks, as it does on the Rust side.
@@ -44,8 +56,8 @@ serve() ->
     case io:get_line("") of
         Line when is_list(Line) ->
             Answer = try request(string:lexemes(Line, " \n")) of
-                         {Nanoseconds, Operations, Bytes} ->
-                             io_lib:format("ok ~b ~b ~b", [Nanoseconds, Operations, Bytes])
+                         Numbers ->
+                             ["ok" | [[" ", integer_to_list(N)] || N <- tuple_to_list(Numbers)]]
                      catch
                          _:Reason ->
                              io_lib:format("error ~0p", [Reason])
@@ -66,10 +78,18 @@ request(["mix", Kind, Range, Step, Threads, Sequence, Warm, Counted]) ->
                 list_to_integer(Threads), list_to_integer(Sequence),
                 list_to_integer(Warm), list_to_integer(Counted));
 request(["fill", Kind, Threads]) ->
-    fill(options(Kind), list_to_integer(Threads)).
+    fill(options(Kind), list_to_integer(Threads));
+request(["signals", Queue, Traffic, Words, Senders, Most, Warm, Counted]) ->
+    signals(queue(Queue), Traffic, list_to_integer(Words), list_to_integer(Senders),
+            list_to_integer(Most), list_to_integer(Warm), list_to_integer(Counted));
+request(["ping_pong", Queue, Warm, Counted]) ->
+    ping_pong(queue(Queue), list_to_integer(Warm), list_to_integer(Counted)).
 
 options("old") -> [{write_concurrency, false}];
 options("new") -> [{write_concurrency, true}].
+
+queue("off_heap") -> off_heap;
+queue("on_heap") -> on_heap.
 
 with_table(Options, Work) ->
     Table = ets:new(table, [ordered_set, public, {read_concurrency, true} | Options]),
@@ -181,11 +201,98 @@ sequence(Left, Table, Key) ->
         Next -> sequence(Left - 1, Table, Next)
     end.
 
+%% Senders send to one receiver until the time is up; to another one before that, to warm up.
+signals(Queue, Traffic, Words, Senders, Most, Warm, Counted) ->
+    stream(Queue, Traffic, Words, Senders, Most, Warm),
+    stream(Queue, Traffic, Words, Senders, Most, Counted).
+
+stream(Queue, Traffic, Words, Senders, Most, Milliseconds) ->
+    Driver = self(),
+    Receiver = spawn_opt(fun() -> count(Driver, Senders, 0) end,
+                         [link, {message_queue_data, Queue}]),
+    Traffic =:= "drain" andalso erlang:suspend_process(Receiver),
+    {Begun, Sent, Messages} = run(Senders, Milliseconds, fun(_Index, Stop) ->
+        send(Receiver, Words, 0, Most div Senders, Stop)
+    end),
+    Resumed = erlang:monotonic_time(),
+    Traffic =:= "drain" andalso erlang:resume_process(Receiver),
+    %% The last sender reads the clock after its message, which may be received by then.
+    Received = receive {received, Receiver, Messages, Time} -> max(Time, Sent) end,
+    {nanoseconds(Received - Begun), Messages, nanoseconds(Sent - Begun),
+     nanoseconds(max(Received, Resumed) - Resumed)}.
+
+%% A new message each time, as in the other languages, and a hint to the receiver at the end.
+send(Receiver, Words, Sent, Most, Stop) ->
+    send_some(Receiver, Words, Sent, ?STRIDE),
+    Now = Sent + ?STRIDE,
+    case atomics:get(Stop, 1) of
+        0 when Now < Most -> send(Receiver, Words, Now, Most, Stop);
+        _ -> Receiver ! done, Now
+    end.
+
+send_some(_Receiver, _Words, _Number, 0) -> ok;
+send_some(Receiver, 1, Number, Left) ->
+    Receiver ! Number,
+    send_some(Receiver, 1, Number + 1, Left - 1);
+send_some(Receiver, Words, Number, Left) ->
+    Receiver ! erlang:make_tuple(Words, Number),
+    send_some(Receiver, Words, Number + 1, Left - 1).
+
+%% Counts messages until every sender has said that it is done.
+count(Driver, 0, Messages) ->
+    Driver ! {received, self(), Messages, erlang:monotonic_time()};
+count(Driver, Senders, Messages) ->
+    receive
+        done -> count(Driver, Senders - 1, Messages);
+        _ -> count(Driver, Senders, Messages + 1)
+    end.
+
+%% One message goes to another process and back, over and over.
+ping_pong(Queue, Warm, Counted) ->
+    Driver = self(),
+    Options = [link, {message_queue_data, Queue}],
+    Echo = spawn_opt(fun echo/0, Options),
+    spawn_opt(fun() ->
+        round_trips(Echo, Warm),
+        Driver ! {round_trips, round_trips(Echo, Counted)},
+        Echo ! done
+    end, Options),
+    Times = receive {round_trips, All} -> lists:sort(All) end,
+    Count = length(Times),
+    Quantile = fun(Thousandths) ->
+        nanoseconds(lists:nth(Count * Thousandths div 1000 + 1, Times))
+    end,
+    {nanoseconds(lists:sum(Times)), Count, Quantile(500), Quantile(990), Quantile(999)}.
+
+echo() ->
+    receive
+        done -> ok;
+        {From, Message} -> From ! Message, echo()
+    end.
+
+round_trips(Echo, Milliseconds) ->
+    Begun = erlang:monotonic_time(),
+    End = Begun + erlang:convert_time_unit(Milliseconds, millisecond, native),
+    round_trips(Echo, 0, Begun, End, []).
+
+round_trips(Echo, Number, Before, End, Times) ->
+    Echo ! {self(), Number},
+    receive Number -> ok end,
+    case erlang:monotonic_time() of
+        Now when Now < End -> round_trips(Echo, Number + 1, Now, End, [Now - Before | Times]);
+        Now -> [Now - Before | Times]
+    end.
+
 %%% Measuring
 
 %% Starts the workers together; raises the stop flag after Milliseconds. Returns the time
 %% from the first start to the last end, and the sum of what the workers returned.
 together(Threads, Milliseconds, Work) ->
+    {Begun, Ended, Sum} = run(Threads, Milliseconds, Work),
+    {nanoseconds(Ended - Begun), Sum}.
+
+%% The same, with the times of the first start and the last end.
+run(Threads, Milliseconds, Work) ->
     Driver = self(),
     Stop = atomics:new(1, []),
     Workers = [spawn_link(fun() -> worker(Driver, Index, Stop, Work) end)
@@ -200,8 +307,9 @@ together(Threads, Milliseconds, Work) ->
     Done = [receive {done, Worker, Start, End, Result} -> {Start, End, Result} end
             || Worker <- Workers],
     {Starts, Ends, Results} = lists:unzip3(Done),
-    Elapsed = lists:max(Ends) - lists:min(Starts),
-    {erlang:convert_time_unit(Elapsed, native, nanosecond), lists:sum(Results)}.
+    {lists:min(Starts), lists:max(Ends), lists:sum(Results)}.
+
+nanoseconds(Time) -> erlang:convert_time_unit(Time, native, nanosecond).
 
 worker(Driver, Index, Stop, Work) ->
     Driver ! {ready, self()},

@@ -2,17 +2,18 @@
 
 use crate::{
     LabError, Settings, Watch,
-    contestants::{self, ContestantName, Table},
-    experiments::{self, Case, Experiment},
+    contestants::{self, ChannelKind, ContestantName, Table},
+    experiments::{self, Case, ContestantKind, Experiment},
     histories::{self, Outcome},
     keys::KeySet,
     memory::{FillCommand, this_program_before},
     record::{self, Record, RecordFile},
     report, rounds,
-    workload::{Distribution, FillJob},
+    workload::{Distribution, FillJob, MessageKind, Traffic},
 };
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -43,6 +44,10 @@ enum LabCommand {
     /// process of its own).
     #[command(hide = true)]
     Fill(FillArgs),
+    /// Send a burst through one channel, weigh it, and print a line of JSON (for `run`, which
+    /// starts it in a process of its own).
+    #[command(hide = true)]
+    Burst(BurstArgs),
 }
 
 #[derive(Args, Debug)]
@@ -50,14 +55,17 @@ struct RunArgs {
     /// The experiment; `lab list` shows them.
     #[arg(value_parser = experiments::find)]
     experiment: &'static dyn Experiment,
-    /// Engines to compare, in the order in which they take turns [default: all there are].
+    /// Engines to compare, in the order in which they take turns [default: all that the experiment
+    /// is about].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     engines: Vec<ContestantName>,
-    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1].
+    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1; signals:
+    /// 1,2,4,16,64 senders].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
-    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576].
+    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; signals, messages of a burst:
+    /// 10000000].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
@@ -80,6 +88,9 @@ struct RunArgs {
     /// How keys are chosen, in an experiment that has a choice [default: all; batched_get: uniform].
     #[arg(long = "distribution", value_delimiter = ',', value_name = "A,B")]
     distributions: Vec<Distribution>,
+    /// The kinds of message to send, in an experiment that sends any [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    messages: Vec<MessageKind>,
     /// Append the results to this file: JSON Lines, one record a measurement.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -118,6 +129,15 @@ struct FillArgs {
     seed: u64,
     #[arg(long)]
     run: usize,
+}
+
+#[derive(Args, Debug)]
+struct BurstArgs {
+    engine: ContestantName,
+    #[arg(long)]
+    keys: u64,
+    #[arg(long, value_parser = parse_threads)]
+    threads: usize,
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
@@ -167,6 +187,7 @@ pub fn run(arguments: LabArgs) -> ExitCode {
             Err(error) => Err(error),
         },
         LabCommand::Fill(arguments) => run_fill(&arguments),
+        LabCommand::Burst(arguments) => run_burst(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -190,14 +211,30 @@ fn list() -> String {
         let key_sets = experiment.key_sets().iter();
         also("key sets", key_sets.map(|set| set.name()).collect());
         let distributions = experiment.distributions().iter();
+        let messages = experiment.messages().iter();
+        also("messages", messages.map(|kind| kind.name()).collect());
         also("distributions", distributions.map(|d| d.name()).collect());
     }
     text += "\nkey sets\n";
     for set in KeySet::ALL {
         text += &format!("  {:<22}  {}\n", set.name(), set.about());
     }
-    text += "\nengines\n";
+    for (heading, kind) in [
+        ("engines", ContestantKind::Tables),
+        ("engines of signals", ContestantKind::Channels),
+    ] {
+        text += &format!("\n{heading}\n");
+        text += &list_contestants(kind);
+    }
+    text
+}
+
+fn list_contestants(kind: ContestantKind) -> String {
+    let mut text = String::new();
     for contestant in ContestantName::all() {
+        if contestant.kind() != kind {
+            continue;
+        }
         text += &format!("  {:<22}  {}\n", contestant.name(), contestant.about());
         if let Some(missing) = contestant.missing() {
             text += &format!("  {:<22}  not available here: {missing}\n", "");
@@ -211,6 +248,22 @@ fn list() -> String {
 
 /// What the contestant cannot do, and why: whole experiments, or key sets of all experiments.
 fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
+    if contestant.kind() == ContestantKind::Channels {
+        let of_workload = |traffic: Traffic| {
+            let why = contestant.refuses_traffic(traffic, None)?;
+            Some((traffic.name().to_owned(), why))
+        };
+        let of_message = |kind: MessageKind| {
+            let why = contestant.refuses_traffic(Traffic::Live, Some(kind))?;
+            Some((format!("messages {kind}"), why))
+        };
+        let workloads = Traffic::ALL.into_iter().filter_map(of_workload);
+        let messages = MessageKind::ALL.into_iter().filter_map(of_message);
+        return workloads.chain(messages).collect();
+    }
+    let of_tables = experiments::ALL
+        .iter()
+        .filter(|experiment| experiment.contestants() == ContestantKind::Tables);
     let whole = |experiment: &&dyn Experiment| {
         let name = experiment.name();
         Some((name.to_owned(), contestant.refuses(name, None)?))
@@ -219,8 +272,8 @@ fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
         let why = contestant.refuses("memory", Some(set))?;
         Some((format!("key set {set}"), why))
     };
-    let whole = experiments::ALL.iter().filter_map(whole);
-    whole
+    of_tables
+        .filter_map(whole)
         .chain(KeySet::ALL.into_iter().filter_map(with_set))
         .collect()
 }
@@ -236,6 +289,7 @@ fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
         mixes: arguments.mixes,
         key_sets: arguments.key_sets,
         distributions: arguments.distributions,
+        messages: arguments.messages,
         fill_command: Some(FillCommand::this_one()?),
     };
     rounds::check(experiment, &settings)?;
@@ -243,6 +297,7 @@ fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
     refuse_twice(&settings.mixes)?;
     refuse_twice(&settings.key_sets)?;
     refuse_twice(&settings.distributions)?;
+    refuse_twice(&settings.messages)?;
     refuse_twice(&arguments.engines)?;
     let file = arguments
         .json
@@ -272,7 +327,7 @@ fn choose(
 ) -> Result<Vec<ContestantName>, LabError> {
     let cases = experiment.groups(settings).concat();
     let refusal = |contestant: ContestantName| {
-        let why = |case| contestant.refuses_case(experiment.name(), case);
+        let why = |case| contestant.refuses_case(experiment, case);
         // One that can do some of the cases does these.
         cases.iter().map(why).min().flatten()
     };
@@ -290,6 +345,7 @@ fn choose(
     }
     let mut left_out: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut all = ContestantName::all();
+    all.retain(|contestant| contestant.kind() == experiment.contestants());
     all.retain(|contestant| {
         let Some(why) = contestant.missing().or_else(|| refusal(*contestant)) else {
             return true;
@@ -308,14 +364,21 @@ fn choose(
 
 /// Tells who is left out of a part of what was asked for, and why.
 fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &Settings) {
+    let cases = experiment.groups(settings).concat();
     for name in names {
         let mut told = Vec::new();
-        for case in experiment.groups(settings).iter().flatten() {
-            if let Some(why) = name.refuses_case(experiment.name(), case)
-                && !told.contains(&case.key_set)
-            {
-                eprintln!("note: {name} cannot do '{}': {why}", case.key_set);
-                told.push(case.key_set);
+        for case in &cases {
+            let Some(why) = name.refuses_case(experiment, case) else {
+                continue;
+            };
+            // Tables are refused keys, whatever the workload.
+            let what = match experiment.contestants() {
+                ContestantKind::Tables => case.key_set.to_owned(),
+                ContestantKind::Channels => format!("{} of {}", case.workload, case.key_set),
+            };
+            if !told.contains(&what) {
+                eprintln!("note: {name} cannot do '{what}': {why}");
+                told.push(what);
             }
         }
     }
@@ -386,23 +449,42 @@ fn run_fill(arguments: &FillArgs) -> Result<(), LabError> {
         seed: arguments.seed,
         run: arguments.run,
     };
-    let report = contestants::fill(table_of(arguments.engine)?, &job)?;
-    print(&(serde_json::to_string(&report).expect("a report is plain data") + "\n"))
+    print_report(&contestants::fill(table_of(arguments.engine)?, &job)?)
+}
+
+fn run_burst(arguments: &BurstArgs) -> Result<(), LabError> {
+    contestants::available(arguments.engine)?;
+    let kind = match arguments.engine {
+        ContestantName::Mailbox(mode) => ChannelKind::Mailbox(mode),
+        ContestantName::ChannelRival(rival) => ChannelKind::Rival(rival),
+        other => {
+            return Err(LabError::Unavailable {
+                engine: other.name(),
+                missing: "it is no channel of this process",
+            });
+        }
+    };
+    print_report(&contestants::burst(
+        kind,
+        arguments.keys,
+        arguments.threads,
+    )?)
+}
+
+fn print_report(report: &impl Serialize) -> Result<(), LabError> {
+    print(&(serde_json::to_string(report).expect("a report is plain data") + "\n"))
 }
 
 /// The table of this process that has the name.
 fn table_of(name: ContestantName) -> Result<Table, LabError> {
-    let unavailable = |missing| LabError::Unavailable {
-        engine: name.name(),
-        missing,
-    };
-    if let Some(missing) = name.missing() {
-        return Err(unavailable(missing));
-    }
+    contestants::available(name)?;
     match name {
         ContestantName::Index(engine) => Ok(Table::Index(engine)),
         ContestantName::Rival(rival) => Ok(Table::Rival(rival)),
-        ContestantName::Erlang(_) => Err(unavailable("it is no table of this process")),
+        other => Err(LabError::Unavailable {
+            engine: other.name(),
+            missing: "it is no table of this process",
+        }),
     }
 }
 

@@ -45,6 +45,14 @@ pub enum LabError {
         /// The names there are.
         known: String,
     },
+    /// There is no kind of message of this name.
+    #[error("unknown message '{name}'; there are: {known}")]
+    UnknownMessageKind {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
     /// A name stands twice in one list.
     #[error("'{name}' is given twice")]
     Twice {
@@ -60,7 +68,7 @@ pub enum LabError {
         missing: &'static str,
     },
     /// A contestant can take no part in what was asked for.
-    #[error("engine '{engine}' cannot do '{experiment}' with these keys: {why}")]
+    #[error("engine '{engine}' cannot do '{experiment}' as asked for: {why}")]
     Refuses {
         /// The contestant's name.
         engine: &'static str,
@@ -119,7 +127,7 @@ pub enum LabError {
         /// What it said.
         answer: String,
     },
-    /// A contestant's table was wrong after a measurement, so its speed means nothing.
+    /// A contestant was wrong after a measurement, so its speed means nothing.
     #[error("{engine} is wrong: {fault}")]
     Wrong {
         /// The contestant's name.

@@ -16,6 +16,8 @@ pub struct Sample {
     pub operations: u64,
     /// From the first thread's start to the last thread's end.
     pub elapsed: Duration,
+    /// Million messages a second that were sent, where that is something else.
+    pub send_mops: Option<f64>,
     /// Bytes that the filled table takes for a key, where that was measured.
     pub bytes_per_key: Option<f64>,
     /// What else was measured, by name.
@@ -29,6 +31,7 @@ impl Sample {
         Self {
             operations,
             elapsed,
+            send_mops: None,
             bytes_per_key: None,
             figures: Vec::new(),
         }

@@ -1,4 +1,4 @@
-//! What a filled table takes of the machine's memory.
+//! What a filled table, or a burst of messages, takes of the machine's memory.
 //!
 //! Measured in a process that does nothing else: it makes the keys, weighs itself, fills the table,
 //! weighs itself again, removes every key, and weighs itself for the last time. Two scales are
@@ -6,12 +6,16 @@
 //! not yet reclaimed). The *allocator's count* is what the table has asked for and not given back,
 //! which does not depend on the allocator.
 
-use crate::{LabError, measure::Sample, workload::FillJob};
-use serde::{Deserialize, Serialize};
+use crate::{
+    LabError,
+    measure::Sample,
+    workload::{FillJob, SignalsJob},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{ffi::OsString, fs, io, path::PathBuf, process::Command, time::Duration};
 use tremula_sync::counting_allocator;
 
-/// How to start the process that fills a table: this program, up to the word `fill`.
+/// How to start the process that weighs itself: this program, up to the word `fill` or `burst`.
 #[derive(Clone, Debug)]
 pub struct FillCommand {
     /// The program.
@@ -31,6 +35,21 @@ pub struct FillReport {
     pub full: Memory,
     /// What it still took when every key was removed.
     pub emptied: Memory,
+}
+
+/// What the process prints that sends and receives a burst, as one line of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BurstReport {
+    /// How many messages were sent and received.
+    pub messages: u64,
+    /// How long that took.
+    pub seconds: f64,
+    /// What the process had in memory before.
+    pub before: Memory,
+    /// What it had when all was sent and nothing received.
+    pub peak: Memory,
+    /// What it had when all was received; the channel was still open.
+    pub after: Memory,
 }
 
 /// A weight, in bytes.
@@ -92,6 +111,25 @@ impl From<FillReport> for Sample {
     }
 }
 
+impl From<BurstReport> for Sample {
+    fn from(report: BurstReport) -> Self {
+        let growth = |after: Memory| after.growth_since(&report.before);
+        let (peak, after) = (growth(report.peak), growth(report.after));
+        let mut sample = Self::new(report.messages, Duration::from_secs_f64(report.seconds));
+        sample.figures = [
+            ("resident_mb_before", report.before.resident),
+            ("resident_mb_peak", report.peak.resident),
+            ("resident_mb_after", report.after.resident),
+            ("allocated_mb_peak", peak.allocated),
+            ("allocated_mb_after", after.allocated),
+        ]
+        .into_iter()
+        .filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64 / 1e6)))
+        .collect();
+        sample
+    }
+}
+
 impl FillCommand {
     /// The command that this process was started as: its program, and what stands before the
     /// word `run`.
@@ -106,22 +144,53 @@ impl FillCommand {
 
     /// Starts the process for the table of this name and waits for its report.
     ///
-    /// The allocator of that process gives freed pages back at once, where it would wait for a
-    /// second: else what is resident after removing everything would be a matter of luck.
-    ///
     /// # Errors
     ///
     /// The process could not be started, failed, or said something else.
     pub fn run(&self, engine: &str, job: &FillJob) -> Result<Sample, LabError> {
+        let report: FillReport = self.ask(&[
+            "fill",
+            engine,
+            "--key-set",
+            job.key_set.name(),
+            "--keys",
+            &job.count.to_string(),
+            "--threads",
+            &job.threads.to_string(),
+            "--seed",
+            &job.seed.to_string(),
+            "--run",
+            &job.run.to_string(),
+        ])?;
+        Ok(report.into())
+    }
+
+    /// Starts the process for a burst through the channel of this name and waits for its report.
+    ///
+    /// # Errors
+    ///
+    /// The process could not be started, failed, or said something else.
+    pub fn run_burst(&self, engine: &str, job: &SignalsJob) -> Result<Sample, LabError> {
+        let report: BurstReport = self.ask(&[
+            "burst",
+            engine,
+            "--keys",
+            &job.messages.to_string(),
+            "--threads",
+            &job.senders.to_string(),
+        ])?;
+        Ok(report.into())
+    }
+
+    /// Starts the process and reads its report.
+    ///
+    /// The allocator of that process gives freed pages back at once, where it would wait for a
+    /// second: else what is resident after removing everything would be a matter of luck.
+    fn ask<R: DeserializeOwned>(&self, arguments: &[&str]) -> Result<R, LabError> {
         let program = self.program.display().to_string();
         let output = Command::new(&self.program)
             .args(&self.arguments)
-            .args(["fill", engine])
-            .args(["--key-set", job.key_set.name()])
-            .args(["--keys", &job.count.to_string()])
-            .args(["--threads", &job.threads.to_string()])
-            .args(["--seed", &job.seed.to_string()])
-            .args(["--run", &job.run.to_string()])
+            .args(arguments)
             .env("MIMALLOC_PURGE_DELAY", "0")
             .output()
             .map_err(|error| LabError::Program {
@@ -129,14 +198,12 @@ impl FillCommand {
                 error,
             })?;
         let answer = String::from_utf8_lossy(&output.stdout);
-        let report: FillReport =
-            serde_json::from_str(answer.trim()).map_err(|_| LabError::Answer {
-                program,
-                answer: format!("{answer}{}", String::from_utf8_lossy(&output.stderr))
-                    .trim()
-                    .to_owned(),
-            })?;
-        Ok(report.into())
+        serde_json::from_str(answer.trim()).map_err(|_| LabError::Answer {
+            program,
+            answer: format!("{answer}{}", String::from_utf8_lossy(&output.stderr))
+                .trim()
+                .to_owned(),
+        })
     }
 }
 

@@ -25,18 +25,20 @@ pub struct Record {
     pub distribution: Option<String>,
     /// The contestant's name.
     pub engine: String,
-    /// The key set's name.
+    /// The key set's name, or that of the kind of message.
     pub key_set: String,
-    /// How long its keys are on average, in bytes.
+    /// How long its keys, or messages, are on average, in bytes.
     pub key_bytes: f64,
-    /// How many threads (or Erlang processes) work at the same time.
+    /// How many threads (or Erlang processes) work at the same time; of messages, how many send.
     pub threads: usize,
-    /// How many keys: inserted in all, or the size of the key range.
+    /// How many keys: inserted in all, or the size of the key range; or messages of a burst.
     pub keys: u64,
     /// The median of `runs`, in million operations a second.
     pub mops: f64,
     /// Each run's result in million operations a second, in the order of the runs.
     pub runs: Vec<f64>,
+    /// Million messages a second that were sent (the median), where messages are; else null.
+    pub send_mops: Option<f64>,
     /// Bytes of memory for each key of the filled table (the median, where each run measures
     /// it); null where not measured.
     pub bytes_per_key: Option<f64>,
@@ -217,6 +219,7 @@ pub(crate) mod tests {
             keys: 1 << 20,
             mops,
             runs: vec![mops * 0.9, mops, mops * 1.1],
+            send_mops: None,
             bytes_per_key: None,
             figures: BTreeMap::new(),
             made_by: MadeBy::this_lab(
@@ -257,11 +260,12 @@ pub(crate) mod tests {
                 "made_by",
                 "mops",
                 "runs",
+                "send_mops",
                 "threads",
                 "workload"
             ]
         );
-        assert!(value["bytes_per_key"].is_null());
+        assert!(value["bytes_per_key"].is_null() && value["send_mops"].is_null());
         let made_by = &value["made_by"];
         assert_eq!(
             fields(made_by),

@@ -39,6 +39,10 @@ pub fn table(records: &[Record]) -> String {
         let ratio = base.map_or(1.0, |base| record.mops / base.mops);
         format!("{:.3}{} ×{ratio:<5.2}", record.mops, spread(record))
     });
+    if records.iter().any(|record| record.send_mops.is_some()) {
+        text += "\nsend_mops\n\n";
+        text += &grid(records, &engines, |record, _| number(record.send_mops, 3));
+    }
     if records.iter().any(|record| record.bytes_per_key.is_some()) {
         text += "\nbytes_per_key\n\n";
         text += &grid(records, &engines, |record, _| {

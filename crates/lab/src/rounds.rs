@@ -77,7 +77,7 @@ pub fn run(
 fn takes_part(experiment: &dyn Experiment, group: &[Case], contestant: ContestantName) -> bool {
     group
         .iter()
-        .all(|case| contestant.refuses_case(experiment.name(), case).is_none())
+        .all(|case| contestant.refuses_case(experiment, case).is_none())
 }
 
 /// Whether the settings fit the experiment.
@@ -120,6 +120,15 @@ pub(crate) fn check(experiment: &dyn Experiment, settings: &Settings) -> Result<
         experiment.key_sets().iter().map(|set| set.name()).collect(),
     )?;
     offered(
+        "--messages",
+        settings.messages.iter().map(|kind| kind.name()).collect(),
+        experiment
+            .messages()
+            .iter()
+            .map(|kind| kind.name())
+            .collect(),
+    )?;
+    offered(
         "--distribution",
         settings.distributions.iter().map(|d| d.name()).collect(),
         experiment
@@ -134,6 +143,7 @@ pub(crate) fn check(experiment: &dyn Experiment, settings: &Settings) -> Result<
 #[derive(Clone, Debug, Default)]
 struct Results {
     runs: Vec<f64>,
+    send_mops: Vec<f64>,
     bytes_per_key: Vec<f64>,
     figures: BTreeMap<String, Vec<f64>>,
     /// Whether a run gave wrong answers, so that none of its figures counts.
@@ -150,6 +160,7 @@ impl Results {
 
     fn keep(&mut self, sample: &Sample) {
         self.runs.push(sample.mops());
+        self.send_mops.extend(sample.send_mops);
         self.keep_weight(sample);
     }
 }
@@ -207,7 +218,10 @@ fn believe(
     measured: Result<Vec<Result<Sample, LabError>>, LabError>,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Option<Sample>>, LabError> {
-    let rival = matches!(who, ContestantName::Rival(_));
+    let rival = matches!(
+        who,
+        ContestantName::Rival(_) | ContestantName::ChannelRival(_)
+    );
     let mut believe = |case: &Case, sample| match sample {
         Ok(sample) => Ok(Some(sample)),
         Err(error @ LabError::Wrong { .. }) if rival => {
@@ -222,7 +236,7 @@ fn believe(
             .zip(samples)
             .map(|(case, sample)| believe(case, sample))
             .collect(),
-        // Nothing that the table did can be believed.
+        // Nothing that it did can be believed.
         Err(error) => {
             believe(&group[0], Err(error))?;
             Ok(vec![None; group.len()])
@@ -251,6 +265,7 @@ fn summarize(
         keys: case.keys,
         mops: median(&results.runs).unwrap_or_default(),
         runs: results.runs.clone(),
+        send_mops: median(&results.send_mops),
         bytes_per_key: median(&results.bytes_per_key),
         figures: results
             .figures
@@ -303,6 +318,7 @@ mod tests {
             self.turns.borrow_mut().push(self.engine.name());
             self.seconds += 1;
             let mut sample = Sample::new(6_000_000, Duration::from_secs(self.seconds));
+            sample.send_mops = Some(self.seconds as f64);
             sample.bytes_per_key = Some(self.seconds as f64);
             sample
                 .figures
@@ -362,6 +378,7 @@ mod tests {
         for record in records {
             assert_eq!(record.runs, [6.0, 3.0, 2.0]);
             assert_eq!(record.mops, 3.0);
+            assert_eq!(record.send_mops, Some(2.0));
             assert_eq!(record.bytes_per_key, Some(2.0));
             assert_eq!(record.figures["restarts"], 2.0);
             assert_eq!(record.key_bytes, 8.0);

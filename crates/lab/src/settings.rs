@@ -1,6 +1,11 @@
 //! What the user chose for a run.
 
-use crate::{keys::KeySet, measure::Span, memory::FillCommand, workload::Distribution};
+use crate::{
+    keys::KeySet,
+    measure::Span,
+    memory::FillCommand,
+    workload::{Distribution, MessageKind},
+};
 use std::time::Duration;
 
 /// The choices that all experiments share; `None` leaves a choice to the experiment.
@@ -23,8 +28,10 @@ pub struct Settings {
     pub key_sets: Vec<KeySet>,
     /// The distributions to choose keys by, in an experiment that has a choice; empty: all.
     pub distributions: Vec<Distribution>,
-    /// How to start a process that fills one index and weighs itself; without it no bytes a
-    /// key are measured.
+    /// The kinds of message to send, in an experiment that sends any; empty: all.
+    pub messages: Vec<MessageKind>,
+    /// How to start a process that does one thing and weighs itself; without it no memory is
+    /// measured.
     pub fill_command: Option<FillCommand>,
 }
 
@@ -56,6 +63,7 @@ impl Default for Settings {
             mixes: Vec::new(),
             key_sets: Vec::new(),
             distributions: Vec::new(),
+            messages: Vec::new(),
             fill_command: None,
         }
     }

@@ -58,6 +58,14 @@ fn list_names_every_experiment_engine_and_mix() {
         "update100",
         "nextseq",
         "congee",
+        "signals",
+        "uncontended_send",
+        "boxed100",
+        "mailbox_off_heap",
+        "spillway",
+        "erlang_on_heap",
+        "cannot do burst: the lab's Erlang program does not have this workload",
+        "cannot do messages boxed100: Erlang copies what it sends",
         "cannot do key set email: its keys are eight bytes long",
     ] {
         assert!(text.contains(name), "{name} in {text}");
@@ -158,6 +166,42 @@ fn ycsb_measures_what_the_flags_choose() {
 }
 
 #[test]
+fn signals_records_what_was_sent_and_what_was_received() {
+    let (table, records) = measured(
+        "run signals --engines mailbox_auto,mailbox_on_heap --mixes drain,live --threads 2 \
+         --messages words8 --seconds 0.05 --runs 1",
+    );
+    assert!(
+        table.contains("send_mops") && table.contains("drain_mops"),
+        "{table}"
+    );
+    assert_eq!(records.len(), 4);
+    for record in &records {
+        assert_eq!(record["threads"], 2);
+        assert_eq!(record["key_set"], "words8");
+        assert!(record["mops"].as_f64().unwrap() > 0.0);
+        // From the first send to the last receive is no shorter than to the last send.
+        assert!(record["send_mops"].as_f64() >= record["mops"].as_f64());
+    }
+}
+
+#[test]
+fn a_burst_is_weighed_before_at_its_peak_and_after() {
+    let (_, records) = measured(
+        "run signals --engines mailbox_auto --mixes burst --threads 1,3 --keys 1000000 --runs 1",
+    );
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let figure = |name: &str| record["figures"][name].as_f64().unwrap();
+        // A million messages of eight bytes.
+        let peak = figure("resident_mb_peak") - figure("resident_mb_before");
+        assert!((7.9..80.0).contains(&peak), "{peak} MB");
+        assert!((7.9..16.0).contains(&figure("allocated_mb_peak")));
+        assert!(figure("allocated_mb_after") < 6.0);
+    }
+}
+
+#[test]
 fn a_file_is_appended_to_never_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("records.jsonl");
@@ -228,6 +272,24 @@ fn bad_input_is_refused_by_name_before_anything_is_measured() {
             "eight bytes",
         ),
         ("run memory --keys 0".to_owned(), "--keys 0"),
+        ("run memory --messages u64".to_owned(), "--messages u64"),
+        ("run signals --messages words9".to_owned(), "'words9'"),
+        (
+            "run signals --messages u64,u64".to_owned(),
+            "'u64' is given twice",
+        ),
+        (
+            "run signals --engines ca_tree".to_owned(),
+            "it is a table and no channel",
+        ),
+        (
+            "run ycsb --engines mailbox_auto".to_owned(),
+            "it is a channel and no table",
+        ),
+        (
+            "run signals --mixes burst --engines erlang_on_heap".to_owned(),
+            "does not have this workload",
+        ),
         (String::new(), "Usage"),
     ] {
         let (good, table, errors) = output(lab(&arguments));

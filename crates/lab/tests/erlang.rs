@@ -4,11 +4,11 @@
 use std::time::Duration;
 use tremula_lab::{
     LabError, Settings,
-    contestants::{Contestant, ContestantName, ErlangMachine, Ets},
+    contestants::{Contestant, ContestantName, ErlangMachine, Ets, MessageQueue},
     experiments,
     keys::KeySet,
     measure::Span,
-    workload::{FillJob, Job, Kind, MixJob, Operation},
+    workload::{FillJob, Job, Kind, MessageKind, MixJob, Operation, SignalsJob, Traffic},
 };
 
 fn machine() -> ErlangMachine {
@@ -56,6 +56,38 @@ fn both_tables_do_all_that_they_do_not_refuse_on_one_machine() {
         }
         done.dedup();
         assert_eq!(done, ["insert_disjoint_ranges", "ordered_mix", "memory"]);
+    }
+}
+
+#[test]
+fn processes_do_all_that_they_do_not_refuse() {
+    let machine = machine();
+    let span = Span::warmed(Duration::from_millis(20));
+    for queue in MessageQueue::ALL {
+        let mut process = machine.process(queue);
+        for traffic in Traffic::ALL {
+            for message in MessageKind::ALL {
+                let refused = process.name().refuses_traffic(traffic, Some(message));
+                let job = Job::Signals(SignalsJob {
+                    traffic,
+                    message,
+                    senders: 3,
+                    messages: 10,
+                    span,
+                });
+                if refused.is_some() {
+                    // As if nobody had asked before.
+                    assert!(process.measure(&job).is_err());
+                    continue;
+                }
+                let sample = process.measure(&job).unwrap().remove(0).unwrap();
+                assert!(sample.operations > 0, "{queue:?} {job:?} {sample:?}");
+                let sends = traffic != Traffic::PingPong;
+                assert_eq!(sample.send_mops.is_some(), sends);
+                assert!(sample.send_mops.is_none_or(|mops| mops >= sample.mops()));
+                assert_eq!(sample.figures.is_empty(), traffic == Traffic::Live);
+            }
+        }
     }
 }
 

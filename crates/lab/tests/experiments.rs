@@ -1,4 +1,4 @@
-//! Every experiment, tiny, on every engine of this process, through the library.
+//! Every experiment, tiny, on every engine or mailbox of this process, through the library.
 
 use std::time::Duration;
 use tremula_index::Engine;
@@ -8,8 +8,9 @@ use tremula_lab::{
     experiments::{self, Case},
     keys::KeySet,
     record::Record,
-    workload::Distribution,
+    workload::{Distribution, MessageKind},
 };
+use tremula_mailbox::Mode;
 
 /// Keeps nothing.
 struct Quiet;
@@ -44,8 +45,15 @@ fn brief(keys: u64) -> Settings {
 }
 
 fn run(experiment: &str, settings: &Settings) -> Vec<Record> {
-    let names = Engine::ALL.map(ContestantName::Index);
-    let mut contestants = contestants::assemble(&names, settings).unwrap();
+    run_with(
+        &Engine::ALL.map(ContestantName::Index),
+        experiment,
+        settings,
+    )
+}
+
+fn run_with(names: &[ContestantName], experiment: &str, settings: &Settings) -> Vec<Record> {
+    let mut contestants = contestants::assemble(names, settings).unwrap();
     let experiment = experiments::find(experiment).unwrap();
     tremula_lab::run(experiment, settings, &mut contestants, &mut Quiet).unwrap()
 }
@@ -122,7 +130,8 @@ fn high_contention_tells_how_often_operations_begin_again() {
         assert!(record.mops > 0.0);
         assert_eq!(record.key_set, "append");
         let retries = record.figures.get("retries_per_operation");
-        assert_eq!(retries.is_some(), record.engine == "ca_tree", "{record:?}");
+        let counts = ["ca_tree", "lfca_tree"].contains(&record.engine.as_str());
+        assert_eq!(retries.is_some(), counts, "{record:?}");
         assert!(retries.is_none_or(|retries| (0.0..100.0).contains(retries)));
     }
 }
@@ -137,12 +146,100 @@ fn batched_get_records_both_ways_of_looking_up() {
     assert_eq!(batched.count(), records.len() / 2);
 }
 
+/// The workloads of `signals` that need no process of their own.
+const SIGNALS: [&str; 5] = ["drain", "live", "ping_pong", "uncontended_send", "phases"];
+
+fn signals(mixes: &[&str]) -> Vec<Record> {
+    let settings = Settings {
+        mixes: mixes.iter().map(ToString::to_string).collect(),
+        ..brief(1000)
+    };
+    let names = Mode::ALL.map(ContestantName::Mailbox);
+    run_with(&names, "signals", &settings)
+}
+
 #[test]
-fn memory_needs_a_command_to_start() {
+fn signals_records_every_workload_message_mode_and_number_of_senders() {
+    let records = signals(&SIGNALS);
+    // Two numbers of senders; twelve slices.
+    let throughput = 2 * MessageKind::ALL.len() * 2;
+    assert_eq!(records.len(), (throughput + 2 + 12) * Mode::ALL.len());
+    for record in records {
+        let slice = record.workload.starts_with("phases");
+        assert!(record.mops > 0.0 || slice, "{record:?}");
+        let sends = record.workload != "ping_pong";
+        assert_eq!(record.send_mops.is_some(), sends, "{record:?}");
+        let bytes = match &*record.key_set {
+            "u64" => 8.0,
+            "words8" => 64.0,
+            _ => 800.0,
+        };
+        assert_eq!(record.key_bytes, bytes);
+        let drained = record.figures.contains_key("drain_mops");
+        assert_eq!(drained, record.workload == "drain");
+    }
+}
+
+#[test]
+fn ping_pong_tells_quantiles_of_the_round_trip() {
+    for record in signals(&["ping_pong"]) {
+        let quantiles =
+            ["p50", "p99", "p99.9"].map(|q| record.figures[&format!("round_trip_ns_{q}")]);
+        assert!(quantiles[0] > 0.0 && quantiles.is_sorted(), "{quantiles:?}");
+    }
+}
+
+#[test]
+fn phases_count_what_is_adapted_slice_by_slice() {
+    let records = signals(&["phases"]);
+    let senders: Vec<_> = records
+        .iter()
+        .filter(|record| record.engine == "mailbox_auto")
+        .map(|record| record.threads)
+        .collect();
+    assert_eq!(senders, [1, 1, 1, 1, 16, 16, 16, 16, 1, 1, 1, 1]);
+    for record in records {
+        for counter in ["contended_sends", "installs", "removals", "by_way_of_slots"] {
+            assert!(record.figures.contains_key(counter), "{record:?}");
+        }
+    }
+}
+
+#[test]
+fn a_table_cannot_do_the_work_of_a_channel_nor_a_channel_that_of_a_table() {
+    let settings = brief(1000);
+    for (name, experiment) in [
+        ("locked", "signals"),
+        ("mailbox_auto", "ordered_mix"),
+        ("mailbox_auto", "memory"),
+    ] {
+        let name: ContestantName = name.parse().unwrap();
+        assert!(run_with(&[name], experiment, &settings).is_empty());
+        // As if nobody had asked before.
+        let experiment = experiments::find(experiment).unwrap();
+        let group = &experiment.groups(&settings)[0];
+        let job = experiment.job(group, 0, &settings);
+        let mut contestants = contestants::assemble(&[name], &settings).unwrap();
+        assert!(contestants[0].measure(&job).is_err());
+    }
+}
+
+#[test]
+fn memory_and_bursts_need_a_command_to_start() {
     let settings = tiny(10);
     let names = [ContestantName::Index(Engine::Locked)];
     let mut contestants = contestants::assemble(&names, &settings).unwrap();
     let experiment = experiments::find("memory").unwrap();
+    let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);
+    assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
+
+    let settings = Settings {
+        mixes: vec!["burst".to_owned()],
+        ..settings
+    };
+    let names = [ContestantName::Mailbox(Mode::Auto)];
+    let mut contestants = contestants::assemble(&names, &settings).unwrap();
+    let experiment = experiments::find("signals").unwrap();
     let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);
     assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
 }

@@ -1,21 +1,35 @@
-//! Who takes part: the indexes of this project, and rivals, each behind one adapter.
+//! Who takes part: the indexes and the mailboxes of this project, and rivals, each behind one
+//! adapter.
 
 mod erlang;
 mod in_process;
 mod rival;
+mod signals;
 mod subject;
 
-pub use erlang::{ErlangMachine, Ets};
+pub use erlang::{ErlangMachine, Ets, MessageQueue};
 pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;
 #[cfg(all(test, feature = "rivals"))]
+pub(crate) use signals::channel_tests;
+#[cfg(feature = "rivals")]
+pub(crate) use signals::{Channel, ChannelTask, Receiving, Sending};
+pub use signals::{ChannelKind, ChannelRival, InProcessChannel, burst};
+#[cfg(all(test, feature = "rivals"))]
 pub(crate) use subject::tests as subject_tests;
 pub use subject::{Index, Subject, check};
 
-use crate::{LabError, Settings, experiments::Case, keys::KeySet, measure::Sample, workload::Job};
+use crate::{
+    LabError, Settings,
+    experiments::{Case, ContestantKind, Experiment},
+    keys::KeySet,
+    measure::Sample,
+    workload::{Job, MessageKind, Traffic},
+};
 use std::{fmt, str::FromStr};
 use tremula_index::Engine;
+use tremula_mailbox::Mode;
 
 /// One that takes part in an experiment.
 pub trait Contestant {
@@ -25,12 +39,12 @@ pub trait Contestant {
     /// What it is, for the record: project and version.
     fn version(&self) -> String;
 
-    /// Does the job once, on a fresh table, and checks the table that it left. For each measurement
+    /// Does the job once, on a fresh table or channel, and checks it. For each measurement
     /// of the job, in their order, there is a sample, or the error that answers were wrong in it.
     ///
     /// # Errors
     ///
-    /// The table was wrong as a whole, or the contestant could not be reached.
+    /// All of it was wrong, or the contestant could not be reached.
     fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError>;
 }
 
@@ -43,6 +57,12 @@ pub enum ContestantName {
     Rival(Rival),
     /// An ETS table in a real Erlang.
     Erlang(Ets),
+    /// The mailboxes of this project, in a mode.
+    Mailbox(Mode),
+    /// A rival of the mailboxes.
+    ChannelRival(ChannelRival),
+    /// A process in a real Erlang.
+    ErlangProcess(MessageQueue),
 }
 
 impl ContestantName {
@@ -52,7 +72,26 @@ impl ContestantName {
         let indexes = Engine::ALL.into_iter().map(Self::Index);
         let rivals = Rival::ALL.into_iter().map(Self::Rival);
         let erlang = Ets::ALL.into_iter().map(Self::Erlang);
-        indexes.chain(rivals).chain(erlang).collect()
+        let tables = indexes.chain(rivals).chain(erlang);
+        let mailboxes = Mode::ALL.into_iter().map(Self::Mailbox);
+        let rivals = ChannelRival::ALL.into_iter().map(Self::ChannelRival);
+        let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
+        tables
+            .chain(mailboxes)
+            .chain(rivals)
+            .chain(erlang)
+            .collect()
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn kind(self) -> ContestantKind {
+        match self {
+            Self::Index(_) | Self::Rival(_) | Self::Erlang(_) => ContestantKind::Tables,
+            Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
+                ContestantKind::Channels
+            }
+        }
     }
 
     /// The name that [`FromStr`] reads.
@@ -62,6 +101,9 @@ impl ContestantName {
             Self::Index(engine) => engine.name(),
             Self::Rival(rival) => rival.name(),
             Self::Erlang(kind) => kind.name(),
+            Self::Mailbox(mode) => signals::mailbox_name(mode),
+            Self::ChannelRival(rival) => rival.name(),
+            Self::ErlangProcess(queue) => queue.name(),
         }
     }
 
@@ -72,6 +114,9 @@ impl ContestantName {
             Self::Index(_) => "an index of Tremula, in this process",
             Self::Rival(rival) => rival.about(),
             Self::Erlang(kind) => kind.about(),
+            Self::Mailbox(_) => "a mailbox of Tremula, in this process",
+            Self::ChannelRival(rival) => rival.about(),
+            Self::ErlangProcess(queue) => queue.about(),
         }
     }
 
@@ -79,26 +124,57 @@ impl ContestantName {
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Index(_) => None,
-            Self::Rival(_) => Rival::missing(),
-            Self::Erlang(_) => erlang::missing(),
+            Self::Index(_) | Self::Mailbox(_) => None,
+            Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
+            Self::Erlang(_) | Self::ErlangProcess(_) => erlang::missing(),
         }
     }
 
-    /// Why it cannot take part in an experiment with keys of a set; `None` if it can.
+    /// Why it cannot take part in an experiment on tables with keys of a set; `None` if it can.
     #[must_use]
     pub fn refuses(self, experiment: &str, key_set: Option<KeySet>) -> Option<&'static str> {
         match self {
+            Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
+                Some("it is a channel and no table")
+            }
             Self::Index(_) => None,
             Self::Rival(_) if experiment == "batched_get" => Some("it has no batched lookups"),
             Self::Rival(rival) => rival.refuses(key_set?),
-            Self::Erlang(_) => erlang::refuses(experiment, key_set),
+            Self::Erlang(_) => Ets::refuses(experiment, key_set),
+        }
+    }
+
+    /// Why it cannot take part in an experiment on channels, in this traffic with messages of this
+    /// kind; `None` if it can.
+    #[must_use]
+    pub fn refuses_traffic(
+        self,
+        traffic: Traffic,
+        message: Option<MessageKind>,
+    ) -> Option<&'static str> {
+        match self {
+            Self::Index(_) | Self::Rival(_) | Self::Erlang(_) => {
+                Some("it is a table and no channel")
+            }
+            Self::Mailbox(_) | Self::ChannelRival(_) => None,
+            Self::ErlangProcess(_) => MessageQueue::refuses(traffic, message),
         }
     }
 
     /// Why it cannot take part in a case of an experiment; `None` if it can.
-    pub(crate) fn refuses_case(self, experiment: &str, case: &Case) -> Option<&'static str> {
-        self.refuses(experiment, case.key_set.parse().ok())
+    pub(crate) fn refuses_case(
+        self,
+        experiment: &dyn Experiment,
+        case: &Case,
+    ) -> Option<&'static str> {
+        match experiment.contestants() {
+            ContestantKind::Tables => self.refuses(experiment.name(), case.key_set.parse().ok()),
+            ContestantKind::Channels => {
+                // The slices of one workload have names that are not its own.
+                let traffic = case.workload.parse().unwrap_or(Traffic::Phases);
+                self.refuses_traffic(traffic, case.key_set.parse().ok())
+            }
+        }
     }
 }
 
@@ -123,6 +199,21 @@ impl FromStr for ContestantName {
     }
 }
 
+/// Whether this machine has what the contestant needs.
+///
+/// # Errors
+///
+/// It has not.
+pub(crate) fn available(name: ContestantName) -> Result<(), LabError> {
+    match name.missing() {
+        None => Ok(()),
+        Some(missing) => Err(LabError::Unavailable {
+            engine: name.name(),
+            missing,
+        }),
+    }
+}
+
 /// The contestants of these names, ready to start; one Erlang serves all that need it.
 ///
 /// # Errors
@@ -132,15 +223,15 @@ pub fn assemble(
     names: &[ContestantName],
     settings: &Settings,
 ) -> Result<Vec<Box<dyn Contestant>>, LabError> {
-    let mut machine = None;
+    let mut machine: Option<ErlangMachine> = None;
     let mut contestants: Vec<Box<dyn Contestant>> = Vec::new();
+    let channel = |kind| InProcessChannel::new(kind, settings.fill_command.clone());
     for name in names {
-        if let Some(missing) = name.missing() {
-            return Err(LabError::Unavailable {
-                engine: name.name(),
-                missing,
-            });
-        }
+        available(*name)?;
+        let mut erlang = || match &machine {
+            Some(machine) => Ok::<_, LabError>(machine.clone()),
+            None => Ok(machine.insert(ErlangMachine::start()?).clone()),
+        };
         match *name {
             ContestantName::Index(engine) => {
                 contestants.push(in_process(Table::Index(engine), settings));
@@ -148,12 +239,15 @@ pub fn assemble(
             ContestantName::Rival(rival) => {
                 contestants.push(in_process(Table::Rival(rival), settings));
             }
-            ContestantName::Erlang(kind) => {
-                let machine = match &machine {
-                    Some(machine) => machine,
-                    None => machine.insert(ErlangMachine::start()?),
-                };
-                contestants.push(Box::new(machine.table(kind)));
+            ContestantName::Erlang(kind) => contestants.push(Box::new(erlang()?.table(kind))),
+            ContestantName::Mailbox(mode) => {
+                contestants.push(Box::new(channel(ChannelKind::Mailbox(mode))));
+            }
+            ContestantName::ChannelRival(rival) => {
+                contestants.push(Box::new(channel(ChannelKind::Rival(rival))));
+            }
+            ContestantName::ErlangProcess(queue) => {
+                contestants.push(Box::new(erlang()?.process(queue)));
             }
         }
     }
@@ -196,5 +290,23 @@ mod tests {
         assert!(refuses("erlang_ets_new", "ycsb", KeySet::RandInt).is_some());
         assert!(refuses("erlang_ets_new", "memory", KeySet::Email).is_some());
         assert_eq!(refuses("erlang_ets_new", "memory", KeySet::RandInt), None);
+        assert!(refuses("kanal", "memory", KeySet::RandInt).is_some());
+    }
+
+    #[test]
+    fn who_cannot_send_says_why() {
+        let refuses = |who: &str, traffic, message| {
+            let who = who.parse::<ContestantName>().unwrap();
+            who.refuses_traffic(traffic, Some(message))
+        };
+        for traffic in Traffic::ALL {
+            assert_eq!(refuses("mailbox_auto", traffic, MessageKind::Word), None);
+            assert_eq!(refuses("spillway", traffic, MessageKind::Boxed100), None);
+            assert!(refuses("ca_tree", traffic, MessageKind::Word).is_some());
+        }
+        let erlang = |traffic, message| refuses("erlang_off_heap", traffic, message);
+        assert_eq!(erlang(Traffic::Live, MessageKind::Words100), None);
+        assert!(erlang(Traffic::Live, MessageKind::Boxed100).is_some());
+        assert!(erlang(Traffic::Burst, MessageKind::Word).is_some());
     }
 }

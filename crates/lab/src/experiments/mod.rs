@@ -6,16 +6,17 @@ mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
 mod range_update;
+mod signals;
 mod ycsb;
 
 use crate::{
     LabError, Settings,
     keys::{KeySet, MOST_KEYS},
-    workload::{Distribution, Job},
+    workload::{Distribution, Job, MessageKind},
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 7] = [
+pub const ALL: [&dyn Experiment; 8] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -23,6 +24,7 @@ pub const ALL: [&dyn Experiment; 7] = [
     &high_contention::HighContention,
     &batched_get::BatchedGet,
     &memory::Memory,
+    &signals::Signals,
 ];
 
 /// The experiment of this name.
@@ -39,6 +41,15 @@ pub fn find(name: &str) -> Result<&'static dyn Experiment, LabError> {
         })
 }
 
+/// What takes part in an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContestantKind {
+    /// Ordered tables.
+    Tables,
+    /// Channels from many senders to one receiver.
+    Channels,
+}
+
 /// What to measure: groups of cases, and for each group and run the job that every contestant
 /// does.
 pub trait Experiment: Sync {
@@ -47,6 +58,11 @@ pub trait Experiment: Sync {
 
     /// What it measures, in a line.
     fn about(&self) -> &'static str;
+
+    /// What takes part in it.
+    fn contestants(&self) -> ContestantKind {
+        ContestantKind::Tables
+    }
 
     /// The numbers of threads measured unless the user says otherwise.
     fn default_threads(&self) -> &'static [usize] {
@@ -71,7 +87,8 @@ pub trait Experiment: Sync {
     /// The workloads it has, by name.
     fn workloads(&self) -> Vec<&'static str>;
 
-    /// Those of its workloads that [`Settings::mixes`] can choose.
+    /// Its workloads that [`Settings::mixes`] can choose; one that is measured slice by slice is
+    /// the beginning of the name of each slice.
     fn mixes(&self) -> Vec<&'static str> {
         Vec::new()
     }
@@ -84,6 +101,11 @@ pub trait Experiment: Sync {
     /// The key sets measured with unless the user chooses.
     fn default_key_sets(&self) -> &'static [KeySet] {
         self.key_sets()
+    }
+
+    /// What [`Settings::messages`] can choose.
+    fn messages(&self) -> &'static [MessageKind] {
+        &[]
     }
 
     /// What [`Settings::distributions`] can choose.
@@ -119,7 +141,7 @@ pub struct Case {
     pub workload: &'static str,
     /// How the keys of operations are chosen, where the workload leaves a choice.
     pub distribution: Option<Distribution>,
-    /// The key set's name.
+    /// The key set's name, or that of the kind of message.
     pub key_set: &'static str,
     /// How many threads.
     pub threads: usize,
@@ -183,7 +205,8 @@ mod tests {
                 assert!((least..=most).contains(&experiment.default_keys(set)));
             }
             let workloads = experiment.workloads();
-            assert!(experiment.mixes().iter().all(|mix| workloads.contains(mix)));
+            let is_measured = |mix: &&str| workloads.iter().any(|name| name.starts_with(mix));
+            assert!(experiment.mixes().iter().all(is_measured));
             for case in experiment.groups(&Settings::default()).iter().flatten() {
                 assert!(workloads.contains(&case.workload), "{case:?}");
             }

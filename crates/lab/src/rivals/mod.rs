@@ -1,4 +1,4 @@
-//! The rivals, one adapter a file.
+//! The rivals, one adapter a file; those of the mailboxes in [`channels`].
 //!
 //! An adapter does the work that an index of this project does: an insert tells whether the key was
 //! new, a lookup returns the value, a scan shows keys and values in order. It uses what the crate's
@@ -7,6 +7,7 @@
 
 mod arctic_map;
 mod artmap;
+pub(crate) mod channels;
 mod concurrent_map;
 mod congee;
 mod crossbeam_skiplist;

@@ -127,7 +127,7 @@ fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
         let mut watch = Noting::default();
         let records = crate::run(experiment, &settings, &mut contestants, &mut watch).unwrap();
         let takes_part = |case: &Case| {
-            let refuses = |name: &&ContestantName| name.refuses_case(experiment.name(), case);
+            let refuses = |name: &&ContestantName| name.refuses_case(experiment, case);
             names.iter().filter(|name| refuses(name).is_none()).count()
         };
         let cases = experiment.groups(&settings).concat();

@@ -1,6 +1,6 @@
 //! What one contestant does in one measurement.
 
-use super::{MixJob, RangeUpdateJob, YcsbJob};
+use super::{MixJob, RangeUpdateJob, SignalsJob, YcsbJob};
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
@@ -26,10 +26,12 @@ pub enum Job {
     Batch(Keys<BatchJob<u64>, BatchJob<String>>),
     /// Fill an empty table in a process of its own and weigh it.
     Fill(FillJob),
+    /// Send messages to one receiver.
+    Signals(SignalsJob),
 }
 
 impl Job {
-    /// How long the keys are on average, in bytes.
+    /// How long the keys, or messages, are on average, in bytes.
     #[must_use]
     pub fn key_bytes(&self) -> f64 {
         match self {
@@ -43,6 +45,7 @@ impl Job {
             Self::Fill(job) if job.key_set.is_integers() => size_of::<u64>() as f64,
             // Its keys are made in another process, from the same seed.
             Self::Fill(job) => job.make_keys().mean_length(),
+            Self::Signals(job) => job.message.bytes() as f64,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod job;
 mod mix;
 mod range_update;
+mod signals;
 mod ycsb;
 mod zipfian;
 
@@ -15,6 +16,7 @@ pub use mix::{
     rotate, rotation_step, stream,
 };
 pub use range_update::{LongScan, RangeUpdateJob, SCAN_LENGTHS, scans};
+pub use signals::{Message, MessageKind, SignalsJob, Stamp, Traffic};
 pub use ycsb::{
     Action, Distribution, LONGEST_SCAN, Phase, YcsbJob, YcsbMix, actions, draw_keys, stream_length,
 };

@@ -10,9 +10,11 @@ use std::ptr;
 
 /// Bytes of messages in the first block of a lane that has seen little.
 const FIRST_BYTES: usize = 512;
-/// Bytes of messages in the largest block: enough that a burst costs one allocation in
-/// thousands of messages, little enough that the unused rest of the last block is nothing.
-const LARGEST_BYTES: usize = 64 * 1024;
+/// Bytes of the largest block, its head included: enough that a burst costs one allocation in
+/// thousands of messages, little enough that the unused rest of the last block is nothing. A power
+/// of two, which fits an allocator's size classes, and small enough that allocators keep freed
+/// blocks for the next allocation instead of giving each back to the system, to be cleared anew.
+const LARGEST_BYTES: usize = 32 * 1024;
 /// Messages in a block at least, however large they are.
 #[cfg(not(any(loom, shuttle)))]
 const FEWEST: u32 = 4;
@@ -34,7 +36,10 @@ struct Block<T> {
 
 impl<T> Block<T> {
     const SMALLEST: u32 = clamp(FIRST_BYTES / size_or_one::<T>(), FEWEST);
-    const LARGEST: u32 = clamp(LARGEST_BYTES / size_or_one::<T>(), Self::SMALLEST);
+    const LARGEST: u32 = clamp(
+        LARGEST_BYTES.saturating_sub(Self::OFFSET) / size_or_one::<T>(),
+        Self::SMALLEST,
+    );
 
     /// The layout of a block for that many messages, and where they begin.
     fn layout(capacity: u32) -> (Layout, usize) {

@@ -86,6 +86,12 @@ impl Contestant for InProcess {
                 })?;
                 return Ok(vec![Ok(command.run(self.table.name(), job)?)]);
             }
+            Job::Signals(_) => {
+                return Err(LabError::Unavailable {
+                    engine: self.table.name(),
+                    missing: "it is a table, and was given the work of a channel",
+                });
+            }
         };
         let wrong = |fault| LabError::Wrong {
             engine: self.table.name(),

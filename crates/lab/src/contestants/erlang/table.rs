@@ -1,0 +1,183 @@
+//! ETS tables of type `ordered_set`.
+
+use super::ErlangMachine;
+use crate::{
+    LabError,
+    contestants::{Contestant, ContestantName},
+    keys::{KeySet, Keys},
+    measure::Sample,
+    workload::{self, FillJob, Job, MixJob, SEQUENCE_STEPS},
+};
+use std::time::Duration;
+
+/// Random keys are cut to this many bits for Erlang, whose integers take memory of their own
+/// from 60 bits on.
+const SMALL_INTEGER_BITS: u32 = 59;
+
+/// A kind of ETS table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ets {
+    /// `{write_concurrency, false}`: one lock a table, over an AVL tree.
+    Old,
+    /// `{write_concurrency, true}`: the contention-adapting search tree.
+    New,
+}
+
+impl Ets {
+    /// Both kinds.
+    pub const ALL: [Self; 2] = [Self::Old, Self::New];
+
+    /// The contestant's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Old => "erlang_ets_old",
+            Self::New => "erlang_ets_new",
+        }
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Old => "an ETS ordered_set without write_concurrency, in Erlang",
+            Self::New => "an ETS ordered_set with write_concurrency, in Erlang",
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Old => "old",
+            Self::New => "new",
+        }
+    }
+
+    /// Why it cannot take part in an experiment with keys of a set; `None` if it can.
+    pub(in crate::contestants) fn refuses(
+        experiment: &str,
+        key_set: Option<KeySet>,
+    ) -> Option<&'static str> {
+        match experiment {
+            "insert_disjoint_ranges" | "ordered_mix" => None,
+            "memory" if key_set.is_none_or(KeySet::is_integers) => None,
+            "memory" => Some("the lab gives it integers only"),
+            _ => Some("the lab's Erlang program does not have this experiment"),
+        }
+    }
+}
+
+/// One kind of table on a running machine.
+pub(super) struct EtsTable {
+    machine: ErlangMachine,
+    kind: Ets,
+}
+
+impl EtsTable {
+    pub(super) const fn new(machine: ErlangMachine, kind: Ets) -> Self {
+        Self { machine, kind }
+    }
+}
+
+impl Contestant for EtsTable {
+    fn name(&self) -> ContestantName {
+        ContestantName::Erlang(self.kind)
+    }
+
+    fn version(&self) -> String {
+        self.machine.version.clone()
+    }
+
+    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
+        let kind = self.kind.word();
+        let (request, files) = match job {
+            Job::InsertRanges { keys, threads } => ranges(kind, *keys, *threads),
+            Job::Mix(job) => mix(kind, job),
+            Job::Fill(job) => fill(kind, job),
+            Job::Ycsb(_)
+            | Job::RangeUpdate(_)
+            | Job::Append(_)
+            | Job::Batch(_)
+            | Job::Signals(_) => {
+                return Err(self.cannot());
+            }
+        };
+        let [nanoseconds, operations, bytes] = self.machine.ask(&request, &files)?;
+        let mut sample = Sample::new(operations, Duration::from_nanos(nanoseconds));
+        if let Job::Fill(job) = job {
+            sample.bytes_per_key = Some(bytes as f64 / job.count as f64);
+        }
+        Ok(vec![Ok(sample)])
+    }
+}
+
+impl EtsTable {
+    /// The answer to a job that [`Ets::refuses`] keeps away.
+    const fn cannot(&self) -> LabError {
+        LabError::Unavailable {
+            engine: self.kind.name(),
+            missing: "the lab's Erlang program does not have this experiment",
+        }
+    }
+}
+
+type Request = (String, Vec<(&'static str, Vec<u8>)>);
+
+fn ranges(kind: &str, keys: u64, threads: usize) -> Request {
+    (format!("ranges {kind} {keys} {threads}"), Vec::new())
+}
+
+fn mix(kind: &str, job: &MixJob) -> Request {
+    let request = format!(
+        "mix {kind} {} {} {} {SEQUENCE_STEPS} {} {}",
+        job.range,
+        workload::rotation_step(job.range),
+        job.streams.len(),
+        job.span.warm_up.as_millis(),
+        job.span.counted.as_millis().max(1),
+    );
+    let prefill = job.prefill.iter().flat_map(|key| key.to_le_bytes());
+    let operations = job.streams.iter().flatten();
+    let streams = operations.flat_map(|operation| operation.to_bytes());
+    let files = vec![
+        ("prefill", prefill.collect()),
+        ("streams", streams.collect()),
+    ];
+    (request, files)
+}
+
+fn fill(kind: &str, job: &FillJob) -> Request {
+    if job.key_set == KeySet::MonoInt {
+        return ranges(kind, job.count, job.threads);
+    }
+    let keys = match job.make_keys() {
+        Keys::Integers(keys) => keys.loaded,
+        Keys::Texts(_) => Vec::new(),
+    };
+    let cut = match job.key_set {
+        KeySet::RandInt => u64::BITS - SMALL_INTEGER_BITS,
+        _ => 0,
+    };
+    let bytes = keys.into_iter().flat_map(|key| (key >> cut).to_le_bytes());
+    (
+        format!("fill {kind} {}", job.threads),
+        vec![("keys", bytes.collect())],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{contestants::erlang::PROGRAM, workload::Kind};
+
+    #[test]
+    fn both_sides_number_the_kinds_alike() {
+        for (name, kind) in [
+            ("LOOKUP", Kind::Lookup),
+            ("INSERT", Kind::Insert),
+            ("REMOVE", Kind::Remove),
+            ("SEQUENCE", Kind::Sequence),
+        ] {
+            let definition = format!("-define({name}, {}).", kind as u32);
+            assert!(PROGRAM.contains(&definition), "{definition}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Senders that send until they are told to stop, and a receiver that checks what comes.
+
+use super::{Receiving, Sending};
+use crate::workload::{Message, Stamp};
+use std::{
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+use tremula_sync::CachePadded;
+
+/// Messages that a sender sends, or the receiver receives, between two looks at the rest of the
+/// world.
+const STRIDE: u64 = 64;
+
+/// How often it is looked whether too many messages wait.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Whether senders are to send.
+const SENDING: u8 = 0;
+const PAUSED: u8 = 1;
+const OVER: u8 = 2;
+
+/// What tells senders to stop. It carries no data: what they did is seen through joining them.
+pub(super) struct Stop(AtomicU8);
+
+impl Stop {
+    pub(super) const fn new() -> Self {
+        Self(AtomicU8::new(SENDING))
+    }
+
+    /// Lets the senders end.
+    pub(super) fn end(&self) {
+        self.0.store(OVER, Ordering::Relaxed);
+    }
+}
+
+/// What was sent and received so far, to within [`STRIDE`] messages each.
+pub(super) struct Progress {
+    sent: Vec<CachePadded<AtomicU64>>,
+    received: CachePadded<AtomicU64>,
+}
+
+impl Progress {
+    pub(super) fn of(senders: usize) -> Self {
+        Self {
+            sent: (0..senders).map(|_| CachePadded::default()).collect(),
+            received: CachePadded::default(),
+        }
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        let sent = self.sent.iter().map(|sent| sent.load(Ordering::Relaxed));
+        sent.sum()
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    fn waiting(&self) -> u64 {
+        let received = self.received();
+        self.sent().saturating_sub(received)
+    }
+
+    /// Lets this time pass, or less if more messages wait meanwhile.
+    pub(super) fn pass(&self, duration: Duration, most_waiting: u64) {
+        let end = Instant::now() + duration;
+        while sleep_a_tick(end) && self.waiting() <= most_waiting {}
+    }
+
+    /// Lets this time pass, with pauses of the senders while more messages wait.
+    pub(super) fn pass_pausing(&self, duration: Duration, most_waiting: u64, stops: &[&Stop]) {
+        let end = Instant::now() + duration;
+        while sleep_a_tick(end) {
+            let stage = if self.waiting() > most_waiting {
+                PAUSED
+            } else {
+                SENDING
+            };
+            for stop in stops {
+                stop.0.store(stage, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Sleeps for a tick at most; `false` if the end is reached.
+fn sleep_a_tick(end: Instant) -> bool {
+    let left = end.saturating_duration_since(Instant::now());
+    thread::sleep(left.min(TICK));
+    !left.is_zero()
+}
+
+/// When a sender sent, and how many messages.
+pub(super) struct Sent {
+    pub(super) begun: Instant,
+    pub(super) ended: Instant,
+    pub(super) messages: u64,
+}
+
+/// Sends messages until told to stop, but some in any case. The sender's end is dropped.
+pub(super) fn send_until<M: Message>(
+    mut sender: impl Sending<M>,
+    index: usize,
+    progress: &Progress,
+    stop: &Stop,
+) -> Sent {
+    let begun = Instant::now();
+    let mut number = 0;
+    loop {
+        for _ in 0..STRIDE {
+            sender.send(M::new(Stamp::new(index, number)));
+            number += 1;
+        }
+        progress.sent[index].store(number, Ordering::Relaxed);
+        loop {
+            match stop.0.load(Ordering::Relaxed) {
+                SENDING => break,
+                PAUSED => thread::sleep(TICK),
+                _ => {
+                    return Sent {
+                        begun,
+                        ended: Instant::now(),
+                        messages: number,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// What the receiver found.
+pub(super) struct Received {
+    pub(super) begun: Instant,
+    pub(super) ended: Instant,
+    pub(super) messages: u64,
+}
+
+/// Receives until all senders are gone, and checks that the messages of each are all there, in
+/// their order.
+pub(super) fn receive_all<M: Message>(
+    mut receiver: impl Receiving<M>,
+    progress: &Progress,
+) -> Result<Received, String> {
+    let mut next = vec![0; progress.sent.len()];
+    let mut fault = None;
+    let mut messages = 0;
+    let begun = Instant::now();
+    while let Some(message) = receiver.receive() {
+        messages += 1;
+        match message.stamp() {
+            Some(stamp) if next.get(stamp.sender()) == Some(&stamp.number()) => {
+                next[stamp.sender()] += 1;
+            }
+            // Received to the end all the same: senders may wait for that.
+            Some(stamp) if fault.is_none() => {
+                let expected = next.get(stamp.sender());
+                fault = Some(format!(
+                    "message {} of sender {} came when {expected:?} was its next",
+                    stamp.number(),
+                    stamp.sender(),
+                ));
+            }
+            None if fault.is_none() => fault = Some("a message is torn".to_owned()),
+            _ => {}
+        }
+        if messages % STRIDE == 0 {
+            progress.received.store(messages, Ordering::Relaxed);
+        }
+    }
+    let ended = Instant::now();
+    match fault {
+        Some(fault) => Err(fault),
+        None => Ok(Received {
+            begun,
+            ended,
+            messages,
+        }),
+    }
+}
+
+/// Passes on the panic of a thread.
+pub(super) fn joined<R>(thread: thread::ScopedJoinHandle<'_, R>) -> R {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Listed(std::vec::IntoIter<Stamp>);
+
+    impl Receiving<u64> for Listed {
+        fn receive(&mut self) -> Option<u64> {
+            self.0.next().map(u64::new)
+        }
+    }
+
+    fn received(stamps: &[(usize, u64)]) -> Result<u64, String> {
+        let stamps: Vec<_> = stamps.iter().map(|(s, n)| Stamp::new(*s, *n)).collect();
+        let progress = Progress::of(2);
+        receive_all::<u64>(Listed(stamps.into_iter()), &progress).map(|received| received.messages)
+    }
+
+    #[test]
+    fn only_whole_sequences_are_right() {
+        assert_eq!(received(&[]), Ok(0));
+        assert_eq!(received(&[(1, 0), (0, 0), (1, 1), (1, 2)]), Ok(4));
+        for wrong in [
+            &[(0, 1)][..],
+            &[(0, 0), (0, 0)],
+            &[(0, 0), (0, 2), (0, 1)],
+            &[(2, 0)],
+        ] {
+            assert!(received(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! `std::sync::mpsc::channel`: a list of blocks, which is `crossbeam-channel` in an older form.
+//!
+//! It has no priorities, no selective receive, no way to receive as a task, and no length.
+
+use crate::contestants::{Channel, Receiving, Sending};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// The channels.
+pub(super) struct Channels;
+
+impl<M: Send + 'static> Channel<M> for Channels {
+    type Sender = Sender<M>;
+    type Receiver = Receiver<M>;
+
+    fn open(&self, _senders: usize) -> (Self::Sender, Self::Receiver) {
+        channel()
+    }
+}
+
+impl<M: Send + 'static> Sending<M> for Sender<M> {
+    fn another(&self) -> Self {
+        self.clone()
+    }
+
+    #[inline]
+    fn send(&mut self, message: M) {
+        let sent = Self::send(self, message);
+        assert!(sent.is_ok(), "the receiver is there");
+    }
+}
+
+impl<M: Send + 'static> Receiving<M> for Receiver<M> {
+    #[inline]
+    fn receive(&mut self) -> Option<M> {
+        self.recv().ok()
+    }
+}

@@ -1,0 +1,120 @@
+//! Each adapter does its work; and results name the versions that were measured.
+
+use super::run;
+use crate::{
+    LabError, Settings, Watch,
+    contestants::{
+        self, Channel, ChannelRival, ChannelTask, ContestantName,
+        channel_tests::does_its_work as check,
+    },
+    experiments::{self, Case},
+    record::Record,
+};
+use std::time::Duration;
+
+struct Works;
+
+impl ChannelTask<Box<u64>> for Works {
+    type Output = ();
+
+    fn run<C: Channel<Box<u64>>>(self, channel: &C) {
+        check(channel);
+    }
+}
+
+fn works(rival: ChannelRival) {
+    run(rival, Works);
+}
+
+#[test]
+fn std_mpsc_does_its_work() {
+    works(ChannelRival::StdMpsc);
+}
+
+#[test]
+fn crossbeam_channel_does_its_work() {
+    works(ChannelRival::CrossbeamChannel);
+}
+
+#[test]
+fn flume_does_its_work() {
+    works(ChannelRival::Flume);
+}
+
+#[test]
+fn kanal_does_its_work() {
+    works(ChannelRival::Kanal);
+}
+
+#[test]
+fn tokio_mpsc_does_its_work() {
+    works(ChannelRival::TokioMpsc);
+}
+
+#[test]
+fn seg_queue_does_its_work() {
+    works(ChannelRival::SegQueue);
+}
+
+#[test]
+fn crossfire_does_its_work() {
+    works(ChannelRival::Crossfire);
+}
+
+#[test]
+fn spillway_does_its_work() {
+    works(ChannelRival::Spillway);
+}
+
+#[test]
+fn mutex_vec_does_its_work() {
+    works(ChannelRival::MutexVec);
+}
+
+#[test]
+fn the_versions_are_those_that_are_built() {
+    let lock = include_str!("../../../../../Cargo.lock");
+    for rival in ChannelRival::ALL {
+        if rival == ChannelRival::StdMpsc {
+            continue; // its version is the compiler's
+        }
+        let (name, version) = rival.version().split_once(' ').unwrap();
+        let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+        assert!(lock.contains(&entry), "{}", rival.version());
+    }
+}
+
+/// Keeps nothing, and takes no fault for granted.
+struct Quiet;
+
+impl Watch for Quiet {
+    fn begins(&mut self, _measurements: u64) {}
+    fn measures(&mut self, _case: &Case, _engine: &str) {}
+    fn measured(&mut self) {}
+
+    fn wrong(&mut self, _case: &Case, fault: &LabError) {
+        panic!("{fault}");
+    }
+
+    fn finished(&mut self, _records: &[Record]) -> Result<(), LabError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn every_rival_takes_part_in_signals() {
+    let mixes = ["drain", "live", "ping_pong", "uncontended_send", "phases"];
+    let settings = Settings {
+        threads: Some(vec![2]),
+        duration: Duration::from_millis(8),
+        runs: 1,
+        mixes: mixes.map(str::to_owned).into(),
+        ..Settings::default()
+    };
+    let names = ChannelRival::ALL.map(ContestantName::ChannelRival);
+    let mut contestants = contestants::assemble(&names, &settings).unwrap();
+    let experiment = experiments::find("signals").unwrap();
+    let records = crate::run(experiment, &settings, &mut contestants, &mut Quiet).unwrap();
+    let cases = experiment.groups(&settings).concat();
+    assert_eq!(records.len(), cases.len() * names.len());
+}
