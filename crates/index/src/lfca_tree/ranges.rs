@@ -55,6 +55,10 @@ unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for Storage<K, V
 unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for Storage<K, V, H> {}
 
 /// How a query ended.
+#[cfg_attr(
+    shuttle,
+    allow(clippy::large_enum_variant, reason = "a checker's lock is large")
+)]
 enum Outcome<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
     /// User code of whoever asked panicked.
     Aborted,
