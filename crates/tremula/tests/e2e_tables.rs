@@ -3,9 +3,11 @@
 
 mod support;
 
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::resp::{Connection, bulk};
+use support::resp::{Connection, bulk, elements};
 use support::{PATIENCE, Server};
 
 /// Calls a command whose parts are separated by two blanks, and returns the text of its reply.
@@ -524,12 +526,91 @@ fn files_are_in_one_directory_only() {
     std::fs::remove_dir_all(&directory).expect("removed");
 }
 
+/// The commands of tables, by what `COMMAND` says.
+fn table_commands(client: &mut Connection) -> Vec<String> {
+    let all = client.call(&["COMMAND"]);
+    let names = elements(&all).into_iter().map(|command| {
+        let name = elements(&command).remove(0);
+        String::from_utf8(bulk(&name)).expect("text")
+    });
+    names.filter(|name| name.starts_with("ets.")).collect()
+}
+
 #[test]
-fn every_command_of_tables_is_described() {
+fn every_command_of_tables_is_listed_and_tried_here() {
     let server = Server::tremula(&[]);
-    let mut client = server.connect();
-    for name in ["ets.new", "ets.insert", "ets.select", "ets.format"] {
-        let info = client.call(&["COMMAND", "INFO", name]);
-        assert!(info.starts_with(b"*1\r\n*10\r\n"), "{name}");
+    let commands = table_commands(&mut server.connect());
+    assert_eq!(commands.len(), 44);
+    for name in commands {
+        let called = format!("{} ", name.to_ascii_uppercase());
+        let alone = format!("\"{}\"", name.to_ascii_uppercase());
+        let source = include_str!("e2e_tables.rs");
+        assert!(
+            source.contains(&called) || source.contains(&alone),
+            "{name}"
+        );
     }
+}
+
+/// Calls of every command with arguments of all kinds, most of them wrong, and some damaged: each
+/// is answered with a term or an error, and the connection goes on.
+#[test]
+fn no_arguments_bring_a_connection_down() {
+    const CALLS: usize = 400;
+    const SEED: u64 = 4_711;
+    let parts: [&[u8]; 22] = [
+        b"t",
+        b"u",
+        b"q",
+        b"ordered_set",
+        b"{heir, q, x}",
+        b"private",
+        b"1",
+        b"-1",
+        b"1.0e308",
+        b"123456789012345678901234567890",
+        b"{1, 2}",
+        b"[{1, 2}, {b, 3, [x|y]}]",
+        b"[{'$1', [], ['$_']}]",
+        b"[{{'$1', '$2'}, [{'>', '$2', 1}], [{{'$1', {'*', '$2', '$2'}}}]}]",
+        b"{'$1', '_'}",
+        b"{{#Ref<nonode@nohost.0.1.0.0>,false,2,{1},[]},0,[{'$1',[],['$_']}]}",
+        b"{2, 9223372036854775807}",
+        b"[{2, 1, 5, 0}, {2, -1}]",
+        b"#{a => <<1:3>>}",
+        b"'$end_of_table'",
+        &[131, 104, 2, 97, 7, 106],
+        &[131, 80, 0, 0, 0, 255, 120],
+    ];
+    let server = Server::tremula(&[]);
+    let (mut client, mut random) = (server.connect(), StdRng::seed_from_u64(SEED));
+    let commands = table_commands(&mut client);
+    ask(&mut client, "MAILBOX.NEW  q");
+    let mut values = 0;
+    for call in 0..CALLS {
+        for command in &commands {
+            for table in ["t", "u"] {
+                let kind = ["set", "ordered_set", "bag"][call % 3];
+                client.call(&["ETS.NEW", table, kind]);
+            }
+            let mut arguments = vec![command.clone().into_bytes()];
+            for index in 0..random.random_range(0..5) {
+                let mut part = match index {
+                    0 if random.random_bool(0.7) => b"t".to_vec(),
+                    _ => parts[random.random_range(0..parts.len())].to_vec(),
+                };
+                if random.random_bool(0.1) {
+                    let at = random.random_range(0..part.len());
+                    part[at] = random.random();
+                }
+                arguments.push(part);
+            }
+            let reply = client.call(&arguments);
+            let shown = || (SEED, call, reply.escape_ascii().to_string());
+            assert!(b"$+-".contains(&reply[0]), "{arguments:?}: {:?}", shown());
+            values += usize::from(reply[0] == b'$');
+        }
+    }
+    assert!(values > CALLS, "only {values} calls were right");
+    assert_eq!(client.text("PING"), "+PONG\r\n");
 }
