@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::resp::{Connection, bulk, elements};
+use support::resp::{Connection, bulk, elements, encode};
 use support::{PATIENCE, Server};
 
 /// Calls a command whose parts are separated by two blanks, and returns the text of its reply.
@@ -524,6 +524,24 @@ fn files_are_in_one_directory_only() {
         }
     }
     std::fs::remove_dir_all(&directory).expect("removed");
+}
+
+#[test]
+fn a_pipeline_of_long_commands_is_answered_in_order() {
+    let server = Server::tremula(&[]);
+    let mut client = server.connect();
+    ask(&mut client, "ETS.NEW  t");
+    let mut pipeline = Vec::new();
+    for number in 0..100 {
+        pipeline.extend(encode(&["ETS.INSERT", "t", &format!("{{key, {number}}}")]));
+        pipeline.extend(encode(&["ETS.TAB2LIST", "t"]));
+    }
+    client.send(&pipeline);
+    for number in 0..100 {
+        assert_eq!(bulk(&client.reply().expect("a reply")), b"true");
+        let rows = bulk(&client.reply().expect("a reply"));
+        assert_eq!(rows, format!("[{{key,{number}}}]").as_bytes());
+    }
 }
 
 /// The commands of tables, by what `COMMAND` says.

@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub(crate) ets: ets::Session,
     /// What is to be received before the next command is run.
     pub(crate) receive: Option<Receive>,
+    /// The last command may have taken long: others of the same thread come before the next.
+    pub(crate) pause: bool,
     /// No further command is to be read.
     pub(crate) closing: bool,
     /// The last command that ran, for `CLIENT LIST`.

@@ -50,6 +50,7 @@ pub(super) fn answer(
         let term = read(argument).map_err(|why| bad(function, terms.len() + 1, why))?;
         terms.push(term);
     }
+    context.session.pause = !command.flags.contains(&"fast");
     let value = run(&Call {
         function,
         server,
