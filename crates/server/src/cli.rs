@@ -8,6 +8,7 @@ use clap::builder::BoolishValueParser;
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -36,6 +37,10 @@ pub struct ServeArgs {
     /// Refuse clients from other machines: yes or no
     #[arg(long, value_name = "YES|NO", default_value = "yes", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub protected_mode: bool,
+
+    /// Directory in which clients may write and read files of tables [default: none, they may not]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub table_directory: Option<PathBuf>,
 
     /// What to load before serving.
     #[command(flatten)]
@@ -92,6 +97,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         threads,
         protected_mode: arguments.protected_mode,
         limits: arguments.limits,
+        table_directory: arguments.table_directory,
     };
     // Listening comes first, so that a taken port is known before a long load.
     let server = Server::bind(config, Arc::clone(&keyspace))?;

@@ -35,7 +35,7 @@ const LINGER_BYTES: usize = 16 << 20;
 enum Next {
     /// Every complete command has run.
     Read,
-    /// There are more, but enough replies to send first.
+    /// There may be more, but enough has been done to send replies, and let others run, first.
     Send,
     /// The replies are to be sent, and then messages received.
     Receive(Receive),
@@ -160,7 +160,8 @@ impl Connection<'_> {
             if let Some(receive) = self.session.receive.take() {
                 break Next::Receive(receive);
             }
-            if self.output.bytes.len() >= REPLY_BATCH {
+            let pause = std::mem::take(&mut self.session.pause);
+            if pause || self.output.bytes.len() >= REPLY_BATCH {
                 break Next::Send;
             }
         };

@@ -16,6 +16,7 @@ mod mailboxes;
 mod resp;
 mod server;
 mod small_bytes;
+mod table_owner;
 mod value;
 
 pub use commands::command_table;

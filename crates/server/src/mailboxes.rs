@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
-use tremula_mailbox::{Config, Mailbox, Mode, Sender, mailbox};
+use tremula_mailbox::{Config, Mailbox, Mode, Sender, TrySendError, mailbox};
+use tremula_table::term::Pid;
+use tremula_table::{Access, Owner, Tables, Term, Transfer};
 
 /// How long a receiver waits for another one to be done.
 const GRACE: Duration = Duration::from_millis(100);
@@ -31,11 +33,21 @@ pub(crate) struct Post {
     receiver: Mutex<Option<Receiver>>,
     /// Messages that were received and could not be delivered.
     returned: AtomicUsize,
+    /// What it has of tables, once it is an heir or was given one.
+    estate: Mutex<Option<Estate>>,
     dropped: AtomicBool,
     /// Tells the one who waits for messages that the mailbox was dropped.
     gone: Notify,
     /// Tells who wants to receive that the receiving end is back.
     back: Notify,
+}
+
+/// A mailbox as an owner of tables.
+struct Estate {
+    owner: Owner,
+    sender: Sender<Value>,
+    /// What a full mailbox has no room for yet.
+    waiting: Option<Value>,
 }
 
 /// The receiving end.
@@ -63,6 +75,7 @@ impl Mailboxes {
             sender,
             receiver: Mutex::new(Some(receiver)),
             returned: AtomicUsize::new(0),
+            estate: Mutex::new(None),
             dropped: AtomicBool::new(false),
             gone: Notify::new(),
             back: Notify::new(),
@@ -85,7 +98,21 @@ impl Mailboxes {
         post.gone.notify_waiters();
         // If it is lent, its lease drops it.
         drop(lock(&post.receiver).take());
+        // Its tables go to their heirs, outside of its lock.
+        let estate = lock(&post.estate).take();
+        if estate.is_some() {
+            drop(estate);
+            self.forward_transfers();
+        }
         Some(left)
+    }
+
+    /// Sends each mailbox the messages about the tables that have come to it.
+    pub(crate) fn forward_transfers(&self) {
+        let all: Vec<_> = lock(&self.0).values().cloned().collect();
+        for post in all {
+            post.forward_transfers();
+        }
     }
 }
 
@@ -102,6 +129,29 @@ impl Post {
 
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(SeqCst)
+    }
+
+    /// The identifier by which the mailbox owns tables; `None` if it was dropped.
+    pub(crate) fn pid(&self, tables: &Tables) -> Option<Pid> {
+        let mut estate = lock(&self.estate);
+        // Under the lock that `remove` takes after it has set the flag.
+        if self.is_dropped() {
+            return None;
+        }
+        let estate = estate.get_or_insert_with(|| Estate {
+            owner: tables.owner(),
+            sender: self.sender(),
+            waiting: None,
+        });
+        Some(estate.owner.pid().clone())
+    }
+
+    /// Puts the messages about tables that have come to this mailbox into it, as far as there is
+    /// room; the others wait until somebody receives again.
+    pub(crate) fn forward_transfers(&self) {
+        if let Some(estate) = &mut *lock(&self.estate) {
+            estate.forward_transfers();
+        }
     }
 
     /// What the mailbox has counted, and whether its senders meet.
@@ -140,6 +190,31 @@ impl Post {
             taken: Vec::new(),
         })
     }
+}
+
+impl Estate {
+    fn forward_transfers(&mut self) {
+        loop {
+            let message = self.waiting.take().or_else(|| {
+                let transfer = self.owner.transfers().try_recv().ok()?;
+                // Who owns it is no connection, so all may use it. It may be deleted meanwhile.
+                let _ = transfer.table.set_access(Access::Public);
+                Some(message_of(transfer))
+            });
+            let Some(message) = message else { return };
+            if let Err(TrySendError::Full(message)) = self.sender.try_send(message) {
+                self.waiting = Some(message);
+                return;
+            }
+        }
+    }
+}
+
+/// Erlang's message, `{'ETS-TRANSFER', Table, FromPid, Data}`, as text.
+fn message_of(transfer: Transfer) -> Value {
+    let Transfer { table, from, data } = transfer;
+    let (name, from) = (Term::from(table.name()), Term::from(from));
+    Value::from(format!("{{'ETS-TRANSFER',{name},{from},{data}}}").as_bytes())
 }
 
 /// The receiving end of a mailbox in the hands of one connection. Dropping it gives it back,

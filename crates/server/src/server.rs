@@ -13,6 +13,7 @@ use crate::mailboxes::Mailboxes;
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as std_mpsc};
 use std::thread;
@@ -22,6 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tremula_table::Tables;
 
 /// How long a server that was told to stop waits for clients that do not take their replies.
 /// Process managers commonly wait ten seconds before they kill.
@@ -41,6 +43,8 @@ pub struct Config {
     pub protected_mode: bool,
     /// What one client may take.
     pub limits: Limits,
+    /// Where `ETS.TAB2FILE` and its kin may read and write files; `None` refuses them.
+    pub table_directory: Option<PathBuf>,
 }
 
 /// What every thread of a server shares.
@@ -53,7 +57,9 @@ pub(crate) struct Shared {
     pub(crate) address: SocketAddr,
     pub(crate) threads: usize,
     pub(crate) protected_mode: bool,
-    pub(crate) mailboxes: Mailboxes,
+    pub(crate) mailboxes: Arc<Mailboxes>,
+    pub(crate) tables: Tables,
+    pub(crate) table_directory: Option<PathBuf>,
     cursors: Mutex<Cursors>,
 }
 
@@ -141,7 +147,9 @@ impl Server {
             address,
             threads,
             protected_mode: config.protected_mode,
-            mailboxes: Mailboxes::default(),
+            mailboxes: Arc::default(),
+            tables: Tables::new(),
+            table_directory: config.table_directory,
             cursors: Mutex::new(Cursors::new()),
         });
         let (finish, finished) = std_mpsc::channel();

@@ -1,6 +1,6 @@
 //! Commands about the connection itself.
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Outcome, ets};
 use crate::keyspace::DATABASES;
 use crate::resp::{Arguments, Protocol, number};
 
@@ -128,6 +128,7 @@ pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 
 pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.database = 0;
+    context.session.ets = ets::Session::default();
     context.reply.protocol = Protocol::Resp2;
     context.client.set_name(b"");
     publish(context);

@@ -137,6 +137,13 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ("protected-mode", on(server.protected_mode)),
         ("requirepass", String::new()),
         ("save", String::new()),
+        (
+            "table-directory",
+            server
+                .table_directory
+                .as_ref()
+                .map_or_else(String::new, |directory| directory.display().to_string()),
+        ),
         ("threads", server.threads.to_string()),
         ("timeout", "0".to_owned()),
     ];

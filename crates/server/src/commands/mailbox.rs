@@ -132,8 +132,10 @@ pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             return Err(Failure::SYNTAX);
         }
     }
+    let post = find(context, name)?;
+    post.forward_transfers();
     context.session.receive = Some(Receive {
-        post: find(context, name)?,
+        post,
         count,
         as_list,
         patience,

@@ -4,6 +4,7 @@
 mod connection;
 mod counters;
 mod describe;
+mod ets;
 mod failure;
 mod info;
 mod keys;
@@ -33,8 +34,12 @@ pub(crate) struct Session {
     /// The senders into mailboxes that this connection has used, so that what it sends keeps its
     /// order.
     pub(crate) outgoing: HashMap<Box<[u8]>, Outgoing>,
+    /// What it has of tables.
+    pub(crate) ets: ets::Session,
     /// What is to be received before the next command is run.
     pub(crate) receive: Option<Receive>,
+    /// The last command may have taken long: others of the same thread come before the next.
+    pub(crate) pause: bool,
     /// No further command is to be read.
     pub(crate) closing: bool,
     /// The last command that ran, for `CLIENT LIST`.

@@ -1,7 +1,8 @@
 //! The table of commands.
 
 use super::{
-    Context, Outcome, connection, counters, describe, info, keys, mailbox, ordered, scan, strings,
+    Context, Outcome, connection, counters, describe, ets, info, keys, mailbox, ordered, scan,
+    strings,
 };
 use crate::resp::Arguments;
 
@@ -206,6 +207,8 @@ const EACH: &str = "O(k log n)";
 const COPY: &str = "O(log n + length)";
 const ALL: &str = "O(n)";
 const NOTHING: &str = "O(1)";
+/// A search, of rows whose keys a match specification bounds.
+const VISITED: &str = "O(n), or of the rows in the range of keys";
 
 /// Every command that this server knows.
 pub(crate) static COMMANDS: &[Command] = &[
@@ -321,6 +324,138 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.INFO name", "What a mailbox is like now, and what it has counted"),
     Command::new("mailbox.drop", 2, mailbox::drop, WRITE, &[])
         .docs("mailbox", "0.1.0", "O(n)", "MAILBOX.DROP name", "Drop a mailbox, and count the messages that were in it"),
+    Command::new("ets.new", -2, ets::new, STORE_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.NEW name [option ...]",
+            "Make a table; the server's, and public, unless private, protected or an heir is asked for"),
+    Command::new("ets.delete", -2, ets::delete, WRITE, &[])
+        .docs("ets", "0.1.0", "O(n); O(log n) with a key", "ETS.DELETE table [key]",
+            "Delete a table, or the rows with a key"),
+    Command::new("ets.rename", 3, ets::rename, STORE_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.RENAME table name",
+            "Give a table another name"),
+    Command::new("ets.whereis", 2, ets::whereis, READ_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.WHEREIS name",
+            "The identifier of the table with this name"),
+    Command::new("ets.all", 1, ets::all, READ, &[])
+        .docs("ets", "0.1.0", "O(tables)", "ETS.ALL",
+            "The names of all tables"),
+    Command::new("ets.info", -2, ets::info, READ, &[])
+        .docs("ets", "0.1.0", "O(n), for the memory; other items O(1)", "ETS.INFO table [item]",
+            "What a table is and holds"),
+    Command::new("ets.setopts", 3, ets::setopts, STORE_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.SETOPTS table option",
+            "Change the heir of a table, or who may do what"),
+    Command::new("ets.give_away", 4, ets::give_away, WRITE_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.GIVE_AWAY table mailbox data",
+            "Give a table of this connection to a mailbox, which is told"),
+    Command::new("ets.safe_fixtable", 3, ets::safe_fixtable, WRITE_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.SAFE_FIXTABLE table true | false",
+            "Fix a table, or release it"),
+    Command::new("ets.insert", 3, ets::insert, STORE_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.INSERT table row",
+            "Insert a row, or a list of rows in one step"),
+    Command::new("ets.insert_new", 3, ets::insert_new, STORE_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.INSERT_NEW table row",
+            "Insert a row, or a list of rows, if none of the keys is there"),
+    Command::new("ets.lookup", 3, ets::lookup, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.LOOKUP table key",
+            "The rows with a key"),
+    Command::new("ets.lookup_element", -4, ets::lookup_element, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.LOOKUP_ELEMENT table key position [default]",
+            "One element of the row with a key"),
+    Command::new("ets.member", 3, ets::member, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.MEMBER table key",
+            "Whether a row has a key"),
+    Command::new("ets.take", 3, ets::take, WRITE_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.TAKE table key",
+            "Remove the rows with a key, and return them"),
+    Command::new("ets.delete_object", 3, ets::delete_object, WRITE_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.DELETE_OBJECT table row",
+            "Remove the rows that are identical to one"),
+    Command::new("ets.delete_all_objects", 2, ets::delete_all_objects, WRITE, &[])
+        .docs("ets", "0.1.0", ALL, "ETS.DELETE_ALL_OBJECTS table",
+            "Remove all rows in one step"),
+    Command::new("ets.update_counter", -4, ets::update_counter, STORE_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.UPDATE_COUNTER table key update [default]",
+            "Add to integers in a row"),
+    Command::new("ets.update_element", -4, ets::update_element, STORE_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.UPDATE_ELEMENT table key update [default]",
+            "Replace elements of a row"),
+    Command::new("ets.first", 2, ets::first, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.FIRST table",
+            "The first key"),
+    Command::new("ets.last", 2, ets::last, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.LAST table",
+            "The last key"),
+    Command::new("ets.next", 3, ets::next, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.NEXT table key",
+            "The key behind another"),
+    Command::new("ets.prev", 3, ets::prev, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.PREV table key",
+            "The key before another"),
+    Command::new("ets.first_lookup", 2, ets::first_lookup, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.FIRST_LOOKUP table",
+            "The first key and its rows"),
+    Command::new("ets.last_lookup", 2, ets::last_lookup, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.LAST_LOOKUP table",
+            "The last key and its rows"),
+    Command::new("ets.next_lookup", 3, ets::next_lookup, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.NEXT_LOOKUP table key",
+            "The key behind another and its rows"),
+    Command::new("ets.prev_lookup", 3, ets::prev_lookup, READ_FAST, &[])
+        .docs("ets", "0.1.0", ONE, "ETS.PREV_LOOKUP table key",
+            "The key before another and its rows"),
+    Command::new("ets.select", -2, ets::select, READ, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.SELECT table spec [limit] | continuation",
+            "What a match specification makes of the rows that it matches; with a limit, in chunks"),
+    Command::new("ets.select_reverse", -2, ets::select_reverse, READ, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.SELECT_REVERSE table spec [limit] | continuation",
+            "As `ETS.SELECT`, from the last row to the first"),
+    Command::new("ets.select_count", 3, ets::select_count, READ, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.SELECT_COUNT table spec",
+            "How many rows a match specification makes true of"),
+    Command::new("ets.select_delete", 3, ets::select_delete, WRITE, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.SELECT_DELETE table spec",
+            "Delete these rows, and count them"),
+    Command::new("ets.select_replace", 3, ets::select_replace, STORE, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.SELECT_REPLACE table spec",
+            "Put what a match specification makes of rows in their places, and count them"),
+    Command::new("ets.match", -2, ets::match_pattern, READ, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.MATCH table pattern [limit] | continuation",
+            "The values of a pattern's variables for each row that it matches"),
+    Command::new("ets.match_object", -2, ets::match_object, READ, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.MATCH_OBJECT table pattern [limit] | continuation",
+            "The rows that a pattern matches"),
+    Command::new("ets.match_delete", 3, ets::match_delete, WRITE, &[])
+        .docs("ets", "0.1.0", VISITED, "ETS.MATCH_DELETE table pattern",
+            "Delete the rows that a pattern matches"),
+    Command::new("ets.repair_continuation", 3, ets::repair_continuation, READ_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.REPAIR_CONTINUATION continuation spec",
+            "A continuation that goes on with another match specification"),
+    Command::new("ets.match_spec_run", 3, ets::match_spec_run, READ, &[])
+        .docs("ets", "0.1.0", "O(rows)", "ETS.MATCH_SPEC_RUN rows spec",
+            "What a match specification makes of a list of rows"),
+    Command::new("ets.test_ms", 3, ets::test_ms, READ_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.TEST_MS row spec",
+            "What a match specification makes of one row"),
+    Command::new("ets.tab2list", 2, ets::tab2list, READ, &[])
+        .docs("ets", "0.1.0", ALL, "ETS.TAB2LIST table",
+            "All rows"),
+    Command::new("ets.init_table", -3, ets::init_table, STORE, &[])
+        .docs("ets", "0.1.0", "O(n + k)", "ETS.INIT_TABLE table row [row ...]",
+            "Put rows, or lists of rows, in the place of all others, in one step"),
+    Command::new("ets.tab2file", 3, ets::tab2file, READ, &[])
+        .docs("ets", "0.1.0", ALL, "ETS.TAB2FILE table file",
+            "Write a table to a file"),
+    Command::new("ets.file2tab", 2, ets::file2tab, STORE, &[])
+        .docs("ets", "0.1.0", ALL, "ETS.FILE2TAB file",
+            "Read a table from a file"),
+    Command::new("ets.tabfile_info", 2, ets::tabfile_info, READ, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.TABFILE_INFO file",
+            "What a file says of its table"),
+    Command::new("ets.format", 2, ets::format, ANY_TIME_FAST, &[])
+        .docs("ets", "0.1.0", NOTHING, "ETS.FORMAT text | etf",
+            "The form of the terms in the replies on this connection"),
     Command::new("dbsize", 1, keys::dbsize, READ_FAST, KEYSPACE)
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
         .docs("server", "1.0.0", NOTHING, "DBSIZE", "The number of keys"),
@@ -412,7 +547,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 
 /// Places in the hash table of names: several times the number of commands, so that most names
 /// are found, or not found, at the first place.
-const SLOTS: usize = 256;
+const SLOTS: usize = 512;
 
 /// An empty place.
 const NONE: u8 = u8::MAX;

@@ -1,0 +1,303 @@
+//! A call of a function of `ets`: its arguments are read as terms, its value is written as one.
+
+use super::super::{Context, Failure, Outcome};
+use crate::resp::{Arguments, Reply};
+use crate::server::Shared;
+use std::fmt::{self, Display, Write};
+use tremula_table::match_spec::Environment;
+use tremula_table::term::{Atom, Limits};
+use tremula_table::{BadArgument, Owner, Problem, Table, Term};
+
+/// What a term in the external format begins with.
+const ETF: u8 = 131;
+
+/// How long an error may be, in bytes: it repeats the term that is wrong.
+const ERROR_LENGTH: usize = 1024;
+
+/// The form of the replies.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Format {
+    #[default]
+    Text,
+    Etf,
+}
+
+/// A call of a function of `ets`.
+pub(super) struct Call<'a> {
+    /// The function, by its name in Erlang.
+    pub(super) function: &'static str,
+    pub(super) server: &'a Shared,
+    /// The connection.
+    pub(super) owner: &'a Owner,
+    terms: Vec<Term>,
+}
+
+/// Runs a call with up to `most` arguments, and writes its value.
+pub(super) fn answer(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    most: usize,
+    run: impl FnOnce(&Call<'_>) -> Result<Term, Failure>,
+) -> Outcome {
+    let (command, server) = (context.command, context.server);
+    if arguments.len() > most.saturating_add(1) {
+        return Err(Failure::arity(command));
+    }
+    let function = command.name.strip_prefix("ets.").unwrap_or(command.name);
+    let given = arguments.skip(1);
+    let mut terms = Vec::with_capacity(given.len());
+    for argument in given {
+        let term = read(argument).map_err(|why| bad(function, terms.len() + 1, why))?;
+        terms.push(term);
+    }
+    context.session.pause = !command.flags.contains(&"fast");
+    let value = run(&Call {
+        function,
+        server,
+        owner: context.session.ets.owner(server),
+        terms,
+    })?;
+    let limit = server.limits.max_output_buffer.0;
+    write(context.reply, context.session.ets.format, &value, limit)
+}
+
+/// Reads a term: in the external format if it begins as such, else text.
+fn read(bytes: &[u8]) -> Result<Term, Box<dyn Display>> {
+    let limits = Limits::default();
+    if bytes.first() == Some(&ETF) {
+        return Term::from_etf(bytes, &limits).map_err(|error| Box::new(error) as _);
+    }
+    Term::parse_bytes(bytes, &limits).map_err(|error| Box::new(error) as _)
+}
+
+/// Writes a term. One that is too long for a reply is an error, with which the connection goes on.
+fn write(reply: &mut Reply, format: Format, term: &Term, limit: usize) -> Outcome {
+    // The header and the line end of a string.
+    let room = limit.saturating_sub(64);
+    let too_long = || {
+        let text = format!(
+            "ERR the term exceeds the output buffer limit of {limit} bytes; ask for less at once, \
+             with a limit"
+        );
+        Failure::Owned(text.into_bytes())
+    };
+    match format {
+        Format::Text => {
+            let mut text = Bounded::new(room);
+            if write!(text, "{term}").is_err() {
+                return Err(too_long());
+            }
+            reply.bulk(text.text.as_bytes());
+        }
+        Format::Etf => match term.to_etf() {
+            Ok(bytes) if bytes.len() <= room => reply.bulk(&bytes),
+            _ => return Err(too_long()),
+        },
+    }
+    Ok(())
+}
+
+/// The error `badarg`: which argument, and why.
+pub(super) fn bad(function: &str, argument: usize, why: impl Display) -> Failure {
+    badarg(format_args!("{function}, argument {argument}: {why}"))
+}
+
+fn badarg(why: impl Display) -> Failure {
+    let mut error = Bounded::new(ERROR_LENGTH);
+    if write!(error, "BADARG {why}").is_err() {
+        error.text.push('…');
+    }
+    Failure::Owned(error.text.into_bytes())
+}
+
+impl From<BadArgument> for Failure {
+    fn from(error: BadArgument) -> Self {
+        badarg(error)
+    }
+}
+
+impl Call<'_> {
+    /// How many arguments there are.
+    pub(super) fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    pub(super) fn get(&self, argument: usize) -> Option<&Term> {
+        self.terms.get(argument.wrapping_sub(1))
+    }
+
+    /// The argument of this number, from 1.
+    pub(super) fn term(&self, argument: usize) -> Result<&Term, Failure> {
+        self.get(argument)
+            .ok_or_else(|| bad(self.function, argument, "it is missing"))
+    }
+
+    /// The arguments from this number on.
+    pub(super) fn from(&self, argument: usize) -> &[Term] {
+        self.terms.get(argument.wrapping_sub(1)..).unwrap_or(&[])
+    }
+
+    /// The table that the first argument names.
+    pub(super) fn table(&self) -> Result<Table, Failure> {
+        let named = self.owner.find(self.term(1)?);
+        named.ok_or_else(|| self.wrong(1, Problem::NoTable))
+    }
+
+    /// The name that an argument gives.
+    pub(super) fn name(&self, argument: usize) -> Result<&'static str, Failure> {
+        match self.term(argument)? {
+            Term::Atom(name) => Ok(name.text()),
+            other => Err(self.wrong(argument, Problem::NotAName(other.clone()))),
+        }
+    }
+
+    pub(super) fn limit(&self, argument: usize) -> Result<usize, Failure> {
+        let term = self.term(argument)?;
+        let limit = positive(term);
+        limit.ok_or_else(|| self.wrong(argument, Problem::NotALimit(term.clone())))
+    }
+
+    pub(super) fn position(&self, argument: usize) -> Result<usize, Failure> {
+        let term = self.term(argument)?;
+        let position = positive(term);
+        position.ok_or_else(|| self.wrong(argument, Problem::NotAPosition(term.clone())))
+    }
+
+    pub(super) fn boolean(&self, argument: usize) -> Result<bool, Failure> {
+        match self.term(argument)? {
+            Term::Atom(atom) if *atom == Atom::TRUE => Ok(true),
+            Term::Atom(atom) if *atom == Atom::FALSE => Ok(false),
+            other => {
+                let why = format_args!("{other} is neither true nor false");
+                Err(bad(self.function, argument, why))
+            }
+        }
+    }
+
+    /// What is wrong with an argument.
+    pub(super) fn wrong(&self, argument: usize, problem: Problem) -> Failure {
+        bad(self.function, argument, problem)
+    }
+
+    /// What `{self}` is in a match specification: the connection.
+    pub(super) fn environment(&self) -> Environment {
+        Environment {
+            myself: self.owner.pid().clone(),
+            node: Atom::NO_NODE,
+        }
+    }
+}
+
+fn positive(term: &Term) -> Option<usize> {
+    let Term::Integer(number) = term else {
+        return None;
+    };
+    usize::try_from(*number).ok().filter(|number| *number > 0)
+}
+
+/// The text of an atom, a binary or a string: a name that need not be an atom.
+pub(super) fn text_of(term: &Term) -> Option<String> {
+    match term {
+        Term::Atom(atom) => Some(atom.text().to_owned()),
+        Term::Bitstring(bits) => String::from_utf8(bits.as_binary()?.to_vec()).ok(),
+        Term::List(list) if list.is_proper() => list
+            .iter()
+            .map(|point| match point {
+                Term::Integer(point) => u32::try_from(*point).ok().and_then(char::from_u32),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    }
+}
+
+/// Text that fails to grow beyond a limit.
+struct Bounded {
+    text: String,
+    limit: usize,
+}
+
+impl Bounded {
+    const fn new(limit: usize) -> Self {
+        Self {
+            text: String::new(),
+            limit,
+        }
+    }
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = self.limit.saturating_sub(self.text.len());
+        let fitting = part.floor_char_boundary(room);
+        self.text.push_str(&part[..fitting]);
+        if fitting < part.len() {
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_error_repeats_a_part_of_a_long_term() {
+        let long = Term::binary(&[b'x'; 100_000]);
+        let error = bad("insert", 2, &long).text().into_owned();
+        assert!(error.starts_with(b"BADARG insert, argument 2: <<\"xxx"));
+        assert!(error.len() <= ERROR_LENGTH + '…'.len_utf8());
+    }
+
+    #[test]
+    fn a_term_nested_beyond_the_limit_is_refused() {
+        let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
+        assert!(read(nested(Limits::NESTING).as_bytes()).is_ok());
+        assert!(read(nested(1_000_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn names_are_atoms_binaries_or_strings() {
+        for text in ["heir", "<<\"heir\">>", "\"heir\""] {
+            assert_eq!(text_of(&text.parse().unwrap()).as_deref(), Some("heir"));
+        }
+        for text in ["1", "{heir}", "[heir]", "[-1]", "<<1:1>>", "<<255>>"] {
+            assert_eq!(text_of(&text.parse().unwrap()), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), etf in any::<bool>()) {
+            let mut bytes = bytes;
+            if etf {
+                bytes.insert(0, ETF);
+            }
+            if let Ok(term) = read(&bytes) {
+                let _ = text_of(&term);
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in "[\\[\\]{}#<>=|,:$'\"a-cA_0-9. ~%\\\\-]{0,60}") {
+            if let Ok(term) = read(text.as_bytes()) {
+                let printed = term.to_string();
+                let again = read(printed.as_bytes());
+                prop_assert!(again.is_ok_and(|again| again.is_identical(&term)), "{}", printed);
+            }
+        }
+
+        /// Whatever is changed in the bytes of a term: it is read or refused.
+        #[test]
+        fn damaged_terms_do_not_panic(at in 0_usize..200, byte in any::<u8>()) {
+            let term: Term = "{a,[1,2|x],#{b => <<5:3>>},1.5,\"s\",#Ref<n@h.0.1.2.3>}".parse().unwrap();
+            for mut bytes in [term.to_string().into_bytes(), term.to_etf().unwrap()] {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+                let _ = read(&bytes).map(|term| term.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Tables in files: in one directory, which the server was started with.
+
+use super::super::{Context, Failure, Outcome};
+use super::call::{Call, answer, bad, text_of};
+use crate::resp::Arguments;
+use std::path::{Component, Path, PathBuf};
+use tremula_table::term::Atom;
+use tremula_table::{Access, Term};
+
+/// The file in the server's directory that an argument names. A name is one component of a path:
+/// nothing leads out of the directory.
+fn path(call: &Call<'_>, argument: usize) -> Result<PathBuf, Failure> {
+    let term = call.term(argument)?;
+    let Some(directory) = &call.server.table_directory else {
+        let refused = "ERR this server keeps no files of tables; --table-directory names a \
+                       directory for them";
+        return Err(Failure::Text(refused));
+    };
+    let name = text_of(term).filter(|name| is_file_name(name));
+    let name = name.ok_or_else(|| {
+        let why = format_args!("{term} is not the name of a file: without a path, and not hidden");
+        bad(call.function, argument, why)
+    })?;
+    Ok(directory.join(name))
+}
+
+fn is_file_name(name: &str) -> bool {
+    let mut components = Path::new(name).components();
+    let is_one = matches!(
+        (components.next(), components.next()),
+        (Some(Component::Normal(only)), None) if only == name
+    );
+    is_one && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
+}
+
+/// `ETS.TAB2FILE table file`.
+pub(in super::super) fn tab2file(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        let (table, path) = (call.table()?, path(call, 2)?);
+        let written = table.tab2file(path, &[]);
+        written.map_err(|error| bad(call.function, 2, error.problem))?;
+        Ok(Atom::OK.into())
+    })
+}
+
+/// `ETS.FILE2TAB file`: the table is public and the server's.
+pub(in super::super) fn file2tab(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 1, |call| {
+        let read = call.server.tables.file2tab(path(call, 1)?);
+        let table = read.map_err(|error| bad(call.function, 1, error.problem))?;
+        table.set_access(Access::Public)?;
+        // What Erlang wrote may be a table that is not found by its name.
+        let named = call.owner.whereis(table.name().text());
+        let name = match named {
+            Some(named) if named.id() == table.id() => Term::from(table.name()),
+            _ => table.id().into(),
+        };
+        Ok(Term::tuple([Atom::OK.into(), name]))
+    })
+}
+
+/// `ETS.TABFILE_INFO file`.
+pub(in super::super) fn tabfile_info(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 1, |call| {
+        let info = call.server.tables.tabfile_info(path(call, 1)?);
+        let info = info.map_err(|error| bad(call.function, 1, error.problem))?;
+        Ok(Term::tuple([Atom::OK.into(), info.to_term()]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_file_name;
+
+    #[test]
+    fn nothing_leads_out_of_the_directory() {
+        for name in ["ages.tab", "ages", "a b", "ä..b"] {
+            assert!(is_file_name(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "/etc/passwd",
+            "a/b",
+            "a/",
+            "./a",
+            ".a",
+            "a\0",
+            "..\\x",
+        ] {
+            assert!(!is_file_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! `select`, `match` and their kin.
+//!
+//! A continuation is a tuple of the table's continuation, what kind of search it is of, and the
+//! match specification or pattern: it needs nothing kept by the server, and may be used by any
+//! connection that may read the table.
+
+use super::super::{Context, Failure, Outcome};
+use super::call::{Call, answer, bad};
+use crate::resp::Arguments;
+use tremula_table::match_spec::{Returns, SpecError};
+use tremula_table::term::Atom;
+use tremula_table::{Chunk, MatchSpec, Problem, Term};
+
+/// What a search is by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Spec = 0,
+    Bindings = 1,
+    Row = 2,
+}
+
+impl By {
+    const ALL: [Self; 3] = [Self::Spec, Self::Bindings, Self::Row];
+
+    fn compile(self, call: &Call<'_>, source: &Term) -> Result<MatchSpec, SpecError> {
+        match self {
+            Self::Spec => MatchSpec::compile_in(source, &call.environment()),
+            Self::Bindings => MatchSpec::from_pattern(source, Returns::Bindings),
+            Self::Row => MatchSpec::from_pattern(source, Returns::Row),
+        }
+    }
+}
+
+/// The match specification that an argument is.
+fn spec(call: &Call<'_>, by: By, argument: usize) -> Result<MatchSpec, Failure> {
+    let compiled = by.compile(call, call.term(argument)?);
+    compiled.map_err(|error| bad(call.function, argument, error))
+}
+
+/// `ETS.SELECT table spec [limit]`, `ETS.SELECT continuation`, and so for the others.
+fn search(context: &mut Context<'_>, arguments: Arguments<'_>, by: By, reverse: bool) -> Outcome {
+    answer(context, arguments, 3, |call| {
+        if call.len() == 1 {
+            return go_on(call);
+        }
+        let (table, spec) = (call.table()?, spec(call, by, 2)?);
+        if call.get(3).is_none() {
+            let found = if reverse {
+                table.select_reverse(&spec)
+            } else {
+                table.select(&spec)
+            };
+            return Ok(Term::list(found?));
+        }
+        let limit = call.limit(3)?;
+        let chunk = if reverse {
+            table.select_reverse_limit(&spec, limit)
+        } else {
+            table.select_limit(&spec, limit)
+        };
+        Ok(chunk_term(chunk?, by, call.term(2)?))
+    })
+}
+
+/// `{Found, Continuation}`, or `'$end_of_table'`.
+fn chunk_term(chunk: Option<Chunk>, by: By, source: &Term) -> Term {
+    let end = Term::from(Atom::END_OF_TABLE);
+    let Some(Chunk { found, rest }) = chunk else {
+        return end;
+    };
+    let rest = rest.map_or(end, |rest| continuation(rest.to_term(), by, source));
+    Term::tuple([Term::list(found), rest])
+}
+
+fn continuation(place: Term, by: By, source: &Term) -> Term {
+    Term::tuple([place, Term::from(by as u8), source.clone()])
+}
+
+fn is_end(term: &Term) -> bool {
+    matches!(term, Term::Atom(atom) if *atom == Atom::END_OF_TABLE)
+}
+
+/// The place in its table, what the search is by, and the specification or pattern.
+fn parts_of<'a>(call: &Call<'_>, term: &'a Term) -> Result<(&'a Term, By, &'a Term), Failure> {
+    let no_continuation = || bad(call.function, 1, format_args!("{term} is no continuation"));
+    let Term::Tuple(parts) = term else {
+        return Err(no_continuation());
+    };
+    let [place, Term::Integer(by), source] = parts.elements() else {
+        return Err(no_continuation());
+    };
+    let by = By::ALL.into_iter().find(|known| *known as i64 == *by);
+    Ok((place, by.ok_or_else(no_continuation)?, source))
+}
+
+fn table_of(call: &Call<'_>, place: &Term) -> Result<tremula_table::Table, Failure> {
+    let id = match place {
+        Term::Tuple(parts) => parts.first(),
+        _ => None,
+    };
+    let table = id.and_then(|id| call.owner.find(id));
+    table.ok_or_else(|| call.wrong(1, Problem::NoTable))
+}
+
+fn go_on(call: &Call<'_>) -> Result<Term, Failure> {
+    let term = call.term(1)?;
+    if is_end(term) {
+        return Ok(term.clone());
+    }
+    let (place, by, source) = parts_of(call, term)?;
+    let table = table_of(call, place)?;
+    let spec = by
+        .compile(call, source)
+        .map_err(|error| bad(call.function, 1, error))?;
+    let next = table.repair_continuation(place, &spec)?;
+    Ok(chunk_term(table.select_next(&next)?, by, source))
+}
+
+pub(in super::super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    search(context, arguments, By::Spec, false)
+}
+
+pub(in super::super) fn select_reverse(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    search(context, arguments, By::Spec, true)
+}
+
+pub(in super::super) fn match_pattern(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    search(context, arguments, By::Bindings, false)
+}
+
+pub(in super::super) fn match_object(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    search(context, arguments, By::Row, false)
+}
+
+pub(in super::super) fn match_delete(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        call.table()?.match_delete(call.term(2)?)?;
+        Ok(true.into())
+    })
+}
+
+pub(in super::super) fn select_count(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        Ok(call
+            .table()?
+            .select_count(&spec(call, By::Spec, 2)?)?
+            .into())
+    })
+}
+
+pub(in super::super) fn select_delete(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        Ok(call
+            .table()?
+            .select_delete(&spec(call, By::Spec, 2)?)?
+            .into())
+    })
+}
+
+pub(in super::super) fn select_replace(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        Ok(call
+            .table()?
+            .select_replace(&spec(call, By::Spec, 2)?)?
+            .into())
+    })
+}
+
+/// `ETS.REPAIR_CONTINUATION continuation spec`: with this specification from here on.
+pub(in super::super) fn repair_continuation(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        let (term, source) = (call.term(1)?, call.term(2)?);
+        let spec = spec(call, By::Spec, 2)?;
+        if is_end(term) {
+            return Ok(term.clone());
+        }
+        let (place, _, _) = parts_of(call, term)?;
+        let repaired = table_of(call, place)?.repair_continuation(place, &spec)?;
+        Ok(continuation(repaired.to_term(), By::Spec, source))
+    })
+}
+
+/// `ETS.MATCH_SPEC_RUN rows spec`.
+pub(in super::super) fn match_spec_run(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        let rows = call.term(1)?;
+        let no_rows = |term: &Term| {
+            let why = format_args!("{term} is no proper list of tuples");
+            bad(call.function, 1, why)
+        };
+        let list = match rows {
+            Term::List(list) if list.is_proper() => list,
+            other => return Err(no_rows(other)),
+        };
+        let spec = spec(call, By::Spec, 2)?;
+        let mut matcher = spec.matcher();
+        let mut found = Vec::new();
+        for term in list {
+            let Term::Tuple(row) = term else {
+                return Err(no_rows(term));
+            };
+            found.extend(matcher.run(row));
+        }
+        Ok(Term::list(found))
+    })
+}
+
+/// `ETS.TEST_MS row spec`.
+pub(in super::super) fn test_ms(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        let Term::Tuple(row) = call.term(1)? else {
+            return Err(call.wrong(1, Problem::NotATuple(call.term(1)?.clone())));
+        };
+        let made = spec(call, By::Spec, 2)?.run(row);
+        Ok(Term::tuple([
+            Atom::OK.into(),
+            made.unwrap_or_else(|| false.into()),
+        ]))
+    })
+}

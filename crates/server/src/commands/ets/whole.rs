@@ -1,0 +1,180 @@
+//! Commands about a table: making, naming, owning and ending one.
+
+use super::super::{Context, Failure, Outcome};
+use super::call::{Call, answer, bad, text_of};
+use crate::resp::Arguments;
+use tremula_table::term::{Atom, Pid};
+use tremula_table::{Options, Term};
+
+/// `ETS.NEW name [option ...]`; an option may be a list of options. The table is found by its name.
+pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, usize::MAX - 1, |call| {
+        let name = call.name(1)?;
+        let mut options = vec![Term::from(Atom::PUBLIC)];
+        for option in call.from(2) {
+            match option {
+                Term::List(list) if list.is_proper() => options.extend(list.iter().cloned()),
+                option => options.push(option.clone()),
+            }
+        }
+        let mut is_public = true;
+        for option in &mut options {
+            *option = with_heir(call, option)?;
+            is_public &= !wants_owner(option);
+        }
+        let options = Options::from_term(&Term::list(options))?.named();
+        if is_public {
+            call.server.tables.create(name, options)?;
+        } else {
+            call.owner.create(name, options)?;
+        }
+        call.term(1).cloned()
+    })
+}
+
+/// Whether a table with this option belongs to the connection that makes it.
+fn wants_owner(option: &Term) -> bool {
+    match option {
+        Term::Atom(atom) => [Atom::PRIVATE, Atom::PROTECTED].contains(atom),
+        Term::Tuple(parts) => {
+            matches!(parts.elements(), [Term::Atom(name), _, _] if *name == Atom::HEIR)
+        }
+        _ => false,
+    }
+}
+
+/// An option `{heir, Mailbox, Data}` with the mailbox's identifier in the place of its name; any
+/// other option as it is.
+fn with_heir(call: &Call<'_>, option: &Term) -> Result<Term, Failure> {
+    if let Term::Tuple(parts) = option
+        && let [Term::Atom(option), name, data] = parts.elements()
+        && *option == Atom::HEIR
+    {
+        let heir = mailbox(call, 2, name)?;
+        return Ok(Term::tuple([Atom::HEIR.into(), heir.into(), data.clone()]));
+    }
+    Ok(option.clone())
+}
+
+/// The identifier of the mailbox with this name.
+fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<Pid, Failure> {
+    let post = text_of(name).and_then(|name| call.server.mailboxes.get(name.as_bytes()));
+    let pid = post.and_then(|post| post.pid(&call.server.tables));
+    pid.ok_or_else(|| {
+        let why = format_args!("{name} is not the name of a mailbox; MAILBOX.NEW makes one");
+        bad(call.function, argument, why)
+    })
+}
+
+/// `ETS.DELETE table [key]`.
+pub(in super::super) fn delete(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        match call.get(2) {
+            None => call.table()?.delete()?,
+            Some(key) => call.table()?.delete_key(key)?,
+        }
+        Ok(true.into())
+    })
+}
+
+/// `ETS.RENAME table name`.
+pub(in super::super) fn rename(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        call.table()?.rename(call.name(2)?)?;
+        call.term(2).cloned()
+    })
+}
+
+/// `ETS.WHEREIS name`.
+pub(in super::super) fn whereis(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 1, |call| {
+        let table = call.owner.whereis(call.name(1)?);
+        Ok(table.map_or(Atom::UNDEFINED.into(), |table| table.id().into()))
+    })
+}
+
+/// `ETS.ALL`.
+pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 0, |call| {
+        let all = call.server.tables.all();
+        let names: Vec<_> = all.iter().map(|table| Term::from(table.name())).collect();
+        Ok(Term::list(names))
+    })
+}
+
+/// `ETS.INFO table [item]`.
+pub(in super::super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        let Some(table) = call.owner.find(call.term(1)?) else {
+            return Ok(Atom::UNDEFINED.into());
+        };
+        match call.get(2) {
+            None => Ok(table.info_term()),
+            Some(item) => Ok(table.info_item(item)?),
+        }
+    })
+}
+
+/// `ETS.SETOPTS table option`, or a list of options.
+pub(in super::super) fn setopts(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        let options = match call.term(2)? {
+            Term::List(list) if list.is_proper() => {
+                let options: Result<Vec<_>, _> =
+                    list.iter().map(|option| with_heir(call, option)).collect();
+                Term::list(options?)
+            }
+            option => with_heir(call, option)?,
+        };
+        call.table()?.setopts(&options)?;
+        Ok(true.into())
+    })
+}
+
+/// `ETS.GIVE_AWAY table mailbox data`.
+pub(in super::super) fn give_away(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 3, |call| {
+        let table = call.table()?;
+        let to = mailbox(call, 2, call.term(2)?)?;
+        table.give_away(&to, call.term(3)?.clone())?;
+        call.server.mailboxes.forward_transfers();
+        Ok(true.into())
+    })
+}
+
+/// `ETS.SAFE_FIXTABLE table true | false`; released with the connection.
+pub(in super::super) fn safe_fixtable(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 2, |call| {
+        call.table()?.safe_fixtable(call.boolean(2)?)?;
+        Ok(true.into())
+    })
+}
+
+/// `ETS.TAB2LIST table`.
+pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, 1, |call| {
+        Ok(super::rows::list_of(call.table()?.tab2list()?))
+    })
+}
+
+/// `ETS.INIT_TABLE table rows [rows ...]`: in place of Erlang's function that brings them.
+pub(in super::super) fn init_table(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer(context, arguments, usize::MAX - 1, |call| {
+        call.table()?.init_table(call.from(2).iter().cloned())?;
+        Ok(true.into())
+    })
+}
+
+/// `ETS.DELETE_ALL_OBJECTS table`.
+pub(in super::super) fn delete_all_objects(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+) -> Outcome {
+    answer(context, arguments, 1, |call| {
+        call.table()?.delete_all_objects()?;
+        Ok(true.into())
+    })
+}
