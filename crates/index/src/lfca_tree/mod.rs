@@ -30,7 +30,7 @@
 //!
 //! All operations are linearizable, except `range` (each batch is), `len` and `shape`. Lookups are
 //! wait-free and write nothing shared. Scans, `first`, `last`, `next` and `prev` write nothing
-//! shared either, unless they keep meeting changes: then they [freeze](ranges) their range, in
+//! shared either, unless they keep meeting changes: then they freeze (`ranges`) their range, in
 //! which others help. All other operations are lock-free, with two exceptions: while the closure
 //! of an `update` runs, changes of its base node wait (lookups and scans do not); and a `pop` that
 //! finds its end of the tree empty waits for a join that another thread is in the middle of.
@@ -43,9 +43,9 @@
 //!    of keys that it is responsible for does not change while it is linked. Whoever is pinned and
 //!    finds it linked at two moments knows its range's contents throughout.
 //! 3. A base node is linked by its `parent`, or is the root. It is linked no longer than that is.
-//! 4. A base node is replaced only if its role allows it ([`BaseNode::is_replaceable`]): it is not
+//! 4. A base node is replaced only if its role allows it (`BaseNode::is_replaceable`): it is not
 //!    part of a join that is under way, of a query that is, or held by an `update`. Once allowed,
-//!    this stays so. Whoever is kept from replacing one [helps](LfcaTree::help) first.
+//!    this stays so. Whoever is kept from replacing one helps (`LfcaTree::help`) first.
 //! 5. The link to a route node changes only by the join that it is marked with, and never again
 //!    after: that mark is never taken away. So what is below a marked route node, or beside it,
 //!    stays there while the join is under way, but for base nodes.
@@ -54,9 +54,9 @@
 //!    join may have moved them outwards. Whoever goes on at such a boundary comes to the same base
 //!    node again.
 //! 7. Between commit and end of a join its parts are not all there is in their ranges, or more:
-//!    they are not [readable](BaseNode::is_readable), but for lookups, which look for one key.
+//!    they are not readable (`BaseNode::is_readable`), but for lookups, which look for one key.
 //! 8. Unlinked nodes go to the epoch: whoever is pinned may still read them. Nodes of contents are
-//!    shared by trees and snapshots, and have counts: see [`contents`].
+//!    shared by trees and snapshots, and have counts: see `contents`.
 
 #![allow(
     clippy::type_complexity,
