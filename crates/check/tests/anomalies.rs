@@ -235,6 +235,32 @@ fn anomalies_of_several_keys_are_found() {
         ],
     );
     not_linearizable(
+        "entries inserted in one step, of which a scan sees a part",
+        &[
+            call(0..=9, InsertMany([(4, 40), (6, 60)].into()), Done),
+            call(1..=8, Snapshot(Span::of(4..)), Entries(vec![(6, 60)])),
+        ],
+    );
+    not_linearizable(
+        "entries inserted in one step, seen one after the other",
+        &[
+            call(0..=9, InsertMany([(1, 11), (3, 33)].into()), Done),
+            call(1..=2, Get(3), Value(Some(33))),
+            call(3..=4, Get(1), Value(Some(10))),
+        ],
+    );
+    not_linearizable(
+        "an insertion of many that never returned, half done",
+        &[
+            pending(0, InsertMany([(1, 11), (2, 22)].into())),
+            call(
+                1..=2,
+                Scan(Span::ALL, Ascending, 2),
+                Entries(vec![(1, 11), (2, 20)]),
+            ),
+        ],
+    );
+    not_linearizable(
         "a range that is removed in parts",
         &[
             call(0..=9, RemoveRange(Span::ALL), Count(3)),
@@ -491,6 +517,17 @@ fn what_looks_wrong_and_is_not_passes() {
             ),
             call(1..=5, Insert(3, 33), Value(Some(30))),
             call(4..=8, Insert(2, 22), Value(Some(20))),
+        ],
+    );
+    fine(
+        "entries inserted in one step while others read before and after",
+        &[
+            call(0..=9, InsertMany([(1, 11), (3, 33)].into()), Done),
+            call(1..=8, Get(3), Value(Some(30))),
+            call(2..=3, Get(1), Value(Some(10))),
+            call(4..=5, Get(3), Value(Some(33))),
+            call(6..=7, Get(1), Value(Some(11))),
+            call(10..=11, Len, Count(3)),
         ],
     );
     fine(

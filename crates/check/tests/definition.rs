@@ -80,6 +80,8 @@ fn any() -> impl Strategy<Value = Operation> {
         2 => (span(), way, 0..3_usize).prop_map(|(span, way, limit)| Operation::Scan(span, way, limit)),
         1 => span().prop_map(Operation::Snapshot),
         2 => span().prop_map(Operation::RemoveRange),
+        2 => prop::collection::vec((key(), 0..3_u64), 0..4)
+            .prop_map(|entries| Operation::InsertMany(entries.into())),
     ]
 }
 

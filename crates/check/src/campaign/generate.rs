@@ -188,6 +188,11 @@ impl<'c> Generator<'c> {
             }
             Kind::Insert => Operation::Insert(key, self.next_value()),
             Kind::InsertIfAbsent => Operation::InsertIfAbsent(key, self.next_value()),
+            Kind::InsertMany => {
+                let count = self.random.random_range(1..=LONGEST_LIST);
+                let mut entry = || (self.choose(keys, 0), self.next_value());
+                Operation::InsertMany((0..count).map(|_| entry()).collect())
+            }
             Kind::Remove => Operation::Remove(key),
             Kind::Update => Operation::Update(key, self.change()),
             Kind::First => Operation::First,
@@ -249,12 +254,15 @@ const LONGEST_SPIN: u32 = 200;
 /// at once.
 const LARGEST_BATCH: usize = 20;
 
+/// The entries that are inserted in one step, at most.
+const LONGEST_LIST: usize = 5;
+
 /// How often there are operations of a kind, where there are others.
 const fn weight(kind: Kind) -> u32 {
     match kind {
         Kind::Insert | Kind::Remove => 8,
         Kind::Update | Kind::Scan => 6,
-        Kind::InsertIfAbsent | Kind::Get | Kind::Snapshot => 4,
+        Kind::InsertIfAbsent | Kind::InsertMany | Kind::Get | Kind::Snapshot => 4,
         Kind::Next | Kind::Prev | Kind::PopFirst | Kind::PopLast | Kind::RemoveRange => 3,
         Kind::First | Kind::Last | Kind::Range | Kind::GetMany | Kind::Len => 2,
         Kind::GetWith | Kind::ContainsKey | Kind::IsEmpty => 1,

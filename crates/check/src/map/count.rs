@@ -9,6 +9,7 @@
 
 use super::operation::{Change, Operation, Response};
 use crate::history::Event;
+use std::collections::BTreeSet;
 
 /// Checks each `len` and `is_empty` among the calls, which are sorted by when they began, of a
 /// map that had `initial` entries; says what is wrong with the first bad one.
@@ -100,6 +101,10 @@ impl Effect {
                 _,
             ) => Self::exactly(1).perhaps(),
 
+            (O::InsertMany(entries), _) => {
+                let keys: BTreeSet<u64> = entries.iter().map(|&(key, _)| key).collect();
+                Self::exactly(keys.len() as i128).perhaps()
+            }
             (O::Remove(_), Some(R::Value(Some(_)) | R::Flag(true)))
             | (O::PopFirst | O::PopLast, Some(R::Entry(Some(_)))) => Self::exactly(-1),
             (O::Remove(_), Some(R::Value(None) | R::Flag(false)))

@@ -84,22 +84,24 @@ pub(super) fn groups(
 ) -> Vec<Group> {
     let keys = keys(events, initial);
     let is_strict = |event: &&MapEvent| strict(event.operation.kind());
-    // Calls come by keys in a row, so groups are rows of keys.
-    let mut tied = vec![false; keys.len()];
+    let mut ties = Ties::among(keys.len());
     for event in events.iter().filter(is_strict) {
-        let range = View::of(event).map_or(0..0, |view| view.among(&keys));
-        if !range.is_empty() {
-            // Each but the last with the next.
-            tied[range.start..range.end - 1].fill(true);
+        if let Operation::InsertMany(entries) = &event.operation {
+            let place = |&(key, _): &(u64, u64)| keys.partition_point(|&other| other < key);
+            ties.tie(entries.iter().map(place));
+        } else if let Some(view) = View::of(event) {
+            ties.tie(view.among(&keys));
         }
     }
     let mut groups: Vec<Group> = Vec::new();
     let mut group_of = BTreeMap::new();
+    // By the first key of each.
+    let mut numbers = BTreeMap::new();
     for (place, &key) in keys.iter().enumerate() {
-        if place == 0 || !tied[place - 1] {
+        let number = *numbers.entry(ties.first(place)).or_insert(groups.len());
+        if number == groups.len() {
             groups.push(Group::default());
         }
-        let number = groups.len() - 1;
         groups[number].keys.push(key);
         group_of.insert(key, number);
     }
@@ -112,6 +114,13 @@ pub(super) fn groups(
         };
         if let Some(key) = event.operation.point() {
             together(&mut groups[group_of[&key]]);
+            continue;
+        }
+        if let Operation::InsertMany(entries) = &event.operation
+            && strict(Kind::InsertMany)
+        {
+            let first = entries.first().map(|(key, _)| group_of[key]);
+            together(first.map_or(&mut keyless, |number| &mut groups[number]));
             continue;
         }
         match View::of(event).map(|view| view.among(&keys)) {
@@ -130,6 +139,37 @@ pub(super) fn groups(
     groups
 }
 
+/// Which of some keys in ascending order are tied together: a union-find forest, in which the root
+/// of each key is the first that it is tied to.
+struct Ties(Vec<usize>);
+
+impl Ties {
+    fn among(keys: usize) -> Self {
+        Self((0..keys).collect())
+    }
+
+    /// The place of the first key that this one is tied to.
+    fn first(&mut self, mut place: usize) -> usize {
+        while self.0[place] != place {
+            self.0[place] = self.0[self.0[place]];
+            place = self.0[place];
+        }
+        place
+    }
+
+    /// Ties these together.
+    fn tie(&mut self, places: impl IntoIterator<Item = usize>) {
+        let mut one = None;
+        for place in places {
+            let root = self.first(place);
+            let other = one.map_or(root, |one| self.first(one));
+            let (low, high) = (root.min(other), root.max(other));
+            self.0[high] = low;
+            one = Some(low);
+        }
+    }
+}
+
 /// Every key that may be in the map at some time.
 fn keys(events: &[MapEvent], initial: &BTreeMap<u64, u64>) -> Vec<u64> {
     let mut keys: BTreeSet<u64> = initial.keys().copied().collect();
@@ -137,6 +177,9 @@ fn keys(events: &[MapEvent], initial: &BTreeMap<u64, u64>) -> Vec<u64> {
         keys.extend(event.operation.point());
         if let Operation::GetMany(batch) = &event.operation {
             keys.extend(batch.iter());
+        }
+        if let Operation::InsertMany(entries) = &event.operation {
+            keys.extend(entries.iter().map(|&(key, _)| key));
         }
         match event.response() {
             Some(Response::Entry(entry)) => keys.extend(entry.map(|(key, _)| key)),
@@ -176,6 +219,14 @@ fn in_each_key(event: &MapEvent, keys: &[u64]) -> Vec<(u64, PartEvent)> {
     {
         let found = keys.iter().copied().zip(values.iter().copied());
         return found.map(looked_up).collect();
+    }
+    if let Operation::InsertMany(entries) = &event.operation {
+        let last: BTreeMap<u64, u64> = entries.iter().copied().collect();
+        let inserted = |(key, value)| {
+            let inserted = Operation::Insert(key, value);
+            (key, part(event, inserted, event.returned.clone()))
+        };
+        return last.into_iter().map(inserted).collect();
     }
     let Some(view) = View::of(event) else {
         return Vec::new();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tremula_index::{Direction, KeyRange, Update};
 
 /// An operation with its arguments. Each is the method of
-/// [`OrderedIndex`](tremula_index::OrderedIndex) that has its name.
+/// [`OrderedIndex`](tremula_index::OrderedIndex) that has its name, but for
+/// [`InsertMany`](Self::InsertMany), which is for maps that have more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// `get` of a key.
@@ -22,6 +23,8 @@ pub enum Operation {
     Insert(u64, u64),
     /// `insert_if_absent` of a key and a value.
     InsertIfAbsent(u64, u64),
+    /// All these keys and values inserted in one step; of those with the same key the last counts.
+    InsertMany(Arc<[(u64, u64)]>),
     /// `remove` of a key.
     Remove(u64),
     /// `update` of a key.
@@ -62,6 +65,7 @@ pub enum Kind {
     GetMany,
     Insert,
     InsertIfAbsent,
+    InsertMany,
     Remove,
     Update,
     First,
@@ -80,13 +84,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Get,
         Self::GetWith,
         Self::ContainsKey,
         Self::GetMany,
         Self::Insert,
         Self::InsertIfAbsent,
+        Self::InsertMany,
         Self::Remove,
         Self::Update,
         Self::First,
@@ -133,6 +138,7 @@ impl Kind {
             self,
             Self::Insert
                 | Self::InsertIfAbsent
+                | Self::InsertMany
                 | Self::Remove
                 | Self::Update
                 | Self::PopFirst
@@ -153,6 +159,7 @@ impl Operation {
             Self::GetMany(_) => Kind::GetMany,
             Self::Insert(..) => Kind::Insert,
             Self::InsertIfAbsent(..) => Kind::InsertIfAbsent,
+            Self::InsertMany(_) => Kind::InsertMany,
             Self::Remove(_) => Kind::Remove,
             Self::Update(..) => Kind::Update,
             Self::First => Kind::First,
@@ -301,7 +308,7 @@ pub enum Response {
     Entries(Vec<(u64, u64)>),
     /// Of `remove_range` and `len`.
     Count(usize),
-    /// That it returned. Any operation of a subject that tells no more may answer so.
+    /// That it returned: of `InsertMany`. Any operation of a subject that tells no more may answer so.
     Done,
 }
 
@@ -324,6 +331,12 @@ impl fmt::Display for Operation {
                 Number(*key),
                 Number(*value)
             ),
+            Self::InsertMany(entries) => {
+                out.write_str("insert_many(")?;
+                let entries = entries.iter().copied().map(entry);
+                out.debug_list().entries(entries).finish()?;
+                out.write_str(")")
+            }
             Self::Remove(key) => write!(out, "remove({})", Number(*key)),
             Self::Update(key, change) => write!(out, "update({}, {change})", Number(*key)),
             Self::First => out.write_str("first()"),

@@ -113,6 +113,12 @@ impl Specification for MapSpecification {
                 }
                 Response::Flag(absent)
             }
+            Operation::InsertMany(ref entries) => {
+                for &(key, value) in entries.iter() {
+                    map.put(key, Some(value));
+                }
+                Response::Done
+            }
             Operation::Remove(key) => Response::Value(map.put(key, None)),
             Operation::Update(key, change) => map.update(key, change),
             Operation::First => Response::Entry(map.0.first().copied()),

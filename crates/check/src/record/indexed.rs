@@ -57,8 +57,13 @@ where
 {
     fn offers(&self, kind: Kind) -> bool {
         let nothing = Span::of(0..0).bounds();
-        // An engine that cannot give snapshots says so.
-        kind != Kind::Snapshot || self.index.snapshot(key_range(&nothing)).is_some()
+        match kind {
+            // An engine that cannot give snapshots says so.
+            Kind::Snapshot => self.index.snapshot(key_range(&nothing)).is_some(),
+            // An index has no such operation.
+            Kind::InsertMany => false,
+            _ => true,
+        }
     }
 
     fn of_one_moment(&self, kind: Kind) -> bool {
@@ -93,6 +98,7 @@ where
                 assert!(back.is_none_or(|back| back == value), "{back:?} came back");
                 Response::Flag(outcome.is_ok())
             }
+            Operation::InsertMany(_) => unreachable!("{operation} is not offered"),
             Operation::Remove(key) => Response::Value(index.remove(&key.into()).map(number)),
             Operation::Update(key, change) => {
                 let mut shown = Vec::new();

@@ -11,10 +11,10 @@ use crate::map::{Kind, Operation, Response};
 /// Every [`OrderedIndex`](tremula_index::OrderedIndex) becomes a subject in an
 /// [`Indexed`](super::Indexed). The example on the [first page](crate) makes one of another map.
 pub trait Subject: Sync {
-    /// Whether it has operations of this kind.
+    /// Whether it has operations of this kind. Unless a subject says otherwise, those of an
+    /// [`OrderedIndex`](tremula_index::OrderedIndex).
     fn offers(&self, kind: Kind) -> bool {
-        let _ = kind;
-        true
+        kind != Kind::InsertMany
     }
 
     /// Whether an operation of this kind happens at one moment. Where it does not, it is held to

@@ -20,6 +20,8 @@ pub(crate) enum Flaw {
     UpdateInTwoSteps,
     /// An insertion if absent looks, and then inserts.
     InsertIfAbsentInTwoSteps,
+    /// Many entries are inserted one by one.
+    InsertManyOneByOne,
     /// A range is removed key by key.
     RemoveRangeKeyByKey,
     /// A pop looks at the first, and then removes what it saw, whoever has removed it.
@@ -43,11 +45,12 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::ScanInHalves,
         Self::SnapshotThenValues,
         Self::UpdateInTwoSteps,
         Self::InsertIfAbsentInTwoSteps,
+        Self::InsertManyOneByOne,
         Self::RemoveRangeKeyByKey,
         Self::PopWithoutLooking,
         Self::FirstThenGet,
@@ -184,6 +187,12 @@ impl Broken {
                 }
                 Response::Flag(absent)
             }
+            (F::InsertManyOneByOne, O::InsertMany(entries)) => {
+                for &(key, value) in entries.iter() {
+                    self.inner.call(&O::Insert(key, value));
+                }
+                Response::Done
+            }
             (F::RemoveRangeKeyByKey, O::RemoveRange(span)) => {
                 let keys = self.entries(O::Snapshot(span));
                 let removed = keys
@@ -273,8 +282,9 @@ impl Subject for Broken {
                 kind,
                 Kind::Get | Kind::Insert | Kind::Remove | Kind::Scan | Kind::Len
             ),
+            Flaw::InsertManyOneByOne => true,
             // One lookup has the cache; with others, as stale, it would be no worse.
-            _ => true,
+            _ => self.inner.offers(kind),
         }
     }
 

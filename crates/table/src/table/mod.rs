@@ -80,8 +80,9 @@
 //! Every operation on one key is, and so is inserting a list of rows, `insert_new` of one, and
 //! `delete_all_objects`: nobody sees a part of it (linearizable). What goes through a table, as
 //! `select`, `tab2list` and `foldl` do, sees each row that is there throughout once, and no row
-//! twice; others may be seen or not. On an `ordered_set` it comes in order, and each batch of up to
-//! a thousand rows is as of one moment.
+//! twice; others may be seen or not. On an `ordered_set` it comes in order and in batches, each of
+//! one moment: the first has 32 rows, each other twice as many as the one before, up to a thousand.
+//! (The skip lists give batches that are not of one moment.)
 
 mod continuation;
 mod counter;

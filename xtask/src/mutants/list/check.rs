@@ -5,6 +5,20 @@ use crate::flavour::Flavour;
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "check_many_at_once_is_not_tied",
+        file: "crates/check/src/map/groups.rs",
+        original: "            ties.tie(entries.iter().map(place));",
+        replacement: "            ties.tie(entries.iter().map(place).take(1));",
+        why: "An insertion of many entries is explained with one of its keys only, and is missed at the others: right histories fail.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-check",
+            target: Target::Test("anomalies"),
+            filter: "",
+        },
+        hangs: false,
+    },
+    Mutant {
         name: "check_search_forgets_states",
         file: "crates/check/src/search.rs",
         original: "let configuration = (self.placed.clone().into_boxed_slice(), state.clone());",
