@@ -2,7 +2,7 @@
 %% -*- erlang -*-
 %%! +sbwt none +sbwtdcpu none +sbwtdio none +Bi
 %%
-%% The lab's contestants in Erlang: ETS tables of type ordered_set, and processes.
+%% The lab's contestants in Erlang: ETS tables, and processes.
 %%
 %% Started once by the lab and driven by lines on standard input; one line on standard
 %% output answers each. It ends when its input ends. Schedulers do not spin (+sbwt none), so
@@ -13,12 +13,14 @@
 %%   ranges KIND KEYS THREADS
 %%   mix KIND RANGE STEP THREADS SEQUENCE WARM COUNTED   prefill, streams
 %%   fill KIND THREADS                                   keys
+%%   ets KIND ROWS RANGE STEP THREADS SEQUENCE SELECTED PERIOD WARM COUNTED
+%%                                                       prefill, streams
 %%   signals QUEUE TRAFFIC WORDS SENDERS MOST WARM COUNTED
 %%   ping_pong QUEUE WARM COUNTED
 %%
 %% WARM and COUNTED are milliseconds: what is done in the former does not count. KIND
-%% is `old` (one lock a table) or `new` (write_concurrency: the contention-adapting tree). QUEUE
-%% is `off_heap` or `on_heap`: where the receiver keeps messages that it has not received. TRAFFIC
+%% is `old` (one lock a table), `new` (write_concurrency: the contention-adapting tree) or `set` (a
+%% set with write_concurrency; for `ets` only). QUEUE is `off_heap` or `on_heap`: where the receiver keeps messages that it has not received. TRAFFIC
 %% is `live` or `drain`: the receiver sleeps until all is sent. MOST is how many messages are sent
 %% at most.
 %%
@@ -42,6 +44,12 @@
 -define(INSERT, 1).
 -define(REMOVE, 2).
 -define(SEQUENCE, 3).
+
+%% How many consecutive keys a select of a range is about.
+-define(SELECTED_KEYS, 1000).
+
+%% How long the binary in a row is.
+-define(BINARY_BYTES, 64).
 
 %% How many operations a worker does between two looks at the stop flag.
 -define(STRIDE, 64).
@@ -79,20 +87,26 @@ request(["mix", Kind, Range, Step, Threads, Sequence, Warm, Counted]) ->
                 list_to_integer(Warm), list_to_integer(Counted));
 request(["fill", Kind, Threads]) ->
     fill(options(Kind), list_to_integer(Threads));
+request(["ets", Kind, Rows, Range, Step, Threads, Sequence, Selected, Period, Warm, Counted]) ->
+    ets_throughput(options(Kind), Rows, list_to_integer(Range), list_to_integer(Step),
+                   list_to_integer(Threads), list_to_integer(Sequence),
+                   list_to_existing_atom(Selected), list_to_integer(Period),
+                   list_to_integer(Warm), list_to_integer(Counted));
 request(["signals", Queue, Traffic, Words, Senders, Most, Warm, Counted]) ->
     signals(queue(Queue), Traffic, list_to_integer(Words), list_to_integer(Senders),
             list_to_integer(Most), list_to_integer(Warm), list_to_integer(Counted));
 request(["ping_pong", Queue, Warm, Counted]) ->
     ping_pong(queue(Queue), list_to_integer(Warm), list_to_integer(Counted)).
 
-options("old") -> [{write_concurrency, false}];
-options("new") -> [{write_concurrency, true}].
+options("old") -> [ordered_set, {write_concurrency, false}];
+options("new") -> [ordered_set, {write_concurrency, true}];
+options("set") -> [set, {write_concurrency, true}].
 
 queue("off_heap") -> off_heap;
 queue("on_heap") -> on_heap.
 
 with_table(Options, Work) ->
-    Table = ets:new(table, [ordered_set, public, {read_concurrency, true} | Options]),
+    Table = ets:new(table, [public, {read_concurrency, true} | Options]),
     try
         Work(Table)
     after
@@ -282,6 +296,92 @@ round_trips(Echo, Number, Before, End, Times) ->
         Now when Now < End -> round_trips(Echo, Number + 1, Now, End, [Now - Before | Times]);
         Now -> [Now - Before | Times]
     end.
+
+%% As ordered_mix, with rows of two forms, and a select in the place of every Period-th operation
+%% of a worker.
+ets_throughput(Options, Rows, Range, Step, Threads, Sequence, Selected, Period, Warm, Counted) ->
+    Prefill = read("prefill"),
+    Streams = read("streams"),
+    Length = byte_size(Streams) div Threads,
+    Row = row(Rows),
+    with_table(Options, fun(Table) ->
+        prefill_rows(Prefill, Table, Row),
+        Run = fun(Milliseconds, Offset) ->
+            together(Threads, Milliseconds, fun(Index, Stop) ->
+                Stream = binary:part(Streams, Index * Length, Length),
+                First = max(1, Period div Threads * (Index + 1)),
+                Work = {Table, Row, Range, Sequence, {Selected, Period}, Stop},
+                ets_passes(Stream, Work, Step, Offset, First, 0)
+            end)
+        end,
+        Run(Warm, Range div 2),
+        {Nanoseconds, Operations} = Run(Counted, 0),
+        check_rows(Table, Row),
+        {Nanoseconds, Operations, 0}
+    end).
+
+%% What a row has behind its key, and the pattern for it.
+row("int") -> {};
+row("int_binary64") -> {binary:copy(<<0>>, ?BINARY_BYTES)}.
+
+new_row(Key, {}) -> {Key};
+new_row(Key, {Binary}) -> {Key, Binary}.
+
+pattern({}) -> {'$1'};
+pattern({_}) -> {'$1', '_'}.
+
+prefill_rows(<<Key:32/little, Rest/binary>>, Table, Row) ->
+    ets:insert(Table, new_row(Key, Row)),
+    prefill_rows(Rest, Table, Row);
+prefill_rows(<<>>, _Table, _Row) -> ok.
+
+ets_passes(Stream, {_, _, Range, _, _, _} = Work, Step, Offset, Until, Done) ->
+    case ets_operate(Stream, ?STRIDE, Until, Done, Offset, Work) of
+        {stopped, Operations} ->
+            Operations;
+        {passed, Left, Operations} ->
+            ets_passes(Stream, Work, Step, rotate(Offset + Step, Range), Left, Operations)
+    end.
+
+ets_operate(<<Word:32/little, Rest/binary>>, Left, Until, Done, Offset,
+            {Table, Row, Range, Sequence, {Selected, Period}, _Stop} = Work)
+  when Left > 0 ->
+    Key = rotate((Word bsr 2) + Offset, Range),
+    case Until of
+        1 ->
+            select(Selected, Table, Row, Key),
+            ets_operate(Rest, Left - 1, Period, Done + 1, Offset, Work);
+        _ ->
+            case Word band 3 of
+                ?LOOKUP -> ets:lookup(Table, Key);
+                ?INSERT -> ets:insert(Table, new_row(Key, Row));
+                ?REMOVE -> ets:delete(Table, Key);
+                ?SEQUENCE -> sequence(Sequence, Table, Key)
+            end,
+            ets_operate(Rest, Left - 1, Until - 1, Done + 1, Offset, Work)
+    end;
+ets_operate(Stream, _Left, Until, Done, Offset, {_, _, _, _, _, Stop} = Work) ->
+    case {atomics:get(Stop, 1), Stream} of
+        {1, _} -> {stopped, Done};
+        {0, <<>>} -> {passed, Until, Done};
+        {0, _} -> ets_operate(Stream, ?STRIDE, Until, Done, Offset, Work)
+    end.
+
+select(all, Table, Row, _From) ->
+    ets:select(Table, [{pattern(Row), [], ['$1']}]);
+select(range, Table, Row, From) ->
+    Guards = [{'>=', '$1', From}, {'<', '$1', From + ?SELECTED_KEYS}],
+    ets:select(Table, [{pattern(Row), Guards, ['$1']}]);
+select(none, _Table, _Row, _From) -> [].
+
+%% The table holds as many rows as it says, and those of an ordered_set ascend.
+check_rows(Table, Row) ->
+    Keys = ets:select(Table, [{pattern(Row), [], ['$1']}]),
+    Size = ets:info(Table, size),
+    Size = case ets:info(Table, type) of
+               ordered_set -> ascending(Keys, -1, 0);
+               set -> length(Keys)
+           end.
 
 %%% Measuring
 

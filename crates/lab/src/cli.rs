@@ -64,8 +64,8 @@ struct RunArgs {
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
-    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; signals, messages of a burst:
-    /// 10000000].
+    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; ets_throughput: 1000000; signals,
+    /// messages of a burst: 10000000].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
@@ -377,7 +377,7 @@ fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &S
                 ContestantKind::Channels => format!("{} of {}", case.workload, case.key_set),
             };
             if !told.contains(&what) {
-                eprintln!("note: {name} cannot do '{what}': {why}");
+                eprintln!("note: {name} cannot do all of '{what}': {why}");
                 told.push(what);
             }
         }

@@ -1,9 +1,10 @@
-//! Who takes part: the indexes and the mailboxes of this project, and rivals, each behind one
-//! adapter.
+//! Who takes part: the indexes, the tables and the mailboxes of this project, and rivals, each behind
+//! one adapter.
 
 mod erlang;
 mod in_process;
 mod rival;
+mod row_table;
 mod signals;
 mod subject;
 
@@ -11,6 +12,7 @@ pub use erlang::{ErlangMachine, Ets, MessageQueue};
 pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;
+pub use row_table::RowTable;
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use signals::channel_tests;
 #[cfg(feature = "rivals")]
@@ -25,7 +27,7 @@ use crate::{
     experiments::{Case, ContestantKind, Experiment},
     keys::KeySet,
     measure::Sample,
-    workload::{Job, MessageKind, Traffic},
+    workload::{EtsMix, Job, MessageKind, Traffic},
 };
 use std::{fmt, str::FromStr};
 use tremula_index::Engine;
@@ -55,6 +57,8 @@ pub enum ContestantName {
     Index(Engine),
     /// A rival that is a Rust crate.
     Rival(Rival),
+    /// A table of rows of this project.
+    Table(RowTable),
     /// An ETS table in a real Erlang.
     Erlang(Ets),
     /// The mailboxes of this project, in a mode.
@@ -72,7 +76,8 @@ impl ContestantName {
         let indexes = Engine::ALL.into_iter().map(Self::Index);
         let rivals = Rival::ALL.into_iter().map(Self::Rival);
         let erlang = Ets::ALL.into_iter().map(Self::Erlang);
-        let tables = indexes.chain(rivals).chain(erlang);
+        let rows = RowTable::ALL.into_iter().map(Self::Table);
+        let tables = indexes.chain(rivals).chain(rows).chain(erlang);
         let mailboxes = Mode::ALL.into_iter().map(Self::Mailbox);
         let rivals = ChannelRival::ALL.into_iter().map(Self::ChannelRival);
         let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
@@ -87,7 +92,9 @@ impl ContestantName {
     #[must_use]
     pub const fn kind(self) -> ContestantKind {
         match self {
-            Self::Index(_) | Self::Rival(_) | Self::Erlang(_) => ContestantKind::Tables,
+            Self::Index(_) | Self::Rival(_) | Self::Table(_) | Self::Erlang(_) => {
+                ContestantKind::Tables
+            }
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 ContestantKind::Channels
             }
@@ -100,6 +107,7 @@ impl ContestantName {
         match self {
             Self::Index(engine) => engine.name(),
             Self::Rival(rival) => rival.name(),
+            Self::Table(kind) => kind.name(),
             Self::Erlang(kind) => kind.name(),
             Self::Mailbox(mode) => signals::mailbox_name(mode),
             Self::ChannelRival(rival) => rival.name(),
@@ -113,6 +121,7 @@ impl ContestantName {
         match self {
             Self::Index(_) => "an index of Tremula, in this process",
             Self::Rival(rival) => rival.about(),
+            Self::Table(kind) => kind.about(),
             Self::Erlang(kind) => kind.about(),
             Self::Mailbox(_) => "a mailbox of Tremula, in this process",
             Self::ChannelRival(rival) => rival.about(),
@@ -124,7 +133,7 @@ impl ContestantName {
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Index(_) | Self::Mailbox(_) => None,
+            Self::Index(_) | Self::Table(_) | Self::Mailbox(_) => None,
             Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
             Self::Erlang(_) | Self::ErlangProcess(_) => erlang::missing(),
         }
@@ -137,10 +146,15 @@ impl ContestantName {
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 Some("it is a channel and no table")
             }
+            Self::Index(_) | Self::Rival(_) if experiment == "ets_throughput" => {
+                Some("it is no table of rows")
+            }
+            Self::Table(_) if experiment == "ets_throughput" => None,
+            Self::Table(_) => Some("it takes part in ets_throughput only"),
             Self::Index(_) => None,
             Self::Rival(_) if experiment == "batched_get" => Some("it has no batched lookups"),
             Self::Rival(rival) => rival.refuses(key_set?),
-            Self::Erlang(_) => Ets::refuses(experiment, key_set),
+            Self::Erlang(kind) => kind.refuses(experiment, key_set),
         }
     }
 
@@ -153,7 +167,7 @@ impl ContestantName {
         message: Option<MessageKind>,
     ) -> Option<&'static str> {
         match self {
-            Self::Index(_) | Self::Rival(_) | Self::Erlang(_) => {
+            Self::Index(_) | Self::Rival(_) | Self::Table(_) | Self::Erlang(_) => {
                 Some("it is a table and no channel")
             }
             Self::Mailbox(_) | Self::ChannelRival(_) => None,
@@ -162,11 +176,14 @@ impl ContestantName {
     }
 
     /// Why it cannot take part in a case of an experiment; `None` if it can.
-    pub(crate) fn refuses_case(
-        self,
-        experiment: &dyn Experiment,
-        case: &Case,
-    ) -> Option<&'static str> {
+    #[must_use]
+    pub fn refuses_case(self, experiment: &dyn Experiment, case: &Case) -> Option<&'static str> {
+        let is_set = matches!(self, Self::Table(RowTable::Set) | Self::Erlang(Ets::Set));
+        let steps = |mix: EtsMix| mix.needs_order();
+        let is_throughput = experiment.name() == "ets_throughput";
+        if is_set && is_throughput && case.workload.parse().is_ok_and(steps) {
+            return Some("a set does not step from keys that are not there");
+        }
         match experiment.contestants() {
             ContestantKind::Tables => self.refuses(experiment.name(), case.key_set.parse().ok()),
             ContestantKind::Channels => {
@@ -239,6 +256,9 @@ pub fn assemble(
             ContestantName::Rival(rival) => {
                 contestants.push(in_process(Table::Rival(rival), settings));
             }
+            ContestantName::Table(kind) => {
+                contestants.push(Box::new(row_table::RowTableContestant(kind)));
+            }
             ContestantName::Erlang(kind) => contestants.push(Box::new(erlang()?.table(kind))),
             ContestantName::Mailbox(mode) => {
                 contestants.push(Box::new(channel(ChannelKind::Mailbox(mode))));
@@ -291,6 +311,10 @@ mod tests {
         assert!(refuses("erlang_ets_new", "memory", KeySet::Email).is_some());
         assert_eq!(refuses("erlang_ets_new", "memory", KeySet::RandInt), None);
         assert!(refuses("kanal", "memory", KeySet::RandInt).is_some());
+        assert!(refuses("erlang_ets_set", "memory", KeySet::RandInt).is_some());
+        assert!(refuses("table_ca_tree", "ycsb", KeySet::RandInt).is_some());
+        assert!(name("ca_tree").refuses("ets_throughput", None).is_some());
+        assert_eq!(name("table_set").refuses("ets_throughput", None), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The experiments, one file each. A new one is a file, and a line in [`ALL`].
 
 mod batched_get;
+mod ets_throughput;
 mod high_contention;
 mod insert_disjoint_ranges;
 mod memory;
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 8] = [
+pub const ALL: [&dyn Experiment; 9] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -25,6 +26,7 @@ pub const ALL: [&dyn Experiment; 8] = [
     &batched_get::BatchedGet,
     &memory::Memory,
     &signals::Signals,
+    &ets_throughput::EtsThroughput,
 ];
 
 /// The experiment of this name.

@@ -57,7 +57,7 @@ impl Experiment for OrderedMix {
         let random = |purpose, thread| generator(settings.seed, purpose, run, thread);
         let stream = |thread| {
             let random = &mut random(Purpose::Stream, thread);
-            workload::stream(mix, range, STREAM_LENGTH, random)
+            workload::stream(mix.shares(), range, STREAM_LENGTH, random)
         };
         Job::Mix(MixJob {
             range,

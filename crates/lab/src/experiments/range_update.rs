@@ -56,7 +56,7 @@ impl Experiment for RangeUpdate {
         let random = |purpose, thread| generator(settings.seed, purpose, run, thread);
         let updates = |thread| {
             let random = &mut random(Purpose::Stream, thread);
-            workload::stream(Mix::Update100, range, STREAM_LENGTH, random)
+            workload::stream(Mix::Update100.shares(), range, STREAM_LENGTH, random)
         };
         let scans = |thread| {
             let random = &mut random(Purpose::Choices, thread);

@@ -1,6 +1,6 @@
 //! What one contestant does in one measurement.
 
-use super::{MixJob, RangeUpdateJob, SignalsJob, YcsbJob};
+use super::{EtsJob, MixJob, RangeUpdateJob, SignalsJob, YcsbJob};
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
@@ -18,6 +18,8 @@ pub enum Job {
     Mix(MixJob),
     /// Update by some threads and scan by others until the time is up.
     RangeUpdate(RangeUpdateJob),
+    /// Run operation streams against a half filled table of rows until the time is up.
+    Ets(EtsJob),
     /// Fill a table, then run operation streams against it, one after the other.
     Ycsb(Keys<YcsbJob<u64>, YcsbJob<String>>),
     /// All threads append to one table.
@@ -35,9 +37,11 @@ impl Job {
     #[must_use]
     pub fn key_bytes(&self) -> f64 {
         match self {
-            Self::InsertRanges { .. } | Self::Mix(_) | Self::RangeUpdate(_) | Self::Append(_) => {
-                size_of::<u64>() as f64
-            }
+            Self::InsertRanges { .. }
+            | Self::Mix(_)
+            | Self::Ets(_)
+            | Self::RangeUpdate(_)
+            | Self::Append(_) => size_of::<u64>() as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Integers(job)) => job.keys.mean_length(),

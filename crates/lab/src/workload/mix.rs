@@ -23,7 +23,7 @@ pub enum Kind {
     Insert,
     /// Remove a key.
     Remove,
-    /// Step to the next key [`SEQUENCE_STEPS`] times.
+    /// Step to the next key, [`SEQUENCE_STEPS`] times or as the mix says.
     Sequence,
 }
 
@@ -139,14 +139,15 @@ impl Mix {
             sequence,
         }
     }
+}
 
+impl Shares {
     fn draw(self, random: &mut impl Rng) -> Kind {
-        let shares = self.shares();
         let mut ticket = random.random_range(0..1000);
         for (kind, share) in [
-            (Kind::Insert, shares.insert),
-            (Kind::Remove, shares.remove),
-            (Kind::Sequence, shares.sequence),
+            (Kind::Insert, self.insert),
+            (Kind::Remove, self.remove),
+            (Kind::Sequence, self.sequence),
         ] {
             if ticket < share {
                 return kind;
@@ -177,11 +178,11 @@ impl FromStr for Mix {
     }
 }
 
-/// One thread's operations: kinds as the mix says, keys uniform below `range`.
+/// One thread's operations: kinds as the shares say, keys uniform below `range`.
 #[must_use]
-pub fn stream(mix: Mix, range: u32, length: usize, random: &mut impl Rng) -> Vec<Operation> {
+pub fn stream(shares: Shares, range: u32, length: usize, random: &mut impl Rng) -> Vec<Operation> {
     (0..length)
-        .map(|_| Operation::new(mix.draw(random), random.random_range(0..range)))
+        .map(|_| Operation::new(shares.draw(random), random.random_range(0..range)))
         .collect()
 }
 
@@ -238,7 +239,7 @@ mod tests {
 
     fn some_stream(mix: Mix, seed: u64, thread: usize) -> Vec<Operation> {
         let mut random = generator(seed, Purpose::Stream, 0, thread);
-        stream(mix, 1 << 20, 100_000, &mut random)
+        stream(mix.shares(), 1 << 20, 100_000, &mut random)
     }
 
     #[test]
@@ -320,7 +321,7 @@ mod tests {
     fn half_of_all_updates_change_something_in_every_pass() {
         let range = 1 << 17;
         let mut random = generator(3, Purpose::Stream, 0, 0);
-        let stream = stream(Mix::Update100, range, 1 << 17, &mut random);
+        let stream = stream(Mix::Update100.shares(), range, 1 << 17, &mut random);
         let mut present = vec![false; range as usize];
         for key in random_half(range, &mut random) {
             present[key as usize] = true;

@@ -3,6 +3,7 @@
 //!
 //! Everything random here comes from [`generator`], so that one seed gives one workload.
 
+mod ets;
 mod job;
 mod mix;
 mod range_update;
@@ -10,6 +11,7 @@ mod signals;
 mod ycsb;
 mod zipfian;
 
+pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
 pub use job::{AppendJob, BatchJob, FillJob, Job, LookupStyle};
 pub use mix::{
     Kind, MOST_RANGE, Mix, MixJob, Operation, SEQUENCE_STEPS, STREAM_LENGTH, Shares, random_half,

@@ -1,4 +1,4 @@
-//! ETS tables of type `ordered_set`.
+//! ETS tables.
 
 use super::ErlangMachine;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     contestants::{Contestant, ContestantName},
     keys::{KeySet, Keys},
     measure::Sample,
-    workload::{self, FillJob, Job, MixJob, SEQUENCE_STEPS},
+    workload::{self, EtsJob, FillJob, Job, MixJob, Operation, SEQUENCE_STEPS, Selected},
 };
 use std::time::Duration;
 
@@ -17,15 +17,17 @@ const SMALL_INTEGER_BITS: u32 = 59;
 /// A kind of ETS table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ets {
-    /// `{write_concurrency, false}`: one lock a table, over an AVL tree.
+    /// An `ordered_set` with `{write_concurrency, false}`: one lock a table, over an AVL tree.
     Old,
-    /// `{write_concurrency, true}`: the contention-adapting search tree.
+    /// An `ordered_set` with `{write_concurrency, true}`: the contention-adapting search tree.
     New,
+    /// A `set` with `{write_concurrency, true}`: a hash table with many locks.
+    Set,
 }
 
 impl Ets {
-    /// Both kinds.
-    pub const ALL: [Self; 2] = [Self::Old, Self::New];
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Old, Self::New, Self::Set];
 
     /// The contestant's name.
     #[must_use]
@@ -33,6 +35,7 @@ impl Ets {
         match self {
             Self::Old => "erlang_ets_old",
             Self::New => "erlang_ets_new",
+            Self::Set => "erlang_ets_set",
         }
     }
 
@@ -42,6 +45,7 @@ impl Ets {
         match self {
             Self::Old => "an ETS ordered_set without write_concurrency, in Erlang",
             Self::New => "an ETS ordered_set with write_concurrency, in Erlang",
+            Self::Set => "an ETS set with write_concurrency, in Erlang",
         }
     }
 
@@ -49,15 +53,19 @@ impl Ets {
         match self {
             Self::Old => "old",
             Self::New => "new",
+            Self::Set => "set",
         }
     }
 
     /// Why it cannot take part in an experiment with keys of a set; `None` if it can.
     pub(in crate::contestants) fn refuses(
+        self,
         experiment: &str,
         key_set: Option<KeySet>,
     ) -> Option<&'static str> {
         match experiment {
+            "ets_throughput" => None,
+            _ if self == Self::Set => Some("it has no order"),
             "insert_disjoint_ranges" | "ordered_mix" => None,
             "memory" if key_set.is_none_or(KeySet::is_integers) => None,
             "memory" => Some("the lab gives it integers only"),
@@ -93,6 +101,7 @@ impl Contestant for EtsTable {
             Job::InsertRanges { keys, threads } => ranges(kind, *keys, *threads),
             Job::Mix(job) => mix(kind, job),
             Job::Fill(job) => fill(kind, job),
+            Job::Ets(job) => ets(kind, job),
             Job::Ycsb(_)
             | Job::RangeUpdate(_)
             | Job::Append(_)
@@ -135,14 +144,38 @@ fn mix(kind: &str, job: &MixJob) -> Request {
         job.span.warm_up.as_millis(),
         job.span.counted.as_millis().max(1),
     );
-    let prefill = job.prefill.iter().flat_map(|key| key.to_le_bytes());
-    let operations = job.streams.iter().flatten();
+    (request, streams(&job.prefill, &job.streams))
+}
+
+fn ets(kind: &str, job: &EtsJob) -> Request {
+    let selected = match job.mix.selects.map(|selects| selects.what) {
+        None => "none",
+        Some(Selected::All) => "all",
+        Some(Selected::Range) => "range",
+    };
+    let request = format!(
+        "ets {kind} {} {} {} {} {} {selected} {} {} {}",
+        job.rows.name(),
+        job.range,
+        workload::rotation_step(job.range),
+        job.streams.len(),
+        job.mix.steps,
+        job.period(),
+        job.span.warm_up.as_millis(),
+        job.span.counted.as_millis().max(1),
+    );
+    (request, streams(&job.prefill, &job.streams))
+}
+
+/// The keys to fill the table with, and the streams of all threads one after the other.
+fn streams(prefill: &[u32], streams: &[Vec<Operation>]) -> Vec<(&'static str, Vec<u8>)> {
+    let prefill = prefill.iter().flat_map(|key| key.to_le_bytes());
+    let operations = streams.iter().flatten();
     let streams = operations.flat_map(|operation| operation.to_bytes());
-    let files = vec![
+    vec![
         ("prefill", prefill.collect()),
         ("streams", streams.collect()),
-    ];
-    (request, files)
+    ]
 }
 
 fn fill(kind: &str, job: &FillJob) -> Request {
@@ -166,7 +199,10 @@ fn fill(kind: &str, job: &FillJob) -> Request {
 
 #[cfg(test)]
 mod tests {
-    use crate::{contestants::erlang::PROGRAM, workload::Kind};
+    use crate::{
+        contestants::erlang::PROGRAM,
+        workload::{BINARY_BYTES, Kind, SELECTED_KEYS},
+    };
 
     #[test]
     fn both_sides_number_the_kinds_alike() {
@@ -177,6 +213,13 @@ mod tests {
             ("SEQUENCE", Kind::Sequence),
         ] {
             let definition = format!("-define({name}, {}).", kind as u32);
+            assert!(PROGRAM.contains(&definition), "{definition}");
+        }
+        for (name, number) in [
+            ("SELECTED_KEYS", SELECTED_KEYS as usize),
+            ("BINARY_BYTES", BINARY_BYTES),
+        ] {
+            let definition = format!("-define({name}, {number}).");
             assert!(PROGRAM.contains(&definition), "{definition}");
         }
     }

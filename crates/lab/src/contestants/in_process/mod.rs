@@ -77,6 +77,12 @@ impl Contestant for InProcess {
             }
             Job::Mix(job) => self.table.run_integers(job),
             Job::RangeUpdate(job) => self.table.run_integers(job),
+            Job::Ets(_) => {
+                return Err(LabError::Unavailable {
+                    engine: self.table.name(),
+                    missing: "it is no table of rows",
+                });
+            }
             Job::Ycsb(job) => self.run(job),
             Job::Append(job) => self.table.run_integers(job),
             Job::Batch(job) => self.run(job),

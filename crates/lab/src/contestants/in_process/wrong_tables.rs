@@ -122,7 +122,7 @@ fn mix_job(mix: Mix) -> MixJob {
     let range = 1 << 14;
     let streams = (0..2).map(|thread| {
         let mut random = generator(5, Purpose::Stream, 0, thread);
-        stream(mix, range, 1 << 12, &mut random)
+        stream(mix.shares(), range, 1 << 12, &mut random)
     });
     MixJob {
         range,

@@ -1,0 +1,332 @@
+//! The tables of rows of this project: the real thing, with terms and match specifications.
+
+use super::{Contestant, ContestantName};
+use crate::{
+    LabError,
+    measure::{Lap, Sample, together_for},
+    workload::{self, BINARY_BYTES, EtsJob, Job, Kind as Operation, Rows, SELECTED_KEYS, Selected},
+};
+use std::hint::black_box;
+use tremula_index::Engine;
+use tremula_table::{
+    Access, BadArgument, Kind, MatchSpec, Options, Table, Tables, Term, WriteConcurrency,
+};
+
+/// A kind of table of this project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowTable {
+    /// A `set`.
+    Set,
+    /// An `ordered_set` on `ca_tree`, which is what `write_concurrency` gives.
+    CaTree,
+    /// An `ordered_set` on `locked`.
+    Locked,
+    /// An `ordered_set` on `b_tree`.
+    BTree,
+    /// An `ordered_set` on `skip_list`.
+    SkipList,
+    /// An `ordered_set` on the skip list with towers in the background.
+    BackgroundSkipList,
+}
+
+impl RowTable {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Set,
+        Self::CaTree,
+        Self::Locked,
+        Self::BTree,
+        Self::SkipList,
+        Self::BackgroundSkipList,
+    ];
+
+    /// The contestant's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Set => "table_set",
+            Self::CaTree => "table_ca_tree",
+            Self::Locked => "table_locked",
+            Self::BTree => "table_b_tree",
+            Self::SkipList => "table_skip_list",
+            Self::BackgroundSkipList => "table_background_skip_list",
+        }
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self.engine() {
+            None => "a table of type set of Tremula, in this process",
+            Some(_) => "a table of type ordered_set of Tremula, in this process",
+        }
+    }
+
+    const fn engine(self) -> Option<Engine> {
+        match self {
+            Self::Set => None,
+            Self::CaTree => Some(Engine::CaTree),
+            Self::Locked => Some(Engine::Locked),
+            Self::BTree => Some(Engine::BTree),
+            Self::SkipList => Some(Engine::SkipList),
+            Self::BackgroundSkipList => Some(Engine::BackgroundSkipList),
+        }
+    }
+
+    fn create(self) -> Result<Table, BadArgument> {
+        let public = Options::new()
+            .access(Access::Public)
+            .write_concurrency(WriteConcurrency::On);
+        let options = match self.engine() {
+            None => public.kind(Kind::Set),
+            Some(engine) => public.kind(Kind::OrderedSet).engine(engine),
+        };
+        Tables::new().create("table", options)
+    }
+}
+
+/// A table as a contestant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowTableContestant(pub(super) RowTable);
+
+impl Contestant for RowTableContestant {
+    fn name(&self) -> ContestantName {
+        ContestantName::Table(self.0)
+    }
+
+    fn version(&self) -> String {
+        format!("tremula {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
+        let Job::Ets(job) = job else {
+            return Err(LabError::Unavailable {
+                engine: self.0.name(),
+                missing: "it takes part in ets_throughput only",
+            });
+        };
+        let measured = measure(self.0, job).map_err(|fault| LabError::Wrong {
+            engine: self.0.name(),
+            fault,
+        });
+        measured.map(|sample| vec![Ok(sample)])
+    }
+}
+
+fn measure(kind: RowTable, job: &EtsJob) -> Result<Sample, String> {
+    let refused = |error: BadArgument| error.to_string();
+    let table = kind.create().map_err(refused)?;
+    for &key in &job.prefill {
+        table.insert(row(job.rows, key)).map_err(refused)?;
+    }
+    let timed = together_for(job.streams.len(), job.span, |thread, lap| {
+        Worker {
+            table: &table,
+            job,
+            until_select: job.first_select(thread),
+        }
+        .work_off(&job.streams[thread], lap)
+    });
+    let faults: Result<Vec<u64>, BadArgument> = timed.results.into_iter().collect();
+    let faults: u64 = faults.map_err(refused)?.into_iter().sum();
+    if faults > 0 {
+        return Err(format!("{faults} wrong results, expected 0"));
+    }
+    check(&table, job.rows)?;
+    Ok(Sample::new(timed.operations, timed.elapsed))
+}
+
+/// A row as it is inserted: new, with a binary of its own.
+#[inline]
+fn row(rows: Rows, key: u32) -> Term {
+    match rows {
+        Rows::Int => Term::tuple([Term::from(key)]),
+        Rows::IntBinary => Term::tuple([Term::from(key), Term::binary(&[0; BINARY_BYTES])]),
+    }
+}
+
+/// The table has as many rows as it says, and those of an `ordered_set` ascend.
+fn check(table: &Table, rows: Rows) -> Result<(), String> {
+    let refused = |error: BadArgument| error.to_string();
+    let found = table.tab2list().map_err(refused)?;
+    let size = table.size().map_err(refused)?;
+    if found.len() != size {
+        return Err(format!("size is {size} but there are {} rows", found.len()));
+    }
+    let ascend = || found.is_sorted_by(|one, other| one[0] < other[0]);
+    if table.kind() == Kind::OrderedSet && !ascend() {
+        return Err("rows are out of order".to_owned());
+    }
+    let width = match rows {
+        Rows::Int => 1,
+        Rows::IntBinary => 2,
+    };
+    match found.iter().find(|row| row.len() != width) {
+        Some(row) => Err(format!(
+            "a row has {} elements, expected {width}",
+            row.len()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// How many operations a thread does between two looks at the time.
+const STRIDE: usize = 64;
+
+/// One thread's work.
+struct Worker<'a> {
+    table: &'a Table,
+    job: &'a EtsJob,
+    /// How many operations are left until one is a select.
+    until_select: u64,
+}
+
+impl Worker<'_> {
+    /// Runs the stream, over and over with rotated keys, until the time is up. Returns how many
+    /// results cannot be right.
+    fn work_off(
+        mut self,
+        stream: &[workload::Operation],
+        lap: &mut Lap<'_>,
+    ) -> Result<u64, BadArgument> {
+        let range = self.job.range;
+        let (mut faults, mut offset) = (0, 0);
+        let step = workload::rotation_step(range);
+        loop {
+            for stride in stream.chunks(STRIDE) {
+                for operation in stride {
+                    let key = workload::rotate(operation.key(), offset, range);
+                    let right = self.operate(operation.kind(), key)?;
+                    faults += u64::from(!right);
+                }
+                if !lap.done(stride.len() as u64) {
+                    return Ok(black_box(faults));
+                }
+            }
+            offset = workload::rotate(offset, step, range);
+        }
+    }
+
+    /// Does one operation. Whether its result can be right.
+    #[inline]
+    fn operate(&mut self, kind: Operation, key: u32) -> Result<bool, BadArgument> {
+        self.until_select -= 1;
+        if self.until_select == 0 {
+            self.until_select = self.job.period();
+            return self.select(key);
+        }
+        let table = self.table;
+        match kind {
+            Operation::Lookup => {
+                let key = Term::from(key);
+                let found = table.get(&key)?;
+                Ok(found.is_none_or(|row| row[0] == key))
+            }
+            Operation::Insert => table.insert(row(self.job.rows, key)).map(|()| true),
+            Operation::Remove => table.delete_key(&Term::from(key)).map(|()| true),
+            Operation::Sequence => {
+                let mut key = Term::from(key);
+                for _ in 0..self.job.mix.steps {
+                    let Some(next) = table.next(&key)? else { break };
+                    if next <= key {
+                        return Ok(false);
+                    }
+                    key = next;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn select(&self, from: u32) -> Result<bool, BadArgument> {
+        let Some(selects) = self.job.mix.selects else {
+            return Ok(true);
+        };
+        let spec = spec(self.job.rows, selects.what, from)?;
+        let found = self.table.select(&spec)?;
+        let (first, last) = match selects.what {
+            Selected::All => (0, self.job.range),
+            Selected::Range => (from, from + SELECTED_KEYS),
+        };
+        let within = |key: &Term| *key >= Term::from(first) && *key < Term::from(last);
+        Ok(found.len() <= (last - first) as usize
+            && found.first().is_none_or(within)
+            && found.last().is_none_or(within))
+    }
+}
+
+/// `[{{'$1'}, Guards, ['$1']}]`, made anew for each select as Erlang's is.
+fn spec(rows: Rows, what: Selected, from: u32) -> Result<MatchSpec, BadArgument> {
+    let atom = |name| Term::atom(name).expect("a short name is an atom");
+    let key = || atom("$1");
+    let head = match rows {
+        Rows::Int => Term::tuple([key()]),
+        Rows::IntBinary => Term::tuple([key(), atom("_")]),
+    };
+    let guard = |name, bound: u32| Term::tuple([atom(name), key(), Term::from(bound)]);
+    let guards = match what {
+        Selected::All => Term::NIL,
+        Selected::Range => Term::list([guard(">=", from), guard("<", from + SELECTED_KEYS)]),
+    };
+    let clause = Term::tuple([head, guards, Term::list([key()])]);
+    let spec = MatchSpec::compile(&Term::list([clause]));
+    Ok(spec.expect("the specification is right"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{measure::Span, workload::EtsMix};
+    use std::time::Duration;
+
+    #[test]
+    fn a_range_is_selected_whatever_the_rows_are() {
+        for kind in RowTable::ALL {
+            for rows in Rows::ALL {
+                let table = kind.create().unwrap();
+                for key in 0..3000 {
+                    table.insert(row(rows, key)).unwrap();
+                }
+                let found = |what| {
+                    let spec = spec(rows, what, 700).unwrap();
+                    let mut found = table.select(&spec).unwrap();
+                    found.sort();
+                    found
+                };
+                let keys = |range: std::ops::Range<u32>| range.map(Term::from).collect::<Vec<_>>();
+                assert_eq!(found(Selected::Range), keys(700..1700), "{kind:?}");
+                assert_eq!(found(Selected::All), keys(0..3000), "{kind:?}");
+                check(&table, rows).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_table_does_every_mix_that_it_can() {
+        for kind in RowTable::ALL {
+            for mix in EtsMix::ALL {
+                if mix.needs_order() && kind == RowTable::Set {
+                    continue;
+                }
+                let kinds = [Operation::Lookup, Operation::Insert, Operation::Remove];
+                let stream = (0..999).map(|n| workload::Operation::new(kinds[n as usize % 3], n));
+                let job = EtsJob {
+                    mix,
+                    rows: Rows::IntBinary,
+                    range: 1000,
+                    prefill: (0..1000).step_by(2).collect(),
+                    streams: vec![stream.collect(); 2],
+                    span: Span::warmed(Duration::from_millis(2)),
+                };
+                assert!(measure(kind, &job).unwrap().operations > 0, "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_of_another_width_is_wrong() {
+        let table = RowTable::CaTree.create().unwrap();
+        table.insert(row(Rows::IntBinary, 1)).unwrap();
+        assert!(check(&table, Rows::Int).unwrap_err().contains("2 elements"));
+    }
+}
