@@ -54,8 +54,9 @@ const THREADS: u32 = 4;
 const KEYS: u32 = 4_000;
 
 /// What the least count of a while may grow by, beside a quarter: garbage waits for the epoch as long
-/// as a thread that is pinned gets no core. A leak of eight bytes a turn comes to more in a second.
-const SLACK: usize = 4 << 20;
+/// as a thread that is pinned gets no core, and engines that copy nodes make some kilobytes a turn. A
+/// node leaked every tenth turn comes to more in a second, a byte a turn in ten minutes.
+const SLACK: usize = 16 << 20;
 
 /// How long each engine is kept busy with each type of keys.
 fn duration() -> Duration {
