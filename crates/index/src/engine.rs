@@ -1,8 +1,7 @@
 //! The engines by name, for whoever picks one at run time.
 
 use crate::{
-    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex,
-    SkipList,
+    Art, BackgroundSkipList, ByteKey, CaTree, Locked, Masstree, OlcBTree, OrderedIndex, SkipList,
 };
 use std::{fmt, str::FromStr};
 
@@ -21,8 +20,6 @@ use std::{fmt, str::FromStr};
 pub enum Engine {
     /// [`CaTree`]: the contention-adapting search tree.
     CaTree,
-    /// [`LfcaTree`]: the lock-free contention-adapting tree.
-    LfcaTree,
     /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
     BTree,
     /// [`Art`]: the adaptive radix tree.
@@ -39,9 +36,8 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::CaTree,
-        Self::LfcaTree,
         Self::BTree,
         Self::Art,
         Self::Masstree,
@@ -55,7 +51,6 @@ impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
             Self::CaTree => "ca_tree",
-            Self::LfcaTree => "lfca_tree",
             Self::BTree => "b_tree",
             Self::Art => "art",
             Self::Masstree => "masstree",
@@ -77,7 +72,6 @@ impl Engine {
     {
         match self {
             Self::CaTree => Box::new(CaTree::<K, V>::new()),
-            Self::LfcaTree => Box::new(LfcaTree::<K, V>::new()),
             Self::BTree => Box::new(OlcBTree::<K, V>::new()),
             Self::Art => Box::new(Art::<K, V>::new()),
             Self::Masstree => Box::new(Masstree::<K, V>::new()),
