@@ -120,7 +120,7 @@ impl Config {
     }
 
     /// Sets how much a send that had to wait adds to the measure of contention, and how much
-    /// one that did not takes off.
+    /// one that did not takes off: 10 and 1 by default.
     ///
     /// With a negative number that is taken off, contention rises whatever happens: for tests
     /// that want to see slots come without it.
@@ -184,11 +184,13 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The defaults of Erlang/OTP 25.
+    /// Those of Erlang/OTP 25, but for `contended`, which is 1 there: slots came only when more than
+    /// half of all sends had to wait, which two cores that send without a rest never reach. At a
+    /// tenth they come, and two senders and more are received 1.3 to 1.6 times as fast.
     const DEFAULT: Self = Self {
         mode: Mode::Auto,
         slots: 64,
-        contended: 1,
+        contended: 10,
         uncontended: 1,
         install_above: 50,
         grow_above: 50,

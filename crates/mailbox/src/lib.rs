@@ -7,6 +7,7 @@ mod error;
 mod extras;
 mod mailbox;
 mod monitor;
+mod pace;
 mod queue;
 mod recv;
 mod selective;

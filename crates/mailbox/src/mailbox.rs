@@ -1,5 +1,6 @@
 //! The receiver's handle.
 
+use crate::pace::Pace;
 use crate::queue::{BASE, Inbox, SLOTS, URGENT};
 use crate::shared::Link;
 use crate::{Config, Sender, Stats};
@@ -36,6 +37,7 @@ pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
         shared: receiver,
         inbox: Inbox::new(),
         received: 0,
+        pace: Pace::eager(),
         closed: false,
     };
     (Sender::new(sender, 0), mailbox)
@@ -56,6 +58,7 @@ pub struct Mailbox<T> {
     pub(crate) inbox: Inbox<T>,
     /// Messages given out.
     received: u64,
+    pub(crate) pace: Pace,
     closed: bool,
 }
 
@@ -86,7 +89,9 @@ impl<T> Mailbox<T> {
         let signals = self.shared.signals();
         let some = signals.any(BASE | SLOTS);
         if some {
-            self.shared.queue.collect(signals, &mut self.inbox);
+            self.pace.wait();
+            let count = self.shared.queue.collect(signals, &mut self.inbox);
+            self.pace.note(count);
         }
         some
     }

@@ -1,6 +1,7 @@
 //! Receiving in the order of arrival: as a thread, as a task, one or many.
 
 use crate::mailbox::{GRACE, deadline};
+use crate::pace::Pace;
 use crate::queue::{BASE, DISCONNECTED, SLOTS, URGENT};
 use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use futures_core::Stream;
@@ -269,6 +270,7 @@ impl<T> Mailbox<T> {
         if !self.shared.signals().sleep(Waiter::this_thread()) {
             return false;
         }
+        self.pace = Pace::eager();
         park(until);
         idle || grace.is_some_and(|grace| Instant::now() >= grace)
     }
@@ -295,6 +297,7 @@ impl<T> Mailbox<T> {
             // A task has no clock: it lets go of the memory each time.
             let waiter = Waiter::Task(cx.waker().clone());
             if self.free_memory() && self.shared.signals().sleep(waiter) {
+                self.pace = Pace::eager();
                 return Poll::Pending;
             }
         }

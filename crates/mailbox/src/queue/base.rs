@@ -109,8 +109,8 @@ impl<T> Base<T> {
         &mut self.chain
     }
 
-    /// Moves everything to the receiver, behind what it has.
-    pub(super) fn hand_over(&mut self, inbox: &mut Inbox<T>) {
+    /// Moves everything to the receiver, behind what it has. Answers how many messages.
+    pub(super) fn hand_over(&mut self, inbox: &mut Inbox<T>) -> u32 {
         if inbox.front.is_empty() {
             std::mem::swap(&mut inbox.front, &mut self.ring);
             if self.ring.capacity() > 2 * Self::RING {
@@ -124,8 +124,8 @@ impl<T> Base<T> {
             inbox.taken.append(&mut self.chain);
             self.supply.replenish(self.gathered, &mut inbox.spares);
         }
-        self.gathered = 0;
         self.announced = false;
+        std::mem::take(&mut self.gathered)
     }
 
     /// Frees the memory that is kept for the next messages. There are none now.

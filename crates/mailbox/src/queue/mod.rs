@@ -280,19 +280,22 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Moves everything that has been sent to the receiver.
-    pub(crate) fn collect(&self, signals: &Signals, inbox: &mut Inbox<T>) {
+    /// Moves everything that has been sent to the receiver. Answers how many messages, or a few
+    /// less.
+    pub(crate) fn collect(&self, signals: &Signals, inbox: &mut Inbox<T>) -> u32 {
         let mut base = self.base.lock();
         // Lowered before anything is looked at: invariant 6.
         signals.lower(BASE | SLOTS);
-        base.hand_over(inbox);
+        let mut count = base.hand_over(inbox);
         if let Some(array) = self.array() {
             let taken = self.flush(array, &mut base, &mut inbox.taken, &mut inbox.spares);
+            count = count.saturating_add(taken.messages);
             let limits = &self.read_mostly.limits;
             if array.judge(taken.messages, limits.window, limits.fewest) {
                 self.remove(&mut base, &mut inbox.taken);
             }
         }
+        count
     }
 
     /// Sends a message behind every message whose sending has ended, whoever sent it.
