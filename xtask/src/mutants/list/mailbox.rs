@@ -65,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "mailbox_lowers_signals_after_looking",
         file: "crates/mailbox/src/queue/mod.rs",
-        original: "        signals.lower(BASE | SLOTS);\n        base.hand_over(inbox);\n        if let Some(array) = self.array() {",
-        replacement: "        base.hand_over(inbox);\n        let array = self.array();\n        if let Some(array) = array {\n            self.flush(array, &mut base, &mut inbox.taken, &mut inbox.spares);\n        }\n        signals.lower(BASE | SLOTS);\n        if let Some(array) = array.filter(|_| false) {",
+        original: "        signals.lower(BASE | SLOTS);\n        let mut count = base.hand_over(inbox);\n        if let Some(array) = self.array() {",
+        replacement: "        let mut count = base.hand_over(inbox);\n        let array = self.array();\n        if let Some(array) = array {\n            self.flush(array, &mut base, &mut inbox.taken, &mut inbox.spares);\n        }\n        signals.lower(BASE | SLOTS);\n        if let Some(array) = array.filter(|_| false) {",
         why: "The signal of a message that came after the look is wiped out: its wake-up is lost.",
         checker: MAILBOX_LOOM,
         hangs: false,
