@@ -264,16 +264,18 @@ impl<T> Drop for Chain<T> {
     }
 }
 
-/// Where a lane gets its blocks from: one that the receiver has emptied, or new memory.
+/// Where a lane gets its blocks from: those that the receiver has emptied, or new memory.
 pub(crate) struct Supply<T> {
-    /// An empty block, or null.
+    /// A list of empty blocks by `next`, or null.
     spare: *mut Block<T>,
     /// Messages that the next new block is to hold: as many as the receiver found here last,
     /// twice the last block within one burst.
     capacity: u32,
+    /// Messages that the empty blocks hold together.
+    room: u32,
 }
 
-// SAFETY: it owns an empty block.
+// SAFETY: it owns empty blocks.
 unsafe impl<T: Send> Send for Supply<T> {}
 
 impl<T> Supply<T> {
@@ -281,12 +283,13 @@ impl<T> Supply<T> {
         Self {
             spare: ptr::null_mut(),
             capacity: 0,
+            room: 0,
         }
     }
 
     fn take(&mut self) -> *mut Block<T> {
-        if !self.spare.is_null() {
-            return std::mem::replace(&mut self.spare, ptr::null_mut());
+        if let Some(block) = self.take_spare() {
+            return block;
         }
         let capacity = self
             .capacity
@@ -295,20 +298,43 @@ impl<T> Supply<T> {
         Block::allocate(capacity)
     }
 
-    /// Takes note of how many messages the lane has gathered, and an empty block for the next.
+    fn take_spare(&mut self) -> Option<*mut Block<T>> {
+        let block = self.spare;
+        // SAFETY: the blocks of the list are alive and ours alone.
+        unsafe {
+            self.spare = block.as_ref()?.next;
+            (*block).next = ptr::null_mut();
+            self.room -= (*block).capacity;
+        }
+        Some(block)
+    }
+
+    /// Takes note of how many messages the lane has gathered, and empty blocks for as many more.
+    ///
+    /// What a lane does not get here it allocates, and the receiver frees: memory that goes from
+    /// thread to thread by way of the allocator, and may come back as pages to be cleared.
     pub(crate) fn replenish(&mut self, gathered: u32, spares: &mut Spares<T>) {
         self.capacity = gathered;
-        if self.spare.is_null() {
-            self.spare = spares.take();
+        while self.room < gathered {
+            let block = spares.take();
+            if block.is_null() {
+                break;
+            }
+            // SAFETY: the block is alive, and nobody else's.
+            unsafe {
+                (*block).next = self.spare;
+                self.room += (*block).capacity;
+            }
+            self.spare = block;
         }
     }
 }
 
 impl<T> Drop for Supply<T> {
     fn drop(&mut self) {
-        if !self.spare.is_null() {
-            // SAFETY: the spare block is empty and ours alone.
-            unsafe { Block::free(self.spare) };
+        while let Some(block) = self.take_spare() {
+            // SAFETY: the block is empty and ours alone.
+            unsafe { Block::free(block) };
         }
     }
 }
