@@ -184,24 +184,20 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
             .count();
         if matches!(change, Change::Remove) {
             // A node that is merged shares what is in its sibling with the old parent; so does a
-            // root that gives way to its only child.
-            let mut level = self.levels - 1;
-            let mut left = self.step(level).node.len() - 1;
-            while level > 0 {
-                if let Some((sibling, _)) = self.sibling(level, left) {
-                    movable = movable.min(level - 1);
-                    left = usize::from(left + sibling.len() > most(sibling.level()));
-                } else if left > 0 {
-                    return movable;
-                }
-                level -= 1;
-                left += self.step(level).node.len() - 1;
-                if left == self.step(level).node.len() {
-                    return movable;
-                }
-            }
-            if left == 1 && self.levels > 1 {
-                return 0;
+            // root that gives way to its only child. Any node of the path may be merged, not only
+            // one that loses a child: those that appends and splits leave may be poor already.
+            let mut more = 0;
+            for level in (0..self.levels).rev() {
+                let left = self.step(level).node.len() - 1 + more;
+                // What comes in the place of the node, and of the sibling, but for one of them.
+                more = match self.sibling(level, left) {
+                    Some((sibling, _)) => {
+                        movable = movable.min(level - 1);
+                        usize::from(left + sibling.len() > most(sibling.level()))
+                    }
+                    None if level == 0 && left == 1 && self.levels > 1 => return 0,
+                    None => usize::from(left > 0),
+                };
             }
         }
         movable
