@@ -30,7 +30,11 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
         unsafe { self.root.view() }
     }
 
-    fn commit(&mut self, edit: Edit<'_, K, Arc<()>, H>, put: Option<(Owned<K>, Owned<Arc<()>>)>) {
+    fn commit(
+        &mut self,
+        edit: Edit<'_, '_, K, Arc<()>, H>,
+        put: Option<(Owned<K>, Owned<Arc<()>>)>,
+    ) {
         let root = edit.root();
         // SAFETY: the new tree replaces the old one, which nobody looks at any more.
         unsafe {
@@ -51,7 +55,8 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
         let value = Owned::new(Arc::clone(&self.value));
         let probe = Probe::new(&key);
         self.view().find(&probe).put(&word, &value).abort();
-        let edit = self.view().find(&probe).put(&word, &value);
+        let mut path = self.view().find(&probe);
+        let edit = path.put(&word, &value);
         self.commit(edit, Some((word, value)));
     }
 
@@ -62,7 +67,8 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
             return;
         }
         self.view().find(&probe).remove().abort();
-        let edit = self.view().find(&probe).remove();
+        let mut path = self.view().find(&probe);
+        let edit = path.remove();
         self.commit(edit, None);
     }
 
