@@ -1,7 +1,8 @@
 //! The engines by name, for whoever picks one at run time.
 
 use crate::{
-    Art, BackgroundSkipList, ByteKey, CaTree, Locked, Masstree, OlcBTree, OrderedIndex, SkipList,
+    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex,
+    SkipList,
 };
 use std::{fmt, str::FromStr};
 
@@ -20,6 +21,8 @@ use std::{fmt, str::FromStr};
 pub enum Engine {
     /// [`CaTree`]: the contention-adapting search tree.
     CaTree,
+    /// [`LfcaTree`]: the lock-free contention-adapting tree.
+    LfcaTree,
     /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
     BTree,
     /// [`Art`]: the adaptive radix tree.
@@ -36,8 +39,9 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::CaTree,
+        Self::LfcaTree,
         Self::BTree,
         Self::Art,
         Self::Masstree,
@@ -51,6 +55,7 @@ impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
             Self::CaTree => "ca_tree",
+            Self::LfcaTree => "lfca_tree",
             Self::BTree => "b_tree",
             Self::Art => "art",
             Self::Masstree => "masstree",
@@ -72,6 +77,7 @@ impl Engine {
     {
         match self {
             Self::CaTree => Box::new(CaTree::<K, V>::new()),
+            Self::LfcaTree => Box::new(LfcaTree::<K, V>::new()),
             Self::BTree => Box::new(OlcBTree::<K, V>::new()),
             Self::Art => Box::new(Art::<K, V>::new()),
             Self::Masstree => Box::new(Masstree::<K, V>::new()),

@@ -34,10 +34,12 @@
 
 mod support;
 
-use support::{moments, restless, self_validating};
+use support::{moments, restless, restless_lfca, self_validating};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{Art, BackgroundSkipList, CaTree, Locked, Masstree, OlcBTree, SkipList};
+use tremula_index::{
+    Art, BackgroundSkipList, CaTree, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
+};
 
 /// Runs both stress tests on the engine that an expression makes.
 macro_rules! engine {
@@ -63,6 +65,11 @@ engine!(restless_ca_tree, CaTree::<_, _>::with_config(restless()));
 engine!(
     restless_ca_tree_on_avl,
     CaTree::<_, _, Avl<_, _>>::with_config(restless())
+);
+engine!(lfca_tree, LfcaTree::<_, _>::new());
+engine!(
+    restless_lfca_tree,
+    LfcaTree::<_, _, NoHead>::with_config(restless_lfca())
 );
 engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
 engine!(locked_on_b_tree, Locked::<_, _, BTree<_, _>>::new());

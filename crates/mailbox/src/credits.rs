@@ -116,7 +116,6 @@ impl Credits {
             over: AtomicBool::new(false),
             waiter: Mutex::new(None),
         });
-        crate::keep_under_tsan(&turn);
         waiting.push_back(Arc::clone(&turn));
         Err(turn)
     }

@@ -33,7 +33,6 @@ struct Monitors {
 impl<T> Extras<T> {
     pub(crate) fn new() -> Self {
         let monitors = Arc::new(MonitorList::default());
-        crate::keep_under_tsan(&monitors);
         Self {
             urgent: Mutex::new(Urgent {
                 queue: VecDeque::new(),

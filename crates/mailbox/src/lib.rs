@@ -26,11 +26,3 @@ pub use monitor::Monitor;
 pub use recv::{IntoIter, Iter, TryIter};
 pub use sender::Sender;
 pub use stats::Stats;
-
-/// Keeps what is shared for ever under ThreadSanitizer, which does not see the fence by which
-/// the last owner of an `Arc` takes over, and would report its freeing as a race.
-fn keep_under_tsan<T>(shared: &tremula_sync::Arc<T>) {
-    if cfg!(tremula_tsan) {
-        std::mem::forget(tremula_sync::Arc::clone(shared));
-    }
-}

@@ -158,10 +158,6 @@ const fn statistics_part(delta: i32) -> u64 {
 impl<T> StatisticsLock<T> {
     /// A lock around `value`, its statistics at 0.
     pub fn new(value: T, domain: Arc<LockDomain>) -> Self {
-        // The last drop of an `Arc` is ordered by a fence in std, which ThreadSanitizer does not
-        // see: there, domains are kept for ever.
-        #[cfg(tremula_tsan)]
-        std::mem::forget(Arc::clone(&domain));
         Self {
             raw: RawRwLock::new(),
             reader_biased: AtomicBool::new(false),

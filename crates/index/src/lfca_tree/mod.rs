@@ -21,12 +21,10 @@
 //!
 //! # When to take it, and when not
 //!
-//! Not for work yet: under the stress test a node is leaked now and then, and
-//! [`Engine`](crate::Engine) does not offer it. It is to be the one for long scans, and for
-//! snapshots, while others write: neither ever waits for writers, nor keeps them waiting, and a
-//! [snapshot](LfcaTree::capture) costs a compare-and-swap a base node, however many entries there
-//! are. The price is that an update allocates and copies a leaf and its path: where scans are
-//! short, [`CaTree`](crate::CaTree) updates faster.
+//! For long scans, and for snapshots, while others write: neither ever waits for writers, nor keeps
+//! them waiting, and a [snapshot](LfcaTree::capture) costs a compare-and-swap a base node, however
+//! many entries there are. The price is that an update allocates and copies a leaf and its path:
+//! where scans are short, [`CaTree`](crate::CaTree) updates faster.
 //!
 //! # Consistency
 //!

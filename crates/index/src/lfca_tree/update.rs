@@ -54,21 +54,21 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         loop {
             let base = self.locate(&Position::At(probe), guard).base;
             if base.is_replaceable() {
-                let path = base.view().find(&probe);
+                let mut path = base.view().find(&probe);
                 let old = path.value();
                 if old.is_some() && !replaces {
                     return Err(value);
                 }
                 let edit = path.put(&word, &value);
-                match self.try_edit(base, edit, was_contended, guard) {
-                    Ok((new, edit)) => {
+                match self.try_edit(base, &edit, was_contended, guard) {
+                    Some(new) => {
                         if old.is_none() {
                             self.len.add(1);
                         }
                         self.finish(base, new, edit, Some((word, value)), guard);
                         return Ok(old);
                     }
-                    Err(edit) => edit.abort(),
+                    None => edit.abort(),
                 }
             } else {
                 self.help(base, guard);
@@ -85,15 +85,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         loop {
             let base = self.locate(&Position::At(probe), guard).base;
             if base.is_replaceable() {
-                let path = base.view().find(&probe);
+                let mut path = base.view().find(&probe);
                 let old = path.value()?;
-                match self.try_edit(base, path.remove(), was_contended, guard) {
-                    Ok((new, edit)) => {
+                let edit = path.remove();
+                match self.try_edit(base, &edit, was_contended, guard) {
+                    Some(new) => {
                         self.len.add(-1);
                         self.finish(base, new, edit, None, guard);
                         return Some(old);
                     }
-                    Err(edit) => edit.abort(),
+                    None => edit.abort(),
                 }
             } else {
                 self.help(base, guard);
@@ -117,15 +118,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
                     }
                     continue;
                 }
-                let path = base.view().find_end(direction);
+                let mut path = base.view().find_end(direction);
                 let entry = path.entry();
-                match self.try_edit(base, path.remove(), was_contended, guard) {
-                    Ok((new, edit)) => {
+                let edit = path.remove();
+                match self.try_edit(base, &edit, was_contended, guard) {
+                    Some(new) => {
                         self.len.add(-1);
                         self.finish(base, new, edit, None, guard);
                         return entry;
                     }
-                    Err(edit) => edit.abort(),
+                    None => edit.abort(),
                 }
             } else {
                 self.help(base, guard);
@@ -144,7 +146,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         guard: &Guard,
     ) -> Option<Word<V>> {
         let probe = Probe::new(key);
-        let (held, path) = self.hold(&probe, guard);
+        let (held, mut path) = self.hold(&probe, guard);
         let old = path.value();
         let decision = match old {
             // SAFETY: it is in a base node that is linked.
@@ -206,22 +208,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Replaces a base node by one with the edited tree.
     #[inline]
-    #[allow(
-        clippy::result_large_err,
-        reason = "an edit is on the stack either way"
-    )]
     fn try_edit<'g>(
         &'g self,
         base: BaseRef<'g, K, V, H>,
-        edit: Edit<'g, K, V, H>,
+        edit: &Edit<'_, 'g, K, V, H>,
         was_contended: bool,
         guard: &'g Guard,
-    ) -> Result<(BaseRef<'g, K, V, H>, Edit<'g, K, V, H>), Edit<'g, K, V, H>> {
+    ) -> Option<BaseRef<'g, K, V, H>> {
         let statistics = self.statistics(base.get(), was_contended);
-        match self.replace(base, base.with(edit.root(), statistics), guard) {
-            Some(new) => Ok((new, edit)),
-            None => Err(edit),
-        }
+        self.replace(base, base.with(edit.root(), statistics), guard)
     }
 
     /// What follows when a base node was replaced by one with an edited tree.
@@ -230,7 +225,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &self,
         old: BaseRef<'_, K, V, H>,
         new: BaseRef<'_, K, V, H>,
-        edit: Edit<'_, K, V, H>,
+        edit: Edit<'_, '_, K, V, H>,
         put: Option<(Owned<K>, Owned<V>)>,
         guard: &Guard,
     ) {

@@ -18,6 +18,8 @@ mod chosen;
 mod model_locks;
 #[cfg(not(loom))]
 mod plain_cell;
+#[cfg(tremula_tsan)]
+mod watched_arc;
 
 pub(crate) use chosen::RawRwLock;
 pub use chosen::{Arc, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index};

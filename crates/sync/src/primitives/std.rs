@@ -1,9 +1,12 @@
 //! The real primitives: std's atomics and threads, `parking_lot`'s locks.
 
+#[cfg(tremula_tsan)]
+pub use super::watched_arc::Arc;
 use parking_lot::lock_api::{GuardNoSend, RawRwLock as _};
 pub use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+#[cfg(not(tremula_tsan))]
 pub use std::sync::Arc;
 
 /// Atomic types, orderings and fences.

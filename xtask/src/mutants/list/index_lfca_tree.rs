@@ -11,6 +11,14 @@ const LOOM: Checker = Checker {
     filter: "lfca_tree",
 };
 
+/// The unit tests of the engine.
+const LIB: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Lib,
+    filter: "lfca_tree",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "lfca_query_does_not_look_again",
@@ -64,6 +72,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "            && !storage.range().contains(key)\n        {\n            return None;",
         why: "A lookup misses what lies beside a range that was removed, and finds what lies in it.",
         checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "lfca_merge_above_a_rich_leaf_is_not_foreseen",
+        file: "crates/index/src/lfca_tree/contents/edit.rs",
+        original: "None => usize::from(left > 0),",
+        replacement: "None if left > 0 => return movable,\n                    None => 0,",
+        why: "A removal merges a node that was poor before with its sibling, whose entries are moved as if nobody else had it: the sibling is never freed.",
+        checker: LIB,
         hangs: false,
     },
 ];

@@ -4,7 +4,6 @@ use super::node::{Entry, NodeList, NodeRef, Part, fewest, most};
 use super::{Owned, Probe, Root, Tree, View, Word};
 use crate::contract::{Direction, Storable};
 use crate::key::KeyHead;
-use std::array;
 
 /// The most levels of a tree. Each node but a few is at least a quarter full: more levels would
 /// hold more entries than memory does.
@@ -38,8 +37,8 @@ enum Change<K, V> {
 /// A tree that differs from another by an entry, and is to replace it. Either
 /// [`commit`](Self::commit) or [`abort`](Self::abort) ends it.
 #[must_use]
-pub(in crate::lfca_tree) struct Edit<'g, K, V, H> {
-    path: Path<'g, K, V, H>,
+pub(in crate::lfca_tree) struct Edit<'p, 'g, K, V, H> {
+    path: &'p Path<'g, K, V, H>,
     root: Root<K, V, H>,
     /// How many nodes of the path, from the root on, belong to the base node alone: what is in
     /// them moves to their copies. The nodes below are *shared*: their copies have counts of their
@@ -94,7 +93,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
     fn new(head: u64) -> Self {
         Self {
-            steps: array::from_fn(|_| None),
+            steps: [const { None }; MOST_LEVELS],
             levels: 0,
             found: false,
             head,
@@ -143,13 +142,17 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
 
     /// A tree with this value under the key.
     #[inline]
-    pub(in crate::lfca_tree) fn put(self, key: &Owned<K>, value: &Owned<V>) -> Edit<'g, K, V, H> {
+    pub(in crate::lfca_tree) fn put(
+        &mut self,
+        key: &Owned<K>,
+        value: &Owned<V>,
+    ) -> Edit<'_, 'g, K, V, H> {
         self.edit(&Change::Put(key.word(), value.word()))
     }
 
     /// A tree without the entry, which is there.
     #[inline]
-    pub(in crate::lfca_tree) fn remove(self) -> Edit<'g, K, V, H> {
+    pub(in crate::lfca_tree) fn remove(&mut self) -> Edit<'_, 'g, K, V, H> {
         debug_assert!(self.found);
         self.edit(&Change::Remove)
     }
@@ -184,30 +187,26 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
             .count();
         if matches!(change, Change::Remove) {
             // A node that is merged shares what is in its sibling with the old parent; so does a
-            // root that gives way to its only child.
-            let mut level = self.levels - 1;
-            let mut left = self.step(level).node.len() - 1;
-            while level > 0 {
-                if let Some((sibling, _)) = self.sibling(level, left) {
-                    movable = movable.min(level - 1);
-                    left = usize::from(left + sibling.len() > most(sibling.level()));
-                } else if left > 0 {
-                    return movable;
-                }
-                level -= 1;
-                left += self.step(level).node.len() - 1;
-                if left == self.step(level).node.len() {
-                    return movable;
-                }
-            }
-            if left == 1 && self.levels > 1 {
-                return 0;
+            // root that gives way to its only child. Any node of the path may be merged, not only
+            // one that loses a child: those that appends and splits leave may be poor already.
+            let mut more = 0;
+            for level in (0..self.levels).rev() {
+                let left = self.step(level).node.len() - 1 + more;
+                // What comes in the place of the node, and of the sibling, but for one of them.
+                more = match self.sibling(level, left) {
+                    Some((sibling, _)) => {
+                        movable = movable.min(level - 1);
+                        usize::from(left + sibling.len() > most(sibling.level()))
+                    }
+                    None if level == 0 && left == 1 && self.levels > 1 => return 0,
+                    None => usize::from(left > 0),
+                };
             }
         }
         movable
     }
 
-    fn edit(mut self, change: &Change<K, V>) -> Edit<'g, K, V, H> {
+    fn edit(&mut self, change: &Change<K, V>) -> Edit<'_, 'g, K, V, H> {
         let moved = self.movable(change);
         let is_append = matches!(change, Change::Put(..)) && self.is_append();
         let mut edit = Making {
@@ -220,7 +219,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
         let mut made = [None; 2];
         let mut place = 0..0;
         for level in (0..self.levels).rev() {
-            let (next, beside) = edit.copy(&mut self, level, change, made, place, is_append);
+            let (next, beside) = edit.copy(self, level, change, made, place, is_append);
             made = next;
             place = match level.checked_sub(1) {
                 Some(above) => {
@@ -326,20 +325,24 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
             Change::Remove => path.sibling(level, total),
             Change::Put(..) => None,
         };
-        let mut parts: [_; 6] = array::from_fn(|_| Part::Run(node, 0..0));
-        if let Some((sibling, true)) = sibling {
-            parts[0] = Part::Run(sibling, 0..sibling.len());
-        }
-        parts[1] = Part::Run(node, 0..start);
-        for (part, entry) in parts[2..4].iter_mut().zip(&new) {
-            if let Some(entry) = entry {
-                *part = Part::One(entry);
-            }
-        }
-        parts[4] = Part::Run(node, rest..node.len());
-        if let Some((sibling, false)) = sibling {
-            parts[5] = Part::Run(sibling, 0..sibling.len());
-        }
+        // Written out: what makes an array with a closure is called for each part of each level.
+        let whole = |sibling: NodeRef<'g, K, V, H>| Part::Run(sibling, 0..sibling.len());
+        let none = || Part::Run(node, 0..0);
+        let [first, second] = &new;
+        let parts = [
+            match sibling {
+                Some((sibling, true)) => whole(sibling),
+                _ => none(),
+            },
+            Part::Run(node, 0..start),
+            first.as_ref().map_or_else(none, Part::One),
+            second.as_ref().map_or_else(none, Part::One),
+            Part::Run(node, rest..node.len()),
+            match sibling {
+                Some((sibling, false)) => whole(sibling),
+                _ => none(),
+            },
+        ];
         if is_shared {
             share_runs(&parts);
         }
@@ -431,7 +434,7 @@ pub(super) fn cut<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     [Some(NodeRef::build(level, parts, 0..middle)), second]
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Edit<'_, K, V, H> {
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Edit<'_, '_, K, V, H> {
     /// The new tree. Its count is the base node's that gets it, if the edit is committed.
     #[inline]
     pub(in crate::lfca_tree) fn root(&self) -> Root<K, V, H> {

@@ -27,6 +27,8 @@ mod edit;
 mod join;
 mod node;
 mod probe;
+#[cfg(test)]
+mod tests;
 mod word;
 
 pub(super) use edit::{Edit, Path};

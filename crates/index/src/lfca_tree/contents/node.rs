@@ -1,6 +1,8 @@
 //! The nodes of a container: leaves and inner nodes in one form.
 
 use super::probe::Probe;
+#[cfg(test)]
+use super::tests;
 use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -358,6 +360,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     pub(super) fn build(level: u16, parts: &[Part<'_, 'g, K, V, H>], range: Range<usize>) -> Self {
         let len = range.len();
         assert!(len > 0 && len <= usize::from(u16::MAX));
+        #[cfg(test)]
+        tests::LIVE.set(tests::LIVE.get() + 1);
         let layout = Self::layout(len);
         // SAFETY: the layout has a size; the fixed part is written before it is used as one, and
         // the arrays below, all of them.
@@ -454,6 +458,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     ///
     /// Nobody has the node.
     unsafe fn deallocate(self) {
+        #[cfg(test)]
+        tests::LIVE.set(tests::LIVE.get() - 1);
         let layout = Self::layout(self.len());
         // SAFETY: allocated with this layout; the caller's promise.
         unsafe {

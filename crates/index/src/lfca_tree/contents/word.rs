@@ -3,10 +3,7 @@
 use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-#[cfg(not(tremula_tsan))]
 use tremula_sync::Arc;
-#[cfg(tremula_tsan)]
-use watched::Arc;
 
 /// A key or value as one word: itself where it fits, else a counted pointer to it.
 ///
@@ -161,82 +158,5 @@ impl<T: 'static> Drop for Owned<T> {
     fn drop(&mut self) {
         // SAFETY: this has a count.
         unsafe { self.0.release() };
-    }
-}
-
-/// What is used of `Arc`, for ThreadSanitizer: std's last drop is ordered by a fence, which that does
-/// not see.
-#[cfg(tremula_tsan)]
-mod watched {
-    use std::mem::ManuallyDrop;
-    use tremula_sync::atomic::{AtomicUsize, Ordering};
-
-    /// The value comes first: a pointer to one is a pointer to the other.
-    #[repr(C)]
-    struct Counted<T> {
-        value: T,
-        count: AtomicUsize,
-    }
-
-    pub(super) struct Arc<T>(*mut Counted<T>);
-
-    impl<T> Arc<T> {
-        pub(super) fn new(value: T) -> Self {
-            let count = AtomicUsize::new(1);
-            Self(Box::into_raw(Box::new(Counted { value, count })))
-        }
-
-        pub(super) fn into_raw(this: Self) -> *const T {
-            ManuallyDrop::new(this).0.cast_const().cast()
-        }
-
-        /// # Safety
-        ///
-        /// It came from `into_raw`, and the caller has one of the counts.
-        pub(super) unsafe fn from_raw(value: *const T) -> Self {
-            Self(value.cast_mut().cast())
-        }
-
-        /// # Safety
-        ///
-        /// It came from `into_raw`, and somebody has one of the counts.
-        pub(super) unsafe fn increment_strong_count(value: *const T) {
-            // SAFETY: as the caller promises; this one's count stays.
-            let shared = ManuallyDrop::new(unsafe { Self::from_raw(value) });
-            shared.count().fetch_add(1, Ordering::Relaxed);
-        }
-
-        /// # Safety
-        ///
-        /// As for `from_raw`.
-        pub(super) unsafe fn decrement_strong_count(value: *const T) {
-            // SAFETY: as the caller promises.
-            drop(unsafe { Self::from_raw(value) });
-        }
-
-        pub(super) fn try_unwrap(this: Self) -> Result<T, Self> {
-            // AcqRel: in order with all who gave theirs back.
-            let count = this.count();
-            match count.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Relaxed) {
-                // SAFETY: that was the last count.
-                Ok(_) => Ok(unsafe { Box::from_raw(ManuallyDrop::new(this).0) }.value),
-                Err(_) => Err(this),
-            }
-        }
-
-        fn count(&self) -> &AtomicUsize {
-            // SAFETY: this has a count, so it lives.
-            unsafe { &(*self.0).count }
-        }
-    }
-
-    impl<T> Drop for Arc<T> {
-        fn drop(&mut self) {
-            // AcqRel: as in `try_unwrap`.
-            if self.count().fetch_sub(1, Ordering::AcqRel) == 1 {
-                // SAFETY: that was the last count.
-                drop(unsafe { Box::from_raw(self.0) });
-            }
-        }
     }
 }

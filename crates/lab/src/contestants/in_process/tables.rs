@@ -5,7 +5,7 @@ use crate::{
     keys::Key,
 };
 use tremula_index::{
-    Art, BackgroundSkipList, CaTree, Engine, Locked, Masstree, OlcBTree, SkipList,
+    Art, BackgroundSkipList, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
 };
 
 /// A kind of table in this process.
@@ -65,6 +65,7 @@ impl Table {
 fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
     match engine {
         Engine::CaTree => task.run(|| Index(CaTree::<K, u64>::new())),
+        Engine::LfcaTree => task.run(|| Index(LfcaTree::<K, u64>::new())),
         Engine::Locked => task.run(|| Index(Locked::<K, u64>::new())),
         Engine::Art => task.run(|| Index(Art::<K, u64>::new())),
         Engine::Masstree => task.run(|| Index(Masstree::<K, u64>::new())),

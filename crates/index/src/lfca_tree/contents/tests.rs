@@ -1,0 +1,153 @@
+//! That edits free every node and release every entry once, however trees share them.
+
+use super::{Edit, Owned, Probe, Root, Tree, View};
+use crate::contract::Storable;
+use crate::key::{ByteHead, KeyHead, NoHead};
+use std::cell::Cell;
+use std::sync::Arc;
+
+thread_local! {
+    /// The nodes of contents that this thread has allocated, less those that it has freed.
+    pub(super) static LIVE: Cell<isize> = const { Cell::new(0) };
+}
+
+/// A tree as the base nodes have it one after the other, without an epoch: nobody else looks.
+struct Contents<K: Ord + Storable, H: KeyHead<K>> {
+    root: Root<K, Arc<()>, H>,
+    value: Arc<()>,
+}
+
+impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
+    fn new() -> Self {
+        Self {
+            root: Root::EMPTY,
+            value: Arc::new(()),
+        }
+    }
+
+    fn view(&self) -> View<'static, K, Arc<()>, H> {
+        // SAFETY: nothing is freed while a view of it is used: `commit` and `drop` come last.
+        unsafe { self.root.view() }
+    }
+
+    fn commit(
+        &mut self,
+        edit: Edit<'_, '_, K, Arc<()>, H>,
+        put: Option<(Owned<K>, Owned<Arc<()>>)>,
+    ) {
+        let root = edit.root();
+        // SAFETY: the new tree replaces the old one, which nobody looks at any more.
+        unsafe {
+            let (nodes, contents) = edit.commit(put);
+            self.root = root;
+            nodes.free();
+            drop(contents.own());
+        }
+    }
+
+    /// Puts a value under a key; first in vain, as when another thread is faster.
+    fn put(&mut self, key: K) {
+        let word = if H::IS_KEY {
+            Owned::none()
+        } else {
+            Owned::new(key.clone())
+        };
+        let value = Owned::new(Arc::clone(&self.value));
+        let probe = Probe::new(&key);
+        self.view().find(&probe).put(&word, &value).abort();
+        let mut path = self.view().find(&probe);
+        let edit = path.put(&word, &value);
+        self.commit(edit, Some((word, value)));
+    }
+
+    /// Removes a key, if it is there; first in vain.
+    fn remove(&mut self, key: &K) {
+        let probe = Probe::new(key);
+        if self.view().get(&probe).is_none() {
+            return;
+        }
+        self.view().find(&probe).remove().abort();
+        let mut path = self.view().find(&probe);
+        let edit = path.remove();
+        self.commit(edit, None);
+    }
+
+    fn len(&self) -> usize {
+        self.view().measure().1
+    }
+
+    /// Drops the tree, and checks that nothing is left of it.
+    fn end(self) {
+        // SAFETY: the count of the tree is this one's.
+        drop(unsafe { self.root.own() });
+        assert_eq!(LIVE.get(), 0, "nodes are left");
+        assert_eq!(Arc::strong_count(&self.value), 1, "values are left");
+    }
+}
+
+/// Keys enough for two inner nodes, the second of a few children, and a root above.
+const KEYS: u64 = 1_900;
+
+fn filled<H: KeyHead<u64>>() -> Contents<u64, H> {
+    let mut contents = Contents::new();
+    (0..KEYS).for_each(|key| contents.put(key));
+    contents
+}
+
+#[test]
+fn a_node_that_appends_left_poor_is_merged_without_a_leak() {
+    // The last inner node has but a few children, all of them full: a removal leaves its leaf as
+    // rich as it is to be, and merges the node above.
+    let mut contents = filled::<ByteHead>();
+    contents.remove(&(KEYS - 50));
+    assert_eq!(contents.len(), KEYS as usize - 1);
+    contents.end();
+}
+
+fn edits_beside_snapshots<H: KeyHead<u64>>() {
+    let mut contents = filled::<H>();
+    let mut snapshots: Vec<Tree<u64, Arc<()>, H>> = Vec::new();
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    // The tree shrinks to nothing, and grows again, twice.
+    for turn in 0..8 * KEYS {
+        let key = random(KEYS);
+        let grows = (turn / (2 * KEYS)) % 2 == 1;
+        if random(8) == 0 || grows {
+            contents.put(key);
+        } else {
+            (key..key + 4).for_each(|key| contents.remove(&key));
+        }
+        match random(200) {
+            0 => snapshots.push(contents.view().share()),
+            1 => drop(snapshots.pop()),
+            2 => {
+                // As a split and a join that both succeed.
+                if let Some((lower, upper, _)) = contents.view().split() {
+                    let joined = lower.view().join(upper.view()).into_root();
+                    // SAFETY: the count of the old tree is this one's.
+                    drop(unsafe { contents.root.own() });
+                    contents.root = joined;
+                }
+            }
+            _ => {}
+        }
+    }
+    drop(snapshots);
+    contents.end();
+}
+
+#[test]
+fn edits_beside_snapshots_leave_nothing() {
+    edits_beside_snapshots::<ByteHead>();
+}
+
+#[test]
+fn edits_beside_snapshots_leave_nothing_without_heads() {
+    edits_beside_snapshots::<NoHead>();
+}
