@@ -51,7 +51,9 @@
 //! | `file2tab/1`, `/2`, `tabfile_info/1` | [`Tables::file2tab`] ([`Owner::file2tab`]), [`Tables::tabfile_info`] |
 //!
 //! `'$end_of_table'` is `None`. `slot/2`, `i/0`, `table/1`, `to_dets/2` and `from_dets/2` are not there:
-//! they mean something inside of Erlang's virtual machine only.
+//! they mean something inside of Erlang's virtual machine only. `fun2ms/1` is the macro
+//! [`match_spec!`](crate::match_spec!). [`Table::traverse`] is what has no counterpart in Erlang, whose
+//! scheduler interrupts a search by itself.
 //!
 //! # Where it differs from Erlang 25
 //!

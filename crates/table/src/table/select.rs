@@ -405,7 +405,7 @@ impl Table {
                     ControlFlow::Break(())
                 }
             };
-            let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH), most);
+            let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH).min(most), most);
             let reached = keys.visit_slice(self, &at.progress, at.direction, sizes, visit);
             at.progress = reached.map_err(|_| no_table(function))?;
             at.left = found;

@@ -249,7 +249,7 @@ fn slice(
     let mut matcher = spec.matcher();
     let mut sum = Ok(0);
     let visit = &mut |key: &Term, kept: &Kept, _| add(&mut sum, work(&mut matcher, key, kept));
-    let sizes = (LAST_BATCH, most);
+    let sizes = (LAST_BATCH.min(most), most);
     let reached = keys.visit_slice(table, &at.progress, at.direction, sizes, visit);
     at.progress = reached.map_err(|_| no_table(function))?;
     sum
