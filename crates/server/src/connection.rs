@@ -5,7 +5,7 @@
 //! either: what it can make the server hold is bounded by the limits.
 
 use crate::clients::Client;
-use crate::commands::{self, Receive, Session};
+use crate::commands::{self, Receive, Search, Session};
 use crate::limits::REPLY_BATCH;
 use crate::mailboxes::Lease;
 use crate::resp::{ProtocolError, Reply, RequestParser};
@@ -39,6 +39,8 @@ enum Next {
     Send,
     /// The replies are to be sent, and then messages received.
     Receive(Receive),
+    /// The replies are to be sent, and then the search goes on whose reply is the next.
+    Search(Box<Search>),
     /// The replies are to be sent, and then the connection closed.
     Close,
 }
@@ -83,6 +85,12 @@ impl Connection<'_> {
                     Next::Read => break,
                     Next::Send => tokio::task::yield_now().await,
                     Next::Receive(receive) => self.receive(receive).await?,
+                    Next::Search(search) => {
+                        self.search(*search).await?;
+                        if self.session.closing {
+                            return self.close().await;
+                        }
+                    }
                     Next::Close => return self.close().await,
                 }
             }
@@ -160,6 +168,9 @@ impl Connection<'_> {
             if let Some(receive) = self.session.receive.take() {
                 break Next::Receive(receive);
             }
+            if let Some(search) = self.session.search.take() {
+                break Next::Search(search);
+            }
             let pause = std::mem::take(&mut self.session.pause);
             if pause || self.output.bytes.len() >= REPLY_BATCH {
                 break Next::Send;
@@ -195,6 +206,24 @@ impl Connection<'_> {
         // One long reply must not cost its memory for as long as the pipeline lasts.
         self.output.bytes.shrink_to(2 * REPLY_BATCH);
         Ok(())
+    }
+
+    /// Goes on with a search until it is answered; others come before each slice of it.
+    async fn search(&mut self, mut search: Search) -> io::Result<()> {
+        self.output.begin();
+        loop {
+            tokio::task::yield_now().await;
+            match search.step(self.server, &mut self.output) {
+                Ok(Some(rest)) => search = rest,
+                Ok(None) => break,
+                Err(failure) => {
+                    self.output.fail(&failure.text());
+                    break;
+                }
+            }
+        }
+        self.session.closing |= !self.output.finish();
+        self.send().await
     }
 
     /// Receives from a mailbox: waits, if that is wanted, and answers. A message counts as

@@ -28,6 +28,10 @@ pub const MAX_LINE: usize = 64 << 10;
 /// wait. Large enough that a deep pipeline is one system call, small enough for the cache.
 pub const REPLY_BATCH: usize = 64 << 10;
 
+/// Rows that a search of a table looks at before other clients of its thread come: a millisecond or
+/// less of work with usual match specifications, and several batches that are of one moment.
+pub const SEARCH_SLICE: usize = 4096;
+
 /// The limits of one server.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Limits")]
@@ -51,6 +55,10 @@ pub struct Limits {
     /// Bytes of one reply
     #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BUFFER)]
     pub max_output_buffer: Bytes,
+
+    /// Rows that a search of a table looks at before other clients of its thread come
+    #[arg(long, value_name = "ROWS", default_value_t = SEARCH_SLICE)]
+    pub search_slice: usize,
 }
 
 impl Default for Limits {
@@ -61,6 +69,7 @@ impl Default for Limits {
             max_arguments: MAX_ARGUMENTS,
             max_query_buffer: MAX_QUERY_BUFFER,
             max_output_buffer: MAX_OUTPUT_BUFFER,
+            search_slice: SEARCH_SLICE,
         }
     }
 }

@@ -370,3 +370,164 @@ async fn serve(socket: Socket, shared: Arc<Shared>, _departure: Departure) {
     connection::serve(&shared, &client).await;
     drop(admission);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tremula_index::Engine;
+
+    /// How long the test may take on a machine that is busy with something else.
+    const PATIENCE: Duration = Duration::from_secs(120);
+
+    fn shared(limits: Limits) -> Shared {
+        Shared {
+            keyspace: Arc::new(Keyspace::new(Engine::CaTree)),
+            limits,
+            clients: Arc::default(),
+            stats: Stats::default(),
+            started: Instant::now(),
+            address: ([127, 0, 0, 1], 0).into(),
+            threads: 1,
+            protected_mode: true,
+            mailboxes: Arc::default(),
+            tables: Tables::new(),
+            table_directory: None,
+            cursors: Mutex::new(Cursors::new()),
+        }
+    }
+
+    /// A client on the thread of the worker that serves it.
+    struct Visitor(TcpStream);
+
+    impl Visitor {
+        async fn come(
+            sockets: &mpsc::UnboundedSender<Socket>,
+            shared: &Arc<Shared>,
+        ) -> io::Result<Self> {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+            let address = listener.local_addr()?;
+            let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
+            let admission = shared.clients.admit(2).expect("a place is free");
+            let stream = theirs?.0.into_std()?;
+            assert!(sockets.send(Socket { stream, admission }).is_ok());
+            let ours = ours?;
+            ours.set_nodelay(true)?;
+            Ok(Self(ours))
+        }
+
+        async fn send(&mut self, command: &str) -> io::Result<()> {
+            // At once: a part that waits for an acknowledgement takes as long as a search.
+            self.0.write_all(format!("{command}\r\n").as_bytes()).await
+        }
+
+        /// A bulk string.
+        async fn reply(&mut self) -> io::Result<String> {
+            let mut length = String::new();
+            while !length.ends_with("\r\n") {
+                length.push(char::from(self.0.read_u8().await?));
+            }
+            let digits = length.strip_prefix('$').map(str::trim_end);
+            let Some(Ok(bytes)) = digits.map(str::parse::<usize>) else {
+                panic!("not a bulk string: {length}");
+            };
+            let mut text = vec![0; bytes + 2];
+            self.0.read_exact(&mut text).await?;
+            text.truncate(text.len() - 2);
+            Ok(String::from_utf8(text).expect("text"))
+        }
+
+        /// Whether a reply has come that was not read yet.
+        fn has_reply(&self) -> bool {
+            let stream = socket2::SockRef::from(&self.0);
+            match stream.peek(&mut [std::mem::MaybeUninit::uninit()]) {
+                Ok(_) => true,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+                Err(error) => panic!("the connection is lost: {error}"),
+            }
+        }
+    }
+
+    /// Each command that looks at a whole table lets others of its thread come in between: while it
+    /// runs, another connection is answered, and what it says then is that it does run. Clients and
+    /// worker share one thread, so this does not depend on how fast anything is. Fails if a scan runs
+    /// to its end in one go: by the time another connection is answered, its reply is there.
+    #[test]
+    fn a_search_of_a_whole_table_does_not_hold_its_thread() {
+        const ROWS: usize = 15_000;
+        // What fits into a line.
+        const ROWS_AT_ONCE: usize = 3000;
+        let runtime = event_loop().expect("an event loop");
+        let visit = async {
+            let limits = Limits {
+                search_slice: 1,
+                ..Limits::default()
+            };
+            let shared = Arc::new(shared(limits));
+            let (sockets, incoming) = mpsc::unbounded_channel();
+            let worker = tokio::spawn(work(incoming, Arc::clone(&shared), Arc::default()));
+            let mut searching = Visitor::come(&sockets, &shared).await?;
+            let mut other = Visitor::come(&sockets, &shared).await?;
+            let nothing = "\"[{{'$1','$2'},[{'<','$2','$1'}],['$_']}]\"";
+            let all = "\"[{{'$1','$2'},[{is_integer,'$2'}],['true']}]\"";
+            let replaced = "\"[{{'$1','$2'},[],[{{'$1','$2'}}]}]\"";
+            for kind in ["set", "ordered_set"] {
+                searching.send(&format!("ETS.NEW {kind} {kind}")).await?;
+                assert_eq!(searching.reply().await?, kind);
+                for first in (0..ROWS).step_by(ROWS_AT_ONCE) {
+                    let rows = (first..first + ROWS_AT_ONCE).map(|key| format!("{{{key},{key}}}"));
+                    let rows = rows.collect::<Vec<_>>().join(",");
+                    searching
+                        .send(&format!("ETS.INSERT {kind} [{rows}]"))
+                        .await?;
+                    assert_eq!(searching.reply().await?, "true");
+                }
+                let count = ROWS.to_string();
+                let empty = "'$end_of_table'";
+                for (command, arguments, expected) in [
+                    ("select", nothing, Some("[]")),
+                    ("select_reverse", nothing, Some("[]")),
+                    ("select", &format!("{nothing} 5"), Some(empty)),
+                    ("match", "\"{'$1',x}\"", Some("[]")),
+                    ("match_object", "\"{'$1',x}\" 2", Some(empty)),
+                    ("select_count", all, Some(&count)),
+                    ("select_replace", replaced, Some(&count)),
+                    ("tab2list", "", None),
+                    ("match_delete", "\"{'_',x}\"", Some("true")),
+                    ("select_delete", all, Some(&count)),
+                ] {
+                    searching
+                        .send(&format!("ETS.{command} {kind} {arguments}"))
+                        .await?;
+                    let runs = format!("cmd=ets.{command} ");
+                    loop {
+                        other.send("CLIENT LIST").await?;
+                        let list = other.reply().await?;
+                        if list.contains(&runs) {
+                            break;
+                        }
+                    }
+                    let was_answered = searching.has_reply();
+                    let reply = searching.reply().await?;
+                    assert!(
+                        !was_answered,
+                        "{command} of a {kind} held its thread until its reply: {reply}"
+                    );
+                    match expected {
+                        Some(expected) => assert_eq!(reply, expected, "{command}"),
+                        None => assert_eq!(reply.matches('{').count(), ROWS),
+                    }
+                    // The next one with this name is another.
+                    searching.send("ETS.WHEREIS t").await?;
+                    assert_eq!(searching.reply().await?, "undefined");
+                }
+            }
+            drop((searching, other, sockets));
+            worker.await.expect("the worker ends");
+            Ok::<(), io::Error>(())
+        };
+        let visited = runtime.block_on(async { tokio::time::timeout(PATIENCE, visit).await });
+        visited.expect("in time").expect("connections hold");
+    }
+}

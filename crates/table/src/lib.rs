@@ -7,7 +7,8 @@ pub mod term;
 
 pub use match_spec::MatchSpec;
 pub use table::{
-    Access, BadArgument, Chunk, Continuation, ExtendedInfo, FileError, FileProblem, Heir, Info,
-    Kind, Options, Owner, Problem, TabfileInfo, Table, Tables, Transfer, WriteConcurrency,
+    Access, Action, BadArgument, Chunk, Continuation, ExtendedInfo, FileError, FileProblem, Heir,
+    Info, Kind, Options, Outcome, Owner, Problem, TabfileInfo, Table, Tables, Transfer, Traversal,
+    WriteConcurrency,
 };
 pub use term::Term;

@@ -129,6 +129,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ("engine", context.database().engine().to_owned()),
         ("max-arguments", limits.max_arguments.to_string()),
         ("max-output-buffer", limits.max_output_buffer.0.to_string()),
+        ("search-slice", limits.search_slice.to_string()),
         ("maxclients", limits.max_clients.to_string()),
         ("maxmemory", "0".to_owned()),
         ("maxmemory-policy", "noeviction".to_owned()),

@@ -18,6 +18,7 @@ use crate::clients::Client;
 use crate::keyspace::Database;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
+pub(crate) use ets::Search;
 pub(crate) use failure::Failure;
 pub(crate) use mailbox::{Outgoing, Receive};
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) ets: ets::Session,
     /// What is to be received before the next command is run.
     pub(crate) receive: Option<Receive>,
+    /// What the last command has yet to look at before it is answered.
+    pub(crate) search: Option<Box<Search>>,
     /// The last command may have taken long: others of the same thread come before the next.
     pub(crate) pause: bool,
     /// No further command is to be read.

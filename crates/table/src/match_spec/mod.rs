@@ -70,12 +70,14 @@ mod evaluate;
 mod function;
 mod program;
 mod range;
+mod replace;
 mod run;
 
 pub use builder::{
     Expression, Functions, IntoExpression, Variable, all_variables, call, expansion, whole_row,
 };
 pub use error::{SpecError, SpecProblem, Step};
+pub(crate) use range::RowSize;
 pub use range::{KeyBound, KeyInterval};
 pub use run::Matcher;
 

@@ -161,6 +161,8 @@ pub(super) struct Clause {
     pub(super) guard_registers: usize,
     /// The head, and what its variables are: for finding the keys that it can match.
     pub(super) head: Term,
+    /// The list of the body's expressions, as they were written.
+    pub(super) expressions: Term,
     pub(super) variables: BTreeMap<u64, Binding>,
 }
 

@@ -5,6 +5,7 @@ use super::search::{Keys, Progress};
 use super::{Table, options};
 use crate::match_spec::MatchSpec;
 use crate::term::Term;
+use std::mem;
 use std::sync::Arc;
 use tremula_index::Direction;
 
@@ -49,6 +50,18 @@ pub struct Continuation {
 }
 
 impl Continuation {
+    /// What was found, and where to go on.
+    pub(super) fn into_chunk(mut self) -> Option<Chunk> {
+        let mut found = mem::take(&mut self.left);
+        if found.is_empty() {
+            return None;
+        }
+        self.left = found.split_off(self.limit.min(found.len()));
+        let is_over = self.progress == Progress::Done && self.left.is_empty();
+        let rest = (!is_over).then_some(self);
+        Some(Chunk { found, rest })
+    }
+
     /// The continuation without its specification, as a term of no meaning but to
     /// [`Table::repair_continuation`].
     #[must_use]

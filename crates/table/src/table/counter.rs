@@ -155,7 +155,10 @@ impl Table {
             };
             result = change(&mut row).map_err(|problem| wrong(3, problem));
             match &result {
-                Ok(_) => Update::Put(layout.keep(Tuple::new(row))),
+                Ok(_) => {
+                    self.shared.row_sizes.note(row.len());
+                    Update::Put(layout.keep(Tuple::new(row)))
+                }
                 Err(_) => Update::Keep,
             }
         };

@@ -119,13 +119,16 @@ pub enum Problem {
     Spec(#[from] SpecError),
     /// A match specification that could change the key of a row.
     #[error(
-        "the match specification makes {made} of the row {row}: that is no row with the same key"
+        "clause {clause} of the match specification may change the key: its body {body} has to be '$_', \
+         or a tuple with the same as the head, or {{element,{keypos},'$_'}}, at position {keypos}"
     )]
     KeyNotKept {
-        /// The row.
-        row: Term,
-        /// What was made of it.
-        made: Term,
+        /// The clause, counted from 1.
+        clause: usize,
+        /// Its body.
+        body: Term,
+        /// The position of the key.
+        keypos: usize,
     },
 }
 

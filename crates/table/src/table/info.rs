@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tremula_index::Direction;
+use tremula_index::{Direction, LAST_BATCH};
 
 /// Who has fixed a table, and how many times.
 #[derive(Default)]
@@ -167,10 +167,15 @@ impl Table {
         let mut bytes = size_of_val(shared);
         let structure = shared.store.shape().get("bytes").unwrap_or(0);
         bytes += usize::try_from(structure).unwrap_or(usize::MAX);
-        let visited = self.entries(Span::ALL, Direction::Ascending, &mut |key, kept| {
-            bytes += Layout::heap_bytes(key, kept);
-            ControlFlow::Continue(())
-        });
+        let visited = self.entries(
+            Span::ALL,
+            Direction::Ascending,
+            LAST_BATCH,
+            &mut |key, kept| {
+                bytes += Layout::heap_bytes(key, kept);
+                ControlFlow::Continue(())
+            },
+        );
         // A table that is deleted meanwhile has no more rows to count.
         visited.map_or(size_of_val(shared), |()| bytes)
     }

@@ -13,7 +13,8 @@
 //! | `counter`, `element` | update_counter, update_element |
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
 //! | `select`, `search` | everything with a pattern or a match specification; which keys it visits |
-//! | `continuation` | where a search in chunks goes on |
+//! | `continuation`, `traversal` | where a search in chunks goes on; one in slices |
+//! | `row_sizes` | whether all rows have one size |
 //! | `info` | what a table is and holds |
 //! | `file/` | tab2file and file2tab |
 //!
@@ -50,7 +51,9 @@
 //! | `file2tab/1`, `/2`, `tabfile_info/1` | [`Tables::file2tab`] ([`Owner::file2tab`]), [`Tables::tabfile_info`] |
 //!
 //! `'$end_of_table'` is `None`. `slot/2`, `i/0`, `table/1`, `to_dets/2` and `from_dets/2` are not there:
-//! they mean something inside of Erlang's virtual machine only.
+//! they mean something inside of Erlang's virtual machine only. `fun2ms/1` is the macro
+//! [`match_spec!`](crate::match_spec!). [`Table::traverse`] is what has no counterpart in Erlang, whose
+//! scheduler interrupts a search by itself.
 //!
 //! # Where it differs from Erlang 25
 //!
@@ -62,7 +65,6 @@
 //! | a limit of 0 with a bound key | may bring it down | an error |
 //! | a map as the key in a pattern | matches that map only | matches larger maps, as elsewhere |
 //! | several clauses with tuples of floats as keys, `ordered_set` | may miss rows | finds them |
-//! | `select_replace` with a body that changes the key | refused before it begins | refused at the first row whose key it changes |
 //! | `init_table` with something that is no row | ends the process; the table is empty | an error; the table is as it was |
 //! | a chunk that is full, the last | ends with a continuation unless a key is bound | the same; a guard can bind a key, too |
 //! | `info(memory)` | words | bytes |
@@ -78,11 +80,23 @@
 //! # What is one step
 //!
 //! Every operation on one key is, and so is inserting a list of rows, `insert_new` of one, and
-//! `delete_all_objects`: nobody sees a part of it (linearizable). What goes through a table, as
-//! `select`, `tab2list` and `foldl` do, sees each row that is there throughout once, and no row
-//! twice; others may be seen or not. On an `ordered_set` it comes in order and in batches, each of
-//! one moment: the first has 32 rows, each other twice as many as the one before, up to a thousand.
-//! (The skip lists give batches that are not of one moment.)
+//! `delete_all_objects`: nobody sees a part of it (linearizable). So is a
+//! [`select_delete`](Table::select_delete) that removes a whole range of keys of an `ordered_set`;
+//! any other, and `select_replace`, is one step a key.
+//!
+//! What goes through a table, as `select`, `tab2list` and `foldl` do, sees each row that is there
+//! throughout once, and no row twice; others may be seen or not. On an `ordered_set` it comes in
+//! order and in batches of 1024 keys, each of one moment:
+//!
+//! - A `select`, `select_count`, `match` or `tab2list` that visits *one interval of fewer than 1024
+//!   keys* (what [`MatchSpec::explain`](crate::MatchSpec::explain) tells; the whole table, if it is as
+//!   small) is of one moment as a whole: it sees a list insert wholly or not at all. Erlang promises that
+//!   of each row only.
+//! - One that visits more keys is of one moment for each 1024 of them in turn, and one of several
+//!   intervals for each interval: it can see one part of a list insert and miss another.
+//! - With a limit the batches are smaller at first: as the limit, 32 at least; then twice as many each
+//!   time. If every row that is visited matches, a chunk of up to 1024 is of one moment.
+//! - On the skip lists, and in tables of the other types, no search is of one moment.
 
 mod continuation;
 mod counter;
@@ -95,10 +109,12 @@ mod object;
 mod options;
 mod owner;
 mod registry;
+mod row_sizes;
 mod search;
 mod select;
 mod step;
 mod store;
+mod traversal;
 mod whole;
 
 pub use continuation::{Chunk, Continuation};
@@ -109,12 +125,14 @@ pub use info::{Info, Item};
 pub use options::{Access, Heir, Kind, Options, WriteConcurrency};
 pub use owner::{Owner, Transfer};
 pub use registry::Tables;
+pub use traversal::{Action, Outcome, Traversal};
 
 use crate::term::{Atom, Pid, Reference, Term, Tuple};
 use gate::Gate;
 use info::Fixations;
 use parking_lot::{Mutex, RwLock};
 use registry::{Caller, table_reference};
+use row_sizes::RowSizes;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -163,6 +181,7 @@ struct Shared {
     store: Box<dyn Store>,
     /// How many rows there are in a bag; the keys of other tables are counted by the store.
     rows: Option<StripedCounter>,
+    row_sizes: RowSizes,
     fixations: Fixations,
     name: RwLock<Atom>,
     heir: Mutex<Option<Heir>>,
@@ -199,6 +218,7 @@ impl Shared {
             gate: Gate::new(tables.domain()),
             store: open_store(&options)?,
             rows: options.kind.is_bag().then(StripedCounter::new),
+            row_sizes: RowSizes::new(),
             fixations: Fixations::default(),
             name: RwLock::new(name),
             heir: Mutex::new(heir),

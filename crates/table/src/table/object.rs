@@ -288,6 +288,7 @@ impl Table {
     pub(super) fn clear(&self) {
         let shared = &*self.shared;
         shared.store.clear();
+        shared.row_sizes.forget();
         if let Some(rows) = &shared.rows {
             rows.add(-rows.sum());
         }
@@ -299,6 +300,7 @@ impl Shared {
     pub(super) fn put(&self, row: Tuple, present: Present) -> bool {
         let layout = &self.layout;
         let key = layout.store_key(layout.key_of(&row));
+        self.row_sizes.note(row.len());
         match (self.options.kind, present) {
             (Kind::Set | Kind::OrderedSet, Present::Goes) => {
                 self.store.insert(key, layout.keep(row));

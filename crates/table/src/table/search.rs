@@ -42,13 +42,39 @@ impl Keys {
         }
     }
 
-    /// Calls `visit` with each of the keys that is there, from where
-    /// `progress` is, with no lock held, until it breaks.
+    /// As [`visit`](Self::visit), but stops behind `most` keys, too. Returns how far it has come.
+    pub(super) fn visit_slice(
+        &self,
+        table: &Table,
+        progress: &Progress,
+        direction: Direction,
+        (first_batch, most): (usize, usize),
+        visit: Visit<'_>,
+    ) -> Result<Progress, Deleted> {
+        let mut reached = Progress::Done;
+        let mut left = most;
+        let visit = &mut |key: &Term, kept: &Kept, is_last: bool| {
+            left = left.saturating_sub(1);
+            if visit(key, kept, is_last).is_continue() && left > 0 {
+                return ControlFlow::Continue(());
+            }
+            if !is_last {
+                reached = Progress::Behind(key.clone());
+            }
+            ControlFlow::Break(())
+        };
+        self.visit(table, progress, direction, first_batch, visit)?;
+        Ok(reached)
+    }
+
+    /// Calls `visit` with each of the keys that is there, from where `progress` is, with no lock
+    /// held, until it breaks. Keys side by side are read in batches of which the first has so many.
     pub(super) fn visit(
         &self,
         table: &Table,
         progress: &Progress,
         direction: Direction,
+        first_batch: usize,
         visit: Visit<'_>,
     ) -> Result<(), Deleted> {
         let behind = match progress {
@@ -61,7 +87,7 @@ impl Keys {
                 let low = behind.map_or(Edge::Open, Edge::Beyond);
                 let span = Span { low, ..Span::ALL };
                 let visit = &mut |key: &Term, kept: &Kept| visit(key, kept, false);
-                table.entries(span, direction, visit)
+                table.entries(span, direction, first_batch, visit)
             }
             Self::Exact(keys) => {
                 let first = behind.map_or(0, |behind| {
@@ -89,7 +115,7 @@ impl Keys {
                     if let Some(key) = interval.key() {
                         going = visit_key(table, key, number + 1 == count, visit)?;
                     } else {
-                        table.entries(span, direction, &mut |key, kept| {
+                        table.entries(span, direction, first_batch, &mut |key, kept| {
                             going = visit(key, kept, false);
                             going
                         })?;
@@ -126,11 +152,7 @@ fn rest<'a>(
     behind: Option<&'a Term>,
     direction: Direction,
 ) -> Option<Span<'a>> {
-    let edge = |bound: &'a Option<_>| bound.as_ref().map_or(Edge::Open, Edge::Bound);
-    let mut span = Span {
-        low: edge(&interval.low),
-        high: edge(&interval.high),
-    };
+    let mut span = Span::from(interval);
     let Some(key) = behind else {
         return Some(span);
     };

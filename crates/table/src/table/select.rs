@@ -3,16 +3,19 @@
 use super::continuation::{Chunk, Continuation};
 use super::error::{BadArgument, Problem, Result};
 use super::search::{Keys, Progress};
+use super::store::Span;
 use super::{Kept, Kind, Right, Table, no_table};
-use crate::match_spec::{MatchSpec, Returns};
+use crate::match_spec::{MatchSpec, Matcher, Returns};
 use crate::term::{Atom, Term, Tuple};
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use tremula_index::{Direction, Update};
+use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH, Update};
 
 impl Table {
     /// What the specification makes of each row that it matches, in an `ordered_set` in order:
-    /// Erlang's `select/2`. Not of one moment; see the [module](super).
+    /// Erlang's `select/2`. Of one moment if the keys that it visits are an interval of fewer than 1024
+    /// of an `ordered_set`, else not as a whole; see the [module](super).
     ///
     /// ```
     /// use tremula_table::{Kind, MatchSpec, Options, Tables};
@@ -75,7 +78,7 @@ impl Table {
             return Err(BadArgument::new(FUNCTION, 1, Problem::NotItsContinuation));
         }
         self.check(Right::Read, FUNCTION)?;
-        self.chunk(continuation.clone(), FUNCTION)
+        self.next_chunk(continuation.clone(), FUNCTION)
     }
 
     /// How many rows the specification makes `true` of: Erlang's `select_count/2`.
@@ -95,6 +98,21 @@ impl Table {
     /// Deletes the rows that the specification makes `true` of, and tells how many: Erlang's
     /// `select_delete/2`. Each row is looked at and deleted in one step.
     ///
+    /// Of an `ordered_set` a whole range of keys is removed in one step, without a look at its rows, if
+    /// the specification says `true` of all that can be in it: if there are no guards but those that
+    /// bound the range, no number before it in the key, and all rows of the table have as many
+    /// elements as the head. [`MatchSpec::explain`] tells.
+    ///
+    /// ```
+    /// use tremula_table::{Kind, MatchSpec, Options, Tables};
+    ///
+    /// let table = Tables::new().create("visits", Options::new().kind(Kind::OrderedSet))?;
+    /// table.insert("[{{ada, 1}, x}, {{ada, 2}, x}, {{alan, 1}, x}]".parse()?)?;
+    /// let spec = MatchSpec::compile(&"[{{{ada, '_'}, '_'}, [], [true]}]".parse()?)?;
+    /// assert_eq!(table.select_delete(&spec)?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The caller may not write.
@@ -108,72 +126,68 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not write, the table is a `bag`, or what is to be put in a row's place is no
-    /// row with the same key: rows before it have been replaced then.
+    /// The caller may not write, the table is a `bag`, or the specification could make something
+    /// that is no row with the same key ([`MatchSpec::changes_key`]): no row is replaced then.
     pub fn select_replace(&self, spec: &MatchSpec) -> Result<usize> {
+        self.check_replacement(spec)?;
+        let mut matcher = spec.matcher();
+        self.change_found("select_replace", spec, &mut |key, kept| {
+            self.replace_rows(&mut matcher, key, kept)
+        })
+    }
+
+    /// Whether a specification may be used to replace rows.
+    pub(super) fn check_replacement(&self, spec: &MatchSpec) -> Result<()> {
         const FUNCTION: &str = "select_replace";
         self.check(Right::Write, FUNCTION)?;
         let kind = self.shared.options.kind;
         if kind == Kind::Bag {
             return Err(BadArgument::new(FUNCTION, 1, Problem::TableType(kind)));
         }
-        let layout = &self.shared.layout;
-        let mut matcher = spec.matcher();
-        let mut replaced = Ok(0);
-        self.visit_keys(FUNCTION, spec, Direction::Ascending, &mut |key, kept| {
-            // Most rows stay: they are not locked for it.
-            let rows = layout.rows(key, kept);
-            if !rows.iter().any(|row| matcher.run(row).is_some()) {
-                return ControlFlow::Continue(());
+        match spec.changes_key(self.shared.layout.key_position) {
+            None => Ok(()),
+            Some((clause, body)) => {
+                let keypos = self.shared.options.keypos;
+                let problem = Problem::KeyNotKept {
+                    clause,
+                    body,
+                    keypos,
+                };
+                Err(BadArgument::new(FUNCTION, 2, problem))
             }
-            let made = self
-                .enter(FUNCTION)
-                .and_then(|_guard| self.replace_rows(key, &mut |row| matcher.run(row)));
-            match (&mut replaced, made) {
-                (Ok(count), Ok(made)) => {
-                    *count += made;
-                    ControlFlow::Continue(())
-                }
-                (replaced, made) => {
-                    *replaced = made;
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        replaced
+        }
     }
 
-    /// Replaces rows with this key by what `make` makes of them, all or none; the caller is in the
-    /// gate. Returns how many.
-    fn replace_rows(
+    /// Replaces the rows with this key that the specification matches, in one step. Returns how many.
+    pub(super) fn replace_rows(
         &self,
+        matcher: &mut Matcher<'_>,
         key: &Term,
-        make: &mut dyn FnMut(&Tuple) -> Option<Term>,
+        kept: &Kept,
     ) -> Result<usize> {
         let layout = &self.shared.layout;
-        let mut result = Ok(0);
+        // Most rows stay: they are not locked for it.
+        let rows = layout.rows(key, kept);
+        if !rows.iter().any(|row| matcher.run(row).is_some()) {
+            return Ok(0);
+        }
+        let _guard = self.enter("select_replace")?;
+        let mut count = 0;
         self.shared.store.update(key.clone(), &mut |kept| {
             let Some(kept) = kept else {
                 return Update::Keep;
             };
-            let mut count = 0;
             let mut rows = layout.rows(key, kept);
             for row in &mut rows {
-                let Some(made) = make(row) else { continue };
-                match self.shared.checked_row(&made) {
-                    Some(new) if layout.key_of(new).is_identical(layout.key_of(row)) => {
-                        *row = new.clone();
-                        count += 1;
-                    }
-                    _ => {
-                        let row = row.clone().into();
-                        let problem = Problem::KeyNotKept { row, made };
-                        result = Err(BadArgument::new("select_replace", 2, problem));
-                        return Update::Keep;
-                    }
-                }
+                // A specification that keeps the key makes nothing but rows.
+                let Some(Term::Tuple(new)) = matcher.run(row) else {
+                    continue;
+                };
+                debug_assert!(layout.key_of(&new).is_identical(layout.key_of(row)));
+                self.shared.row_sizes.note(new.len());
+                *row = new;
+                count += 1;
             }
-            result = Ok(count);
             let kept = if layout.is_bag {
                 layout.keep_bag(rows)
             } else {
@@ -184,7 +198,7 @@ impl Table {
                 _ => Update::Keep,
             }
         });
-        result
+        Ok(count)
     }
 
     /// The values of the pattern's variables, in the order of their numbers, for each row that it
@@ -271,17 +285,29 @@ impl Table {
         visit: &mut dyn FnMut(Term) -> ControlFlow<()>,
     ) -> Result<()> {
         self.check(Right::Read, function)?;
-        let layout = &self.shared.layout;
         let mut matcher = spec.matcher();
         self.visit_keys(function, spec, direction, &mut |key, kept| {
-            if !layout.is_bag {
-                let found = matcher.run(&layout.row(key, kept));
-                return found.map_or(ControlFlow::Continue(()), &mut *visit);
-            }
-            let rows = layout.rows(key, kept);
-            let mut found = rows.iter().filter_map(|row| matcher.run(row));
-            found.try_for_each(&mut *visit)
+            self.run_rows(&mut matcher, key, kept, visit)
         })
+    }
+
+    /// Calls `visit` with what the specification makes of each row with this key that it matches.
+    #[inline]
+    pub(super) fn run_rows(
+        &self,
+        matcher: &mut Matcher<'_>,
+        key: &Term,
+        kept: &Kept,
+        visit: &mut dyn FnMut(Term) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let layout = &self.shared.layout;
+        if !layout.is_bag {
+            let found = matcher.run(&layout.row(key, kept));
+            return found.map_or(ControlFlow::Continue(()), visit);
+        }
+        let rows = layout.rows(key, kept);
+        let mut found = rows.iter().filter_map(|row| matcher.run(row));
+        found.try_for_each(visit)
     }
 
     /// Calls `visit` with each key that is there and that the specification can match.
@@ -293,8 +319,24 @@ impl Table {
         visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
     ) -> Result<()> {
         let visit = &mut |key: &Term, kept: &Kept, _| visit(key, kept);
-        let visited = Keys::of(self, spec).visit(self, &Progress::Begun, direction, visit);
+        let keys = Keys::of(self, spec);
+        let visited = keys.visit(self, &Progress::Begun, direction, LAST_BATCH, visit);
         visited.map_err(|_| no_table(function))
+    }
+
+    /// Calls `change` with each key that is there and that the specification can match, until it
+    /// fails. Returns how many rows it says that it has changed.
+    fn change_found(
+        &self,
+        function: &'static str,
+        spec: &MatchSpec,
+        change: &mut dyn FnMut(&Term, &Kept) -> Result<usize>,
+    ) -> Result<usize> {
+        let mut changed = Ok(0);
+        self.visit_keys(function, spec, Direction::Ascending, &mut |key, kept| {
+            add(&mut changed, change(key, kept))
+        })?;
+        changed
     }
 
     fn first_chunk(
@@ -305,96 +347,148 @@ impl Table {
         function: &'static str,
     ) -> Result<Option<Chunk>> {
         self.check(Right::Read, function)?;
-        if limit == 0 {
-            let problem = Problem::NotALimit(Term::from(limit));
+        let start = self.begin(spec, Some(limit), direction, function)?;
+        self.next_chunk(start, function)
+    }
+
+    /// Where a search begins.
+    pub(super) fn begin(
+        &self,
+        spec: MatchSpec,
+        limit: Option<usize>,
+        direction: Direction,
+        function: &'static str,
+    ) -> Result<Continuation> {
+        if limit == Some(0) {
+            let problem = Problem::NotALimit(Term::from(0));
             return Err(BadArgument::new(function, 3, problem));
         }
         let keys = Keys::of(self, &spec);
-        let start = Continuation {
+        Ok(Continuation {
             table: self.shared.number,
             search: Arc::new((spec, keys)),
-            limit,
+            limit: limit.unwrap_or(usize::MAX),
             direction: self.way(direction),
             progress: Progress::Begun,
             left: Vec::new(),
-        };
-        self.chunk(start, function)
+        })
     }
 
-    /// The next chunk.
-    fn chunk(&self, mut at: Continuation, function: &'static str) -> Result<Option<Chunk>> {
-        let layout = &self.shared.layout;
-        let search = Arc::clone(&at.search);
-        let (spec, keys) = &*search;
-        let mut found = std::mem::take(&mut at.left);
-        let mut progress = at.progress.clone();
-        if found.len() < at.limit {
+    fn next_chunk(&self, mut at: Continuation, function: &'static str) -> Result<Option<Chunk>> {
+        while !self.find(&mut at, usize::MAX, function)? {}
+        Ok(at.into_chunk())
+    }
+
+    /// Looks at up to `most` more keys for what is to be found, and keeps that in the continuation.
+    /// Returns whether that is as much as it shall be, or all.
+    pub(super) fn find(
+        &self,
+        at: &mut Continuation,
+        most: usize,
+        function: &'static str,
+    ) -> Result<bool> {
+        let limit = at.limit;
+        if at.left.len() < limit {
+            let search = Arc::clone(&at.search);
+            let (spec, keys) = &*search;
+            let mut found = mem::take(&mut at.left);
             let mut matcher = spec.matcher();
-            let visit = &mut |key: &Term, kept: &Kept, is_last: bool| {
-                if layout.is_bag {
-                    let rows = layout.rows(key, kept);
-                    found.extend(rows.iter().filter_map(|row| matcher.run(row)));
+            let visit = &mut |key: &Term, kept: &Kept, _| {
+                // Those of one key stay together.
+                let _ = self.run_rows(&mut matcher, key, kept, &mut |made| {
+                    found.push(made);
+                    ControlFlow::Continue(())
+                });
+                if found.len() < limit {
+                    ControlFlow::Continue(())
                 } else {
-                    found.extend(matcher.run(&layout.row(key, kept)));
+                    ControlFlow::Break(())
                 }
-                if found.len() < at.limit {
-                    return ControlFlow::Continue(());
-                }
-                progress = if is_last {
-                    Progress::Done
-                } else {
-                    Progress::Behind(key.clone())
-                };
-                ControlFlow::Break(())
             };
-            let visited = keys.visit(self, &at.progress, at.direction, visit);
-            visited.map_err(|_| no_table(function))?;
-            if found.len() < at.limit {
-                progress = Progress::Done;
-            }
+            let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH).min(most), most);
+            let reached = keys.visit_slice(self, &at.progress, at.direction, sizes, visit);
+            at.progress = reached.map_err(|_| no_table(function))?;
+            at.left = found;
         }
-        if found.is_empty() {
-            return Ok(None);
-        }
-        at.left = found.split_off(at.limit.min(found.len()));
-        at.progress = progress;
-        let is_over = at.progress == Progress::Done && at.left.is_empty();
-        let rest = (!is_over).then_some(at);
-        Ok(Some(Chunk { found, rest }))
+        Ok(at.left.len() >= limit || at.progress == Progress::Done)
     }
 
     /// Deletes what the specification makes `true` of.
     fn delete_found(&self, spec: &MatchSpec, function: &'static str) -> Result<usize> {
         self.check(Right::Write, function)?;
-        let layout = &self.shared.layout;
+        if let Some(deleted) = self.delete_ranges(spec, function)? {
+            return Ok(deleted);
+        }
         let mut matcher = spec.matcher();
-        let mut deleted = Ok(0);
-        self.visit_keys(function, spec, Direction::Ascending, &mut |key, kept| {
-            let mut goes = |row: &Tuple| matcher.run(row).is_some_and(|made| is_true(&made));
-            // Most rows stay: they are not locked for it.
-            let any = if layout.is_bag {
-                layout.rows(key, kept).iter().any(&mut goes)
-            } else {
-                goes(&layout.row(key, kept))
-            };
-            if !any {
-                return ControlFlow::Continue(());
-            }
-            let gone = self
-                .enter(function)
-                .map(|_guard| self.retain(key, &mut |row| !goes(row)));
-            match (&mut deleted, gone) {
-                (Ok(count), Ok(gone)) => {
-                    *count += gone;
-                    ControlFlow::Continue(())
-                }
-                (deleted, gone) => {
-                    *deleted = gone;
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        deleted
+        self.change_found(function, spec, &mut |key, kept| {
+            self.delete_rows(&mut matcher, key, kept, function)
+        })
+    }
+
+    /// Removes the ranges of keys in which every row is to be deleted, in one step, and tells how many
+    /// rows there were; `None` if rows have to be looked at.
+    pub(super) fn delete_ranges(
+        &self,
+        spec: &MatchSpec,
+        function: &'static str,
+    ) -> Result<Option<usize>> {
+        let shared = &*self.shared;
+        if shared.options.kind != Kind::OrderedSet {
+            return Ok(None);
+        }
+        let Some((size, intervals)) = spec.whole_intervals(shared.layout.key_position) else {
+            return Ok(None);
+        };
+        // For nothing nobody is kept waiting; what counts is what is seen alone.
+        if !shared.row_sizes.are(size) {
+            return Ok(None);
+        }
+        let _alone = self.enter_alone(function)?;
+        if !shared.row_sizes.are(size) {
+            return Ok(None);
+        }
+        let removed = intervals
+            .iter()
+            .map(|interval| shared.store.remove_range(Span::from(interval)));
+        Ok(Some(removed.sum()))
+    }
+
+    /// Deletes the rows with this key that the specification makes `true` of, in one step. Returns how
+    /// many.
+    pub(super) fn delete_rows(
+        &self,
+        matcher: &mut Matcher<'_>,
+        key: &Term,
+        kept: &Kept,
+        function: &'static str,
+    ) -> Result<usize> {
+        let layout = &self.shared.layout;
+        let mut goes = |row: &Tuple| matcher.run(row).is_some_and(|made| is_true(&made));
+        // Most rows stay: they are not locked for it.
+        let any = if layout.is_bag {
+            layout.rows(key, kept).iter().any(&mut goes)
+        } else {
+            goes(&layout.row(key, kept))
+        };
+        if !any {
+            return Ok(0);
+        }
+        let _guard = self.enter(function)?;
+        Ok(self.retain(key, &mut |row| !goes(row)))
+    }
+}
+
+/// Adds what one more key came to; whether to go on.
+pub(super) fn add(all: &mut Result<usize>, one: Result<usize>) -> ControlFlow<()> {
+    match (&mut *all, one) {
+        (Ok(count), Ok(more)) => {
+            *count += more;
+            ControlFlow::Continue(())
+        }
+        (_, one) => {
+            *all = one;
+            ControlFlow::Break(())
+        }
     }
 }
 
@@ -403,6 +497,6 @@ fn pattern_spec(pattern: &Term, returns: Returns, function: &'static str) -> Res
         .map_err(|error| BadArgument::new(function, 2, Problem::Spec(error)))
 }
 
-fn is_true(term: &Term) -> bool {
+pub(super) fn is_true(term: &Term) -> bool {
     matches!(term, Term::Atom(atom) if *atom == Atom::TRUE)
 }

@@ -7,7 +7,7 @@ use super::store::{Edge, Entry, Span};
 use super::{Kept, Right, Table, no_table};
 use crate::term::{Term, Tuple};
 use std::ops::ControlFlow;
-use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH};
+use tremula_index::{Direction, LAST_BATCH};
 
 impl Table {
     /// All rows, in an `ordered_set` in order: Erlang's `tab2list/1`. Not of one moment; see the
@@ -122,7 +122,6 @@ impl Table {
     }
 
     /// Calls `visit` with each entry of the store in a span, with no lock held, until it breaks.
-    /// A batch is read in one step of the gate.
     pub(super) fn each_entry(
         &self,
         function: &'static str,
@@ -131,20 +130,22 @@ impl Table {
         visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
     ) -> Result<()> {
         self.check(Right::Read, function)?;
-        let visited = self.entries(span, direction, visit);
+        let visited = self.entries(span, direction, LAST_BATCH, visit);
         visited.map_err(|_| no_table(function))
     }
 
-    /// As [`each_entry`](Self::each_entry), whoever asks.
+    /// As [`each_entry`](Self::each_entry), whoever asks, in batches of which the first has so many
+    /// entries. A batch is read in one step of the gate.
     pub(super) fn entries(
         &self,
         span: Span<'_>,
         direction: Direction,
+        first_batch: usize,
         visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
     ) -> std::result::Result<(), Deleted> {
         let direction = self.way(direction);
         let mut batch: Vec<Entry> = Vec::new();
-        let mut size = FIRST_BATCH;
+        let mut size = first_batch;
         let mut resume: Option<Term> = None;
         loop {
             let mut rest = span;

@@ -10,6 +10,9 @@ use tremula_table::Term;
 /// Tables at once.
 pub(crate) const SLOTS: usize = 10;
 
+/// The slot of an `ordered_set` whose rows all have two elements: ranges of it are deleted in one step.
+pub(crate) const EVEN_SLOT: usize = 3;
+
 /// The options of the tables that there are first, and that new ones get.
 const OPTIONS: [&str; SLOTS] = [
     "[set]",
@@ -120,7 +123,11 @@ impl Operations {
 
     fn good_row(&mut self, slot: usize) -> Term {
         let keypos = self.keypos[slot];
-        let size = keypos + self.below(3);
+        let size = if slot == EVEN_SLOT {
+            2
+        } else {
+            keypos + self.below(3)
+        };
         let mut row: Vec<_> = (0..size).map(|_| self.value()).collect();
         row[keypos - 1] = self.key();
         Term::tuple(row)
@@ -253,8 +260,42 @@ impl Operations {
         Term::list(clauses)
     }
 
+    /// A specification for `select_delete`: of a table with rows of one size often one that is of all
+    /// rows in a range of keys.
+    fn deletion(&mut self, slot: usize) -> Term {
+        if slot != EVEN_SLOT || self.one_in(3) {
+            return self.spec(slot, Some("true"));
+        }
+        let head = self.choose(&["{'$1', '_'}", "{'$1', '$2'}", "{{'$1', '_'}, '_'}", "'_'"]);
+        let guards = if head.to_string() == "'_'" {
+            0
+        } else {
+            self.below(3)
+        };
+        let guard = |this: &mut Self| {
+            let comparison = this.choose(&["'<'", "'>'", "'>='", "'=<'", "'=='"]);
+            let bound = match this.below(4) {
+                0 => this.choose(&["1.0", "2.5", "a", "{const, #{}}", "<<>>", "[]"]),
+                _ => Term::from(this.below(8)),
+            };
+            Term::tuple([comparison, term("'$1'"), bound])
+        };
+        let guards: Vec<_> = (0..guards).map(|_| guard(self)).collect();
+        Term::list([Term::tuple([head, Term::list(guards), term("[true]")])])
+    }
+
     /// A specification for `select_replace`: it changes what is not the key, mostly.
     fn replacement(&mut self, slot: usize) -> Term {
+        if slot == EVEN_SLOT {
+            return self.choose(&[
+                "[{{'$1', '_'}, [{'>', '$1', 3}], [{{'$1', new}}]}]",
+                "[{{1, '$2'}, [], [{{1, {{'$2'}}}}]}]",
+                "[{{1, '$2'}, [], [{{'$2', 1}}]}]",
+            ]);
+        }
+        if self.one_in(4) {
+            return self.strange_replacement(slot);
+        }
         if self.keypos[slot] == 2 {
             return self.choose(&[
                 "[{{'$1', '$2'}, [], [{{new, '$2'}}]}]",
@@ -269,6 +310,96 @@ impl Operations {
             "[{{'$1'}, [], ['$_']}]",
             "[{{1, '$2'}, [], [{{1, {{'$2'}}}}]}]",
         ])
+    }
+
+    /// A specification for `select_replace` of which Erlang says whether it keeps the key: with parts
+    /// of keys written as a head has them, and as an expression, not always the same.
+    fn strange_replacement(&mut self, slot: usize) -> Term {
+        let clauses = 1 + self.below(2) * self.below(2);
+        let clause = |this: &mut Self| {
+            let (pattern, expression) = this.key_and_expression(2);
+            let (other, value) = (this.choose(&["'_'", "'$9'", "1"]), this.value_expression());
+            let (head, made) = if this.keypos[slot] == 2 {
+                ([other, pattern], [value, expression])
+            } else {
+                ([pattern, other], [expression, value])
+            };
+            let made = Term::tuple(made);
+            let body = match this.below(12) {
+                0 => vec![term("'$_'")],
+                1 => vec![Term::tuple([term("const"), made])],
+                2 => vec![term("x"), Term::tuple([made])],
+                3 => vec![this.choose(&["'$1'", "{x}", "{{}}", "{{'$1'}}"])],
+                _ => vec![Term::tuple([made])],
+            };
+            let guards = if this.one_in(4) {
+                Term::list([term("{is_integer, '$1'}")])
+            } else {
+                Term::NIL
+            };
+            Term::tuple([Term::tuple(head), guards, Term::list(body)])
+        };
+        let clauses: Vec<_> = (0..clauses).map(|_| clause(self)).collect();
+        Term::list(clauses)
+    }
+
+    fn value_expression(&mut self) -> Term {
+        self.choose(&["new", "'$1'", "7", "{hd, []}", "'$_'"])
+    }
+
+    /// A part of a key's pattern, and of an expression that mostly makes the same.
+    fn key_and_expression(&mut self, depth: usize) -> (Term, Term) {
+        if self.one_in(12) {
+            let (pattern, _) = self.key_and_expression(0);
+            return (
+                pattern,
+                self.choose(&["'$1'", "'_'", "'$$'", "1", "1.0", "a"]),
+            );
+        }
+        match self.below(if depth == 0 { 3 } else { 6 }) {
+            0 => (term("'$1'"), term("'$1'")),
+            1 => {
+                let texts = ["1", "1.0", "a", "[]", "<<\"a\">>", "18446744073709551616"];
+                let constant = self.choose(&texts);
+                let expression = if self.one_in(4) {
+                    Term::tuple([term("const"), constant.clone()])
+                } else {
+                    constant.clone()
+                };
+                (constant, expression)
+            }
+            2 => {
+                let element = ["{element, 1, '$_'}", "{element, 2, '$_'}"];
+                (
+                    self.choose(&["'$1'", "'_'", "{1, 2}"]),
+                    self.choose(&element),
+                )
+            }
+            3 => {
+                let parts = self.below(3);
+                let parts = (0..parts).map(|_| self.key_and_expression(depth - 1));
+                let (patterns, made): (Vec<_>, Vec<_>) = parts.unzip();
+                let made = Term::tuple(made);
+                let expression = if self.one_in(4) {
+                    Term::tuple([term("const"), made])
+                } else {
+                    Term::tuple([made])
+                };
+                (Term::tuple(patterns), expression)
+            }
+            4 => {
+                let (first, second) = (self.key_and_expression(0), self.key_and_expression(0));
+                let (pattern, expression) = ([first.0], [first.1]);
+                (
+                    Term::list_with_tail(pattern, second.0),
+                    Term::list_with_tail(expression, second.1),
+                )
+            }
+            _ => {
+                let map = self.choose(&["#{a => 1}", "#{a => '$1'}"]);
+                (map.clone(), map)
+            }
+        }
     }
 
     fn limit(&mut self) -> Term {
@@ -320,7 +451,11 @@ impl Operations {
             29..=31 => ("update_counter", vec![self.key(), self.counter_update()]),
             32 | 33 => {
                 // A default without a key is never drawn: Erlang 25 reads behind its end.
-                let default = self.choose(&["{x, 1, 2}", "{x, 1, 2}", "{x, 1}", "x", "{a, b, c}"]);
+                let default = if slot == EVEN_SLOT {
+                    self.choose(&["{x, 1}", "{a, b}", "x"])
+                } else {
+                    self.choose(&["{x, 1, 2}", "{x, 1, 2}", "{x, 1}", "x", "{a, b, c}"])
+                };
                 (
                     "update_counter",
                     vec![self.key(), self.counter_update(), default],
@@ -344,7 +479,7 @@ impl Operations {
             41..=44 => ("select", vec![self.spec(slot, None)]),
             45 => ("select_reverse", vec![self.spec(slot, None)]),
             46 | 47 => ("select_count", vec![self.spec(slot, Some("true"))]),
-            48 => ("select_delete", vec![self.spec(slot, Some("true"))]),
+            48 => ("select_delete", vec![self.deletion(slot)]),
             49 => ("select_replace", vec![self.replacement(slot)]),
             50 | 51 => ("match", vec![self.pattern(slot)]),
             52 | 53 => ("match_object", vec![self.pattern(slot)]),

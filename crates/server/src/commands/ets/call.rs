@@ -4,9 +4,10 @@ use super::super::{Context, Failure, Outcome};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use std::fmt::{self, Display, Write};
+use std::ops::ControlFlow;
 use tremula_table::match_spec::Environment;
 use tremula_table::term::{Atom, Limits};
-use tremula_table::{BadArgument, Owner, Problem, Table, Term};
+use tremula_table::{BadArgument, Owner, Problem, Table, Term, Traversal};
 
 /// What a term in the external format begins with.
 const ETF: u8 = 131;
@@ -32,12 +33,60 @@ pub(super) struct Call<'a> {
     terms: Vec<Term>,
 }
 
+/// What a call has come to.
+pub(super) enum Progress {
+    Value(Term),
+    /// It looks at many rows.
+    Search(Traversal, Finish),
+}
+
+/// Makes the value of what a search came to.
+pub(super) type Finish = Box<dyn FnOnce(tremula_table::Outcome) -> Term + Send>;
+
+/// A search that has not come to its end: other clients come before each of its slices.
+pub(crate) struct Search {
+    traversal: Traversal,
+    finish: Finish,
+    function: &'static str,
+    format: Format,
+}
+
+impl Search {
+    /// Looks at some more rows, and writes the value if that were all; else returns what is left.
+    pub(crate) fn step(self, server: &Shared, reply: &mut Reply) -> Result<Option<Self>, Failure> {
+        let limits = &server.limits;
+        let stepped = self.traversal.step(limits.search_slice);
+        let function = self.function;
+        match stepped.map_err(|error| BadArgument { function, ..error })? {
+            ControlFlow::Continue(traversal) => Ok(Some(Self { traversal, ..self })),
+            ControlFlow::Break(outcome) => {
+                let value = (self.finish)(outcome);
+                write(reply, self.format, &value, limits.max_output_buffer.0)?;
+                Ok(None)
+            }
+        }
+    }
+}
+
 /// Runs a call with up to `most` arguments, and writes its value.
 pub(super) fn answer(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
     most: usize,
     run: impl FnOnce(&Call<'_>) -> Result<Term, Failure>,
+) -> Outcome {
+    answer_in_slices(context, arguments, most, |call| {
+        run(call).map(Progress::Value)
+    })
+}
+
+/// As [`answer`], of a call that may look at many rows: it writes the value of a search that is over
+/// after its first slice, and leaves any other to the connection.
+pub(super) fn answer_in_slices(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    most: usize,
+    run: impl FnOnce(&Call<'_>) -> Result<Progress, Failure>,
 ) -> Outcome {
     let (command, server) = (context.command, context.server);
     if arguments.len() > most.saturating_add(1) {
@@ -51,14 +100,32 @@ pub(super) fn answer(
         terms.push(term);
     }
     context.session.pause = !command.flags.contains(&"fast");
-    let value = run(&Call {
+    let progress = run(&Call {
         function,
         server,
         owner: context.session.ets.owner(server),
         terms,
     })?;
-    let limit = server.limits.max_output_buffer.0;
-    write(context.reply, context.session.ets.format, &value, limit)
+    let format = context.session.ets.format;
+    match progress {
+        Progress::Value(value) => write(
+            context.reply,
+            format,
+            &value,
+            server.limits.max_output_buffer.0,
+        ),
+        Progress::Search(traversal, finish) => {
+            let search = Search {
+                traversal,
+                finish,
+                function,
+                format,
+            };
+            let left = search.step(server, context.reply)?;
+            context.session.search = left.map(Box::new);
+            Ok(())
+        }
+    }
 }
 
 /// Reads a term: in the external format if it begins as such, else text.

@@ -22,6 +22,7 @@ use crate::resp::Arguments;
 use crate::server::Shared;
 use crate::table_owner::TableOwner;
 use call::Format;
+pub(crate) use call::Search;
 pub(super) use file::*;
 pub(super) use rows::*;
 pub(super) use search::*;
@@ -57,4 +58,34 @@ pub(super) fn format(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     };
     context.reply.ok();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::table;
+
+    /// All functions of Erlang's `ets`, but for those that work on compiled specifications only.
+    const FUNCTIONS: &str = "all delete delete_all_objects delete_object file2tab first first_lookup \
+        foldl foldr from_dets fun2ms give_away i info init_table insert insert_new is_compiled_ms last \
+        last_lookup lookup lookup_element match match_delete match_object match_spec_compile \
+        match_spec_run member new next next_lookup prev prev_lookup rename repair_continuation \
+        safe_fixtable select select_count select_delete select_replace select_reverse setopts slot \
+        tab2file tab2list tabfile_info table take test_ms to_dets update_counter update_element \
+        whereis";
+
+    #[test]
+    fn every_function_is_a_command_or_the_readme_says_why_not() {
+        let readme = include_str!("../../../README.md");
+        let (_, absent) = readme
+            .split_once("### Functions without a command")
+            .expect("the section of functions without a command");
+        for function in FUNCTIONS.split_whitespace() {
+            let is_there = table::lookup(format!("ets.{function}").as_bytes()).is_some();
+            let row = absent.lines().find(|line| {
+                let names = line.split('|').nth(1).unwrap_or_default();
+                names.contains(&format!("`{function}`"))
+            });
+            assert!(is_there != row.is_some(), "{function}: {row:?}");
+        }
+    }
 }

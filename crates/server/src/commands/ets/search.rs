@@ -5,11 +5,13 @@
 //! connection that may read the table.
 
 use super::super::{Context, Failure, Outcome};
-use super::call::{Call, answer, bad};
+use super::call::{Call, Progress, answer, answer_in_slices, bad};
 use crate::resp::Arguments;
 use tremula_table::match_spec::{Returns, SpecError};
 use tremula_table::term::Atom;
-use tremula_table::{Chunk, MatchSpec, Problem, Term};
+use tremula_table::{
+    Action, BadArgument, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term,
+};
 
 /// What a search is by.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,27 +41,41 @@ fn spec(call: &Call<'_>, by: By, argument: usize) -> Result<MatchSpec, Failure> 
 
 /// `ETS.SELECT table spec [limit]`, `ETS.SELECT continuation`, and so for the others.
 fn search(context: &mut Context<'_>, arguments: Arguments<'_>, by: By, reverse: bool) -> Outcome {
-    answer(context, arguments, 3, |call| {
+    answer_in_slices(context, arguments, 3, |call| {
         if call.len() == 1 {
             return go_on(call);
         }
         let (table, spec) = (call.table()?, spec(call, by, 2)?);
-        if call.get(3).is_none() {
-            let found = if reverse {
-                table.select_reverse(&spec)
-            } else {
-                table.select(&spec)
-            };
-            return Ok(Term::list(found?));
-        }
-        let limit = call.limit(3)?;
-        let chunk = if reverse {
-            table.select_reverse_limit(&spec, limit)
-        } else {
-            table.select_limit(&spec, limit)
+        let limit = match call.get(3) {
+            None => None,
+            Some(_) => Some(call.limit(3)?),
         };
-        Ok(chunk_term(chunk?, by, call.term(2)?))
+        begin(call, &table, spec, by, Action::Select { reverse, limit })
     })
+}
+
+/// Begins a search by the second argument.
+fn begin(
+    call: &Call<'_>,
+    table: &Table,
+    spec: MatchSpec,
+    by: By,
+    action: Action,
+) -> Result<Progress, Failure> {
+    let function = call.function;
+    let begun = table.traverse(spec, action);
+    let traversal = begun.map_err(|error| BadArgument { function, ..error })?;
+    let source = call.term(2)?.clone();
+    let finish = move |found| value(found, by, &source);
+    Ok(Progress::Search(traversal, Box::new(finish)))
+}
+
+fn value(found: Found, by: By, source: &Term) -> Term {
+    match found {
+        Found::Found(all) => Term::list(all),
+        Found::Chunk(chunk) => chunk_term(chunk, by, source),
+        Found::Count(count) => count.into(),
+    }
 }
 
 /// `{Found, Continuation}`, or `'$end_of_table'`.
@@ -102,18 +118,20 @@ fn table_of(call: &Call<'_>, place: &Term) -> Result<tremula_table::Table, Failu
     table.ok_or_else(|| call.wrong(1, Problem::NoTable))
 }
 
-fn go_on(call: &Call<'_>) -> Result<Term, Failure> {
+fn go_on(call: &Call<'_>) -> Result<Progress, Failure> {
     let term = call.term(1)?;
     if is_end(term) {
-        return Ok(term.clone());
+        return Ok(Progress::Value(term.clone()));
     }
     let (place, by, source) = parts_of(call, term)?;
     let table = table_of(call, place)?;
     let spec = by
         .compile(call, source)
         .map_err(|error| bad(call.function, 1, error))?;
-    let next = table.repair_continuation(place, &spec)?;
-    Ok(chunk_term(table.select_next(&next)?, by, source))
+    let traversal = table.traverse_on(&table.repair_continuation(place, &spec)?)?;
+    let source = source.clone();
+    let finish = move |found| value(found, by, &source);
+    Ok(Progress::Search(traversal, Box::new(finish)))
 }
 
 pub(in super::super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -145,9 +163,22 @@ pub(in super::super) fn match_delete(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    answer(context, arguments, 2, |call| {
-        call.table()?.match_delete(call.term(2)?)?;
-        Ok(true.into())
+    answer_in_slices(context, arguments, 2, |call| {
+        let (table, pattern) = (call.table()?, call.term(2)?);
+        let spec = MatchSpec::from_pattern(pattern, Returns::True);
+        let spec = spec.map_err(|error| bad(call.function, 2, error))?;
+        let function = call.function;
+        let begun = table.traverse(spec, Action::Delete);
+        let traversal = begun.map_err(|error| BadArgument { function, ..error })?;
+        Ok(Progress::Search(traversal, Box::new(|_| true.into())))
+    })
+}
+
+/// A command with a table and a match specification.
+fn change(context: &mut Context<'_>, arguments: Arguments<'_>, action: Action) -> Outcome {
+    answer_in_slices(context, arguments, 2, |call| {
+        let (table, spec) = (call.table()?, spec(call, By::Spec, 2)?);
+        begin(call, &table, spec, By::Spec, action)
     })
 }
 
@@ -155,35 +186,37 @@ pub(in super::super) fn select_count(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    answer(context, arguments, 2, |call| {
-        Ok(call
-            .table()?
-            .select_count(&spec(call, By::Spec, 2)?)?
-            .into())
-    })
+    change(context, arguments, Action::Count)
 }
 
 pub(in super::super) fn select_delete(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    answer(context, arguments, 2, |call| {
-        Ok(call
-            .table()?
-            .select_delete(&spec(call, By::Spec, 2)?)?
-            .into())
-    })
+    change(context, arguments, Action::Delete)
 }
 
 pub(in super::super) fn select_replace(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    answer(context, arguments, 2, |call| {
-        Ok(call
-            .table()?
-            .select_replace(&spec(call, By::Spec, 2)?)?
-            .into())
+    change(context, arguments, Action::Replace)
+}
+
+/// `ETS.TAB2LIST table`.
+pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    answer_in_slices(context, arguments, 1, |call| {
+        let (table, function) = (call.table()?, call.function);
+        let every_row = MatchSpec::from_pattern(&Term::from(Atom::UNDERSCORE), Returns::Row);
+        let every_row = every_row.map_err(|error| bad(function, 1, error))?;
+        let action = Action::Select {
+            reverse: false,
+            limit: None,
+        };
+        let begun = table.traverse(every_row, action);
+        let traversal = begun.map_err(|error| BadArgument { function, ..error })?;
+        let finish = |found| value(found, By::Row, &Term::NIL);
+        Ok(Progress::Search(traversal, Box::new(finish)))
     })
 }
 

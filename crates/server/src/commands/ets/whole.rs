@@ -153,13 +153,6 @@ pub(in super::super) fn safe_fixtable(
     })
 }
 
-/// `ETS.TAB2LIST table`.
-pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    answer(context, arguments, 1, |call| {
-        Ok(super::rows::list_of(call.table()?.tab2list()?))
-    })
-}
-
 /// `ETS.INIT_TABLE table rows [rows ...]`: in place of Erlang's function that brings them.
 pub(in super::super) fn init_table(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, usize::MAX - 1, |call| {

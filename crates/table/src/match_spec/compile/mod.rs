@@ -135,6 +135,7 @@ impl<'a> Compiler<'a> {
             body: start,
             result,
             head: head.clone(),
+            expressions: body.clone(),
             variables: draft.variables,
         });
         Ok(())

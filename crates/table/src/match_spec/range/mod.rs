@@ -3,6 +3,7 @@
 mod bound;
 mod plan;
 mod stream;
+mod whole;
 
 pub use bound::KeyBound;
 
@@ -100,7 +101,31 @@ impl fmt::Display for KeyInterval {
     }
 }
 
+/// How many elements rows have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowSize {
+    Any,
+    Only(usize),
+}
+
 impl MatchSpec {
+    /// The rows of which the specification says `true` if their keys lie in these
+    /// [intervals](Self::key_intervals), and of no others. `None` if there is more to it, or if the
+    /// intervals are but of single keys.
+    pub(crate) fn whole_intervals(
+        &self,
+        key_position: usize,
+    ) -> Option<(RowSize, Vec<KeyInterval>)> {
+        let mut clauses = self.program.clauses.iter();
+        let size = whole::whole(clauses.next()?, &self.program, key_position)?;
+        if !clauses.all(|one| whole::whole(one, &self.program, key_position) == Some(size)) {
+            return None;
+        }
+        let intervals = self.key_intervals(key_position);
+        let single = intervals.iter().all(|interval| interval.key().is_some());
+        (!single).then_some((size, intervals))
+    }
+
     /// The keys of an `ordered_set` that the specification can match: intervals in ascending order,
     /// apart from each other. Rows with other keys need not be visited; those with these keys may
     /// match or not. `key_position` is counted from 0.
@@ -162,7 +187,9 @@ impl MatchSpec {
         Some(keys.into_iter().map(|Exact(key)| key).collect())
     }
 
-    /// What a search of an `ordered_set` visits, in words. `key_position` is counted from 0.
+    /// What a search of an `ordered_set` visits, in words. `key_position` is counted from 0. Of a
+    /// specification that says `true` of every row with these keys it tells that `select_delete` does
+    /// not visit them, but removes the range in one step.
     ///
     /// ```
     /// use tremula_table::{MatchSpec, Term};
@@ -177,18 +204,32 @@ impl MatchSpec {
     /// );
     /// assert_eq!(explain("[{{'_', 1}, [], ['$_']}]")?, "visits all keys");
     /// assert_eq!(explain("[{{}, [], ['$_']}]")?, "visits no key");
+    /// assert_eq!(
+    ///     explain("[{{{user, '$1'}, '_'}, [{'<', '$1', 9}], [true]}]")?,
+    ///     "visits the keys from {user,'_'} before {user,9}; \
+    ///      if all rows have 2 elements, select_delete removes them as a range",
+    /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn explain(&self, key_position: usize) -> String {
         let intervals = self.key_intervals(key_position);
-        match intervals.as_slice() {
-            [] => "visits no key".into(),
+        let visits = match intervals.as_slice() {
+            [] => return "visits no key".into(),
             [one] if *one == KeyInterval::ALL => "visits all keys".into(),
             [one] if one.key().is_some() => format!("visits the key {one}"),
             all => {
                 let all: Vec<_> = all.iter().map(ToString::to_string).collect();
                 format!("visits the keys {}", all.join("; "))
+            }
+        };
+        let removes = "select_delete removes them as a range";
+        match self.whole_intervals(key_position) {
+            None => visits,
+            Some((RowSize::Any, _)) => format!("{visits}; {removes}"),
+            Some((RowSize::Only(size), _)) => {
+                let elements = if size == 1 { "element" } else { "elements" };
+                format!("{visits}; if all rows have {size} {elements}, {removes}")
             }
         }
     }

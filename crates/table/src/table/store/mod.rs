@@ -12,7 +12,7 @@ pub(super) use hashed::HashStore;
 pub(super) use kept::{Kept, Layout};
 pub(super) use ordered::open;
 
-use crate::match_spec::KeyBound;
+use crate::match_spec::{KeyBound, KeyInterval};
 use crate::term::Term;
 use tremula_index::{Direction, Shape, Update};
 
@@ -42,6 +42,16 @@ impl Span<'_> {
         low: Edge::Open,
         high: Edge::Open,
     };
+}
+
+impl<'a> From<&'a KeyInterval> for Span<'a> {
+    fn from(interval: &'a KeyInterval) -> Self {
+        let edge = |bound: &'a Option<_>| bound.as_ref().map_or(Edge::Open, Edge::Bound);
+        Self {
+            low: edge(&interval.low),
+            high: edge(&interval.high),
+        }
+    }
 }
 
 /// The rows of one table, by key.
@@ -80,6 +90,15 @@ pub(super) trait Store: Send + Sync {
 
     /// Appends the first `limit` entries of `span` in this direction to `out`.
     fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>);
+
+    /// Removes every entry of `span` and returns how many there were: one step of a store in the
+    /// term order, if its structure has such a step.
+    fn remove_range(&self, span: Span<'_>) -> usize {
+        let mut entries = Vec::new();
+        self.scan(span, Direction::Ascending, usize::MAX, &mut entries);
+        let removed = entries.iter().filter(|(key, _)| self.remove(key).is_some());
+        removed.count()
+    }
 
     /// Removes every entry.
     fn clear(&self);

@@ -96,6 +96,12 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
         out.extend(entries.into_iter().map(entry));
     }
 
+    fn remove_range(&self, span: Span<'_>) -> usize {
+        let (low, high) = (place(span.low), place(span.high));
+        let range = KeyRange::new(low.as_ref(), high.as_ref());
+        self.0.remove_range(range)
+    }
+
     fn clear(&self) {
         self.0.remove_range(KeyRange::all());
     }

@@ -1,0 +1,124 @@
+//! Which clauses say `true` of every row whose key lies in their interval.
+
+use super::RowSize;
+use crate::match_spec::function::Comparison;
+use crate::match_spec::program::{
+    Binding, Clause, Operand, Operation, Program, Shape, is_atom, variable,
+};
+use crate::term::{Atom, Term};
+
+/// What a part of a pattern says of what is in its place.
+enum Part {
+    Anything,
+    Variable(u64),
+    Something,
+}
+
+fn part(pattern: &Term) -> Part {
+    match variable(pattern) {
+        Some(number) => Part::Variable(number),
+        None if is_atom(pattern, Atom::UNDERSCORE) => Part::Anything,
+        None => Part::Something,
+    }
+}
+
+/// The rows of which the clause says `true` if their keys lie in its interval, and of no others;
+/// `None` if there may be rows in it of which it does not, or of which that is not known.
+pub(super) fn whole(clause: &Clause, program: &Program, key_position: usize) -> Option<RowSize> {
+    let says_true = match clause.result {
+        Operand::Constant(constant) => is_atom(&program.constants[constant as usize], Atom::TRUE),
+        _ => false,
+    };
+    if !says_true || clause.operations.len() > clause.body {
+        return None;
+    }
+    let (size, head) = match (clause.shape, &clause.head) {
+        (Shape::Any, _) if clause.operations.is_empty() => return Some(RowSize::Any),
+        (Shape::Size(size), Term::Tuple(head)) => (size, head),
+        _ => return None,
+    };
+    let mut seen = Vec::new();
+    // A variable that comes again is a condition.
+    let mut is_new = |number| {
+        let is_new = !seen.contains(&number);
+        seen.push(number);
+        is_new
+    };
+    for (position, pattern) in head.iter().enumerate() {
+        match part(pattern) {
+            _ if position == key_position => (),
+            Part::Anything => (),
+            Part::Variable(number) if is_new(number) => (),
+            _ => return None,
+        }
+    }
+    // The first parts are constants, then comes one that is bounded by guards, then anything.
+    let mut bounded = None;
+    let mut is_open = false;
+    let mut ahead = vec![head.get(key_position)?];
+    while let Some(pattern) = ahead.pop() {
+        match part(pattern) {
+            Part::Anything => is_open = true,
+            Part::Variable(number) if is_new(number) => {
+                if !is_open {
+                    bounded = Some(number);
+                }
+                is_open = true;
+            }
+            Part::Something if !is_open => match pattern {
+                Term::Tuple(tuple) => ahead.extend(tuple.iter().rev()),
+                _ if is_only_itself(pattern) => (),
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    let bounded = bounded.and_then(|number| clause.variables.get(&number));
+    let guards = &clause.operations[..clause.body];
+    guards
+        .iter()
+        .all(|guard| is_bound(guard, bounded))
+        .then_some(RowSize::Only(size))
+}
+
+/// Whether nothing else equals a term (`==`) but what is identical: else rows may lie in the interval
+/// that the pattern does not match.
+fn is_only_itself(term: &Term) -> bool {
+    match term {
+        Term::Atom(_) | Term::Bitstring(_) | Term::Pid(_) | Term::Port(_) | Term::Reference(_) => {
+            true
+        }
+        other => other.is_nil(),
+    }
+}
+
+/// Whether an operation is a step of the head, or a guard that does no more than bound the interval
+/// by this variable.
+fn is_bound(operation: &Operation, bounded: Option<&Binding>) -> bool {
+    match *operation {
+        Operation::Test(_) => true,
+        Operation::RequireComparison {
+            comparison,
+            one,
+            two,
+        } => {
+            let Some(&Binding::Operand(variable)) = bounded else {
+                return false;
+            };
+            let with_constant = matches!(
+                (one, two),
+                (Operand::Constant(_), other) | (other, Operand::Constant(_)) if other == variable
+            );
+            with_constant
+                && matches!(
+                    comparison,
+                    Comparison::Equal
+                        | Comparison::Greater
+                        | Comparison::AtLeast
+                        | Comparison::Less
+                        | Comparison::AtMost
+                )
+        }
+        _ => false,
+    }
+}
