@@ -234,7 +234,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
                 let mut item = Item {
                     used: AtomicU64::new(now),
                     age: (now, items.next_place),
-                    body: RwLock::default(),
+                    body: RwLock::new(Body::default()),
                 };
                 let (length, grown) = self.append_to(&item, bytes)?;
                 item.age.0 = item.used.load(Ordering::Relaxed);

@@ -130,7 +130,7 @@ impl SeriesCache {
         }
         drop(cell);
         let mut cell = self.cell(series).write();
-        let found = cell.entry(series).or_default().get_mut();
+        let found = &mut *cell.entry(series).or_default().lock();
         self.append_to(found, series, point)
     }
 
