@@ -1,0 +1,493 @@
+//! A cache of byte strings that grow at the end.
+//!
+//! As in Gorilla's memory structure (PVLDB 8(12), 2015, section 4.2) the ids are spread over cells
+//! with a lock each, which is shared by all who use items and taken alone only where items come
+//! and go; and each item has a lock of its own, shared by readers.
+//!
+//! Invariants:
+//!
+//! 1. An item is used only under its cell's lock, shared or not, so that nothing is appended to one
+//!    that has been evicted.
+//! 2. A chunk never moves, and its filled part never changes: what was lent stays as it was.
+//! 3. The sum of what items account for is `held`, whenever no append is under way.
+//! 4. An item's place among the ages is never later than its last use; so the first place of a
+//!    cell whose item was not used since is the least recently used of the cell.
+
+mod body;
+
+use body::Body;
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use tremula_sync::atomic::{AtomicIsize, AtomicU64, Ordering};
+use tremula_sync::{CachePadded, RwLock};
+
+/// The configuration of a [`Cache`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// Bytes that all items together may hold. 64 MiB.
+    pub budget: usize,
+    /// Bytes that may be appended to one item. As many as there are.
+    pub longest: usize,
+    /// Over how many cells, each with a lock, the items are spread. 64.
+    pub cells: NonZeroUsize,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            budget: 64 << 20,
+            longest: usize::MAX,
+            cells: NonZeroUsize::new(64).expect("not 0"),
+        }
+    }
+}
+
+/// Why bytes were not appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// The item would be longer than items may be.
+    #[error("the item has {length} bytes; with {appended} more it would have more than {longest}")]
+    TooLong {
+        /// Bytes that the item has.
+        length: usize,
+        /// Bytes to be appended.
+        appended: usize,
+        /// Bytes that an item may have.
+        longest: usize,
+    },
+    /// The item would not fit if there were no other.
+    #[error("an item of {0} bytes does not fit in the cache's budget of {1}")]
+    OverBudget(usize, usize),
+}
+
+/// What a [`Cache`] has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheShape {
+    /// Items that are there.
+    pub items: usize,
+    /// Bytes that they hold: what was appended, the room of their chunks, and what an item takes
+    /// besides. Not what was lent and whose item has gone.
+    pub held: usize,
+    /// Bytes that they may hold.
+    pub budget: usize,
+    /// Items that went because others needed their room.
+    pub evictions: u64,
+}
+
+/// A cache of byte strings that grow at the end, within a budget of bytes.
+///
+/// Every operation on one item is linearizable. Where the budget is spent the item goes that was
+/// least recently used, by appending or by reading. Recency is told by a clock that ticks whenever
+/// memory is taken: uses within one tick count as one. While threads append, what is held exceeds
+/// the budget by what they are adding at most.
+///
+/// Appending copies what is appended, once. Reading copies nothing if what is read was appended in
+/// one piece and is at least a KiB; the item's chunk stays in memory as long as what was lent.
+///
+/// ```
+/// use tremula_shard::cache::Cache;
+///
+/// let cache: Cache<u64> = Cache::default();
+/// cache.append(&7, b"one ").unwrap();
+/// assert_eq!(cache.append(&7, b"two"), Ok(7));
+/// assert_eq!(cache.get(&7, 3).unwrap(), "two");
+/// assert_eq!(cache.get(&7, 100).unwrap(), "one two");
+/// assert_eq!(cache.get(&8, 1), None);
+/// ```
+pub struct Cache<K> {
+    cells: Box<[CachePadded<Cell<K>>]>,
+    hasher: RandomState,
+    budget: usize,
+    longest: usize,
+    /// Bytes that the items hold. Below 0 for a moment, when an item is evicted before what was
+    /// appended to it is added.
+    held: AtomicIsize,
+    /// Ticks whenever memory is taken.
+    clock: AtomicU64,
+    evictions: AtomicU64,
+}
+
+struct Cell<K> {
+    items: RwLock<Items<K>>,
+    /// The tick of the first of the ages; `u64::MAX` if there is none.
+    oldest: AtomicU64,
+}
+
+struct Items<K> {
+    map: HashMap<K, Item, RandomState>,
+    /// Invariant 4. The second number makes places different.
+    ages: BTreeMap<(u64, u64), K>,
+    next_place: u64,
+}
+
+struct Item {
+    /// The tick of the last use.
+    used: AtomicU64,
+    /// Its place among the ages.
+    age: (u64, u64),
+    body: RwLock<Body>,
+}
+
+impl<K> Items<K> {
+    /// What an item takes besides its chunks: its entries in both maps, filled as they are on
+    /// average.
+    const ITEM: usize = (size_of::<(K, Item)>() + size_of::<((u64, u64), K)>()) * 3 / 2;
+}
+
+impl<K: Hash + Eq + Clone> Default for Cache<K> {
+    fn default() -> Self {
+        Self::new(CacheConfig::default())
+    }
+}
+
+impl<K: Hash + Eq + Clone> Cache<K> {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(config: CacheConfig) -> Self {
+        let hasher = RandomState::default();
+        let cell = || {
+            CachePadded::new(Cell {
+                items: RwLock::new(Items {
+                    map: HashMap::with_hasher(hasher.clone()),
+                    ages: BTreeMap::new(),
+                    next_place: 0,
+                }),
+                oldest: AtomicU64::new(u64::MAX),
+            })
+        };
+        let cells = config.cells.get().next_power_of_two();
+        Self {
+            cells: (0..cells).map(|_| cell()).collect(),
+            hasher,
+            // As an account that may be below 0 can compare it.
+            budget: config.budget.min(isize::MAX.cast_unsigned()),
+            longest: config.longest,
+            held: AtomicIsize::new(0),
+            clock: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn cell<Q: Hash + ?Sized>(&self, id: &Q) -> &Cell<K> {
+        // Bits that the map inside the cell does not choose its buckets by.
+        let hash = self.hasher.hash_one(id) >> 32;
+        &self.cells[hash as usize & (self.cells.len() - 1)]
+    }
+
+    /// Notes a use. Writes shared memory only at the first use in a tick.
+    #[inline]
+    fn touch(&self, item: &Item) {
+        // Relaxed, here and wherever ticks are read: they order nothing; an eviction that sees an
+        // old one takes an item a little too early.
+        let now = self.clock.load(Ordering::Relaxed);
+        if item.used.load(Ordering::Relaxed) != now {
+            item.used.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Appends, and answers how long the item is then. An item that is not there begins.
+    ///
+    /// O(bytes), and what is evicted for them.
+    ///
+    /// # Errors
+    ///
+    /// The item would become too long, or would not fit by itself; it is as it was.
+    pub fn append<Q>(&self, id: &Q, bytes: &[u8]) -> Result<usize, AppendError>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let cell = self.cell(id);
+        let items = cell.items.read();
+        let (length, grown) = match items.map.get(id) {
+            Some(item) => self.append_to(item, bytes)?,
+            None => {
+                drop(items);
+                return self.append_to_new(cell, id, bytes);
+            }
+        };
+        drop(items);
+        self.account(grown);
+        Ok(length)
+    }
+
+    #[cold]
+    fn append_to_new<Q>(&self, cell: &Cell<K>, id: &Q, bytes: &[u8]) -> Result<usize, AppendError>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let mut guard = cell.items.write();
+        let items = &mut *guard;
+        let (length, grown) = match items.map.get(id) {
+            Some(item) => self.append_to(item, bytes)?, // somebody was faster
+            None => {
+                self.check(0, bytes.len())?;
+                let now = self.clock.load(Ordering::Relaxed);
+                let mut item = Item {
+                    used: AtomicU64::new(now),
+                    age: (now, items.next_place),
+                    body: RwLock::new(Body::default()),
+                };
+                let (length, grown) = self.append_to(&item, bytes)?;
+                item.age.0 = item.used.load(Ordering::Relaxed);
+                items.next_place += 1;
+                items.ages.insert(item.age, id.to_owned());
+                items.map.insert(id.to_owned(), item);
+                cell.note_oldest(items);
+                (length, grown + Items::<K>::ITEM)
+            }
+        };
+        drop(guard);
+        self.account(grown);
+        Ok(length)
+    }
+
+    fn check(&self, length: usize, appended: usize) -> Result<(), AppendError> {
+        if appended > self.longest.saturating_sub(length) {
+            return Err(AppendError::TooLong {
+                length,
+                appended,
+                longest: self.longest,
+            });
+        }
+        let least = (length + appended).saturating_add(Items::<K>::ITEM);
+        if least > self.budget {
+            return Err(AppendError::OverBudget(length + appended, self.budget));
+        }
+        Ok(())
+    }
+
+    /// The item's length then, and how many more bytes it holds.
+    #[inline]
+    fn append_to(&self, item: &Item, bytes: &[u8]) -> Result<(usize, usize), AppendError> {
+        let mut body = item.body.write();
+        self.check(body.len(), bytes.len())?;
+        let before = body.held();
+        body.append(bytes);
+        let answer = (body.len(), body.held() - before);
+        drop(body);
+        self.touch(item);
+        Ok(answer)
+    }
+
+    /// Adds what an append has taken, and makes room for it. No lock is held.
+    #[inline]
+    fn account(&self, grown: usize) {
+        if grown == 0 {
+            return;
+        }
+        self.clock.fetch_add(1, Ordering::Relaxed);
+        // Relaxed, here and below: a sum, that orders nothing.
+        self.held.fetch_add(grown.cast_signed(), Ordering::Relaxed);
+        while self.held.load(Ordering::Relaxed) > self.budget.cast_signed() && self.evict_one() {}
+    }
+
+    /// Evicts the least recently used item. `false` if there is no item.
+    #[cold]
+    fn evict_one(&self) -> bool {
+        loop {
+            let oldest = |cell: &&CachePadded<Cell<K>>| cell.oldest.load(Ordering::Relaxed);
+            let Some(cell) = self.cells.iter().min_by_key(oldest) else {
+                return false;
+            };
+            let mut guard = cell.items.write();
+            let items = &mut *guard;
+            let Some((age, id)) = items.ages.pop_first() else {
+                // Emptied meanwhile, or every cell is empty.
+                if oldest(&cell) == u64::MAX {
+                    return false;
+                }
+                cell.note_oldest(items);
+                continue;
+            };
+            let item = items.map.get_mut(&id).expect("each age has an item");
+            let used = item.used.load(Ordering::Relaxed);
+            if used > age.0 {
+                // Used since: its place is further behind. Another cell may be first now.
+                item.age = (used, items.next_place);
+                items.next_place += 1;
+                items.ages.insert(item.age, id);
+                cell.note_oldest(items);
+                continue;
+            }
+            let evicted = items.map.remove(&id);
+            cell.note_oldest(items);
+            drop(guard);
+            self.release(evicted);
+            self.evictions.fetch_add(1, Ordering::Relaxed);
+            return true;
+        }
+    }
+
+    /// Takes what an item held off the account.
+    fn release(&self, item: Option<Item>) {
+        if let Some(item) = item {
+            let held = item.body.read().held() + Items::<K>::ITEM;
+            self.held.fetch_sub(held.cast_signed(), Ordering::Relaxed);
+        }
+    }
+
+    /// Reads of an item what `range` says of its length.
+    fn read<Q>(&self, id: &Q, range: impl Fn(usize) -> Range<usize>) -> Option<Bytes>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let items = self.cell(id).items.read();
+        let item = items.map.get(id)?;
+        self.touch(item);
+        let body = item.body.read();
+        let Range { start, end } = range(body.len());
+        if let Ok(bytes) = body.read(start, end) {
+            return Some(bytes);
+        }
+        drop(body);
+        let mut body = item.body.write();
+        let before = body.held();
+        body.close();
+        let grown = body.held() - before;
+        // The range of before: items only grow.
+        let bytes = body.read(start, end).ok();
+        drop(body);
+        drop(items);
+        self.account(grown);
+        bytes
+    }
+
+    /// The last `size` bytes of an item, or all if it has fewer; `None` if it is not there.
+    ///
+    /// O(log chunks) if nothing must be copied, else O(size).
+    #[must_use]
+    pub fn get<Q>(&self, id: &Q, size: usize) -> Option<Bytes>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.read(id, |length| length.saturating_sub(size)..length)
+    }
+
+    /// The bytes of an item that lie in `range`, counted from its beginning, as far as it has
+    /// them; `None` if it is not there.
+    ///
+    /// O(log chunks) if nothing must be copied, else O(range).
+    ///
+    /// ```
+    /// use tremula_shard::cache::Cache;
+    ///
+    /// let cache: Cache<String> = Cache::default();
+    /// cache.append("song", b"tremula tremula").unwrap();
+    /// assert_eq!(cache.range("song", 4..9).unwrap(), "ula t");
+    /// assert_eq!(cache.range("song", 8..99).unwrap(), "tremula");
+    /// ```
+    #[must_use]
+    pub fn range<Q>(&self, id: &Q, range: Range<usize>) -> Option<Bytes>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.read(id, |length| {
+            let end = range.end.min(length);
+            range.start.min(end)..end
+        })
+    }
+
+    /// How long an item is; `None` if it is not there. Counts as a use. O(1).
+    #[must_use]
+    pub fn length<Q>(&self, id: &Q) -> Option<usize>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let items = self.cell(id).items.read();
+        let item = items.map.get(id)?;
+        self.touch(item);
+        let length = item.body.read().len();
+        Some(length)
+    }
+
+    /// Removes an item; says whether it was there. O(chunks).
+    pub fn remove<Q>(&self, id: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let cell = self.cell(id);
+        let mut items = cell.items.write();
+        let removed = items.map.remove(id);
+        if let Some(item) = &removed {
+            items.ages.remove(&item.age);
+            cell.note_oldest(&items);
+        }
+        drop(items);
+        let was_there = removed.is_some();
+        self.release(removed);
+        was_there
+    }
+
+    /// What the cache has counted. Exact when nobody appends. O(cells).
+    #[must_use]
+    pub fn shape(&self) -> CacheShape {
+        let items = self.cells.iter().map(|cell| cell.items.read().map.len());
+        CacheShape {
+            items: items.sum(),
+            held: usize::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(0),
+            budget: self.budget,
+            evictions: self.evictions.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl<K> Cell<K> {
+    fn note_oldest(&self, items: &Items<K>) {
+        let first = items.ages.first_key_value();
+        let tick = first.map_or(u64::MAX, |((tick, _), _)| *tick);
+        self.oldest.store(tick, Ordering::Relaxed);
+    }
+}
+
+impl<K: Hash + Eq + Clone> fmt::Debug for Cache<K> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape().fmt(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_is_the_sum_of_the_items() {
+        let cache: Cache<u64> = Cache::new(CacheConfig {
+            budget: 300_000,
+            ..CacheConfig::default()
+        });
+        for step in 0..20_000_u64 {
+            let id = step * step % 97;
+            let bytes = vec![step as u8; (step % 61 * step % 1500) as usize];
+            cache.append(&id, &bytes).unwrap();
+            let _ = cache.get(&(step % 97), (step % 5000) as usize);
+        }
+        let cells = cache.cells.iter().map(|cell| cell.items.read());
+        let sum: usize = cells
+            .flat_map(|items| {
+                assert_eq!(items.map.len(), items.ages.len());
+                let held = |item: &Item| item.body.read().held() + Items::<u64>::ITEM;
+                items.map.values().map(held).collect::<Vec<_>>()
+            })
+            .sum();
+        let shape = cache.shape();
+        assert_eq!(shape.held, sum);
+        assert!(
+            shape.held <= shape.budget && shape.evictions > 100,
+            "{shape:?}"
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! A seat: one shard's state and the queue of what is to be done with it.
+//!
+//! Whoever holds the state runs; nobody else can. The seat says who that may be: the worker that
+//! owns the shard, told by a notice when there is something to do, or a caller that finds the state
+//! there and nothing queued. Changing the owner moves nothing but a number, because the state is
+//! where both find it. For states that may not change threads the seat keeps a token in their place.
+//!
+//! Invariants:
+//!
+//! 1. Jobs leave the queue in the order in which they came, and are run by who holds the state; a
+//!    job that is not queued is run only where the queue is empty and the state in the seat. So
+//!    jobs are run one at a time, and those of one caller in its order, whoever the owner is.
+//! 2. When jobs are queued, then the state is held (whose holder will look, see [`Seat::end`]), or
+//!    `noticed` is set.
+//! 3. When `noticed` is set a notice is on its way to a worker. One that is no longer the owner
+//!    passes it on.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use tremula_sync::ShortLock;
+
+/// A shard's state, or a token in its place, and the jobs to be done with it. See the [module's
+/// documentation](self).
+pub struct Seat<T, J>(ShortLock<Inner<T, J>>);
+
+struct Inner<T, J> {
+    /// `None` while somebody runs jobs, and until [`Seat::fill`].
+    state: Option<T>,
+    jobs: VecDeque<J>,
+    capacity: usize,
+    owner: usize,
+    noticed: bool,
+    closed: bool,
+    /// Who waits for room.
+    waiting: Vec<Waker>,
+    /// Jobs run since the last [`Seat::age`], less those forgotten by it.
+    load: u64,
+    total: u64,
+    moves: u64,
+}
+
+/// What became of a job that was offered to a seat.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Offered<J> {
+    /// It is queued, and somebody will look.
+    Queued,
+    /// It is queued; this worker is to be told.
+    Tell(usize),
+    /// There is no room. The job comes back.
+    Full(J),
+    /// The seat is closed. The job comes back.
+    Closed(J),
+}
+
+/// What a worker finds that looks at a seat.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Begun<T> {
+    /// It holds the state, and has a batch of jobs.
+    Run(T),
+    /// Nothing is to be done, or somebody is doing it.
+    Nothing,
+    /// The shard has another owner, who is to be told.
+    Tell(usize),
+}
+
+/// What is to be done by who has given the state back.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing.
+    Nothing,
+    /// More jobs came; this worker is to be told.
+    Tell(usize),
+    /// More jobs came, and the seat is closed: the owner may have gone, so who was the last to run
+    /// goes on, with [`Seat::begin_anyway`].
+    GoOn,
+}
+
+/// What a seat has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeatCounts {
+    /// The worker that owns the shard.
+    pub owner: usize,
+    /// Jobs that are queued.
+    pub queued: usize,
+    /// Jobs that were run.
+    pub requests: u64,
+    /// How often the owner changed.
+    pub moves: u64,
+    /// The recent ones among the jobs that were run.
+    pub load: u64,
+}
+
+impl<T, J> Seat<T, J> {
+    /// An empty seat of this owner, whose queue has this much room.
+    #[must_use]
+    pub fn new(owner: usize, capacity: usize) -> Self {
+        Self(ShortLock::new(Inner {
+            state: None,
+            jobs: VecDeque::new(),
+            capacity,
+            owner,
+            noticed: false,
+            closed: false,
+            waiting: Vec::new(),
+            load: 0,
+            total: 0,
+            moves: 0,
+        }))
+    }
+
+    /// Puts the state into an empty seat for the first time, before anything is offered.
+    pub fn fill(&self, state: T) {
+        self.0.lock().state = Some(state);
+    }
+
+    /// Takes the state if it is there, nothing is queued before, and `may` says so of the owner.
+    /// Who takes it gives it back with [`end`](Self::end).
+    #[inline]
+    pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Option<T> {
+        let mut inner = self.0.lock();
+        let free = inner.jobs.is_empty() && !inner.closed && may(inner.owner);
+        if free { inner.state.take() } else { None }
+    }
+
+    /// Queues a job; registers `waker` if there is no room for it.
+    pub fn offer(&self, job: J, waker: Option<&Waker>) -> Offered<J> {
+        let waker = waker.cloned(); // the user's code: not under the lock
+        let mut inner = self.0.lock();
+        if inner.closed {
+            return Offered::Closed(job);
+        }
+        if inner.jobs.len() >= inner.capacity {
+            inner.waiting.extend(waker);
+            return Offered::Full(job);
+        }
+        inner.jobs.push_back(job);
+        inner.tell().map_or(Offered::Queued, Offered::Tell)
+    }
+
+    /// A worker has had a notice: gives it the state and up to `most` jobs, if it owns the shard
+    /// and nobody is running.
+    pub fn begin(&self, worker: usize, most: usize, batch: &mut VecDeque<J>) -> Begun<T> {
+        let mut inner = self.0.lock();
+        inner.noticed = false;
+        if inner.owner != worker {
+            return inner.tell().map_or(Begun::Nothing, Begun::Tell);
+        }
+        let begun = inner.take(most, batch);
+        let waiting = inner.waiting_for_room();
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+        begun.map_or(Begun::Nothing, Begun::Run)
+    }
+
+    /// Gives the state and up to `most` jobs to whoever asks, if there are some and nobody is
+    /// running.
+    pub fn begin_anyway(&self, most: usize, batch: &mut VecDeque<J>) -> Option<T> {
+        let mut inner = self.0.lock();
+        let begun = inner.take(most, batch);
+        let waiting = inner.waiting_for_room();
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+        begun
+    }
+
+    /// Gives the state back, after so many jobs.
+    #[inline]
+    pub fn end(&self, state: T, jobs: u64) -> Ended {
+        let mut inner = self.0.lock();
+        inner.state = Some(state);
+        inner.load += jobs;
+        inner.total += jobs;
+        if inner.jobs.is_empty() {
+            return Ended::Nothing;
+        }
+        if inner.closed {
+            return Ended::GoOn;
+        }
+        inner.tell().map_or(Ended::Nothing, Ended::Tell)
+    }
+
+    /// Gives the shard to another worker. What is queued is run there, in its order. `false` if
+    /// the seat is closed, or the worker has the shard already.
+    pub fn assign(&self, worker: usize) -> bool {
+        let mut inner = self.0.lock();
+        let moves = !inner.closed && inner.owner != worker;
+        if moves {
+            inner.owner = worker;
+            inner.moves += 1;
+        }
+        moves
+    }
+
+    /// Lets nothing more in. What is queued is still to be run.
+    pub fn close(&self) {
+        let mut inner = self.0.lock();
+        inner.closed = true;
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Forgets half of the load, so that what was long ago counts little.
+    pub fn age(&self) {
+        self.0.lock().load /= 2;
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counts(&self) -> SeatCounts {
+        let inner = self.0.lock();
+        SeatCounts {
+            owner: inner.owner,
+            queued: inner.jobs.len(),
+            requests: inner.total,
+            moves: inner.moves,
+            load: inner.load,
+        }
+    }
+}
+
+impl<T, J> Inner<T, J> {
+    /// Who is to be told that jobs are queued, if somebody is: invariants 2 and 3.
+    fn tell(&mut self) -> Option<usize> {
+        let needed = !self.noticed && self.state.is_some() && !self.jobs.is_empty();
+        self.noticed |= needed;
+        needed.then_some(self.owner)
+    }
+
+    /// Who is to be woken because there is room now. All of them: who does not get some waits
+    /// again.
+    fn waiting_for_room(&mut self) -> Vec<Waker> {
+        if self.jobs.len() < self.capacity {
+            std::mem::take(&mut self.waiting)
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn take(&mut self, most: usize, batch: &mut VecDeque<J>) -> Option<T> {
+        if self.jobs.is_empty() {
+            return None;
+        }
+        let state = self.state.take()?;
+        if self.jobs.len() <= most && batch.is_empty() {
+            std::mem::swap(&mut self.jobs, batch);
+        } else {
+            batch.extend(self.jobs.drain(..most.min(self.jobs.len())));
+        }
+        Some(state)
+    }
+}
+
+impl<T, J> std::fmt::Debug for Seat<T, J> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.counts().fmt(out)
+    }
+}

@@ -1,0 +1,105 @@
+//! Which shards a worker gives away.
+
+/// Shards that are given away at once: enough to even out within a few windows, few enough that a
+/// passing peak does not scatter them.
+const MOST: usize = 8;
+
+/// What the worker `me` should give to whom, by the loads of all shards and their owners: the
+/// largest shards that leave the other with no more than itself, so that a single hot shard stays
+/// and the others go. Nothing if it has not `tolerance` percent more than the average.
+///
+/// O(shards × moves).
+pub(super) fn plan(
+    shards: &[(usize, u64)],
+    workers: usize,
+    me: usize,
+    tolerance: u64,
+) -> Vec<(usize, usize)> {
+    let mut of_workers = vec![0_u64; workers];
+    for &(owner, load) in shards {
+        of_workers[owner] += load;
+    }
+    let average = of_workers.iter().sum::<u64>() / workers as u64;
+    let bearable = average + average * tolerance / 100;
+    let mut mine: Vec<(u64, usize)> = shards
+        .iter()
+        .enumerate()
+        .filter(|(_, (owner, load))| *owner == me && *load > 0)
+        .map(|(shard, (_, load))| (*load, shard))
+        .collect();
+    mine.sort_unstable();
+    let mut moves = Vec::new();
+    while moves.len() < MOST && of_workers[me] > bearable {
+        let to = (0..workers)
+            .min_by_key(|&worker| of_workers[worker])
+            .unwrap_or(me);
+        let gap = of_workers[me] - of_workers[to];
+        let fitting = mine.partition_point(|(load, _)| *load <= gap / 2);
+        let Some(largest) = fitting.checked_sub(1) else {
+            break;
+        };
+        let (load, shard) = mine.remove(largest);
+        of_workers[me] -= load;
+        of_workers[to] += load;
+        moves.push((shard, to));
+    }
+    moves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn loads(shards: &[(usize, u64)], workers: usize) -> Vec<u64> {
+        let of = |worker| shards.iter().filter(move |shard| shard.0 == worker);
+        (0..workers)
+            .map(|worker| of(worker).map(|shard| shard.1).sum())
+            .collect()
+    }
+
+    #[test]
+    fn hot_shards_of_one_worker_are_shared_out() {
+        let shards = [
+            (0, 100),
+            (1, 0),
+            (0, 100),
+            (1, 0),
+            (0, 100),
+            (1, 0),
+            (0, 100),
+        ];
+        let mut after = shards;
+        for (shard, worker) in plan(&shards, 2, 0, 20) {
+            after[shard].0 = worker;
+        }
+        assert_eq!(loads(&after, 2), [200, 200]);
+    }
+
+    #[test]
+    fn a_single_hot_shard_stays_and_the_others_go() {
+        let shards = [(0, 1000), (0, 10), (0, 10), (1, 20)];
+        assert_eq!(plan(&shards, 2, 0, 20), [(2, 1), (1, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_given_away_is_ones_own_and_makes_nobody_busier_than_one_was(
+            shards in prop::collection::vec((0..4_usize, 0..1000_u64), 0..60),
+            tolerance in 0..50_u64,
+        ) {
+            let before = loads(&shards, 4);
+            let mut after = shards.clone();
+            for (shard, to) in plan(&shards, 4, 1, tolerance) {
+                prop_assert_eq!(after[shard].0, 1);
+                prop_assert_ne!(to, 1);
+                after[shard].0 = to;
+            }
+            let after = loads(&after, 4);
+            for worker in [0, 2, 3] {
+                prop_assert!(after[worker] <= before[worker].max(before[1]));
+            }
+            prop_assert!(after[1] <= before[1]);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Shards of state, and who runs what is asked of them.
+
+mod article;
+mod backend;
+mod balance;
+mod call;
+mod config;
+mod owned;
+mod request;
+mod shared;
+
+pub use backend::Shape;
+use backend::{Backend, Submitted};
+pub use call::Call;
+pub use config::{Balance, Config, Form, Strategy, UnknownStrategy};
+use foldhash::fast::RandomState;
+use request::Pending;
+pub use request::{Access, CallError, Change, Look, Operation};
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::io;
+use std::sync::Arc;
+
+/// Why shards could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The system gave no thread, or no runtime.
+    #[error("a worker could not be started: {0}")]
+    Thread(io::Error),
+    /// Making a state panicked, with this message.
+    #[error("making the state of a shard panicked: {0}")]
+    State(String),
+    /// Strategy `threading` was asked for states that must stay on one thread.
+    #[error("strategy 'threading' shares states; for local ones there are local_set and affinity")]
+    NotShared,
+}
+
+/// Why a request was not sent. Holds the function.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError<F> {
+    /// The shard's queue has no room at the moment.
+    #[error("the shard's queue is full")]
+    Full(F),
+    /// The shards are shut down.
+    #[error("the shards are shut down")]
+    Closed(F),
+}
+
+impl<F> fmt::Debug for SendError<F> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+/// Why a shard was not moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    /// There is no such shard.
+    #[error("there is no shard {shard}; there are {shards}")]
+    NoShard {
+        /// The number given.
+        shard: usize,
+        /// How many there are.
+        shards: usize,
+    },
+    /// There is no such worker.
+    #[error("there is no worker {worker}; there are {workers}")]
+    NoWorker {
+        /// The number given.
+        worker: usize,
+        /// How many there are.
+        workers: usize,
+    },
+    /// The strategy, its form or the kind of states does not let shards move.
+    #[error("these shards do not move")]
+    Fixed,
+}
+
+/// States, each of which is one shard of something, and functions run on them: by the caller under
+/// a lock, or by the thread that owns the shard, as the [`Strategy`] says. A program is the same
+/// under each.
+///
+/// Functions on one shard run one at a time ([`read`](Self::read) excepted), each caller's in the
+/// order of its calls, so that operations on one shard are linearizable. A caller is a thread or a
+/// task: what happens before in it is done before. Nothing is said between shards.
+///
+/// A function that panics fails its own call; the shard lives on with what the function left.
+/// Functions must be brief, and must not wait for other calls on the same shards.
+///
+/// Dropping the shards finishes what is queued and ends the workers.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use tremula_shard::{Config, Shards, Strategy};
+///
+/// for strategy in Strategy::ALL {
+///     let config = Config::new(strategy).workers(2);
+///     let shards = Shards::start(config, |_| HashMap::<&str, u32>::new()).unwrap();
+///     shards.send("apple", |counts| *counts.entry("apple").or_default() += 1).unwrap();
+///     let apples = shards.call("apple", |counts| counts.get("apple").copied());
+///     assert_eq!(apples.wait(), Ok(Some(1)));
+///     // Or, in a task: `apples.await`.
+///     assert_eq!(shards.shape().requests, 2);
+/// }
+/// ```
+pub struct Shards<S: 'static> {
+    backend: Arc<dyn Backend<S>>,
+    shards: usize,
+    hasher: RandomState,
+    strategy: Strategy,
+}
+
+impl<S: Send + Sync + 'static> Shards<S> {
+    /// Starts shards under any strategy. `make` is called with each shard's number, under the
+    /// owning strategies by its worker.
+    ///
+    /// States that are `Send` but not `Sync` can be wrapped in a `Mutex`.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no thread, or making a state panics.
+    pub fn start(
+        config: Config,
+        make: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        let backend: Arc<dyn Backend<S>> = match (config.strategy, config.form) {
+            (Strategy::Threading, _) => Arc::new(shared::Shared::start(&config, make)?),
+            (_, Form::Article) => Arc::new(article::Article::start(&config, make)?),
+            (_, Form::Direct) => {
+                Arc::new(owned::Owned::<S, owned::Movable<S>>::start(&config, make)?)
+            }
+        };
+        Ok(Self::over(backend, &config))
+    }
+}
+
+impl<S: 'static> Shards<S> {
+    /// Starts shards whose states never leave their worker, and so need not be `Send`. They do not
+    /// move, and only their worker runs them.
+    ///
+    /// # Errors
+    ///
+    /// The strategy is [`Strategy::Threading`], the system gives no thread, or making a state
+    /// panics.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc};
+    /// use tremula_shard::{Config, Shards, Strategy};
+    ///
+    /// let config = Config::new(Strategy::LocalSet).workers(1);
+    /// let shards = Shards::start_local(config, |_| Rc::new(Cell::new(1))).unwrap();
+    /// assert_eq!(shards.call(7, |cell| cell.replace(2)).wait(), Ok(1));
+    /// ```
+    pub fn start_local(
+        config: Config,
+        make: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        let backend: Arc<dyn Backend<S>> = match (config.strategy, config.form) {
+            (Strategy::Threading, _) => return Err(StartError::NotShared),
+            (_, Form::Article) => Arc::new(article::Article::start(&config, make)?),
+            (_, Form::Direct) => Arc::new(owned::Owned::<S, owned::Fixed>::start(&config, make)?),
+        };
+        Ok(Self::over(backend, &config))
+    }
+
+    fn over(backend: Arc<dyn Backend<S>>, config: &Config) -> Self {
+        Self {
+            backend,
+            shards: config.shard_count(),
+            hasher: RandomState::default(),
+            strategy: config.strategy,
+        }
+    }
+
+    /// The number of the shard that has this key. O(key).
+    #[inline]
+    pub fn shard_of(&self, key: impl Hash) -> usize {
+        // The upper half, scaled: as even as the hash, and no division.
+        let hash = self.hasher.hash_one(key) >> 32;
+        ((hash * self.shards as u64) >> 32) as usize
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shards
+    }
+
+    /// Whether there is no shard: never.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shards == 0
+    }
+
+    /// Who runs requests.
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Runs `function` on the shard of `key`.
+    ///
+    /// The request is made before `call` returns, and under the direct forms often done; only if
+    /// the shard's queue is full does the result, when awaited, wait for room first. O(1), and the
+    /// function.
+    #[inline]
+    pub fn call<R, F>(&self, key: impl Hash, function: F) -> Call<S, Change<F, R>>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut S) -> R + Send + 'static,
+    {
+        Call::begin(&self.backend, self.shard_of(key), Change::new(function))
+    }
+
+    /// As [`call`](Self::call), with a function that only looks: where the strategy has locks it
+    /// runs beside others of its kind.
+    #[inline]
+    pub fn read<R, F>(&self, key: impl Hash, function: F) -> Call<S, Look<F, R>>
+    where
+        R: Send + 'static,
+        F: FnOnce(&S) -> R + Send + 'static,
+    {
+        Call::begin(&self.backend, self.shard_of(key), Look::new(function))
+    }
+
+    /// Runs `function` on the shard of `key`; nobody waits for it, and its panic is only counted.
+    ///
+    /// Never waits. In one order with the caller's other calls and sends on the shard, unless it is
+    /// refused. O(1).
+    ///
+    /// # Errors
+    ///
+    /// The shard's queue is full. The function comes back.
+    #[inline]
+    pub fn send<F>(&self, key: impl Hash, function: F) -> Result<(), SendError<F>>
+    where
+        F: FnOnce(&mut S) + Send + 'static,
+    {
+        let mut pending = Pending::new(Change::new(function), false);
+        let submitted = self.backend.submit(self.shard_of(key), &mut pending, None);
+        let error = match submitted {
+            Submitted::Ran | Submitted::Queued => return Ok(()),
+            Submitted::Full => SendError::Full,
+            Submitted::Closed => SendError::Closed,
+        };
+        let operation: Change<F, ()> = pending
+            .operation
+            .take()
+            .expect("what is refused comes back");
+        Err(error(operation.into_inner()))
+    }
+
+    /// Runs `function` on every shard, and gathers the results in the order of the shards. Not as
+    /// of one moment. O(shards).
+    ///
+    /// ```
+    /// use tremula_shard::{Config, Shards, Strategy};
+    ///
+    /// let shards = Shards::start(Config::new(Strategy::Affinity).shards(3), |shard| shard).unwrap();
+    /// let all = tokio::runtime::Runtime::new().unwrap().block_on(shards.map_all(|shard| *shard * 2));
+    /// assert_eq!(all, [Ok(0), Ok(2), Ok(4)]);
+    /// ```
+    pub fn map_all<R, F>(&self, function: F) -> impl Future<Output = Vec<Result<R, CallError>>>
+    where
+        R: Send + 'static,
+        F: Fn(&mut S) -> R + Clone + Send + 'static,
+    {
+        let call = |shard| Call::begin(&self.backend, shard, Change::new(function.clone()));
+        let calls: Vec<_> = (0..self.shards).map(call).collect();
+        async {
+            let mut results = Vec::with_capacity(calls.len());
+            for call in calls {
+                results.push(call.await);
+            }
+            results
+        }
+    }
+
+    /// Gives a shard to a worker, while both serve. What is queued is run in its order. Balancing
+    /// does this by itself.
+    ///
+    /// # Errors
+    ///
+    /// There is no such shard or worker, or shards do not move here.
+    pub fn move_shard(&self, shard: usize, worker: usize) -> Result<(), MoveError> {
+        let shape = self.backend.shape();
+        if shape.shards.is_empty() {
+            return Err(MoveError::Fixed);
+        }
+        let (shards, workers) = (self.shards, shape.workers);
+        if shard >= shards {
+            return Err(MoveError::NoShard { shard, shards });
+        }
+        if worker >= workers {
+            return Err(MoveError::NoWorker { worker, workers });
+        }
+        if self.backend.move_shard(shard, worker) {
+            Ok(())
+        } else {
+            Err(MoveError::Fixed)
+        }
+    }
+
+    /// What was counted. Exact when nothing is under way. O(shards).
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.backend.shape()
+    }
+}
+
+impl<S: 'static> Drop for Shards<S> {
+    fn drop(&mut self) {
+        self.backend.close();
+    }
+}
+
+impl<S: 'static> fmt::Debug for Shards<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Shards")
+            .field("strategy", &self.strategy)
+            .field("shards", &self.shards)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,472 @@
+//! The strategies `local_set` and `affinity` in their direct form: workers that own shards.
+//!
+//! A request is run by the caller if the shard's [`Seat`] lets it, else queued there; whoever
+//! queues the first tells the owner by its mailbox, which wakes it if it sleeps. The worker takes
+//! all that is queued at once, runs it, and then wakes those who wait for the answers.
+
+use super::StartError;
+use super::backend::{Backend, Rare, Shape, Submitted};
+use super::balance::plan;
+use super::config::{Balance, Config, Strategy};
+use super::request::{Access, Job, Request, Wakes};
+use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts};
+use crate::topology::{self, Cpu};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::task::Waker;
+use std::thread::{self, JoinHandle};
+use tremula_mailbox::{Mailbox, Sender, mailbox};
+use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tremula_sync::{CachePadded, Mutex, StripedCounter, thread_index};
+
+/// Jobs that are run before those who wait for them are woken and another shard has its turn.
+const BATCH: usize = 128;
+
+/// Notices that a worker takes at once.
+const NOTICES: usize = 64;
+
+/// Clones of a worker's sender, among which callers are spread: mailboxes spread senders that
+/// meet, and tell them apart by this.
+const LANES: usize = 8;
+
+/// The notice by which a worker ends.
+const STOP: usize = usize::MAX;
+
+/// How the state of a shard sits in its seat.
+pub(super) trait Place<S>: Send + Sized + 'static {
+    /// Whether every thread may run it, or only its worker.
+    const ANYWHERE: bool;
+    /// Seats a state that this worker has just made.
+    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self;
+    /// Lends the state.
+    fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S));
+}
+
+/// The states that never leave their worker.
+type Locals<S> = Rc<Vec<RefCell<Option<S>>>>;
+
+/// A state that may change threads.
+pub(super) struct Movable<S>(Box<S>);
+
+impl<S: Send + 'static> Place<S> for Movable<S> {
+    const ANYWHERE: bool = true;
+
+    fn seat(state: S, _: usize, _: &Locals<S>) -> Self {
+        Self(Box::new(state))
+    }
+
+    #[inline]
+    fn with(&mut self, _: usize, run: &mut dyn FnMut(&mut S)) {
+        run(&mut self.0);
+    }
+}
+
+/// The token of a state that stays with its worker.
+pub(super) struct Fixed;
+
+impl<S: 'static> Place<S> for Fixed {
+    const ANYWHERE: bool = false;
+
+    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self {
+        *locals[shard].borrow_mut() = Some(state);
+        Self
+    }
+
+    fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S)) {
+        let locals = LOCALS.with_borrow(|locals| locals.clone());
+        let locals = locals.and_then(|locals| locals.downcast::<Vec<RefCell<Option<S>>>>().ok());
+        let locals = locals.expect("the token is taken by the worker only");
+        let mut state = locals[shard].borrow_mut();
+        run(state
+            .as_mut()
+            .expect("a seat is filled when the state is there"));
+    }
+}
+
+thread_local! {
+    /// Which worker of which shards this thread is.
+    static ME: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
+    /// The states of this worker that stay with it.
+    static LOCALS: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
+}
+
+/// Whether this thread is a worker of any shards.
+pub(super) fn is_worker() -> bool {
+    ME.get().is_some()
+}
+
+pub(super) fn note_worker(shards: u64, worker: usize) {
+    ME.set(Some((shards, worker)));
+}
+
+/// A number that no other shards of the process have.
+pub(super) fn next_identity() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+pub(super) struct Owned<S, P> {
+    core: Arc<Core<S, P>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+type Seats<S, P> = Box<[CachePadded<Seat<P, Job<S>>>]>;
+
+struct Core<S, P> {
+    identity: u64,
+    seats: Seats<S, P>,
+    workers: Box<[CachePadded<Worker>]>,
+    delegate: bool,
+    balance: Option<Balance>,
+    /// Who compares loads does so alone.
+    balancing: AtomicBool,
+    in_place: StripedCounter,
+    rare: Rare,
+    state: PhantomData<fn(S)>,
+}
+
+struct Worker {
+    lanes: [Sender<usize>; LANES],
+    /// Whether it runs jobs, rather than waiting for some.
+    busy: AtomicBool,
+    /// Jobs since it last compared loads.
+    since: AtomicU64,
+}
+
+impl<S: 'static, P: Place<S>> Owned<S, P> {
+    /// Starts the workers, each of which makes the states of its shards: their memory is first
+    /// touched where it will be used.
+    pub(super) fn start(
+        config: &Config,
+        make: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        let (count, shards) = (config.worker_count(), config.shard_count());
+        let mut mailboxes = Vec::new();
+        let workers = (0..count).map(|_| {
+            let (sender, mailbox) = mailbox(tremula_mailbox::Config::default());
+            mailboxes.push(mailbox);
+            CachePadded::new(Worker {
+                lanes: std::array::from_fn(|_| sender.clone()),
+                busy: AtomicBool::new(false),
+                since: AtomicU64::new(0),
+            })
+        });
+        let workers = workers.collect();
+        let capacity = config.capacity.get();
+        let seat = |shard| CachePadded::new(Seat::new(shard % count, capacity));
+        let core = Arc::new(Core {
+            identity: next_identity(),
+            seats: (0..shards).map(seat).collect(),
+            workers,
+            delegate: config.delegate && P::ANYWHERE,
+            balance: config.balance.filter(|_| P::ANYWHERE && count > 1),
+            balancing: AtomicBool::new(false),
+            in_place: StripedCounter::new(),
+            rare: Rare::default(),
+            state: PhantomData,
+        });
+        let owned = Self {
+            core: Arc::clone(&core),
+            threads: Mutex::new(Vec::new()),
+        };
+        let cpus = match config.strategy {
+            Strategy::Affinity => topology::places(count),
+            _ => Vec::new(),
+        };
+        let make = Arc::new(make);
+        let (started, starts) = mpsc::channel();
+        for (number, mailbox) in mailboxes.into_iter().enumerate() {
+            let (core, make, started) = (Arc::clone(&core), Arc::clone(&make), started.clone());
+            let cpu = cpus.get(number).copied();
+            let strategy = config.strategy;
+            let name = format!("shard-{number}");
+            let main = move || {
+                if let Some(cpu) = cpu {
+                    pin(cpu);
+                }
+                let ready = core.take_seats(number, &*make);
+                drop(make);
+                let failed = ready.is_err();
+                let _ = started.send(ready);
+                drop(started);
+                if !failed {
+                    work(&core, number, mailbox, strategy);
+                }
+                // The states that stayed here are dropped here.
+                let locals = LOCALS.take();
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(locals)));
+            };
+            let thread = thread::Builder::new().name(name).spawn(main);
+            match thread {
+                Ok(thread) => owned.threads.lock().push(thread),
+                Err(error) => {
+                    owned.close();
+                    return Err(StartError::Thread(error));
+                }
+            }
+        }
+        drop(started);
+        for ready in starts {
+            if let Err(message) = ready {
+                owned.close();
+                return Err(StartError::State(message));
+            }
+        }
+        Ok(owned)
+    }
+}
+
+/// Pins the thread. Where the system refuses it runs wherever it may: slower, not wrong.
+fn pin(cpu: Cpu) {
+    let _ = topology::pin(cpu);
+}
+
+fn work<S: 'static, P: Place<S>>(
+    core: &Core<S, P>,
+    me: usize,
+    mut mailbox: Mailbox<usize>,
+    strategy: Strategy,
+) {
+    let mut notices = Vec::with_capacity(NOTICES);
+    let mut batch = VecDeque::new();
+    let mut turn = |notices: &mut Vec<usize>| {
+        core.workers[me].busy.store(true, Ordering::Relaxed);
+        let mut stop = false;
+        for shard in notices.drain(..) {
+            if shard == STOP {
+                stop = true;
+            } else {
+                core.look(me, shard, &mut batch);
+            }
+        }
+        if stop {
+            core.finish(me);
+        } else {
+            core.compare(me);
+        }
+        core.workers[me].busy.store(false, Ordering::Relaxed);
+        !stop
+    };
+    if strategy == Strategy::Affinity {
+        while mailbox.recv_many(&mut notices, NOTICES) > 0 && turn(&mut notices) {}
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        // No descriptors for a reactor are left: jobs are run without one.
+        while mailbox.recv_many(&mut notices, NOTICES) > 0 && turn(&mut notices) {}
+        return;
+    };
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        while mailbox.recv_many_async(&mut notices, NOTICES).await > 0 && turn(&mut notices) {
+            // Tasks that jobs have spawned have their turn.
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+impl<S: 'static, P: Place<S>> Core<S, P> {
+    fn take_seats(&self, me: usize, make: &dyn Fn(usize) -> S) -> Result<(), String> {
+        note_worker(self.identity, me);
+        let locals: Locals<S> = Rc::new(self.seats.iter().map(|_| RefCell::new(None)).collect());
+        let mine = (me..self.seats.len()).step_by(self.workers.len());
+        for shard in mine {
+            let state = catch_unwind(AssertUnwindSafe(|| make(shard)));
+            let state = state.map_err(|panic| super::request::message(&*panic))?;
+            self.seats[shard].fill(P::seat(state, shard, &locals));
+        }
+        LOCALS.set(Some(locals));
+        Ok(())
+    }
+
+    /// Tells a worker that something is queued at a shard. `false` if it has ended.
+    fn tell(&self, worker: usize, shard: usize) -> bool {
+        let lane = &self.workers[worker].lanes[thread_index() % LANES];
+        lane.send(shard).is_ok()
+    }
+
+    /// A worker has had notice of a shard.
+    fn look(&self, me: usize, shard: usize, batch: &mut VecDeque<Job<S>>) {
+        match self.seats[shard].begin(me, BATCH, batch) {
+            Begun::Nothing => {}
+            Begun::Tell(worker) => {
+                self.tell(worker, shard);
+            }
+            Begun::Run(place) => {
+                let jobs = batch.len() as u64;
+                // Relaxed: only this worker writes it.
+                let since = &self.workers[me].since;
+                since.store(since.load(Ordering::Relaxed) + jobs, Ordering::Relaxed);
+                let mut wakes = Wakes::default();
+                let ended = self.run(shard, place, batch, &mut wakes);
+                wakes.wake();
+                self.ended(shard, ended);
+            }
+        }
+    }
+
+    /// Runs a batch and gives the state back.
+    fn run(
+        &self,
+        shard: usize,
+        mut place: P,
+        batch: &mut VecDeque<Job<S>>,
+        wakes: &mut Wakes,
+    ) -> Ended {
+        let jobs = batch.len() as u64;
+        place.with(shard, &mut |state| {
+            for job in batch.drain(..) {
+                self.rare.note(job.run(state, wakes));
+            }
+        });
+        self.seats[shard].end(place, jobs)
+    }
+
+    /// Sees to what came while somebody ran.
+    fn ended(&self, shard: usize, mut ended: Ended) {
+        let mut batch = VecDeque::new();
+        loop {
+            match ended {
+                Ended::Nothing => return,
+                Ended::Tell(worker) => {
+                    self.tell(worker, shard);
+                    return;
+                }
+                Ended::GoOn => {
+                    let begun = self.seats[shard].begin_anyway(BATCH, &mut batch);
+                    let Some(place) = begun else { return };
+                    let mut wakes = Wakes::default();
+                    ended = self.run(shard, place, &mut batch, &mut wakes);
+                    wakes.wake();
+                }
+            }
+        }
+    }
+
+    /// The shards are closed: runs all that is queued at this worker's.
+    fn finish(&self, me: usize) {
+        for (shard, seat) in self.seats.iter().enumerate() {
+            if seat.counts().owner == me {
+                self.ended(shard, Ended::GoOn);
+            }
+        }
+    }
+
+    /// Gives shards away, if this worker has more to do than others.
+    fn compare(&self, me: usize) {
+        let Some(balance) = self.balance else { return };
+        let since = &self.workers[me].since;
+        if since.load(Ordering::Relaxed) < balance.window.max(1) {
+            return;
+        }
+        since.store(0, Ordering::Relaxed);
+        // Acquire and Release: who compares sees the loads as the last one has left them.
+        if self.balancing.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let counts: Vec<SeatCounts> = self.seats.iter().map(|seat| seat.counts()).collect();
+        let loads: Vec<(usize, u64)> = counts.iter().map(|seat| (seat.owner, seat.load)).collect();
+        for (shard, worker) in plan(&loads, self.workers.len(), me, balance.tolerance) {
+            self.seats[shard].assign(worker);
+        }
+        self.seats.iter().for_each(|seat| seat.age());
+        self.balancing.store(false, Ordering::Release);
+    }
+
+    /// Whether this thread may run what is asked of a shard with this owner.
+    #[inline]
+    fn may_run(&self, owner: usize) -> bool {
+        // Relaxed: a hint; the seat sees to it that one runs at a time.
+        (self.delegate && !self.workers[owner].busy.load(Ordering::Relaxed))
+            || ME.get() == Some((self.identity, owner))
+    }
+}
+
+impl<S: 'static, P: Place<S>> Backend<S> for Owned<S, P> {
+    fn submit(
+        &self,
+        shard: usize,
+        request: &mut dyn Request<S>,
+        waker: Option<&Waker>,
+    ) -> Submitted {
+        let core = &*self.core;
+        let seat = &core.seats[shard];
+        if let Some(mut place) = seat.try_begin(|owner| core.may_run(owner)) {
+            place.with(shard, &mut |state| {
+                core.rare.note(request.run(Access::Exclusive(state)));
+            });
+            let ended = seat.end(place, 1);
+            core.in_place.add(1);
+            core.ended(shard, ended);
+            return Submitted::Ran;
+        }
+        match seat.offer(request.job(true), waker) {
+            Offered::Queued => Submitted::Queued,
+            Offered::Tell(worker) => {
+                core.tell(worker, shard);
+                Submitted::Queued
+            }
+            Offered::Full(job) => {
+                drop(job);
+                request.take_back();
+                Submitted::Full
+            }
+            Offered::Closed(job) => {
+                drop(job);
+                request.take_back();
+                Submitted::Closed
+            }
+        }
+    }
+
+    fn move_shard(&self, shard: usize, worker: usize) -> bool {
+        if P::ANYWHERE {
+            // Nothing to do if the worker has the shard already.
+            self.core.seats[shard].assign(worker);
+        }
+        P::ANYWHERE
+    }
+
+    fn shape(&self) -> Shape {
+        let core = &*self.core;
+        let shards: Vec<SeatCounts> = core.seats.iter().map(|seat| seat.counts()).collect();
+        let mut shape = Shape {
+            requests: shards.iter().map(|seat| seat.requests).sum(),
+            in_place: u64::try_from(core.in_place.sum()).unwrap_or(0),
+            moves: shards.iter().map(|seat| seat.moves).sum(),
+            workers: core.workers.len(),
+            shards,
+            ..Shape::default()
+        };
+        core.rare.add_to(&mut shape);
+        shape
+    }
+
+    fn close(&self) {
+        let core = &*self.core;
+        core.seats.iter().for_each(|seat| seat.close());
+        for worker in 0..core.workers.len() {
+            core.tell(worker, STOP);
+        }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        join(threads);
+    }
+}
+
+/// Waits for threads to end, but for the calling one if it is among them.
+pub(super) fn join(threads: Vec<JoinHandle<()>>) {
+    let me = thread::current().id();
+    for thread in threads {
+        if thread.thread().id() != me {
+            // A worker catches what its jobs panic with.
+            let _ = thread.join();
+        }
+    }
+}

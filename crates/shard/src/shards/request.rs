@@ -1,0 +1,369 @@
+//! A request on its way: what is to be done, the slot in which it travels, and its answer.
+
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use tremula_sync::Mutex;
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The function panicked, with this message. The shard's state is as the function left it.
+    #[error("the call panicked: {0}")]
+    Panicked(String),
+    /// The shards are shut down. The function did not run.
+    #[error("the shards are shut down")]
+    Closed,
+    /// A worker would have waited for what only a worker can do, maybe itself.
+    #[error("a worker of the shards must not wait for a call on them")]
+    OnWorker,
+}
+
+/// A state, as its strategy can lend it.
+pub enum Access<'a, S> {
+    /// Together with other readers.
+    Shared(&'a S),
+    /// Alone.
+    Exclusive(&'a mut S),
+}
+
+impl<S> fmt::Debug for Access<'_, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Shared(_) => "Shared(..)",
+            Self::Exclusive(_) => "Exclusive(..)",
+        })
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Something to be done with a state: [`Change`] or [`Look`].
+pub trait Operation<S>: sealed::Sealed + Send + 'static {
+    /// What comes of it.
+    type Output: Send + 'static;
+    /// Whether it may run beside others of its kind.
+    const SHARED: bool;
+    /// Does it; `None` if it needs another access, and cannot be told so by types.
+    #[doc(hidden)]
+    fn apply(self, access: Access<'_, S>) -> Option<Self::Output>;
+}
+
+/// A function that may change the state.
+pub struct Change<F, R>(F, PhantomData<fn() -> R>);
+
+/// A function that only looks at the state.
+pub struct Look<F, R>(F, PhantomData<fn() -> R>);
+
+impl<F, R> Change<F, R> {
+    pub(super) fn new(function: F) -> Self {
+        Self(function, PhantomData)
+    }
+
+    pub(super) fn into_inner(self) -> F {
+        self.0
+    }
+}
+
+impl<F, R> Look<F, R> {
+    pub(super) fn new(function: F) -> Self {
+        Self(function, PhantomData)
+    }
+}
+
+impl<F, R> fmt::Debug for Change<F, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Change(..)")
+    }
+}
+
+impl<F, R> fmt::Debug for Look<F, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Look(..)")
+    }
+}
+
+impl<F, R> sealed::Sealed for Change<F, R> {}
+impl<F, R> sealed::Sealed for Look<F, R> {}
+
+impl<S, R: Send + 'static, F: FnOnce(&mut S) -> R + Send + 'static> Operation<S> for Change<F, R> {
+    type Output = R;
+    const SHARED: bool = false;
+
+    fn apply(self, access: Access<'_, S>) -> Option<R> {
+        match access {
+            Access::Exclusive(state) => Some(self.0(state)),
+            Access::Shared(_) => None,
+        }
+    }
+}
+
+impl<S, R: Send + 'static, F: FnOnce(&S) -> R + Send + 'static> Operation<S> for Look<F, R> {
+    type Output = R;
+    const SHARED: bool = true;
+
+    fn apply(self, access: Access<'_, S>) -> Option<R> {
+        Some(match access {
+            Access::Exclusive(state) => self.0(state),
+            Access::Shared(state) => self.0(state),
+        })
+    }
+}
+
+/// What a call ends with.
+pub(super) type Outcome<R> = Result<R, CallError>;
+
+/// Does an operation; its panic is the outcome.
+fn perform<S, O: Operation<S>>(operation: O, access: Access<'_, S>) -> Outcome<O::Output> {
+    // Whether the state is sound after a panic is for its functions to see to, as documented.
+    let result = catch_unwind(AssertUnwindSafe(|| operation.apply(access)));
+    match result {
+        Ok(output) => Ok(output.expect("each strategy lends what `SHARED` asks for")),
+        Err(panic) => Err(CallError::Panicked(message(&*panic))),
+    }
+}
+
+pub(super) fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "with something that is no text".to_owned())
+}
+
+/// Wakers gathered while a batch runs, so that who waits for several answers is woken once.
+#[derive(Debug, Default)]
+pub(super) struct Wakes(Vec<Waker>);
+
+impl Wakes {
+    fn add(&mut self, waker: Waker) {
+        let known = |other: &Waker| other.will_wake(&waker);
+        if !self.0.last().is_some_and(known) {
+            self.0.push(waker);
+        }
+    }
+
+    /// Wakes all. A waker's panic is its own.
+    pub(super) fn wake(&mut self) {
+        for waker in self.0.drain(..) {
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+}
+
+/// A request that lies in a queue.
+pub(super) trait Run<S>: Send + Sync {
+    /// Does what is asked, unless nobody wants it any more; says how it went.
+    fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    Well,
+    Panicked,
+    /// The call was given up before it started.
+    Cancelled,
+}
+
+pub(super) type Job<S> = Arc<dyn Run<S>>;
+
+/// Where a queued operation lies, and then its outcome. Used again by the thread that made it, once
+/// nobody else has it.
+pub(super) struct Slot<O, R>(Mutex<Place<O, R>>);
+
+struct Place<O, R> {
+    operation: Option<O>,
+    outcome: Option<Outcome<R>>,
+    waker: Option<Waker>,
+    /// Whether somebody waits for the outcome.
+    wanted: bool,
+}
+
+impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
+    fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran {
+        let Some(operation) = self.0.lock().operation.take() else {
+            return Ran::Cancelled;
+        };
+        let outcome = perform(operation, Access::Exclusive(state));
+        let ran = match outcome {
+            Ok(_) => Ran::Well,
+            Err(_) => Ran::Panicked,
+        };
+        let mut place = self.0.lock();
+        if !place.wanted {
+            drop(place);
+            // The user's code, which may panic: on nobody's behalf but its own.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(outcome)));
+            return ran;
+        }
+        place.outcome = Some(outcome);
+        if let Some(waker) = place.waker.take() {
+            drop(place);
+            wakes.add(waker);
+        }
+        ran
+    }
+}
+
+impl<O, R> Slot<O, R> {
+    /// The outcome, or who is to be woken when it is there.
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome<R>> {
+        let mut place = self.0.lock();
+        if let Some(outcome) = place.outcome.take() {
+            return Poll::Ready(outcome);
+        }
+        if place
+            .waker
+            .as_ref()
+            .is_some_and(|known| known.will_wake(waker))
+        {
+            return Poll::Pending;
+        }
+        drop(place);
+        let waker = waker.clone(); // the user's code: not under the lock
+        let mut place = self.0.lock();
+        if let Some(outcome) = place.outcome.take() {
+            return Poll::Ready(outcome);
+        }
+        let before = place.waker.replace(waker);
+        drop(place);
+        drop(before);
+        Poll::Pending
+    }
+
+    /// Nobody waits any more: what has not started does not.
+    pub(super) fn give_up(&self) {
+        let mut place = self.0.lock();
+        place.wanted = false;
+        let left = (
+            place.operation.take(),
+            place.outcome.take(),
+            place.waker.take(),
+        );
+        drop(place);
+        drop(left);
+    }
+}
+
+/// A request before it is queued: the backend runs it here, or takes the job.
+pub(super) trait Request<S> {
+    /// Whether it needs only to look.
+    fn is_shared(&self) -> bool;
+    /// Does what is asked, here.
+    fn run(&mut self, access: Access<'_, S>) -> Ran;
+    /// What is to be queued, by a slot that is used again or by one of its own.
+    fn job(&mut self, again: bool) -> Job<S>;
+    /// The job could not be queued: it is a request again.
+    fn take_back(&mut self);
+}
+
+/// The request of a call or a send.
+pub(super) struct Pending<O, R> {
+    pub(super) operation: Option<O>,
+    pub(super) outcome: Option<Outcome<R>>,
+    pub(super) slot: Option<Arc<Slot<O, R>>>,
+    pub(super) wanted: bool,
+}
+
+impl<O, R> Pending<O, R> {
+    pub(super) fn new(operation: O, wanted: bool) -> Self {
+        Self {
+            operation: Some(operation),
+            outcome: None,
+            slot: None,
+            wanted,
+        }
+    }
+}
+
+impl<S: 'static, O: Operation<S>> Request<S> for Pending<O, O::Output> {
+    fn is_shared(&self) -> bool {
+        O::SHARED
+    }
+
+    fn run(&mut self, access: Access<'_, S>) -> Ran {
+        let Some(operation) = self.operation.take() else {
+            return Ran::Cancelled;
+        };
+        let outcome = perform(operation, access);
+        let ran = match outcome {
+            Ok(_) => Ran::Well,
+            Err(_) => Ran::Panicked,
+        };
+        self.outcome = Some(outcome);
+        ran
+    }
+
+    fn job(&mut self, again: bool) -> Job<S> {
+        let slot = if again { free_slot() } else { new_slot() };
+        *slot.0.lock() = Place {
+            operation: self.operation.take(),
+            outcome: None,
+            waker: None,
+            wanted: self.wanted,
+        };
+        self.slot = Some(Arc::clone(&slot));
+        slot
+    }
+
+    fn take_back(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.operation = slot.0.lock().operation.take();
+        }
+    }
+}
+
+/// Slots of one kind that a thread keeps. More requests than these under way at once, and each
+/// further one has a slot of its own.
+const KEPT: usize = 512;
+
+/// Kinds of slots that a thread keeps; those that were not used for longest go.
+const KINDS: usize = 16;
+
+thread_local! {
+    /// The slots of this thread, by their type.
+    static SLOTS: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A slot that nobody else has, if the one that was used least recently is such a one; else a new
+/// one.
+fn free_slot<O: 'static, R: 'static>() -> Arc<Slot<O, R>> {
+    type Kept<O, R> = VecDeque<Arc<Slot<O, R>>>;
+    let kept = SLOTS.try_with(|slots| {
+        let mut slots = slots.borrow_mut();
+        let kind = TypeId::of::<Slot<O, R>>();
+        match slots.iter().position(|(other, _)| *other == kind) {
+            Some(0) => {}
+            Some(index) => slots[..=index].rotate_right(1),
+            None => {
+                slots.truncate(KINDS - 1);
+                slots.insert(0, (kind, Box::new(Kept::<O, R>::new())));
+            }
+        }
+        let kept = slots[0].1.downcast_mut::<Kept<O, R>>()?;
+        let free = kept.pop_front_if(|slot| Arc::get_mut(slot).is_some());
+        let slot = free.unwrap_or_else(new_slot);
+        if kept.len() < KEPT {
+            kept.push_back(Arc::clone(&slot));
+        } else {
+            kept.rotate_left(1); // the next may be free sooner
+        }
+        Some(slot)
+    });
+    // A thread that is being torn down keeps no slots any more.
+    kept.ok().flatten().unwrap_or_else(new_slot)
+}
+
+fn new_slot<O, R>() -> Arc<Slot<O, R>> {
+    Arc::new(Slot(Mutex::new(Place {
+        operation: None,
+        outcome: None,
+        waker: None,
+        wanted: false,
+    })))
+}

@@ -1,0 +1,187 @@
+//! The hand-over of shards between workers, under random schedules.
+//!
+//! What would fail: a job that is run twice or never (shuttle reports threads that wait for ever),
+//! jobs of one caller that are run out of order, two threads that hold one state.
+#![cfg(shuttle)]
+
+use std::collections::VecDeque;
+use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
+use tremula_shard::seat::{Begun, Ended, Offered, Seat};
+use tremula_sync::atomic::{AtomicUsize, Ordering};
+use tremula_sync::model::check;
+use tremula_sync::{Arc, thread};
+
+const CALLERS: usize = 2;
+const JOBS: usize = 4;
+
+type Job = (usize, usize);
+
+/// The next job expected of each caller.
+type State = [usize; CALLERS];
+
+struct Run {
+    seat: Seat<State, Job>,
+    inside: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Run {
+    fn job(&self, state: &mut State, (caller, number): Job) {
+        assert_eq!(
+            self.inside.fetch_add(1, Ordering::SeqCst),
+            0,
+            "two hold the state"
+        );
+        assert_eq!(state[caller], number, "caller {caller} is out of order");
+        state[caller] += 1;
+        self.done.fetch_add(1, Ordering::SeqCst);
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn ended(&self, mut ended: Ended, workers: &[Sender<()>]) {
+        loop {
+            match ended {
+                Ended::Nothing => return,
+                Ended::Tell(worker) => return workers[worker].send(()).unwrap(),
+                Ended::GoOn => {
+                    let mut batch = VecDeque::new();
+                    let Some(mut state) = self.seat.begin_anyway(2, &mut batch) else {
+                        return;
+                    };
+                    let jobs = batch.len() as u64;
+                    batch.drain(..).for_each(|job| self.job(&mut state, job));
+                    ended = self.seat.end(state, jobs);
+                }
+            }
+        }
+    }
+
+    fn work(&self, me: usize, mut notices: Mailbox<()>, workers: &[Sender<()>]) {
+        let mut batch = VecDeque::new();
+        while self.done.load(Ordering::SeqCst) < CALLERS * JOBS {
+            if notices.recv().is_err() {
+                return;
+            }
+            match self.seat.begin(me, 2, &mut batch) {
+                Begun::Nothing => {}
+                Begun::Tell(worker) => workers[worker].send(()).unwrap(),
+                Begun::Run(mut state) => {
+                    let jobs = batch.len() as u64;
+                    batch.drain(..).for_each(|job| self.job(&mut state, job));
+                    self.ended(self.seat.end(state, jobs), workers);
+                }
+            }
+            if self.done.load(Ordering::SeqCst) == CALLERS * JOBS {
+                // The others sleep on.
+                workers.iter().for_each(|worker| {
+                    let _ = worker.send(());
+                });
+            }
+        }
+    }
+
+    fn call(&self, caller: usize, in_place: bool, workers: &[Sender<()>]) {
+        for number in 0..JOBS {
+            let job = (caller, number);
+            if in_place && let Some(mut state) = self.seat.try_begin(|_| true) {
+                self.job(&mut state, job);
+                self.ended(self.seat.end(state, 1), workers);
+                continue;
+            }
+            match self.seat.offer(job, None) {
+                Offered::Queued => {}
+                Offered::Tell(worker) => workers[worker].send(()).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
+        if self.done.load(Ordering::SeqCst) == CALLERS * JOBS {
+            workers.iter().for_each(|worker| {
+                let _ = worker.send(());
+            });
+        }
+    }
+}
+
+fn handed_over(in_place: bool) {
+    let run = Arc::new(Run {
+        seat: Seat::new(0, 100),
+        inside: AtomicUsize::new(0),
+        done: AtomicUsize::new(0),
+    });
+    run.seat.fill([0; CALLERS]);
+    let (senders, mailboxes): (Vec<_>, Vec<_>) =
+        (0..2).map(|_| mailbox::<()>(Config::default())).unzip();
+    let mut threads = Vec::new();
+    for (me, notices) in mailboxes.into_iter().enumerate() {
+        let (run, senders) = (Arc::clone(&run), senders.clone());
+        threads.push(thread::spawn(move || run.work(me, notices, &senders)));
+    }
+    for caller in 0..CALLERS {
+        let (run, senders) = (Arc::clone(&run), senders.clone());
+        threads.push(thread::spawn(move || run.call(caller, in_place, &senders)));
+    }
+    for round in 0..4 {
+        run.seat.assign(1 - round % 2);
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(run.seat.counts().requests, (CALLERS * JOBS) as u64);
+    assert_eq!(run.seat.counts().queued, 0);
+}
+
+#[test]
+fn a_shard_that_moves_loses_and_reorders_nothing() {
+    check(
+        "a_shard_that_moves_loses_and_reorders_nothing",
+        3_000,
+        || {
+            handed_over(false);
+        },
+    );
+}
+
+#[test]
+fn a_shard_that_moves_and_is_run_by_callers_loses_and_reorders_nothing() {
+    check(
+        "a_shard_that_moves_and_is_run_by_callers_loses_and_reorders_nothing",
+        3_000,
+        || handed_over(true),
+    );
+}
+
+#[test]
+fn closing_leaves_nothing_behind() {
+    check("closing_leaves_nothing_behind", 2_000, || {
+        let run = Arc::new(Run {
+            seat: Seat::new(0, 100),
+            inside: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+        });
+        run.seat.fill([0; CALLERS]);
+        let (sender, _notices) = mailbox::<()>(Config::default());
+        let workers = [sender];
+        let (other, senders) = (Arc::clone(&run), workers.clone());
+        let caller = thread::spawn(move || {
+            let mut taken = 0;
+            while taken < JOBS
+                && let Some(mut state) = other.seat.try_begin(|_| true)
+            {
+                other.job(&mut state, (0, taken));
+                other.ended(other.seat.end(state, 1), &senders);
+                taken += 1;
+            }
+            taken
+        });
+        // What a worker does that is told to stop, here with nobody who heeds notices: what it
+        // cannot run because the caller holds the state, the caller must.
+        let queued = run.seat.offer((1, 0), None);
+        assert!(matches!(queued, Offered::Queued | Offered::Tell(0)));
+        run.seat.close();
+        assert_eq!(run.seat.offer((1, 1), None), Offered::Closed((1, 1)));
+        run.ended(Ended::GoOn, &workers);
+        let taken = caller.join().unwrap();
+        assert_eq!(run.done.load(Ordering::SeqCst), taken + 1);
+        assert_eq!(run.seat.counts().queued, 0);
+    });
+}

@@ -1,0 +1,116 @@
+//! Real threads on shards that move all the time, run by workers and by callers; run under the
+//! sanitizers too.
+//!
+//! Each caller counts its requests on each shard, and the state has the number expected next of
+//! each: a request that is lost, run twice, overtaken or run beside another shows. So does an answer
+//! that is lost, for who waits for it waits for ever, or is given twice, for it is another's.
+#![cfg(not(any(loom, shuttle)))]
+
+use tremula_shard::{Balance, Config, Shards, Strategy};
+use tremula_sync::atomic::{AtomicBool, Ordering};
+use tremula_sync::{Arc, thread};
+
+const CALLERS: usize = 4;
+const SHARDS: usize = 6;
+
+/// Requests of each caller; fewer where a sanitizer slows each down.
+const REQUESTS: usize = if cfg!(tremula_tsan) { 3_000 } else { 200_000 };
+
+/// The next request expected of each caller, in a box so that a use after free shows.
+type State = Box<[usize; CALLERS]>;
+
+fn expect(state: &mut State, caller: usize, number: usize) -> usize {
+    assert_eq!(state[caller], number, "caller {caller} is out of order");
+    state[caller] += 1;
+    number
+}
+
+fn stress(config: Config) {
+    let shards = Arc::new(Shards::start(config, |_| State::default()).unwrap());
+    let over = Arc::new(AtomicBool::new(false));
+    let mover = {
+        let (shards, over) = (Arc::clone(&shards), Arc::clone(&over));
+        thread::spawn(move || {
+            let mut round = 0;
+            while !over.load(Ordering::Acquire) {
+                shards
+                    .move_shard(round % SHARDS, round / SHARDS % 3)
+                    .unwrap();
+                round += 1;
+                thread::yield_now();
+            }
+        })
+    };
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let shards = Arc::clone(&shards);
+            thread::spawn(move || {
+                let key = |shard| (0_u64..).find(|key| shards.shard_of(key) == shard).unwrap();
+                let keys: Vec<u64> = (0..SHARDS).map(key).collect();
+                let mut sent = [0; SHARDS];
+                let mut calls = Vec::new();
+                for step in 0..REQUESTS {
+                    let shard = (step * 7 + step / 64 + caller) % SHARDS;
+                    let number = sent[shard];
+                    sent[shard] += 1;
+                    let job = move |state: &mut State| expect(state, caller, number);
+                    calls.push((number, shards.call(keys[shard], job)));
+                    // Several are under way at once, but fewer than a queue holds.
+                    if calls.len() == 16 {
+                        for (number, call) in calls.drain(..) {
+                            assert_eq!(call.wait(), Ok(number));
+                        }
+                    }
+                }
+                for (number, call) in calls {
+                    assert_eq!(call.wait(), Ok(number));
+                }
+                sent
+            })
+        })
+        .collect();
+    let sent: Vec<[usize; SHARDS]> = callers
+        .into_iter()
+        .map(|caller| caller.join().expect("a caller found a fault"))
+        .collect();
+    over.store(true, Ordering::Release);
+    mover.join().unwrap();
+    for (key, shard) in (0_u64..).map(|key| (key, shards.shard_of(key))).take(1000) {
+        let state = shards.call(key, |state| **state).wait().unwrap();
+        let expected: Vec<usize> = sent.iter().map(|sent| sent[shard]).collect();
+        assert_eq!(state[..], expected, "requests are missing");
+    }
+    let shape = shards.shape();
+    assert_eq!(shape.requests, (CALLERS * REQUESTS + 1000) as u64);
+    assert!(
+        shape.moves > 0 && shape.panics == 0 && shape.cancelled == 0,
+        "{shape:?}"
+    );
+}
+
+/// Whatever a worker has done, it compares loads and gives away what it can.
+fn nervous(strategy: Strategy) -> Config {
+    let balance = Balance {
+        window: 1,
+        tolerance: 0,
+    };
+    Config::new(strategy)
+        .workers(3)
+        .shards(SHARDS)
+        .balance(Some(balance))
+}
+
+#[test]
+fn nothing_is_lost_or_reordered_while_shards_move_under_affinity() {
+    stress(nervous(Strategy::Affinity).delegate(false));
+}
+
+#[test]
+fn nothing_is_lost_or_reordered_while_shards_move_under_local_set() {
+    stress(nervous(Strategy::LocalSet).delegate(false));
+}
+
+#[test]
+fn nothing_is_lost_or_reordered_while_shards_move_and_callers_help() {
+    stress(nervous(Strategy::Affinity));
+}
