@@ -24,7 +24,8 @@
 //! its number selects, under that slot's lock alone. A slot that is itself contended grows an
 //! array, whose slots senders are spread over by another hash. Every `window` flushes of an
 //! array, if they brought fewer than `fewest` messages each, it is removed, and the messages of
-//! its senders go one level up again: in the end to the base queue. A receiver that goes to
+//! its senders go one level up again: in the end to the base queue. A receiver that finds a
+//! few messages each time it looks waits a little before it collects. One that goes to
 //! sleep for long removes the array and frees all memory that is kept for the next messages.
 //!
 //! # Invariants
