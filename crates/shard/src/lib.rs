@@ -11,3 +11,11 @@ pub use shards::{
     Access, Balance, Call, CallError, Change, Config, Form, Look, MoveError, Operation, SendError,
     Shape, Shards, StartError, Strategy, UnknownStrategy,
 };
+
+/// Keeps what is shared for ever under ThreadSanitizer, which does not see the fence by which
+/// the last owner of an `Arc` takes over, and would report its freeing as a race.
+fn keep_under_tsan<T: ?Sized>(shared: &std::sync::Arc<T>) {
+    if cfg!(tremula_tsan) {
+        std::mem::forget(std::sync::Arc::clone(shared));
+    }
+}

@@ -28,6 +28,10 @@ fn expect(state: &mut State, caller: usize, number: usize) -> usize {
 fn stress(config: Config) {
     let shards = Arc::new(Shards::start(config, |_| State::default()).unwrap());
     let over = Arc::new(AtomicBool::new(false));
+    if cfg!(tremula_tsan) {
+        // It does not see the fence by which the last owner of an `Arc` takes over.
+        std::mem::forget((Arc::clone(&shards), Arc::clone(&over)));
+    }
     let mover = {
         let (shards, over) = (Arc::clone(&shards), Arc::clone(&over));
         thread::spawn(move || {
@@ -105,6 +109,9 @@ fn nothing_is_lost_or_reordered_while_shards_move_under_affinity() {
     stress(nervous(Strategy::Affinity).delegate(false));
 }
 
+/// Not under ThreadSanitizer, which does not see the fences by which the last owners of tokio's
+/// runtime take over: the worker's own code is the same as under `affinity`.
+#[cfg(not(tremula_tsan))]
 #[test]
 fn nothing_is_lost_or_reordered_while_shards_move_under_local_set() {
     stress(nervous(Strategy::LocalSet).delegate(false));

@@ -153,7 +153,11 @@ fn waker_of_this_thread() -> Waker {
     thread_local! {
         static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) };
     }
-    let make = || Waker::from(Arc::new(WakeThread(std::thread::current())));
+    let make = || {
+        let waker = Arc::new(WakeThread(std::thread::current()));
+        crate::keep_under_tsan(&waker);
+        Waker::from(waker)
+    };
     let known = WAKER.try_with(|waker| waker.borrow_mut().get_or_insert_with(make).clone());
     known.unwrap_or_else(|_| make())
 }

@@ -170,6 +170,7 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
             rare: Rare::default(),
             state: PhantomData,
         });
+        crate::keep_under_tsan(&core);
         let owned = Self {
             core: Arc::clone(&core),
             threads: Mutex::new(Vec::new()),
@@ -179,6 +180,7 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
             _ => Vec::new(),
         };
         let make = Arc::new(make);
+        crate::keep_under_tsan(&make);
         let (started, starts) = mpsc::channel();
         for (number, mailbox) in mailboxes.into_iter().enumerate() {
             let (core, make, started) = (Arc::clone(&core), Arc::clone(&make), started.clone());

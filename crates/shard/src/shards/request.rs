@@ -360,10 +360,12 @@ fn free_slot<O: 'static, R: 'static>() -> Arc<Slot<O, R>> {
 }
 
 fn new_slot<O, R>() -> Arc<Slot<O, R>> {
-    Arc::new(Slot(Mutex::new(Place {
+    let slot = Arc::new(Slot(Mutex::new(Place {
         operation: None,
         outcome: None,
         waker: None,
         wanted: false,
-    })))
+    })));
+    crate::keep_under_tsan(&slot);
+    slot
 }
