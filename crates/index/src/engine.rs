@@ -1,7 +1,8 @@
 //! The engines by name, for whoever picks one at run time.
 
 use crate::{
-    Art, BackgroundSkipList, ByteKey, CaTree, Locked, Masstree, OlcBTree, OrderedIndex, SkipList,
+    Art, BackgroundSkipList, BwTree, ByteKey, CaTree, Locked, Masstree, OlcBTree, OrderedIndex,
+    SkipList,
 };
 use std::{fmt, str::FromStr};
 
@@ -22,6 +23,8 @@ pub enum Engine {
     CaTree,
     /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
     BTree,
+    /// [`BwTree`]: the OpenBw-Tree.
+    BwTree,
     /// [`Art`]: the adaptive radix tree.
     Art,
     /// [`Masstree`]: the trie of B+trees.
@@ -36,9 +39,10 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::CaTree,
         Self::BTree,
+        Self::BwTree,
         Self::Art,
         Self::Masstree,
         Self::SkipList,
@@ -52,6 +56,7 @@ impl Engine {
         match self {
             Self::CaTree => "ca_tree",
             Self::BTree => "b_tree",
+            Self::BwTree => "bw_tree",
             Self::Art => "art",
             Self::Masstree => "masstree",
             Self::Locked => "locked",
@@ -73,6 +78,7 @@ impl Engine {
         match self {
             Self::CaTree => Box::new(CaTree::<K, V>::new()),
             Self::BTree => Box::new(OlcBTree::<K, V>::new()),
+            Self::BwTree => Box::new(BwTree::<K, V>::new()),
             Self::Art => Box::new(Art::<K, V>::new()),
             Self::Masstree => Box::new(Masstree::<K, V>::new()),
             Self::Locked => Box::new(Locked::<K, V>::new()),

@@ -5,8 +5,8 @@ use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
 use tremula_index::{
-    BackgroundSkipList, CaTree, Direction, Engine, KeyRange, Locked, OlcBTree, OrderedIndex, Shape,
-    SkipList, Update,
+    BackgroundSkipList, BwTree, CaTree, Direction, Engine, KeyRange, Locked, OlcBTree,
+    OrderedIndex, Shape, SkipList, Update,
 };
 
 /// An empty store on this engine; `None` if terms cannot be kept in it: radix trees need a byte
@@ -15,6 +15,7 @@ pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
     Some(match engine {
         Engine::CaTree => Box::new(Ordered(CaTree::<OrderedKey, Kept>::new())),
         Engine::BTree => Box::new(Ordered(OlcBTree::<OrderedKey, Kept, KeptHead>::new())),
+        Engine::BwTree => Box::new(Ordered(BwTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::Locked => Box::new(Ordered(Locked::<OrderedKey, Kept>::new())),
         Engine::SkipList => Box::new(Ordered(SkipList::<OrderedKey, Kept, KeptHead>::new())),
         Engine::BackgroundSkipList => {
