@@ -218,3 +218,20 @@ fn updates_of_a_bw_tree_come_one_after_another() {
         assert_eq!(tree.get(&1), Some(3));
     });
 }
+
+#[test]
+fn a_write_to_a_bw_tree_waits_for_an_update_of_its_leaf() {
+    check(
+        "a_write_to_a_bw_tree_waits_for_an_update_of_its_leaf",
+        3,
+        || {
+            let tree = tree([1]);
+            let other = Arc::clone(&tree);
+            let writer = thread::spawn(move || assert_eq!(other.insert(2, 2), None));
+            tree.update(1, &mut |value| Update::Put(value.copied().unwrap() + 1));
+            writer.join().unwrap();
+            assert_sound(&tree, &[1, 2]);
+            assert_eq!(tree.get(&1), Some(2));
+        },
+    );
+}
