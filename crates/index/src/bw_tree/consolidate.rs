@@ -3,7 +3,8 @@
 use super::BwTree;
 use super::descend::Spot;
 use super::keys::Probe;
-use super::node::{BaseRef, Change, Delta, Draft, Entry, View, Word, free_chain};
+use super::node::{BaseRef, Change, Delta, Draft, Entry, View, free_chain};
+use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use std::cmp::Ordering;

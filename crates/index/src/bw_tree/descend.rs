@@ -1,7 +1,8 @@
 //! The way from the root to the node that is responsible for a place.
 
 use super::keys::Place;
-use super::node::{View, Word};
+use super::node::View;
+use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;

@@ -3,7 +3,7 @@
 use super::BwTree;
 use super::descend::Spot;
 use super::keys::Place;
-use super::node::{Kind, Word};
+use super::word::{Kind, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use tremula_sync::Backoff;

@@ -2,6 +2,7 @@
 
 use super::BwTree;
 use super::keys::OwnedValue;
+use super::node::Entry;
 use super::write::copied;
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::KeyHead;
@@ -125,7 +126,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     ) {
         let guard = &epoch::pin();
         // SAFETY: what was in the tree during a pin is not freed before its end.
-        let show = |entry: &super::node::Entry<K, H>| unsafe {
+        let show = |entry: &Entry<K, H>| unsafe {
             let value = Packed::<V>::of_word(entry.value);
             entry.key.with(|key| value.with(|value| visit(key, value)))
         };

@@ -4,7 +4,7 @@
 //! twice as many as the one before, so that the table grows without moving anything: a segment is
 //! made when the first of its ids is handed out.
 
-use super::node::Word;
+use super::word::Word;
 use std::ptr::{self, NonNull};
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -3,7 +3,8 @@
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::Place;
-use super::node::{Base, BaseRef, Draft, Entry, Position, Word};
+use super::node::{Base, BaseRef, Draft, Entry, Position};
+use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -105,10 +106,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             self.retire(right.word, guard);
             self.retire(parent.word, guard);
             let separator = (position.level == 0).then_some(separator.key);
-            for key in [left_base.high, right_base.low, separator] {
-                if let Some(key) = key {
-                    self.retire_key(key, guard);
-                }
+            let keys = [left_base.high, right_base.low, separator];
+            for key in keys.into_iter().flatten() {
+                self.retire_key(key, guard);
             }
         }
         self.retire_id(right_id, guard);

@@ -88,6 +88,7 @@ mod node;
 mod post;
 mod ranges;
 mod shape;
+mod word;
 mod write;
 
 use crate::contract::Storable;

@@ -1,6 +1,7 @@
-//! Base nodes with the areas for their deltas, deltas, and the words that lead to them.
+//! Base nodes with the areas for their deltas, and deltas.
 
 use super::keys::{OwnedKey, Place, Probe, StoredKey};
+use super::word::{Kind, Switch, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use crate::packed::Packed;
@@ -9,115 +10,8 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::slice;
-use tremula_sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use tremula_sync::atomic::{AtomicIsize, Ordering};
 use tremula_sync::epoch::Guard;
-
-/// What the mapping table has of a node: the address of the head of its chain, and in its lowest
-/// bits what that is, and whether an operation holds the node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Word(*mut ());
-
-/// What a word leads to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Base,
-    Delta,
-    /// A [`Switch`], while a range is removed from several nodes.
-    Switch,
-    /// Nothing: the node has been merged away.
-    Removed,
-}
-
-const HELD: usize = 1;
-const KIND: usize = 6;
-const DELTA: usize = 2;
-const SWITCH: usize = 4;
-const REMOVED: usize = 6;
-
-impl Word {
-    /// Of an id that is free.
-    pub(super) const NONE: Self = Self(ptr::null_mut());
-    /// Of a node that has been merged away.
-    pub(super) const REMOVED: Self = Self(ptr::without_provenance_mut(REMOVED));
-
-    #[inline]
-    pub(super) fn of_pointer(pointer: *mut ()) -> Self {
-        Self(pointer)
-    }
-
-    #[inline]
-    pub(super) fn pointer(self) -> *mut () {
-        self.0
-    }
-
-    fn tagged<T>(at: NonNull<T>, tag: usize) -> Self {
-        Self(at.as_ptr().cast::<()>().map_addr(|address| address | tag))
-    }
-
-    pub(super) fn base<K, V, H>(base: NonNull<Base<K, V, H>>) -> Self {
-        Self::tagged(base, 0)
-    }
-
-    #[inline]
-    pub(super) fn delta<K, V, H>(delta: NonNull<Delta<K, V, H>>) -> Self {
-        Self::tagged(delta, DELTA)
-    }
-
-    pub(super) fn switch(switch: NonNull<Switch>) -> Self {
-        Self::tagged(switch, SWITCH)
-    }
-
-    #[inline]
-    pub(super) fn kind(self) -> Kind {
-        match self.0.addr() & KIND {
-            0 => Kind::Base,
-            DELTA => Kind::Delta,
-            SWITCH => Kind::Switch,
-            _ => Kind::Removed,
-        }
-    }
-
-    /// Where it leads to.
-    #[inline]
-    fn address<T>(self) -> *mut T {
-        self.0
-            .map_addr(|address| address & !(KIND | HELD))
-            .cast::<T>()
-    }
-
-    /// Whether it leads to nothing.
-    pub(super) fn is_none(self) -> bool {
-        self.address::<()>().is_null()
-    }
-
-    /// Whether only the holder may change it.
-    #[inline]
-    pub(super) fn is_held(self) -> bool {
-        self.0.addr() & HELD != 0
-    }
-
-    /// The same, held.
-    #[inline]
-    pub(super) fn held(self) -> Self {
-        Self(self.0.map_addr(|address| address | HELD))
-    }
-
-    /// The same, held by nobody.
-    #[inline]
-    pub(super) fn released(self) -> Self {
-        Self(self.0.map_addr(|address| address & !HELD))
-    }
-}
-
-/// Two contents of a node, of which one counts: that of before, until all nodes of the range that
-/// is being removed have such a switch, and then, at one moment, that of after.
-#[repr(align(8))]
-pub(super) struct Switch {
-    /// Shared by all nodes of the range; it lives as long as any switch.
-    pub(super) is_over: *const AtomicBool,
-    pub(super) before: Word,
-    pub(super) after: Word,
-}
 
 /// What a delta says of its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -654,7 +548,17 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     ///
     /// The word was the head of a node of this tree at some time during the pin.
     #[inline]
-    pub(super) unsafe fn of(word: Word, pinned: &'g Guard) -> Option<Self> {
+    pub(super) unsafe fn of(word: Word, _pinned: &'g Guard) -> Option<Self> {
+        let mut word = word;
+        if word.kind() == Kind::Switch {
+            // SAFETY: the caller's promise; the flag lives as long as any switch.
+            // SeqCst: as the heads of chains.
+            unsafe {
+                let switch = &*word.address::<Switch>();
+                let is_over = (*switch.is_over).load(Ordering::SeqCst);
+                word = if is_over { switch.after } else { switch.before };
+            }
+        }
         // SAFETY: what a word leads to is retired after it was replaced.
         unsafe {
             match word.kind() {
@@ -669,13 +573,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                         base: BaseRef::of(delta.base),
                     })
                 }
-                Kind::Switch => {
-                    let switch = &*word.address::<Switch>();
-                    // SeqCst: as the heads of chains.
-                    let is_over = (*switch.is_over).load(Ordering::SeqCst);
-                    Self::of(if is_over { switch.after } else { switch.before }, pinned)
-                }
-                Kind::Removed => None,
+                // A switch never leads to another.
+                Kind::Switch | Kind::Removed => None,
             }
         }
     }

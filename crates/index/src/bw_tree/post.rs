@@ -1,8 +1,9 @@
 //! Splitting a node, and posting the separator in its parent.
 
 use super::descend::Spot;
-use super::keys::{OwnedKey, Place};
-use super::node::{Draft, Entry, NO_NODE, Position};
+use super::keys::{OwnedKey, Place, StoredKey};
+use super::node::{Draft, Entry, NO_NODE, Position, View};
+use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -141,7 +142,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
-    pub(super) unsafe fn retire_key(&self, key: super::keys::StoredKey<K, H>, guard: &Guard) {
+    pub(super) unsafe fn retire_key(&self, key: StoredKey<K, H>, guard: &Guard) {
         if !H::IS_KEY {
             // SAFETY: passed on to the caller; keys may be dropped by any thread at any time.
             unsafe { guard.defer_unchecked(move || key.free()) };
@@ -177,7 +178,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             if let Some(word) = self.replace_inner(parent, &entries, guard) {
                 key.give();
                 // SAFETY: it is the root or another node in use.
-                let view = unsafe { super::node::View::of(word, guard) };
+                let view = unsafe { View::of(word, guard) };
                 if let Some(view) = view {
                     spot.word = word;
                     spot.view = view;
@@ -196,7 +197,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         spot: &Spot<'_, K, V, H>,
         entries: &[Entry<K, H>],
         guard: &Guard,
-    ) -> Option<super::node::Word> {
+    ) -> Option<Word> {
         let new = Draft::<K, V, H>::of_entries(spot.view.base.position(), entries, 0);
         let word = new.word();
         if !self.table.exchange(spot.id, spot.word, word) {

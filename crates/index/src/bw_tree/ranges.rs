@@ -4,9 +4,11 @@ use super::BwTree;
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
-use super::node::{BaseRef, Draft, Entry, Kind, Switch, Word};
+use super::node::{BaseRef, Draft, Entry};
+use super::word::{Kind, Switch, Word};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
+use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow, Range};
 use std::ptr::NonNull;
 use tremula_sync::Backoff;
@@ -238,11 +240,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let mut walk = Walk::new(range, direction);
         let mut scratch = Vec::new();
         loop {
-            // SAFETY: the leaf on the left was in use when its link was read.
             let linked = match (direction, seen.last()) {
-                (Direction::Ascending, Some(last)) => unsafe {
-                    self.visit(last.view.base.right, guard)
-                },
+                (Direction::Ascending, Some(last)) => {
+                    // SAFETY: the leaf on the right was in use when the link to it was read.
+                    unsafe { self.visit(last.view.base.right, guard) }
+                }
                 _ => None,
             };
             let spot = linked
@@ -400,7 +402,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 small.push(plan.spot);
             }
         }
-        let removed = Removed::<K, V, H>(removed, std::marker::PhantomData);
+        let removed = Removed::<K, V, H>(removed, PhantomData);
         // SAFETY: the entries have just been unlinked, and nobody else frees them.
         unsafe { guard.defer_unchecked(move || removed.free()) };
         for spot in small {
@@ -505,7 +507,7 @@ impl Turn {
 }
 
 /// Entries that are in no node any more.
-struct Removed<K, V, H>(Vec<Entry<K, H>>, std::marker::PhantomData<V>);
+struct Removed<K, V, H>(Vec<Entry<K, H>>, PhantomData<V>);
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Removed<K, V, H> {
     /// # Safety

@@ -1,6 +1,6 @@
 //! What the tree looks like, and what it has decided.
 
-use super::node::{NO_NODE, View};
+use super::node::{Delta, NO_NODE, View};
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
 use crate::key::KeyHead;
@@ -105,7 +105,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
     }
 
-    const BYTES_OF_DELTA: usize = size_of::<super::node::Delta<K, V, H>>();
+    const BYTES_OF_DELTA: usize = size_of::<Delta<K, V, H>>();
 
     /// The number of entries.
     pub(super) fn entries(&self) -> usize {
