@@ -7,9 +7,9 @@
 mod check;
 mod index_art;
 mod index_b_tree;
+mod index_bw_tree;
 mod index_ca_tree;
 mod index_common;
-mod index_bw_tree;
 mod index_lfca_tree;
 mod index_masstree;
 mod index_skip_list;
