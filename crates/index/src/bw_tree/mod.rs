@@ -19,8 +19,9 @@
 //!
 //! # When to take it, and when not
 //!
-//! Lookups and scans never wait for writers, and write nothing shared; a write copies no leaf, and
-//! waits for nobody but an `update`, a range removal or a merge in its own leaf. For threads that
+//! Lookups wait for no writer, and write nothing shared; a scan does likewise unless it keeps meeting
+//! changes. A write copies no leaf, and waits for nobody but an `update`, a pop, a range removal, a
+//! merge, or a scan that holds its leaves, in its own leaf. For threads that
 //! all append to the same end, take another engine: they fight for the head of one chain. For most
 //! else [`OlcBTree`](crate::OlcBTree) does the same in less time and space, as the paper found.
 //!
