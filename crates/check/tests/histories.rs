@@ -21,11 +21,12 @@ use std::sync::{Mutex, PoisonError};
 use tremula_check::map::{Kind, Operation, Response};
 use tremula_check::record::{Dawdler, Indexed, Subject};
 use tremula_check::{Campaign, Tally};
+use tremula_index::bw_tree::BwTreeConfig;
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::NoHead;
 use tremula_index::lfca_tree::LfcaTreeConfig;
-use tremula_index::{CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex};
+use tremula_index::{BwTree, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex};
 use tremula_sync::StatisticsConfig;
 
 /// The campaigns, by name. Each engine goes through all of them.
@@ -211,6 +212,16 @@ fn histories_of_a_b_tree_of_small_nodes_are_right() {
     );
 }
 
+#[test]
+fn histories_of_a_bw_tree_of_small_nodes_are_right() {
+    let make = || BwTree::<_, _, NoHead>::with_config(SMALL_NODES);
+    check_restless(
+        "bw_tree of small nodes, dawdling",
+        ["consolidations", "splits", "merges"],
+        make,
+    );
+}
+
 /// The bytes of a dawdler have no fixed length: small numbers differ in a layer below the first.
 #[test]
 fn histories_of_a_masstree_of_small_nodes_are_right() {
@@ -250,6 +261,15 @@ const RESTLESS_LFCA: LfcaTreeConfig = LfcaTreeConfig {
 const MANY_BASES: LfcaTreeConfig = LfcaTreeConfig {
     uncontended: 1,
     ..RESTLESS_LFCA
+};
+
+/// Nodes so small that writes keep consolidating, splitting and merging them.
+const SMALL_NODES: BwTreeConfig = BwTreeConfig {
+    leaf_chain: 2,
+    leaf_split: 4,
+    leaf_merge: 2,
+    inner_split: 3,
+    inner_merge: 1,
 };
 
 /// Checks an index that keeps changing its shape in several ways, which it counts under these names,

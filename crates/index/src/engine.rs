@@ -1,8 +1,8 @@
 //! The engines by name, for whoever picks one at run time.
 
 use crate::{
-    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex,
-    SkipList,
+    Art, BackgroundSkipList, BwTree, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree,
+    OrderedIndex, SkipList,
 };
 use std::{fmt, str::FromStr};
 
@@ -25,6 +25,8 @@ pub enum Engine {
     LfcaTree,
     /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
     BTree,
+    /// [`BwTree`]: the OpenBw-Tree.
+    BwTree,
     /// [`Art`]: the adaptive radix tree.
     Art,
     /// [`Masstree`]: the trie of B+trees.
@@ -39,10 +41,11 @@ pub enum Engine {
 
 impl Engine {
     /// Every engine, the default one first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::CaTree,
         Self::LfcaTree,
         Self::BTree,
+        Self::BwTree,
         Self::Art,
         Self::Masstree,
         Self::SkipList,
@@ -57,6 +60,7 @@ impl Engine {
             Self::CaTree => "ca_tree",
             Self::LfcaTree => "lfca_tree",
             Self::BTree => "b_tree",
+            Self::BwTree => "bw_tree",
             Self::Art => "art",
             Self::Masstree => "masstree",
             Self::Locked => "locked",
@@ -79,6 +83,7 @@ impl Engine {
             Self::CaTree => Box::new(CaTree::<K, V>::new()),
             Self::LfcaTree => Box::new(LfcaTree::<K, V>::new()),
             Self::BTree => Box::new(OlcBTree::<K, V>::new()),
+            Self::BwTree => Box::new(BwTree::<K, V>::new()),
             Self::Art => Box::new(Art::<K, V>::new()),
             Self::Masstree => Box::new(Masstree::<K, V>::new()),
             Self::Locked => Box::new(Locked::<K, V>::new()),

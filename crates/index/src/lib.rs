@@ -4,6 +4,7 @@ pub mod art;
 pub mod b_tree;
 mod bounds;
 mod bulk;
+pub mod bw_tree;
 pub mod ca_tree;
 pub mod container;
 mod contract;
@@ -22,6 +23,7 @@ mod unwind;
 pub use art::Art;
 pub use b_tree::OlcBTree;
 pub use bulk::NotSorted;
+pub use bw_tree::BwTree;
 pub use ca_tree::CaTree;
 pub use contract::{
     Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Storable, Update,

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use support::suite::{Random, join_all};
 use support::values::{Key, Value};
 use tremula_index::{
-    Art, BackgroundSkipList, CaTree, KeyRange, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex,
-    SkipList,
+    Art, BackgroundSkipList, BwTree, CaTree, KeyRange, LfcaTree, Locked, Masstree, OlcBTree,
+    OrderedIndex, SkipList,
 };
 
 /// Counts the bytes that are allocated.
@@ -193,3 +193,8 @@ engine!(background_skip_list, BackgroundSkipList::<_, _>::new());
 engine!(b_tree, OlcBTree::<_, _>::new());
 engine!(radix_tree, Art::<_, _>::new());
 engine!(masstree, Masstree::<_, _>::new());
+engine!(bw_tree, BwTree::<_, _>::new());
+engine!(
+    bw_tree_of_small_nodes,
+    BwTree::<_, _>::with_config(support::restless_bw())
+);

@@ -4,13 +4,13 @@
 
 mod support;
 
-use support::{restless, restless_lfca};
+use support::{restless, restless_bw, restless_lfca};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_index::{
-    Art, BackgroundSkipList, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
-    Storable,
+    Art, BackgroundSkipList, BwTree, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree,
+    SkipList, Storable,
 };
 
 /// Runs the suite for the engine that a generic function makes.
@@ -202,6 +202,21 @@ fn low_masstree<K: ByteKey, V: Storable>() -> Masstree<K, V, 3> {
     Masstree::new()
 }
 
+/// A tree of chains of deltas.
+fn bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
+    BwTree::new()
+}
+
+/// The same with nodes so small that it keeps splitting and merging them.
+fn low_bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
+    BwTree::with_config(restless_bw())
+}
+
+/// And with keys that can only be compared.
+fn low_bw_tree_without_heads<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
+    BwTree::with_config(restless_bw())
+}
+
 engine!(ca_tree_on_b_tree, ca_tree);
 engine!(restless_ca_tree_on_b_tree, restless_ca_tree);
 engine!(restless_ca_tree_on_avl, restless_ca_tree_avl);
@@ -219,6 +234,9 @@ engine!(b_tree_without_heads, low_b_tree_without_heads);
 engine!(radix_tree, art);
 engine!(masstree_, masstree);
 engine!(masstree_of_small_nodes, low_masstree);
+engine!(bw_tree_, bw_tree);
+engine!(bw_tree_of_small_nodes, low_bw_tree);
+engine!(bw_tree_without_heads, low_bw_tree_without_heads);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
@@ -238,3 +256,8 @@ engine_under_panics!(
 engine_under_panics!(panics_leave_radix_tree_usable, art);
 engine_under_panics!(panics_leave_masstree_usable, masstree);
 engine_under_panics!(panics_leave_masstree_of_small_nodes_usable, low_masstree);
+engine_under_panics!(panics_leave_bw_tree_usable, low_bw_tree);
+engine_under_panics!(
+    panics_leave_bw_tree_without_heads_usable,
+    low_bw_tree_without_heads
+);

@@ -34,11 +34,11 @@
 
 mod support;
 
-use support::{moments, restless, restless_lfca, self_validating};
+use support::{moments, restless, restless_bw, restless_lfca, self_validating};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::{
-    Art, BackgroundSkipList, CaTree, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
+    Art, BackgroundSkipList, BwTree, CaTree, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
 };
 
 /// Runs both stress tests on the engine that an expression makes.
@@ -100,3 +100,12 @@ mod skip_list {
 engine!(b_tree, OlcBTree::<_, _>::new());
 engine!(b_tree_of_small_nodes, OlcBTree::<_, _, ByteHead, 0>::new());
 engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::new());
+engine!(bw_tree, BwTree::<_, _>::new());
+engine!(
+    bw_tree_of_small_nodes,
+    BwTree::<_, _>::with_config(restless_bw())
+);
+engine!(
+    bw_tree_without_heads,
+    BwTree::<_, _, NoHead>::with_config(restless_bw())
+);

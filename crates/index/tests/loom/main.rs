@@ -3,6 +3,7 @@
 
 mod art;
 mod b_tree;
+mod bw_tree;
 mod ca_tree;
 mod lfca_tree;
 mod masstree;

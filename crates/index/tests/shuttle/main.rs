@@ -8,7 +8,7 @@ mod suite;
 use suite::Index;
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
 use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
-use tremula_index::{Art, BackgroundSkipList, Masstree, OlcBTree, SkipList};
+use tremula_index::{Art, BackgroundSkipList, BwTree, Masstree, OlcBTree, SkipList};
 use tremula_sync::{Arc, StatisticsConfig};
 
 /// Runs tests of the suite on the engine that an expression makes.
@@ -97,6 +97,20 @@ engine!(
 engine!(
     b_tree,
     OlcBTree::<_, _>::new(),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        a_snapshot_is_of_one_moment,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
+        increments_are_not_lost,
+        ranges_that_overlap_are_removed_once,
+    ]
+);
+
+// Leaves of three entries, which keep splitting and merging.
+engine!(
+    bw_tree,
+    BwTree::<_, _>::new(),
     [
         scans_see_every_stable_key_while_the_index_changes,
         a_snapshot_is_of_one_moment,

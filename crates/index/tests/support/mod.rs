@@ -10,6 +10,7 @@ pub(crate) mod self_validating;
 pub(crate) mod suite;
 pub(crate) mod values;
 
+use tremula_index::bw_tree::BwTreeConfig;
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_sync::StatisticsConfig;
@@ -40,5 +41,16 @@ pub(crate) fn restless_lfca() -> LfcaTreeConfig {
         join_below: -6,
         range_discount: 5,
         max_route_depth: 8,
+    }
+}
+
+/// Nodes so small that writes keep consolidating, splitting and merging them.
+pub(crate) fn restless_bw() -> BwTreeConfig {
+    BwTreeConfig {
+        leaf_chain: 3,
+        leaf_split: 6,
+        leaf_merge: 2,
+        inner_split: 4,
+        inner_merge: 1,
     }
 }

@@ -23,6 +23,8 @@ pub enum RowTable {
     Locked,
     /// An `ordered_set` on `b_tree`.
     BTree,
+    /// An `ordered_set` on `bw_tree`.
+    BwTree,
     /// An `ordered_set` on `skip_list`.
     SkipList,
     /// An `ordered_set` on the skip list with towers in the background.
@@ -31,11 +33,12 @@ pub enum RowTable {
 
 impl RowTable {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Set,
         Self::CaTree,
         Self::Locked,
         Self::BTree,
+        Self::BwTree,
         Self::SkipList,
         Self::BackgroundSkipList,
     ];
@@ -48,6 +51,7 @@ impl RowTable {
             Self::CaTree => "table_ca_tree",
             Self::Locked => "table_locked",
             Self::BTree => "table_b_tree",
+            Self::BwTree => "table_bw_tree",
             Self::SkipList => "table_skip_list",
             Self::BackgroundSkipList => "table_background_skip_list",
         }
@@ -68,6 +72,7 @@ impl RowTable {
             Self::CaTree => Some(Engine::CaTree),
             Self::Locked => Some(Engine::Locked),
             Self::BTree => Some(Engine::BTree),
+            Self::BwTree => Some(Engine::BwTree),
             Self::SkipList => Some(Engine::SkipList),
             Self::BackgroundSkipList => Some(Engine::BackgroundSkipList),
         }

@@ -7,6 +7,7 @@
 mod check;
 mod index_art;
 mod index_b_tree;
+mod index_bw_tree;
 mod index_ca_tree;
 mod index_common;
 mod index_lfca_tree;
@@ -68,6 +69,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_b_tree::MUTANTS,
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
+        index_bw_tree::MUTANTS,
         index_lfca_tree::MUTANTS,
         index_masstree::MUTANTS,
         index_skip_list::MUTANTS,

@@ -5,7 +5,7 @@ use crate::{
     keys::Key,
 };
 use tremula_index::{
-    Art, BackgroundSkipList, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
+    Art, BackgroundSkipList, BwTree, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
 };
 
 /// A kind of table in this process.
@@ -70,6 +70,7 @@ fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
         Engine::Art => task.run(|| Index(Art::<K, u64>::new())),
         Engine::Masstree => task.run(|| Index(Masstree::<K, u64>::new())),
         Engine::BTree => task.run(|| Index(OlcBTree::<K, u64>::new())),
+        Engine::BwTree => task.run(|| Index(BwTree::<K, u64>::new())),
         Engine::SkipList => task.run(|| Index(SkipList::<K, u64>::new())),
         Engine::BackgroundSkipList => task.run(|| Index(BackgroundSkipList::<K, u64>::new())),
     }

@@ -5,7 +5,7 @@ use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
 use tremula_index::{
-    BackgroundSkipList, CaTree, Direction, Engine, KeyRange, LfcaTree, Locked, OlcBTree,
+    BackgroundSkipList, BwTree, CaTree, Direction, Engine, KeyRange, LfcaTree, Locked, OlcBTree,
     OrderedIndex, Shape, SkipList, Update,
 };
 
@@ -16,6 +16,7 @@ pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
         Engine::CaTree => Box::new(Ordered(CaTree::<OrderedKey, Kept>::new())),
         Engine::LfcaTree => Box::new(Ordered(LfcaTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::BTree => Box::new(Ordered(OlcBTree::<OrderedKey, Kept, KeptHead>::new())),
+        Engine::BwTree => Box::new(Ordered(BwTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::Locked => Box::new(Ordered(Locked::<OrderedKey, Kept>::new())),
         Engine::SkipList => Box::new(Ordered(SkipList::<OrderedKey, Kept, KeptHead>::new())),
         Engine::BackgroundSkipList => {

@@ -1,0 +1,179 @@
+//! Reading a chain: one key, all of it; and giving a long one a new base node.
+
+use super::BwTree;
+use super::descend::Spot;
+use super::keys::Probe;
+use super::node::{BaseRef, Change, Delta, Draft, Entry, View, free_chain};
+use super::word::Word;
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use std::cmp::Ordering;
+use std::ops::Range;
+use tremula_sync::epoch::Guard;
+
+/// What a leaf has of a key.
+pub(super) struct Found<K, H> {
+    /// The key's entry, if it is there.
+    pub(super) entry: Option<Entry<K, H>>,
+    /// How many keys of the base node lie below.
+    pub(super) offset: usize,
+    /// Whether the base node has the key itself.
+    pub(super) overwrites: bool,
+}
+
+/// A part of what a consolidated leaf has, in the order of the keys.
+enum Part<K, H> {
+    /// A run of the base node's entries.
+    Run(Range<usize>),
+    One(Entry<K, H>),
+}
+
+impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+    /// Looks a key up in a leaf. Each delta that it passes narrows what is left to search of the
+    /// base node.
+    #[inline]
+    pub(super) fn find(&self, probe: &Probe<'_, K, H>) -> Found<K, H> {
+        let (mut low, mut high) = (0, self.base.count as usize);
+        let mut next = self.delta;
+        while let Some(delta) = next {
+            // SAFETY: the chain lives, and with it the keys in it.
+            match unsafe { probe.compare(delta.key) } {
+                Ordering::Less => high = high.min(delta.offset as usize),
+                Ordering::Greater => {
+                    low = low.max(delta.offset as usize + usize::from(delta.overwrites));
+                }
+                Ordering::Equal => {
+                    let entry = Entry {
+                        key: delta.key,
+                        value: delta.value,
+                    };
+                    return Found {
+                        entry: (delta.change != Change::Delete).then_some(entry),
+                        offset: delta.offset as usize,
+                        overwrites: delta.overwrites,
+                    };
+                }
+            }
+            next = delta.next();
+        }
+        let found = self.base.search(probe, low..high);
+        Found {
+            entry: found.ok().map(|at| self.base.entry(at)),
+            offset: found.unwrap_or_else(|at| at),
+            overwrites: found.is_ok(),
+        }
+    }
+
+    /// The newest delta on each key that has any, in the order of the keys.
+    fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
+        let mut newest: Vec<_> = self.deltas().collect();
+        let compare = |a: &Delta<K, V, H>, b: &Delta<K, V, H>| {
+            // SAFETY: the chain lives, and with it the keys in it.
+            (a.offset.cmp(&b.offset)).then_with(|| unsafe { a.key.compare(b.key) })
+        };
+        // Stable: of those on one key the newest stays first.
+        newest.sort_by(|a, b| compare(a, b));
+        newest.dedup_by(|older, newer| compare(older, newer).is_eq());
+        newest
+    }
+
+    /// Shows all that is in the leaf, in the order of the keys.
+    fn consolidated(&self, mut visit: impl FnMut(Part<K, H>)) {
+        let mut at = 0;
+        for delta in self.newest() {
+            let offset = delta.offset as usize;
+            visit(Part::Run(at..offset));
+            at = offset + usize::from(delta.overwrites);
+            if delta.change != Change::Delete {
+                visit(Part::One(Entry {
+                    key: delta.key,
+                    value: delta.value,
+                }));
+            }
+        }
+        visit(Part::Run(at..self.base.count as usize));
+    }
+
+    /// Appends a private copy of all that is in the node to `out`.
+    pub(super) fn entries(&self, out: &mut Vec<Entry<K, H>>) {
+        out.reserve(self.count());
+        let base: BaseRef<'g, K, V, H> = self.base;
+        self.consolidated(|part| match part {
+            Part::Run(run) => out.extend(run.map(|at| base.entry(at))),
+            Part::One(entry) => out.push(entry),
+        });
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// A base node with all that is in a node.
+    pub(super) fn copy(&self, view: &View<'_, K, V, H>) -> Draft<K, V, H> {
+        let position = view.base.position();
+        let mut draft = Draft::new(position, view.count(), self.slots(position.level));
+        view.consolidated(|part| match part {
+            Part::Run(run) => draft.push_run(view.base, run),
+            Part::One(entry) => draft.push(entry),
+        });
+        draft
+    }
+
+    /// Gives a leaf a new base node, unless somebody changes it meanwhile; splits or merges it if
+    /// it is too large or small.
+    #[cold]
+    pub(super) fn consolidate(&self, spot: &Spot<'_, K, V, H>, guard: &Guard) {
+        if spot.word.is_held() {
+            return;
+        }
+        let view = &spot.view;
+        let level = view.base.level;
+        if view.count() > self.split_above(level) {
+            let mut entries = Vec::new();
+            view.entries(&mut entries);
+            self.split(spot, &entries, view.appends(), guard);
+            return;
+        }
+        let copy = self.copy(view);
+        if !self.table.exchange(spot.id, spot.word, copy.word()) {
+            return;
+        }
+        copy.give();
+        // SAFETY: it has just been unlinked; the new base node has what is left of it.
+        unsafe { self.retire(spot.word, guard) };
+        self.counters.consolidations.add(1);
+        if view.count() <= self.merge_below(level) {
+            self.merge(spot, guard);
+        }
+    }
+
+    /// Frees a chain once nobody can be looking at it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`free_chain`], but for those who are pinned now.
+    pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
+        // SAFETY: passed on to the caller. Keys and values may be dropped by any thread at any
+        // time: they are `Send` and `'static`.
+        unsafe { guard.defer_unchecked(move || free_chain::<K, V, H>(word.released())) };
+    }
+
+    /// Consolidates, splits or merges the leaf responsible for a place, if it is due.
+    #[inline]
+    pub(super) fn tend(&self, id: usize, word: Word, guard: &Guard) {
+        // SAFETY: the word was published during this pin.
+        let Some(view) = (unsafe { View::of(word, guard) }) else {
+            return;
+        };
+        let is_empty = view.count() == 0 && view.base.low.or(view.base.high).is_some();
+        if view.depth() >= self.config.leaf_chain || is_empty {
+            self.consolidate(&Spot { id, word, view }, guard);
+        }
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
+    /// Whether everything that is new in the leaf lies behind what the base node has.
+    fn appends(&self) -> bool {
+        let end = self.base.count;
+        self.delta.is_some() && self.deltas().all(|delta| delta.offset == end)
+    }
+}

@@ -1,0 +1,111 @@
+//! The way from the root to the node that is responsible for a place.
+
+use super::keys::Place;
+use super::node::View;
+use super::word::Word;
+use super::{BwTree, ROOT};
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use crate::prefetch::prefetch;
+use tremula_sync::Backoff;
+use tremula_sync::epoch::Guard;
+
+/// A node as it was found.
+pub(super) struct Spot<'g, K, V, H> {
+    pub(super) id: usize,
+    pub(super) word: Word,
+    pub(super) view: View<'g, K, V, H>,
+}
+
+impl<K, V, H> Clone for Spot<'_, K, V, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H> Copy for Spot<'_, K, V, H> {}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// A node as it is now; `None` if it has been merged away.
+    ///
+    /// # Safety
+    ///
+    /// The id was in use at some time during the pin.
+    #[inline]
+    pub(super) unsafe fn visit<'g>(
+        &self,
+        id: usize,
+        guard: &'g Guard,
+    ) -> Option<Spot<'g, K, V, H>> {
+        let word = self.table.load(id);
+        // SAFETY: the word was read during the pin, and ids are not used again before its end.
+        let view = unsafe { View::of(word, guard) }?;
+        Some(Spot { id, word, view })
+    }
+
+    /// The node on a level that is responsible for a place. At the moment that its word was read
+    /// it was. Posts the separators that it finds missing. Lock-free.
+    #[inline]
+    pub(super) fn descend<'g>(
+        &self,
+        place: &Place<'_, K, H>,
+        level: u32,
+        guard: &'g Guard,
+    ) -> Spot<'g, K, V, H> {
+        let backoff = Backoff::new();
+        loop {
+            if let Some(spot) = self.try_descend(place, level, guard) {
+                return spot;
+            }
+            backoff.wait();
+        }
+    }
+
+    /// `None` if it came to a node that has been merged away.
+    #[inline]
+    fn try_descend<'g>(
+        &self,
+        place: &Place<'_, K, H>,
+        level: u32,
+        guard: &'g Guard,
+    ) -> Option<Spot<'g, K, V, H>> {
+        let mut parent: Option<Spot<'g, K, V, H>> = None;
+        let mut id = ROOT;
+        loop {
+            // SAFETY: the root is always in use; others were linked by nodes that were.
+            let spot = unsafe { self.visit(id, guard) }?;
+            let base = spot.view.base;
+            if place.is_beyond(&base) {
+                if let Some(parent) = parent.take() {
+                    self.post(&parent, &spot, guard);
+                }
+                id = base.right;
+                continue;
+            }
+            if base.level <= level {
+                return Some(spot);
+            }
+            prefetch(base.heads().as_ptr());
+            id = base.child(base.child_index(place));
+            parent = Some(spot);
+        }
+    }
+
+    /// The leaf responsible for a place that `spot` was responsible for when it was read; more
+    /// quickly if it still is.
+    #[inline]
+    pub(super) fn again<'g>(
+        &self,
+        spot: &Spot<'g, K, V, H>,
+        place: &Place<'_, K, H>,
+        guard: &'g Guard,
+    ) -> Spot<'g, K, V, H> {
+        // SAFETY: it was in use during this pin.
+        match unsafe { self.visit(spot.id, guard) } {
+            // Its low fence has not changed.
+            Some(spot) if spot.view.base.level == 0 && !place.is_beyond(&spot.view.base) => spot,
+            _ => self.descend(place, 0, guard),
+        }
+    }
+}

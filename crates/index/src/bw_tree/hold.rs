@@ -1,0 +1,106 @@
+//! Holding nodes, so that nobody else changes them: for what takes more than one step.
+
+use super::BwTree;
+use super::descend::Spot;
+use super::keys::Place;
+use super::word::{Kind, Word};
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use tremula_sync::Backoff;
+use tremula_sync::epoch::Guard;
+
+/// Nodes that an operation holds. Dropping it lets them go as they were.
+pub(super) struct Holds<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+    tree: &'t BwTree<K, V, H>,
+    /// Ids, and the words to let them go with.
+    held: Vec<(usize, Word)>,
+}
+
+impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
+    pub(super) fn new(tree: &'t BwTree<K, V, H>) -> Self {
+        Self {
+            tree,
+            held: Vec::new(),
+        }
+    }
+
+    /// Holds a node, if its word is still this one, and nobody holds it.
+    pub(super) fn try_hold(&mut self, id: usize, word: Word) -> bool {
+        if word.is_held() || matches!(word.kind(), Kind::Removed | Kind::Switch) {
+            return false;
+        }
+        self.held.reserve(1);
+        let holds = self.tree.table.exchange(id, word, word.held());
+        if holds {
+            self.held.push((id, word));
+        }
+        holds
+    }
+
+    /// Holds the leaf responsible for a place; waits while another thread does. What the caller
+    /// holds already is to the left of it.
+    pub(super) fn hold_leaf<'g>(
+        &mut self,
+        place: &Place<'_, K, H>,
+        guard: &'g Guard,
+    ) -> Spot<'g, K, V, H> {
+        let backoff = Backoff::new();
+        loop {
+            let spot = self.tree.descend(place, 0, guard);
+            if self.try_hold(spot.id, spot.word) {
+                return spot;
+            }
+            backoff.wait();
+        }
+    }
+
+    /// The same, but gives up after so many attempts.
+    pub(super) fn hold_leaf_patiently<'g>(
+        &mut self,
+        place: &Place<'_, K, H>,
+        attempts: usize,
+        guard: &'g Guard,
+    ) -> Option<Spot<'g, K, V, H>> {
+        let backoff = Backoff::new();
+        for _ in 0..attempts {
+            let spot = self.tree.descend(place, 0, guard);
+            if self.try_hold(spot.id, spot.word) {
+                return Some(spot);
+            }
+            backoff.wait();
+        }
+        None
+    }
+
+    /// Lets all nodes go, each with the word that `word` gives for its id and its old one; asks in
+    /// the order in which they were held.
+    pub(super) fn release_all(mut self, mut word: impl FnMut(usize, Word) -> Word) {
+        for (id, old) in std::mem::take(&mut self.held) {
+            self.tree.table.store(id, word(id, old));
+        }
+    }
+
+    /// Sets the word of a node that is held, which stays held, and is let go with this word.
+    pub(super) fn set(&mut self, id: usize, word: Word) {
+        self.tree.table.store(id, word.held());
+        for held in &mut self.held {
+            if held.0 == id {
+                held.1 = word;
+            }
+        }
+    }
+
+    /// Sets the word of a node that is held, and lets it go.
+    pub(super) fn release(&mut self, id: usize, word: Word) {
+        self.held.retain(|held| held.0 != id);
+        self.tree.table.store(id, word);
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Holds<'_, K, V, H> {
+    fn drop(&mut self) {
+        for (id, word) in &self.held {
+            self.tree.table.store(*id, *word);
+        }
+    }
+}

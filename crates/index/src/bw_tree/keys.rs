@@ -1,0 +1,297 @@
+//! Keys: the one that is looked for, those in the nodes, and places between them.
+
+use super::node::Base;
+use crate::contract::{KeyRange, Storable};
+use crate::key::KeyHead;
+use crate::packed::Packed;
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Bound;
+use std::ptr;
+
+/// A key that an operation is given, with its head.
+pub(super) struct Probe<'k, K, H> {
+    key: &'k K,
+    pub(super) head: u64,
+    heads: PhantomData<H>,
+}
+
+impl<K, H> Clone for Probe<'_, K, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, H> Copy for Probe<'_, K, H> {}
+
+impl<'k, K: Ord + Storable, H: KeyHead<K>> Probe<'k, K, H> {
+    #[inline]
+    pub(super) fn new(key: &'k K) -> Self {
+        Self {
+            key,
+            head: H::head(key),
+            heads: PhantomData,
+        }
+    }
+
+    /// How this key compares with one in a node.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::with`].
+    #[inline]
+    pub(super) unsafe fn compare(&self, stored: StoredKey<K, H>) -> Ordering {
+        self.head.cmp(&stored.head).then_with(|| {
+            if H::IS_KEY {
+                Ordering::Equal
+            } else {
+                // SAFETY: passed on to the caller.
+                unsafe { stored.with(|key| self.key.cmp(key)) }
+            }
+        })
+    }
+}
+
+/// A key as it is in a node: its head, and where that does not tell it, the packed key.
+///
+/// A plain pair of words that owns nothing: see the module's invariants for who does.
+pub(super) struct StoredKey<K, H> {
+    pub(super) head: u64,
+    /// Null where the head is the key.
+    pub(super) word: *mut (),
+    of: PhantomData<fn() -> (K, H)>,
+}
+
+impl<K, H> Clone for StoredKey<K, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, H> Copy for StoredKey<K, H> {}
+
+impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
+    #[inline]
+    pub(super) fn of_words(head: u64, word: *mut ()) -> Self {
+        Self {
+            head,
+            word,
+            of: PhantomData,
+        }
+    }
+
+    /// Shows the key to `read`.
+    ///
+    /// # Safety
+    ///
+    /// The key has not been freed: the caller owns it, or is pinned since before it was retired.
+    #[inline]
+    pub(super) unsafe fn with<R>(self, read: impl FnOnce(&K) -> R) -> R {
+        if H::IS_KEY {
+            match H::key(self.head) {
+                Some(key) => read(&key),
+                None => not_told(self.head),
+            }
+        } else {
+            // SAFETY: passed on to the caller.
+            unsafe { Packed::<K>::of_word(self.word).with(read) }
+        }
+    }
+
+    /// How two stored keys compare.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with), for both.
+    pub(super) unsafe fn compare(self, other: Self) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| {
+            if H::IS_KEY {
+                return Ordering::Equal;
+            }
+            // SAFETY: passed on to the caller.
+            unsafe { self.with(|key| other.with(|other| key.cmp(other))) }
+        })
+    }
+
+    /// Frees the key.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with); and nobody else has it, or uses it ever again.
+    pub(super) unsafe fn free(self) {
+        if !H::IS_KEY {
+            // SAFETY: passed on to the caller.
+            drop(unsafe { Packed::<K>::of_word(self.word).take() });
+        }
+    }
+
+    /// Whether this is the very key that the other is, not merely an equal one.
+    pub(super) fn is(self, other: Self) -> bool {
+        self.head == other.head && self.word == other.word
+    }
+}
+
+/// Why a head gives no key: the key's type, or its [`KeyHead`], breaks its word.
+#[cold]
+fn not_told(head: u64) -> ! {
+    panic!("KeyHead::IS_KEY is true, but KeyHead::key({head:#x}) gave no key")
+}
+
+/// A stored key that is in no node yet. Dropping it frees it.
+pub(super) struct OwnedKey<K: Ord + Storable, H: KeyHead<K>>(StoredKey<K, H>);
+
+impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
+    #[inline]
+    pub(super) fn new(key: K) -> Self {
+        let head = H::head(&key);
+        let word = if H::IS_KEY {
+            ptr::null_mut()
+        } else {
+            Packed::new(key).word()
+        };
+        Self(StoredKey::of_words(head, word))
+    }
+
+    /// A copy of a key that is in a node.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::with`].
+    pub(super) unsafe fn copy_of(stored: StoredKey<K, H>) -> Self {
+        // SAFETY: passed on to the caller.
+        Self::new(unsafe { stored.with(K::clone) })
+    }
+
+    /// Takes a stored key over.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns it, and nobody else does.
+    pub(super) unsafe fn of_stored(stored: StoredKey<K, H>) -> Self {
+        Self(stored)
+    }
+
+    #[inline]
+    pub(super) fn stored(&self) -> StoredKey<K, H> {
+        self.0
+    }
+
+    /// Shows the key to `read`.
+    #[inline]
+    pub(super) fn with<R>(&self, read: impl FnOnce(&K) -> R) -> R {
+        // SAFETY: this owns the key.
+        unsafe { self.0.with(read) }
+    }
+
+    /// Leaves the key to the node that it is in now.
+    #[inline]
+    pub(super) fn give(self) -> StoredKey<K, H> {
+        ManuallyDrop::new(self).0
+    }
+}
+
+impl<K: Ord + Storable, H: KeyHead<K>> Drop for OwnedKey<K, H> {
+    fn drop(&mut self) {
+        // SAFETY: this owns the key.
+        unsafe { self.0.free() };
+    }
+}
+
+/// A packed value that is in no node yet. Dropping it frees it.
+pub(super) struct OwnedValue<V: Storable>(Packed<V>);
+
+impl<V: Storable> OwnedValue<V> {
+    #[inline]
+    pub(super) fn new(value: V) -> Self {
+        Self(Packed::new(value))
+    }
+
+    /// Takes a packed value over.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns it, and nobody else does.
+    pub(super) unsafe fn of_word(word: *mut ()) -> Self {
+        Self(Packed::of_word(word))
+    }
+
+    #[inline]
+    pub(super) fn word(&self) -> *mut () {
+        self.0.word()
+    }
+
+    /// Leaves the value to the node that it is in now.
+    #[inline]
+    pub(super) fn give(self) {
+        std::mem::forget(self);
+    }
+
+    /// The value itself.
+    pub(super) fn take(self) -> V {
+        // SAFETY: this owns the value, and ends here.
+        unsafe { ManuallyDrop::new(self).0.take() }
+    }
+}
+
+impl<V: Storable> Drop for OwnedValue<V> {
+    fn drop(&mut self) {
+        // SAFETY: this owns the value.
+        drop(unsafe { self.0.take() });
+    }
+}
+
+/// A place between the keys, which one node on each level is responsible for.
+pub(super) enum Place<'k, K, H> {
+    /// In front of every key.
+    Start,
+    /// At a key: the node whose range it is in.
+    At(Probe<'k, K, H>),
+    /// Just in front of a key: the node in whose range, or at whose end, that is.
+    Before(Probe<'k, K, H>),
+    /// Behind every key.
+    End,
+}
+
+impl<'k, K: Ord + Storable, H: KeyHead<K>> Place<'k, K, H> {
+    #[inline]
+    pub(super) fn at(key: &'k K) -> Self {
+        Self::At(Probe::new(key))
+    }
+
+    /// Where a range begins.
+    pub(super) fn low(range: &KeyRange<'k, K>) -> Self {
+        match range.low {
+            Bound::Included(key) | Bound::Excluded(key) => Self::at(key),
+            Bound::Unbounded => Self::Start,
+        }
+    }
+
+    /// Where a range ends.
+    pub(super) fn high(range: &KeyRange<'k, K>) -> Self {
+        match range.high {
+            Bound::Included(key) => Self::at(key),
+            Bound::Excluded(key) => Self::Before(Probe::new(key)),
+            Bound::Unbounded => Self::End,
+        }
+    }
+
+    /// Whether it lies beyond the range of a node, to the right.
+    #[inline]
+    pub(super) fn is_beyond<V: Storable>(&self, base: &Base<K, V, H>) -> bool {
+        let Some(high) = base.high else {
+            return false;
+        };
+        // SAFETY: the base can be read, and its fences live as long as that.
+        unsafe {
+            match self {
+                Self::Start => false,
+                Self::At(probe) => probe.compare(high).is_ge(),
+                Self::Before(probe) => probe.compare(high).is_gt(),
+                Self::End => true,
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The contract of an ordered index on the tree.
+
+use super::BwTree;
+use super::keys::OwnedValue;
+use super::node::Entry;
+use super::write::copied;
+use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
+use crate::key::KeyHead;
+use crate::packed::Packed;
+use std::ops::{Bound, ControlFlow};
+use tremula_sync::epoch;
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// The first entry of a range.
+    fn nearest(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
+        let guard = &epoch::pin();
+        let mut found = Vec::new();
+        self.collect(&range, direction, 1, &mut found, guard);
+        // SAFETY: what was in the tree during a pin is not freed before its end.
+        found.first().map(|entry| unsafe { entry.copy() })
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTree<K, V, H> {
+    fn engine(&self) -> &'static str {
+        "bw_tree"
+    }
+
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        let guard = &epoch::pin();
+        match self.lookup(key, guard) {
+            Some(entry) => {
+                // SAFETY: what was in the tree during a pin is not freed before its end.
+                unsafe { Packed::<V>::of_word(entry.value).with(read) };
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        let guard = &epoch::pin();
+        self.lookup(key, guard)
+            .map(|entry| copied(entry.value, guard))
+    }
+
+    fn contains_key(&self, key: &K) -> bool {
+        self.lookup(key, &epoch::pin()).is_some()
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        let guard = &epoch::pin();
+        match self.put(key, OwnedValue::new(value), true, guard) {
+            Ok(old) => old.map(|old| copied(old, guard)),
+            Err(_) => unreachable!("a value that may be replaced is put"),
+        }
+    }
+
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        let guard = &epoch::pin();
+        match self.put(key, OwnedValue::new(value), false, guard) {
+            Ok(_) => Ok(()),
+            Err(value) => Err(value.take()),
+        }
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        let guard = &epoch::pin();
+        self.take(key, guard).map(|old| copied(old, guard))
+    }
+
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+        let guard = &epoch::pin();
+        self.decide(key, decide, guard)
+            .map(|old| copied(old, guard))
+    }
+
+    fn first(&self) -> Option<(K, V)> {
+        self.nearest(KeyRange::all(), Direction::Ascending)
+    }
+
+    fn last(&self) -> Option<(K, V)> {
+        self.nearest(KeyRange::all(), Direction::Descending)
+    }
+
+    fn next(&self, key: &K) -> Option<(K, V)> {
+        let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
+        self.nearest(above, Direction::Ascending)
+    }
+
+    fn prev(&self, key: &K) -> Option<(K, V)> {
+        let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
+        self.nearest(below, Direction::Descending)
+    }
+
+    fn pop_first(&self) -> Option<(K, V)> {
+        self.pop(Direction::Ascending, &epoch::pin())
+    }
+
+    fn pop_last(&self) -> Option<(K, V)> {
+        self.pop(Direction::Descending, &epoch::pin())
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    ) {
+        let guard = &epoch::pin();
+        let mut found = Vec::new();
+        self.collect(&range, direction, limit, &mut found, guard);
+        // SAFETY: what was in the tree during a pin is not freed before its end.
+        out.extend(found.iter().map(|entry| unsafe { entry.copy::<V>() }));
+    }
+
+    /// Copies no keys or values. What lies in one leaf is as of one moment, the next as of a later
+    /// one. The thread is pinned to an epoch meanwhile: what others remove is not freed before the
+    /// closure has seen the last entry.
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        let guard = &epoch::pin();
+        // SAFETY: what was in the tree during a pin is not freed before its end.
+        let show = |entry: &Entry<K, H>| unsafe {
+            let value = Packed::<V>::of_word(entry.value);
+            entry.key.with(|key| value.with(|value| visit(key, value)))
+        };
+        self.visit_range(&range, direction, show, guard);
+    }
+
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+        self.remove_entries(&range)
+    }
+
+    fn len(&self) -> usize {
+        self.entries()
+    }
+
+    fn shape(&self) -> Shape {
+        self.describe(self.engine())
+    }
+}

@@ -1,0 +1,180 @@
+//! Merging a small node with its neighbour, and taking levels away from the root.
+
+use super::descend::Spot;
+use super::hold::Holds;
+use super::keys::Place;
+use super::node::{Base, BaseRef, Draft, Entry, Position};
+use super::word::Word;
+use super::{BwTree, ROOT};
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use tremula_sync::epoch::Guard;
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// Merges a node that is small with the one on its left, or, if it is its parent's first
+    /// child, the one on its right with it; then perhaps the parent, which may be small by that.
+    /// Gives up when somebody else is at work there.
+    pub(super) fn merge(&self, small: &Spot<'_, K, V, H>, guard: &Guard) {
+        let mut id = small.id;
+        let mut base = small.view.base;
+        while id != ROOT {
+            let level = base.level + 1;
+            let parent = parent_of(self, base, level, guard);
+            if parent.view.base.level != level {
+                return;
+            }
+            let mut left = 0;
+            if parent.view.base.count > 0 {
+                match self.merge_under(&parent, id, guard) {
+                    Some(count) => left = count,
+                    None => return,
+                }
+            }
+            if left > self.merge_below(level) {
+                return;
+            }
+            (id, base) = (parent.id, parent.view.base);
+        }
+        while self.lower_root(guard) {}
+    }
+
+    /// Merges a child with its neighbour; how many separators the parent has left, if it did.
+    fn merge_under(&self, parent: &Spot<'_, K, V, H>, id: usize, guard: &Guard) -> Option<usize> {
+        let above = parent.view.base;
+        let children = above.count as usize + 1;
+        let index = (0..children).find(|index| above.child(*index) == id)?;
+        // The place of the separator between the two.
+        let place = index.max(1) - 1;
+        let (left_id, right_id) = (above.child(place), above.child(place + 1));
+        let mut holds = Holds::new(self);
+        if !holds.try_hold(parent.id, parent.word) {
+            return None;
+        }
+        // SAFETY: they are children of a node that is held, and so stay in use.
+        let (left, right) = unsafe { (self.visit(left_id, guard)?, self.visit(right_id, guard)?) };
+        let (left_base, right_base) = (left.view.base, right.view.base);
+        let count = left.view.count() + right.view.count();
+        let is_alone = left.view.count() == 0 || right.view.count() == 0;
+        let most = self.split_above(left_base.level);
+        if left_base.right != right_id
+            || count + 1 > if is_alone { most + 1 } else { most - most / 4 }
+            || !holds.try_hold(left_id, left.word)
+            || !holds.try_hold(right_id, right.word)
+        {
+            return None;
+        }
+        let separator = above.entry(place);
+        let mut entries = Vec::new();
+        left.view.entries(&mut entries);
+        if left_base.level > 0 {
+            // The separator moves down.
+            entries.push(Entry {
+                key: separator.key,
+                value: std::ptr::without_provenance_mut(right_base.first_child),
+            });
+        }
+        right.view.entries(&mut entries);
+        let position = left_base.position();
+        let merged = Draft::<K, V, H>::of_entries(
+            Position {
+                high: right_base.high,
+                right: right_base.right,
+                ..position
+            },
+            &entries,
+            self.slots(position.level),
+        );
+        let rest: Vec<_> = (0..above.count as usize)
+            .filter(|at| *at != place)
+            .map(|at| above.entry(at))
+            .collect();
+        let shorter = Draft::<K, V, H>::of_entries(above.position(), &rest, 0);
+        // Whoever still comes to the right node finds what it had, which nobody changes: its
+        // entries are in the left one, too, which is held until nobody comes there any more.
+        holds.set(left_id, merged.word());
+        holds.release(parent.id, shorter.word());
+        holds.release(right_id, Word::REMOVED);
+        holds.release(left_id, merged.word());
+        merged.give();
+        shorter.give();
+        drop(holds);
+        // SAFETY: the three chains have just been unlinked; two new base nodes have what is left.
+        // The two fences where the nodes met belong to nobody now, nor does the separator, unless
+        // it moved. No node leads to the right one any more.
+        unsafe {
+            self.retire(left.word, guard);
+            self.retire(right.word, guard);
+            self.retire(parent.word, guard);
+            let separator = (position.level == 0).then_some(separator.key);
+            let keys = [left_base.high, right_base.low, separator];
+            for key in keys.into_iter().flatten() {
+                self.retire_key(key, guard);
+            }
+        }
+        self.retire_id(right_id, guard);
+        self.counters.merges.add(1);
+        Some(rest.len())
+    }
+
+    /// Puts the only child of the root in its place, if it has only one.
+    fn lower_root(&self, guard: &Guard) -> bool {
+        // SAFETY: the root is always in use.
+        let Some(root) = (unsafe { self.visit(ROOT, guard) }) else {
+            return false;
+        };
+        let base = root.view.base;
+        if base.level == 0 || base.count > 0 {
+            return false;
+        }
+        let mut holds = Holds::new(self);
+        if !holds.try_hold(ROOT, root.word) {
+            return false;
+        }
+        let child_id = base.first_child;
+        // SAFETY: it is the child of a node that is held, and so stays in use.
+        let Some(child) = (unsafe { self.visit(child_id, guard) }) else {
+            return false;
+        };
+        // One that has been split has a neighbour that the root does not know yet.
+        if child.view.base.high.is_some() || !holds.try_hold(child_id, child.word) {
+            return false;
+        }
+        let copy = self.copy(&child.view);
+        holds.set(ROOT, copy.word());
+        holds.release(child_id, Word::REMOVED);
+        holds.release(ROOT, copy.word());
+        copy.give();
+        drop(holds);
+        // SAFETY: both chains have just been unlinked, and the new base node has what is left.
+        unsafe {
+            self.retire(child.word, guard);
+            self.retire(root.word, guard);
+        }
+        self.retire_id(child_id, guard);
+        self.counters.merges.add(1);
+        true
+    }
+
+    /// Lets an id be used again once nobody can have it.
+    fn retire_id(&self, id: usize, guard: &Guard) {
+        let free = self.table.free_ids().clone();
+        // SAFETY: the caller has merged its node away; when this runs, nobody is pinned who came
+        // to it.
+        unsafe { guard.defer_unchecked(move || free.push(id)) };
+    }
+}
+
+/// The node above one that begins at a low fence.
+fn parent_of<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    tree: &BwTree<K, V, H>,
+    base: BaseRef<'_, K, V, H>,
+    level: u32,
+    guard: &'g Guard,
+) -> Spot<'g, K, V, H> {
+    let base: &Base<K, V, H> = &base;
+    match base.low {
+        None => tree.descend(&Place::Start, level, guard),
+        // SAFETY: fences live as long as the node that they are of can be read.
+        Some(low) => unsafe { low.with(|key| tree.descend(&Place::at(key), level, guard)) },
+    }
+}

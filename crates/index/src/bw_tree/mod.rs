@@ -1,0 +1,277 @@
+//! The OpenBw-Tree: nodes behind a table of addresses, changed by prepending records to them.
+//!
+//! ```text
+//!            mapping table                         inner node (immutable, replaced as a whole)
+//!   root ->  [ 0 | · ] ------------------------->  [ first child 1 | 40: 3 | 90: 2 ]
+//!            [ 1 | · ] --> +insert 7 --> -delete 9 --> base [ 3 5 9 12 ]      leaf: deltas over
+//!            [ 2 | · ] --> base [ 90 95 ]                                     a base node
+//!            [ 3 | · ] --> ~update 41 --> base [ 40 41 55 ]
+//!               |             |_____ in the area below the base node, claimed downward
+//!               +-- id -> head of the chain, and a bit: held
+//! ```
+//!
+//! Nodes know each other by *id*. A writer makes a *delta* that says what it changes, prepends it
+//! to the leaf's chain, and publishes it by one compare-and-swap on the leaf's word in the mapping
+//! table. Whoever makes a chain too long *consolidates* it: a new base node with all of it takes
+//! its place, split in two if there is too much in it. Leaves and inner nodes have a link to the
+//! right and a fence, the key where what is on the right begins. So a node that has been split is
+//! complete before its parent knows: whoever passes by that link posts the separator.
+//!
+//! # When to take it, and when not
+//!
+//! Lookups wait for no writer, and write nothing shared; a scan does likewise unless it keeps meeting
+//! changes. A write copies no leaf, and waits for nobody but an `update`, a pop, a range removal, a
+//! merge, or a scan that holds its leaves, in its own leaf. For threads that
+//! all append to the same end, take another engine: they fight for the head of one chain. For most
+//! else [`OlcBTree`](crate::OlcBTree) does the same in less time and space, as the paper found.
+//!
+//! # Consistency
+//!
+//! All operations are linearizable, except `range` (each leaf is as of one moment), `len` and
+//! `shape`. A scan or snapshot notes the heads of the chains that it reads and looks at all of them
+//! again: if none has changed there was a moment at which all was so. After a few failures it
+//! holds the leaves. A range is removed by holding all of its leaves, giving each of them a
+//! *switch* between its contents of before and after, and turning them all by one store.
+//!
+//! # Invariants
+//!
+//! 1. The word of a node is the head of its chain and the bit *held*. It is changed by
+//!    compare-and-swap, unless it is held: then by its holder only. A word that was replaced does
+//!    not come back with other contents while anybody is pinned who saw it.
+//! 2. Who waits for a node that is held, holds nothing, or only leaves to its left. Everybody else
+//!    gives up what he holds.
+//! 3. A node's level and low fence never change while its id is in use, but for the root, whose id
+//!    is always 0. Its high fence and right link change together.
+//! 4. The node on the right of a leaf or inner node begins where that ends. A node is merged away
+//!    only into its left neighbour, only if their parent has the separator between them, and
+//!    while all three are held. So as long as the word of a parent is unchanged, each node that
+//!    was split off from one of its children, and is not known to it, stays where it is.
+//! 5. Each stored key was put into the tree by one insertion, and belongs to the node that has it;
+//!    deltas that update or delete refer to the same one. It dies with the delta that deletes it;
+//!    a value dies with the delta that replaces or deletes it: when the chain with that delta is
+//!    freed. So what is compared on the way through a chain lives as long as the chain does.
+//!    Fences and separators are copies of their own.
+//! 6. Chains go to the epoch when they were unlinked, as a whole; ids are free again no earlier.
+//! 7. In a chain, `offset` says how many keys of the base node lie below the delta's, and
+//!    `overwrites` whether the next one is equal. So each delta that a lookup passes narrows the
+//!    part of the base node that is left to search.
+//! 8. Comparisons, clones and closures run before an operation's first change, or after its last;
+//!    whoever holds nodes lets them go when user code panics.
+//!
+//! # What is different from the paper
+//!
+//! - A split consolidates in the same step, so that keys never belong to two chains; there is no
+//!   split delta. Merges do likewise: there are no remove and merge deltas.
+//! - Inner nodes have no deltas: they are replaced as a whole, once a split of a child.
+//! - The abort delta, which keeps others from changing a parent during a merge, is the bit *held*,
+//!   which can be taken away without a trace. Nobody helps with a merge: writers of its three
+//!   nodes wait for it, readers do not.
+//!
+//! # Sources
+//!
+//! Levandoski, Lomet, Sengupta, "The Bw-Tree: a B-tree for new hardware platforms", ICDE 2013;
+//! Wang, Pavlo, Lim, Leis, Zhang, Kaminsky, Andersen, "Building a Bw-Tree takes more than just buzz
+//! words", SIGMOD 2018.
+
+#![allow(
+    clippy::type_complexity,
+    reason = "nearly every type here has the tree's three parameters"
+)]
+
+mod consolidate;
+mod descend;
+mod hold;
+mod keys;
+mod map;
+mod mapping_table;
+mod merge;
+mod node;
+mod post;
+mod ranges;
+mod shape;
+mod word;
+mod write;
+
+use crate::contract::Storable;
+use crate::key::{ByteHead, KeyHead};
+use mapping_table::MappingTable;
+use node::{Draft, NO_NODE, Position};
+use shape::Counters;
+use std::marker::PhantomData;
+use tremula_sync::{StripedCounter, epoch};
+
+/// The id of the root.
+const ROOT: usize = 0;
+
+/// When a [`BwTree`] consolidates, splits and merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BwTreeConfig {
+    /// A leaf with so many deltas is consolidated; its area has room for as many. The paper's
+    /// value is 24.
+    pub leaf_chain: usize,
+    /// A leaf that has more entries when it is consolidated is split. The paper's value is 128.
+    pub leaf_split: usize,
+    /// A leaf that has no more entries when it is consolidated is merged. The paper's value is 32.
+    pub leaf_merge: usize,
+    /// An inner node with more separators is split. The paper's value is 64.
+    pub inner_split: usize,
+    /// An inner node with no more separators is merged. The paper's value is 16.
+    pub inner_merge: usize,
+}
+
+impl Default for BwTreeConfig {
+    fn default() -> Self {
+        if cfg!(any(loom, shuttle)) {
+            return Self {
+                leaf_chain: 2,
+                leaf_split: 3,
+                leaf_merge: 1,
+                inner_split: 3,
+                inner_merge: 1,
+            };
+        }
+        Self {
+            leaf_chain: 24,
+            leaf_split: 128,
+            leaf_merge: 32,
+            inner_split: 64,
+            inner_merge: 16,
+        }
+    }
+}
+
+impl BwTreeConfig {
+    /// The nearest configuration that makes sense.
+    fn sane(self) -> Self {
+        let leaf_split = self.leaf_split.clamp(2, 1 << 20);
+        let inner_split = self.inner_split.clamp(2, 1 << 20);
+        Self {
+            leaf_chain: self.leaf_chain.clamp(1, 1 << 10),
+            leaf_split,
+            leaf_merge: self.leaf_merge.min(leaf_split / 2),
+            inner_split,
+            inner_merge: self.inner_merge.min(inner_split / 2),
+        }
+    }
+}
+
+/// An ordered map whose writers prepend deltas to leaves. See the [module](self) for how, and for
+/// when to use it.
+///
+/// `H` says where the heads of keys come from: [`ByteHead`] for keys with a byte form,
+/// [`NoHead`](crate::key::NoHead) for those that can only be compared.
+///
+/// Point operations take O(log n); one in [`leaf_chain`](BwTreeConfig::leaf_chain) writes copies a
+/// leaf.
+///
+/// ```
+/// use tremula_index::{BwTree, Direction, KeyRange, OrderedIndex};
+///
+/// let tree = BwTree::<u64, u64>::new();
+/// std::thread::scope(|scope| {
+///     for thread in 0..4 {
+///         let tree = &tree;
+///         scope.spawn(move || {
+///             for i in 0..1000 {
+///                 tree.insert(i * 4 + thread, thread);
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(tree.len(), 4000);
+///
+/// // The three largest keys, as of one moment.
+/// let mut last = Vec::new();
+/// tree.scan(KeyRange::all(), Direction::Descending, 3, &mut last);
+/// assert_eq!(last, [(3999, 3), (3998, 2), (3997, 1)]);
+/// ```
+pub struct BwTree<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
+    table: MappingTable,
+    len: StripedCounter,
+    config: BwTreeConfig,
+    counters: Counters,
+    entries: PhantomData<(K, V, H)>,
+}
+
+// SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
+// and `Sync`.
+unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for BwTree<K, V, H> {}
+// SAFETY: as above; nodes are immutable but for atomics and what a claim gives to one thread.
+unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for BwTree<K, V, H> {}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// An empty tree in the default configuration.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_config(BwTreeConfig::default())
+    }
+
+    /// An empty tree that consolidates, splits and merges as `config` says; values out of reason
+    /// are taken for the nearest within.
+    #[must_use]
+    pub fn with_config(config: BwTreeConfig) -> Self {
+        let tree = Self {
+            table: MappingTable::new(),
+            len: StripedCounter::new(),
+            config: config.sane(),
+            counters: Counters::default(),
+            entries: PhantomData,
+        };
+        let root = tree.table.allocate();
+        debug_assert_eq!(root, ROOT, "the first id is the root's");
+        let position = Position {
+            level: 0,
+            low: None,
+            high: None,
+            right: NO_NODE,
+            first_child: NO_NODE,
+        };
+        let leaf = Draft::<K, V, H>::new(position, 0, tree.config.leaf_chain);
+        tree.table.store(root, leaf.word());
+        leaf.give();
+        tree
+    }
+
+    /// How many places for deltas a base node of a level has.
+    fn slots(&self, level: u32) -> usize {
+        if level == 0 {
+            self.config.leaf_chain
+        } else {
+            0
+        }
+    }
+
+    fn split_above(&self, level: u32) -> usize {
+        if level == 0 {
+            self.config.leaf_split
+        } else {
+            self.config.inner_split
+        }
+    }
+
+    fn merge_below(&self, level: u32) -> usize {
+        if level == 0 {
+            self.config.leaf_merge
+        } else {
+            self.config.inner_merge
+        }
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for BwTree<K, V, H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BwTree<K, V, H> {
+    fn drop(&mut self) {
+        let guard = epoch::pin();
+        for (_, word) in self.table.heads() {
+            if !word.is_none() {
+                // SAFETY: nobody else has the tree, and each node is in the table once.
+                unsafe { node::free_node::<K, V, H>(word, &guard) };
+            }
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! More than one entry: scans, neighbours, the ends, and ranges removed at one moment.
+
+use super::BwTree;
+use super::descend::Spot;
+use super::hold::Holds;
+use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
+use super::node::{BaseRef, Draft, Entry};
+use super::word::{Kind, Switch, Word};
+use crate::contract::{Direction, KeyRange, Storable};
+use crate::key::KeyHead;
+use std::marker::PhantomData;
+use std::ops::{Bound, ControlFlow, Range};
+use std::ptr::NonNull;
+use tremula_sync::Backoff;
+use tremula_sync::atomic::{AtomicBool, Ordering};
+use tremula_sync::epoch::{self, Guard};
+
+/// How often a scan over several leaves starts again before it holds them.
+const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+
+/// How often who holds leaves and goes left tries to hold the next one, before it lets all go.
+const PATIENCE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
+
+/// What is in a leaf: in its base node, if there are no deltas, else in a private copy.
+enum Contents<'a, 'g, K, V, H> {
+    Base(BaseRef<'g, K, V, H>),
+    Copy(&'a [Entry<K, H>]),
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, '_, K, V, H> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Base(base) => base.count as usize,
+            Self::Copy(entries) => entries.len(),
+        }
+    }
+
+    #[inline]
+    fn entry(&self, at: usize) -> Entry<K, H> {
+        match self {
+            Self::Base(base) => base.entry(at),
+            Self::Copy(entries) => entries[at],
+        }
+    }
+
+    /// How many entries from the first on have keys like this.
+    fn partition(&self, mut is_before: impl FnMut(StoredKey<K, H>) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(self.entry(middle).key) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The places of the entries in a range.
+    fn within(&self, bounds: &Bounds<'_, K, H>) -> Range<usize> {
+        // SAFETY: keys live as long as the nodes that they are in can be read.
+        unsafe {
+            let start = match bounds.low {
+                Bound::Unbounded => 0,
+                Bound::Included(low) => self.partition(|key| low.compare(key).is_gt()),
+                Bound::Excluded(low) => self.partition(|key| low.compare(key).is_ge()),
+            };
+            let end = match bounds.high {
+                Bound::Unbounded => self.len(),
+                Bound::Included(high) => self.partition(|key| high.compare(key).is_ge()),
+                Bound::Excluded(high) => self.partition(|key| high.compare(key).is_gt()),
+            };
+            start..end.max(start)
+        }
+    }
+}
+
+/// A range, with the heads of its bounds.
+struct Bounds<'k, K, H> {
+    low: Bound<Probe<'k, K, H>>,
+    high: Bound<Probe<'k, K, H>>,
+}
+
+impl<'k, K: Ord + Storable, H: KeyHead<K>> Bounds<'k, K, H> {
+    fn new(range: &KeyRange<'k, K>) -> Self {
+        Self {
+            low: range.low.map(Probe::new),
+            high: range.high.map(Probe::new),
+        }
+    }
+
+    /// Whether it goes on at a fence, to the right.
+    fn reaches_up_to(&self, fence: StoredKey<K, H>) -> bool {
+        // SAFETY: fences live as long as the node that they are of can be read.
+        unsafe {
+            match self.high {
+                Bound::Unbounded => true,
+                Bound::Included(high) => high.compare(fence).is_ge(),
+                Bound::Excluded(high) => high.compare(fence).is_gt(),
+            }
+        }
+    }
+
+    /// Whether it goes on in front of a fence, to the left.
+    fn reaches_below(&self, fence: StoredKey<K, H>) -> bool {
+        match self.low {
+            Bound::Unbounded => true,
+            // SAFETY: as above.
+            Bound::Included(low) | Bound::Excluded(low) => unsafe { low.compare(fence).is_lt() },
+        }
+    }
+}
+
+/// A place at, or just in front of, a fence of a node that can be read.
+fn at_fence<K: Ord + Storable, H: KeyHead<K>, R>(
+    fence: StoredKey<K, H>,
+    direction: Direction,
+    read: impl FnOnce(&Place<'_, K, H>) -> R,
+) -> R {
+    // SAFETY: fences live as long as the node that they are of can be read.
+    unsafe {
+        fence.with(|key| {
+            read(&match direction {
+                Direction::Ascending => Place::at(key),
+                Direction::Descending => Place::Before(Probe::new(key)),
+            })
+        })
+    }
+}
+
+/// Where a walk goes from leaf to leaf.
+struct Walk<'k, K, H> {
+    bounds: Bounds<'k, K, H>,
+    direction: Direction,
+    /// The fence that it has come to.
+    fence: Option<StoredKey<K, H>>,
+}
+
+impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
+    fn new(range: &KeyRange<'k, K>, direction: Direction) -> Self {
+        Self {
+            bounds: Bounds::new(range),
+            direction,
+            fence: None,
+        }
+    }
+
+    /// Where the next leaf is.
+    fn at_next<R>(&self, range: &KeyRange<'k, K>, read: impl FnOnce(&Place<'_, K, H>) -> R) -> R {
+        match (self.fence, self.direction) {
+            (Some(fence), direction) => at_fence(fence, direction, read),
+            (None, Direction::Ascending) => read(&Place::low(range)),
+            (None, Direction::Descending) => read(&Place::high(range)),
+        }
+    }
+
+    /// Appends what a leaf has in the range, up to `limit` entries in all, and goes on to its end.
+    /// Whether there may be more behind that.
+    fn read<V: Storable>(
+        &mut self,
+        spot: &Spot<'_, K, V, H>,
+        limit: usize,
+        scratch: &mut Vec<Entry<K, H>>,
+        out: &mut Vec<Entry<K, H>>,
+    ) -> bool {
+        let base = spot.view.base;
+        let contents = if spot.view.delta.is_none() {
+            Contents::Base(base)
+        } else {
+            scratch.clear();
+            spot.view.entries(scratch);
+            Contents::Copy(scratch)
+        };
+        let mut places = contents.within(&self.bounds);
+        if let Some(fence) = self.fence {
+            // Since then the leaf may have taken in the one on its right, or been taken in by the
+            // one on its left: what this walk has seen already is left out.
+            // SAFETY: keys and fences live as long as the nodes that they are in can be read.
+            let at = contents.partition(|key| unsafe { key.compare(fence).is_lt() });
+            match self.direction {
+                Direction::Ascending => places.start = places.start.max(at).min(places.end),
+                Direction::Descending => places.end = places.end.min(at).max(places.start),
+            }
+        }
+        let room = limit.saturating_sub(out.len());
+        match self.direction {
+            Direction::Ascending => out.extend(places.take(room).map(|at| contents.entry(at))),
+            Direction::Descending => {
+                out.extend(places.rev().take(room).map(|at| contents.entry(at)));
+            }
+        }
+        if out.len() >= limit {
+            return false;
+        }
+        match self.direction {
+            Direction::Ascending => {
+                self.fence = base.high;
+                base.high
+                    .is_some_and(|fence| self.bounds.reaches_up_to(fence))
+            }
+            Direction::Descending => {
+                self.fence = base.low;
+                base.low
+                    .is_some_and(|fence| self.bounds.reaches_below(fence))
+            }
+        }
+    }
+}
+
+/// What is to become of a leaf that has a part of a range that is being removed.
+struct Plan<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+    spot: Spot<'g, K, V, H>,
+    rest: Draft<K, V, H>,
+    rest_count: usize,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// Whether leaves are as they were read: then all of them were so at the moment when the last
+    /// one was read.
+    fn are_unchanged(&self, seen: &[Spot<'_, K, V, H>]) -> bool {
+        let is_unchanged =
+            |spot: &Spot<'_, K, V, H>| self.table.load(spot.id).released() == spot.word.released();
+        seen.len() < 2 || seen.iter().all(is_unchanged)
+    }
+
+    /// Reads the first entries of a range, and notes in which leaves; `false` if a range is being
+    /// removed from one of them.
+    fn gather<'g>(
+        &self,
+        range: &KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        seen: &mut Vec<Spot<'g, K, V, H>>,
+        out: &mut Vec<Entry<K, H>>,
+        guard: &'g Guard,
+    ) -> bool {
+        seen.clear();
+        out.clear();
+        let mut walk = Walk::new(range, direction);
+        let mut scratch = Vec::new();
+        loop {
+            let linked = match (direction, seen.last()) {
+                (Direction::Ascending, Some(last)) => {
+                    // SAFETY: the leaf on the right was in use when the link to it was read.
+                    unsafe { self.visit(last.view.base.right, guard) }
+                }
+                _ => None,
+            };
+            let spot = linked
+                .unwrap_or_else(|| walk.at_next(range, |place| self.descend(place, 0, guard)));
+            if spot.word.kind() == Kind::Switch {
+                return false;
+            }
+            seen.push(spot);
+            if !walk.read(&spot, limit, &mut scratch, out) {
+                return true;
+            }
+        }
+    }
+
+    /// The same with all leaves held meanwhile; `false` if it met somebody who holds one, going
+    /// left.
+    fn gather_held(
+        &self,
+        range: &KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<Entry<K, H>>,
+        guard: &Guard,
+    ) -> bool {
+        out.clear();
+        let mut holds = Holds::new(self);
+        let mut walk = Walk::new(range, direction);
+        let mut scratch = Vec::new();
+        loop {
+            let spot = walk.at_next(range, |place| match direction {
+                Direction::Ascending => Some(holds.hold_leaf(place, guard)),
+                Direction::Descending => holds.hold_leaf_patiently(place, PATIENCE, guard),
+            });
+            let Some(spot) = spot else {
+                return false;
+            };
+            if !walk.read(&spot, limit, &mut scratch, out) {
+                return true;
+            }
+        }
+    }
+
+    /// The first entries of a range, all as of one moment.
+    pub(super) fn collect(
+        &self,
+        range: &KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<Entry<K, H>>,
+        guard: &Guard,
+    ) {
+        if limit == 0 || range.is_empty() {
+            return;
+        }
+        let backoff = Backoff::new();
+        let mut seen = Vec::new();
+        for _ in 0..ATTEMPTS {
+            if self.gather(range, direction, limit, &mut seen, out, guard)
+                && self.are_unchanged(&seen)
+            {
+                return;
+            }
+            backoff.wait();
+        }
+        self.counters.held_scans.add(1);
+        while !self.gather_held(range, direction, limit, out, guard) {
+            backoff.wait();
+        }
+    }
+
+    /// Removes the entry at an end of the tree.
+    pub(super) fn pop(&self, direction: Direction, guard: &Guard) -> Option<(K, V)> {
+        let backoff = Backoff::new();
+        let (mut seen, mut entries) = (Vec::new(), Vec::new());
+        let all = KeyRange::all();
+        loop {
+            if self.gather(&all, direction, 1, &mut seen, &mut entries, guard) {
+                match (entries.first(), seen.last()) {
+                    (Some(entry), Some(last)) => {
+                        if let Some(popped) = self.remove_end(&seen, last, entry, guard) {
+                            return Some(popped);
+                        }
+                    }
+                    _ if self.are_unchanged(&seen) => return None,
+                    _ => {}
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Removes an entry from the last of these leaves, if all of them are as they were read.
+    fn remove_end(
+        &self,
+        seen: &[Spot<'_, K, V, H>],
+        last: &Spot<'_, K, V, H>,
+        entry: &Entry<K, H>,
+        guard: &Guard,
+    ) -> Option<(K, V)> {
+        let mut holds = Holds::new(self);
+        if !seen.iter().all(|spot| holds.try_hold(spot.id, spot.word)) {
+            return None;
+        }
+        // SAFETY: the entry is in the tree during this pin.
+        let popped = unsafe { entry.copy() };
+        let word = self.prepare_removal(last, entry)?;
+        holds.release(last.id, word);
+        drop(holds);
+        self.len.add(-1);
+        self.tend(last.id, word, guard);
+        Some(popped)
+    }
+
+    /// Shows the entries of a range to `visit`, a private copy of a leaf after another.
+    pub(super) fn visit_range(
+        &self,
+        range: &KeyRange<'_, K>,
+        direction: Direction,
+        mut visit: impl FnMut(&Entry<K, H>) -> ControlFlow<()>,
+        guard: &Guard,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        let mut walk = Walk::new(range, direction);
+        let (mut scratch, mut entries) = (Vec::new(), Vec::new());
+        loop {
+            let spot = walk.at_next(range, |place| self.descend(place, 0, guard));
+            entries.clear();
+            let goes_on = walk.read(&spot, usize::MAX, &mut scratch, &mut entries);
+            if entries.iter().any(|entry| visit(entry).is_break()) || !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Removes the entries of a range at one moment; returns how many there were.
+    pub(super) fn remove_entries(&self, range: &KeyRange<'_, K>) -> usize {
+        if range.is_empty() {
+            return 0;
+        }
+        let guard = &epoch::pin();
+        let mut holds = Holds::new(self);
+        let (plans, removed) = self.plan_removal(range, &mut holds, guard);
+        let count = removed.len();
+        self.carry_out(&plans, holds, guard);
+        self.len.add(-count.cast_signed());
+        let mut small = Vec::new();
+        for plan in plans {
+            // SAFETY: it has just been unlinked; the new base node has the rest, and what was
+            // removed is freed below.
+            unsafe { self.retire(plan.spot.word, guard) };
+            plan.rest.give();
+            if plan.rest_count <= self.config.leaf_merge {
+                small.push(plan.spot);
+            }
+        }
+        let removed = Removed::<K, V, H>(removed, PhantomData);
+        // SAFETY: the entries have just been unlinked, and nobody else frees them.
+        unsafe { guard.defer_unchecked(move || removed.free()) };
+        for spot in small {
+            self.merge(&spot, guard);
+        }
+        count
+    }
+
+    /// Holds all leaves of a range; says what is to become of those that have a part of it, and
+    /// what that is.
+    fn plan_removal<'g>(
+        &self,
+        range: &KeyRange<'_, K>,
+        holds: &mut Holds<'_, K, V, H>,
+        guard: &'g Guard,
+    ) -> (Vec<Plan<'g, K, V, H>>, Vec<Entry<K, H>>) {
+        let (mut plans, mut removed) = (Vec::new(), Vec::new());
+        let mut walk = Walk::new(range, Direction::Ascending);
+        let mut scratch = Vec::new();
+        loop {
+            let spot = walk.at_next(range, |place| holds.hold_leaf(place, guard));
+            let before = removed.len();
+            let goes_on = walk.read(&spot, usize::MAX, &mut scratch, &mut removed);
+            if removed.len() > before {
+                let mut entries = Vec::new();
+                spot.view.entries(&mut entries);
+                let inside = Contents::<K, V, H>::Copy(&entries).within(&walk.bounds);
+                entries.drain(inside);
+                let position = spot.view.base.position();
+                plans.push(Plan {
+                    spot,
+                    rest: Draft::of_entries(position, &entries, self.config.leaf_chain),
+                    rest_count: entries.len(),
+                });
+            }
+            if !goes_on {
+                return (plans, removed);
+            }
+        }
+    }
+
+    /// Gives leaves that are held their new base nodes, all at one moment, and lets all go. Runs no
+    /// user code.
+    fn carry_out(&self, plans: &[Plan<'_, K, V, H>], holds: Holds<'_, K, V, H>, guard: &Guard) {
+        if plans.len() > 1 {
+            let turn = Turn::new(plans);
+            for (plan, switch) in plans.iter().zip(&turn.switches) {
+                self.table.store(plan.spot.id, Word::switch(*switch).held());
+            }
+            // SAFETY: it lives as long as the turn.
+            // SeqCst: as the heads of chains. At this moment the range is removed.
+            unsafe { turn.is_over.as_ref().store(true, Ordering::SeqCst) };
+            for plan in plans {
+                self.table.store(plan.spot.id, plan.rest.word().held());
+            }
+            // SAFETY: no node leads to the switches any more.
+            unsafe { guard.defer_unchecked(move || turn.free()) };
+        }
+        let mut plans = plans.iter().peekable();
+        holds.release_all(|id, word| {
+            plans
+                .next_if(|plan| plan.spot.id == id)
+                .map_or(word, |plan| plan.rest.word())
+        });
+    }
+}
+
+/// The switches of all leaves of a range.
+struct Turn {
+    is_over: NonNull<AtomicBool>,
+    switches: Vec<NonNull<Switch>>,
+}
+
+impl Turn {
+    fn new<K: Ord + Storable, V: Storable, H: KeyHead<K>>(plans: &[Plan<'_, K, V, H>]) -> Self {
+        let is_over = NonNull::from(Box::leak(Box::new(AtomicBool::new(false))));
+        let switches = plans.iter().map(|plan| {
+            NonNull::from(Box::leak(Box::new(Switch {
+                is_over: is_over.as_ptr(),
+                before: plan.spot.word.released(),
+                after: plan.rest.word(),
+            })))
+        });
+        Self {
+            is_over,
+            switches: switches.collect(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Nobody comes to the switches any more.
+    unsafe fn free(self) {
+        // SAFETY: they came from boxes.
+        unsafe {
+            for switch in self.switches {
+                drop(Box::from_raw(switch.as_ptr()));
+            }
+            drop(Box::from_raw(self.is_over.as_ptr()));
+        }
+    }
+}
+
+/// Entries that are in no node any more.
+struct Removed<K, V, H>(Vec<Entry<K, H>>, PhantomData<V>);
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Removed<K, V, H> {
+    /// # Safety
+    ///
+    /// Nobody has the entries any more.
+    unsafe fn free(self) {
+        for entry in self.0 {
+            // SAFETY: the caller's promise. Both are dropped, should one of them panic.
+            unsafe {
+                let _key = OwnedKey::of_stored(entry.key);
+                drop(OwnedValue::<V>::of_word(entry.value));
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What the tree looks like, and what it has decided.
+
+use super::node::{Delta, NO_NODE, View};
+use super::{BwTree, ROOT};
+use crate::contract::{Shape, Storable};
+use crate::key::KeyHead;
+use crate::packed::Packed;
+use tremula_sync::StripedCounter;
+use tremula_sync::epoch::{self, Guard};
+
+/// What is counted along the way. Only what is rare is.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) consolidations: StripedCounter,
+    pub(super) splits: StripedCounter,
+    pub(super) merges: StripedCounter,
+    /// Deltas that could not be prepended, since somebody else was faster.
+    pub(super) aborts: StripedCounter,
+    /// Scans that held their leaves in the end.
+    pub(super) held_scans: StripedCounter,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// Visits every node.
+    pub(super) fn describe(&self, engine: &'static str) -> Shape {
+        let guard = epoch::pin();
+        let count = |counter: &StripedCounter| u64::try_from(counter.sum()).unwrap_or(0);
+        let (mut leaves, mut inner_nodes, mut depth) = (0, 0, 0);
+        let (mut deltas, mut longest, mut on_heap) = (0, 0, 0);
+        let (mut area, mut used, mut wasted) = (0, 0, 0);
+        let (mut bytes, mut keys) = (size_of::<Self>(), 0);
+        self.each_node(&guard, |view| {
+            let base = view.base;
+            depth = depth.max(u64::from(base.level) + 1);
+            bytes += base.bytes();
+            keys += usize::from(base.low.is_some()) + usize::from(base.high.is_some());
+            if base.level > 0 {
+                inner_nodes += 1;
+                keys += base.count as usize;
+                return;
+            }
+            leaves += 1;
+            deltas += view.depth();
+            longest = longest.max(view.depth());
+            let apart = view.deltas().filter(|delta| delta.on_heap).count();
+            on_heap += apart;
+            let used_here = (view.depth() - apart) * Self::BYTES_OF_DELTA;
+            area += base.bytes_of_area();
+            used += used_here;
+            wasted += (base.claimed() * Self::BYTES_OF_DELTA).saturating_sub(used_here);
+        });
+        let entries = self.entries();
+        let key = if H::IS_KEY {
+            0
+        } else {
+            Packed::<K>::bytes_beside()
+        };
+        let (handed_out, free, backed) = self.table.ids();
+        bytes += backed * size_of::<usize>()
+            + on_heap * Self::BYTES_OF_DELTA
+            + (entries + keys) * key
+            + entries * Packed::<V>::bytes_beside();
+        Shape {
+            engine,
+            figures: vec![
+                ("entries", entries as u64),
+                ("leaves", leaves),
+                ("inner_nodes", inner_nodes),
+                ("depth", depth),
+                ("ids_live", (handed_out - free.min(handed_out)) as u64),
+                ("ids_free", free as u64),
+                ("ids_backed", backed as u64),
+                ("deltas", deltas as u64),
+                ("longest_chain", longest as u64),
+                ("consolidations", count(&self.counters.consolidations)),
+                ("splits", count(&self.counters.splits)),
+                ("merges", count(&self.counters.merges)),
+                ("aborts", count(&self.counters.aborts)),
+                ("held_scans", count(&self.counters.held_scans)),
+                ("area_bytes", area as u64),
+                ("area_bytes_used", used as u64),
+                ("area_bytes_wasted", wasted as u64),
+                ("bytes", bytes as u64),
+            ],
+        }
+    }
+
+    /// Shows each node, level by level; what others change meanwhile may be missed.
+    fn each_node<'g>(&self, guard: &'g Guard, mut show: impl FnMut(&View<'g, K, V, H>)) {
+        let mut first = ROOT;
+        while first != NO_NODE {
+            let (mut id, mut below) = (first, NO_NODE);
+            while id != NO_NODE {
+                // SAFETY: the root is always in use; others were linked by nodes that were.
+                let Some(spot) = (unsafe { self.visit(id, guard) }) else {
+                    break;
+                };
+                show(&spot.view);
+                if id == first {
+                    below = spot.view.base.first_child;
+                }
+                id = spot.view.base.right;
+            }
+            first = below;
+        }
+    }
+
+    const BYTES_OF_DELTA: usize = size_of::<Delta<K, V, H>>();
+
+    /// The number of entries.
+    pub(super) fn entries(&self) -> usize {
+        // An insertion may be counted after the removal of what it inserted.
+        usize::try_from(self.len.sum()).unwrap_or(0)
+    }
+}

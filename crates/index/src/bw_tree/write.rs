@@ -1,0 +1,229 @@
+//! Point writes: each prepends a delta to a leaf.
+
+use super::BwTree;
+use super::consolidate::Found;
+use super::descend::Spot;
+use super::hold::Holds;
+use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
+use super::node::{Change, Claim, Delta, Entry, View};
+use super::word::{Kind, Word};
+use crate::contract::{Storable, Update};
+use crate::key::KeyHead;
+use crate::packed::Packed;
+use std::marker::PhantomData;
+use std::ptr;
+use tremula_sync::Backoff;
+use tremula_sync::epoch::Guard;
+
+/// A copy of a value that was in the tree during this pin.
+#[inline]
+pub(super) fn copied<V: Storable>(value: *mut (), _pinned: &Guard) -> V {
+    // SAFETY: what is in the tree during a pin is not freed before its end.
+    unsafe { Packed::<V>::of_word(value).with(V::clone) }
+}
+
+/// The delta that changes a key, as it was found in a leaf; `value` is null to delete.
+#[inline]
+fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    change: Change,
+    found: &Found<K, H>,
+    new_key: Option<StoredKey<K, H>>,
+    value: *mut (),
+    spot: &Spot<'_, K, V, H>,
+) -> Option<Delta<K, V, H>> {
+    let old = found.entry;
+    let count = spot.view.count() as u32;
+    Some(Delta {
+        change,
+        on_heap: false,
+        overwrites: found.overwrites,
+        depth: spot.view.depth() as u32 + 1,
+        offset: found.offset as u32,
+        count: match change {
+            Change::Insert => count + 1,
+            Change::Update => count,
+            Change::Delete => count - 1,
+        },
+        // What is there already keeps its key.
+        key: old.map(|old| old.key).or(new_key)?,
+        value,
+        old: old.map_or(ptr::null_mut(), |old| old.value),
+        next: spot.word.released(),
+        base: spot.view.base.as_ptr(),
+        of: PhantomData,
+    })
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// The entry of a key.
+    #[inline]
+    pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<Entry<K, H>> {
+        let probe = Probe::new(key);
+        let spot = self.descend(&Place::At(probe), 0, guard);
+        spot.view.find(&probe).entry
+    }
+
+    /// Puts a value under a key; returns the old one. Unless it `may_replace`, nothing happens if
+    /// there is one, and the new value comes back.
+    #[inline]
+    pub(super) fn put(
+        &self,
+        key: K,
+        value: OwnedValue<V>,
+        may_replace: bool,
+        guard: &Guard,
+    ) -> Result<Option<*mut ()>, OwnedValue<V>> {
+        let key = OwnedKey::<K, H>::new(key);
+        let put = key.with(|probed| {
+            let probe = Probe::new(probed);
+            self.change(
+                &probe,
+                |found| match found.entry {
+                    Some(_) if !may_replace => None,
+                    Some(_) => Some((Change::Update, None, value.word())),
+                    None => Some((Change::Insert, Some(key.stored()), value.word())),
+                },
+                guard,
+            )
+        });
+        let Some((spot, word, old)) = put else {
+            return Err(value);
+        };
+        value.give();
+        if old.is_none() {
+            key.give();
+            self.len.add(1);
+        }
+        self.tend(spot, word, guard);
+        Ok(old)
+    }
+
+    /// Removes a key; returns its value.
+    #[inline]
+    pub(super) fn take(&self, key: &K, guard: &Guard) -> Option<*mut ()> {
+        let probe = Probe::new(key);
+        let (id, word, old) = self.change(
+            &probe,
+            |found| {
+                found.entry?;
+                Some((Change::Delete, None, ptr::null_mut()))
+            },
+            guard,
+        )?;
+        self.len.add(-1);
+        self.tend(id, word, guard);
+        old
+    }
+
+    /// Prepends the delta that `decide` asks for, when it is shown what there is of a key, to the
+    /// leaf responsible for the key; tries again until nobody was faster. Returns the leaf and
+    /// its new word, and the value before; `None` if nothing is to be done. Runs no user code once
+    /// it is done.
+    #[inline]
+    fn change(
+        &self,
+        probe: &Probe<'_, K, H>,
+        decide: impl Fn(&Found<K, H>) -> Option<(Change, Option<StoredKey<K, H>>, *mut ())>,
+        guard: &Guard,
+    ) -> Option<(usize, Word, Option<*mut ()>)> {
+        let place = Place::At(*probe);
+        let backoff = Backoff::new();
+        let mut spot = self.descend(&place, 0, guard);
+        let mut claim: Option<Claim<K, V, H>> = None;
+        loop {
+            let found = spot.view.find(probe);
+            let (change, key, value) = decide(&found)?;
+            let base = spot.view.base;
+            if spot.word.is_held() || spot.word.kind() == Kind::Switch {
+                backoff.wait();
+                spot = self.again(&spot, &place, guard);
+                continue;
+            }
+            claim = claim
+                .filter(|claim| claim.base == base.as_ptr())
+                .or_else(|| Claim::in_area(base));
+            let Some(claimed) = &claim else {
+                self.consolidate(&spot, guard);
+                spot = self.again(&spot, &place, guard);
+                continue;
+            };
+            let word = claimed.write(delta(change, &found, key, value, &spot)?);
+            if self.table.exchange(spot.id, spot.word, word) {
+                if let Some(claimed) = claim {
+                    claimed.forget();
+                }
+                return Some((spot.id, word, found.entry.map(|entry| entry.value)));
+            }
+            self.counters.aborts.add(1);
+            spot = self.again(&spot, &place, guard);
+        }
+    }
+
+    /// Asks what is to be done with a key, and does it, while the leaf is held; returns the value
+    /// that was replaced or removed.
+    pub(super) fn decide(
+        &self,
+        key: K,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        guard: &Guard,
+    ) -> Option<*mut ()> {
+        let key = OwnedKey::<K, H>::new(key);
+        let mut holds = Holds::new(self);
+        let (spot, found) = key.with(|probed| {
+            let probe = Probe::new(probed);
+            let spot = holds.hold_leaf(&Place::At(probe), guard);
+            (spot, spot.view.find(&probe))
+        });
+        let old = found.entry.map(|entry| entry.value);
+        let decision = match old {
+            // SAFETY: it is in the tree during this pin.
+            Some(old) => unsafe { Packed::<V>::of_word(old).with(|old| decide(Some(old))) },
+            None => decide(None),
+        };
+        let (change, value) = match (decision, old) {
+            (Update::Keep, _) | (Update::Remove, None) => return None,
+            (Update::Remove, Some(_)) => (Change::Delete, None),
+            (Update::Put(value), Some(_)) => (Change::Update, Some(OwnedValue::new(value))),
+            (Update::Put(value), None) => (Change::Insert, Some(OwnedValue::new(value))),
+        };
+        let new = value.as_ref().map_or(ptr::null_mut(), OwnedValue::word);
+        let delta = delta(change, &found, Some(key.stored()), new, &spot)?;
+        let word = Self::prepare(&spot.view, delta);
+        holds.release(spot.id, word);
+        if let Some(value) = value {
+            value.give();
+        }
+        match change {
+            Change::Insert => {
+                key.give();
+                self.len.add(1);
+            }
+            Change::Update => {}
+            Change::Delete => self.len.add(-1),
+        }
+        drop(holds);
+        self.tend(spot.id, word, guard);
+        old
+    }
+
+    /// Writes the delta of a node that is held somewhere, for the word that is to be published.
+    fn prepare(view: &View<'_, K, V, H>, delta: Delta<K, V, H>) -> Word {
+        let claim = Claim::in_area(view.base).unwrap_or_else(|| Claim::on_heap(view.base));
+        let word = claim.write(delta);
+        claim.forget();
+        word
+    }
+
+    /// Removes an entry from a leaf that this thread holds as it was found; returns the leaf's
+    /// new word, which is not set yet.
+    pub(super) fn prepare_removal(
+        &self,
+        spot: &Spot<'_, K, V, H>,
+        entry: &Entry<K, H>,
+    ) -> Option<Word> {
+        // SAFETY: the entry is in the leaf during this pin.
+        let found = unsafe { entry.key.with(|key| spot.view.find(&Probe::new(key))) };
+        let delta = delta(Change::Delete, &found, None, ptr::null_mut(), spot)?;
+        Some(Self::prepare(&spot.view, delta))
+    }
+}
