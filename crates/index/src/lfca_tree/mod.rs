@@ -24,7 +24,10 @@
 //! For long scans, and for snapshots, while others write: neither ever waits for writers, nor keeps
 //! them waiting, and a [snapshot](LfcaTree::capture) costs a compare-and-swap a base node, however
 //! many entries there are. The price is that an update allocates and copies a leaf and its path:
-//! where scans are short, [`CaTree`](crate::CaTree) updates faster.
+//! where scans are short, [`CaTree`](crate::CaTree) updates faster, and many times faster where
+//! there are more threads than cores. A thread that is preempted in the middle of an operation
+//! holds the epoch, what the others replace meanwhile piles up, and their copies go to memory that
+//! no cache has.
 //!
 //! # Consistency
 //!
