@@ -15,12 +15,13 @@
 %%   fill KIND THREADS                                   keys
 %%   ets KIND ROWS RANGE STEP THREADS SEQUENCE SELECTED PERIOD WARM COUNTED
 %%                                                       prefill, streams
+%%   bench KIND OPERATION ROWS WARM COUNTED               prefill, streams (which is empty)
 %%   signals QUEUE TRAFFIC WORDS SENDERS MOST WARM COUNTED
 %%   ping_pong QUEUE WARM COUNTED
 %%
 %% WARM and COUNTED are milliseconds: what is done in the former does not count. KIND
 %% is `old` (one lock a table), `new` (write_concurrency: the contention-adapting tree) or `set` (a
-%% set with write_concurrency; for `ets` only). QUEUE is `off_heap` or `on_heap`: where the receiver keeps messages that it has not received. TRAFFIC
+%% set with write_concurrency; for `ets` and `bench` only). QUEUE is `off_heap` or `on_heap`: where the receiver keeps messages that it has not received. TRAFFIC
 %% is `live` or `drain`: the receiver sleeps until all is sent. MOST is how many messages are sent
 %% at most.
 %%
@@ -50,6 +51,15 @@
 
 %% How long the binary in a row is.
 -define(BINARY_BYTES, 64).
+
+%% How many rows a list has that is inserted, how many keys begin alike, and how many searches make a
+%% round.
+-define(LIST_LENGTH, 100).
+-define(GROUP, 100).
+-define(SEARCHES, 20).
+
+%% Preparing rounds may take so many times as long as they do.
+-define(PATIENCE, 10).
 
 %% How many operations a worker does between two looks at the stop flag.
 -define(STRIDE, 64).
@@ -92,6 +102,9 @@ request(["ets", Kind, Rows, Range, Step, Threads, Sequence, Selected, Period, Wa
                    list_to_integer(Threads), list_to_integer(Sequence),
                    list_to_existing_atom(Selected), list_to_integer(Period),
                    list_to_integer(Warm), list_to_integer(Counted));
+request(["bench", Kind, Operation, Rows, Warm, Counted]) ->
+    ets_bench(options(Kind), list_to_existing_atom(Operation), Rows, list_to_integer(Warm),
+              list_to_integer(Counted));
 request(["signals", Queue, Traffic, Words, Senders, Most, Warm, Counted]) ->
     signals(queue(Queue), Traffic, list_to_integer(Words), list_to_integer(Senders),
             list_to_integer(Most), list_to_integer(Warm), list_to_integer(Counted));
@@ -382,6 +395,165 @@ check_rows(Table, Row) ->
                ordered_set -> ascending(Keys, -1, 0);
                set -> length(Keys)
            end.
+
+%% One operation over and over, in rounds, in a process of its own. What has to be in the table is seen
+%% to between rounds, and does not count.
+ets_bench(Options, Operation, Rows, Warm, Counted) ->
+    Keys = [Key || <<Key:32/little>> <= read("prefill")],
+    <<>> = read("streams"),
+    Driver = self(),
+    with_table(Options, fun(Table) ->
+        Bench = {Operation, Table, Keys, length(Keys), bench_row(Operation, row(Rows))},
+        spawn_link(fun() ->
+            rounds(Bench, Warm),
+            Driver ! {rounds, rounds(Bench, Counted)}
+        end),
+        receive {rounds, {Nanoseconds, Operations}} -> {Nanoseconds, Operations, 0} end
+    end).
+
+%% What a row has behind its key: a counter, too, if the operation needs one.
+bench_row(update_counter, Row) -> erlang:append_element(Row, 0);
+bench_row(update_element, Row) -> erlang:append_element(Row, 0);
+bench_row(_, Row) -> Row.
+
+rounds(Bench, Milliseconds) ->
+    Span = erlang:convert_time_unit(Milliseconds, millisecond, native),
+    rounds(Bench, element(3, Bench), Span, erlang:monotonic_time(), 0, 0).
+
+%% Some keys of the list `Next` are searched for in a round, others in each.
+rounds({Operation, Table, Keys, Count, Row} = Bench, Next, Span, Begun, Time, Done) ->
+    prepare(Operation, Bench),
+    {Some, Rest} = case Next of
+                       _ when length(Next) >= ?SEARCHES -> lists:split(?SEARCHES, Next);
+                       _ -> lists:split(?SEARCHES, Keys)
+                   end,
+    Start = erlang:monotonic_time(),
+    Operations = round(Operation, Table, {Keys, Some, Count}, Row),
+    End = erlang:monotonic_time(),
+    After = case Operation of
+                _ when Operation =:= delete; Operation =:= take;
+                       Operation =:= delete_all_objects -> 0;
+                _ -> Count
+            end,
+    After = ets:info(Table, size),
+    Spent = Time + End - Start,
+    case Spent >= Span orelse End - Begun >= ?PATIENCE * Span of
+        true -> {nanoseconds(Spent), Done + Operations};
+        false -> rounds(Bench, Rest, Span, Begun, Spent, Done + Operations)
+    end.
+
+prepare(insert_absent, Bench) -> ets:delete_all_objects(element(2, Bench));
+prepare(insert_new, Bench) -> ets:delete_all_objects(element(2, Bench));
+prepare(insert_list_100, Bench) -> ets:delete_all_objects(element(2, Bench));
+prepare(Operation, {_, Table, Keys, Count, Row}) ->
+    case ets:info(Table, size) of
+        Count -> true;
+        _ -> each(Keys, fun(Key) -> ets:insert(Table, bench_object(Operation, Key, Row)) end)
+    end.
+
+bench_object(match_prefix, Key, Row) -> object({Key div ?GROUP, Key rem ?GROUP}, Row);
+bench_object(_, Key, Row) -> object(2 * Key, Row).
+
+object(Key, {}) -> {Key};
+object(Key, {A}) -> {Key, A};
+object(Key, {A, B}) -> {Key, A, B}.
+
+object_pattern(Key, {}) -> {Key};
+object_pattern(Key, {_}) -> {Key, '_'};
+object_pattern(Key, {_, _}) -> {Key, '_', '_'}.
+
+each([Key | Rest], Work) ->
+    true = Work(Key),
+    each(Rest, Work);
+each([], _Work) -> true.
+
+%% Returns how many operations were done.
+round(insert_absent, Table, Keys, Row) -> insert_each(Table, Keys, Row);
+round(insert_present, Table, Keys, Row) -> insert_each(Table, Keys, Row);
+round(insert_new, Table, {Keys, _, Count}, Row) ->
+    each(Keys, fun(Key) -> ets:insert_new(Table, object(2 * Key, Row)) end),
+    Count;
+round(insert_list_100, Table, {Keys, _, Count}, Row) -> insert_lists(Table, Keys, Count, Row, 0);
+round(lookup_hit, Table, {Keys, _, Count}, _Row) ->
+    each(Keys, fun(Key) -> [_] = ets:lookup(Table, 2 * Key), true end),
+    Count;
+round(lookup_miss, Table, {Keys, _, Count}, _Row) ->
+    each(Keys, fun(Key) -> [] = ets:lookup(Table, 2 * Key + 1), true end),
+    Count;
+round(member, Table, {Keys, _, Count}, _Row) ->
+    each(Keys, fun(Key) -> ets:member(Table, 2 * Key) end),
+    Count;
+round(lookup_element, Table, {Keys, _, Count}, Row) ->
+    Last = tuple_size(Row) + 1,
+    each(Keys, fun(Key) -> ets:lookup_element(Table, 2 * Key, Last), true end),
+    Count;
+round(update_counter, Table, {Keys, _, Count}, Row) ->
+    Update = {tuple_size(Row) + 1, 1},
+    each(Keys, fun(Key) -> ets:update_counter(Table, 2 * Key, Update) > 0 end),
+    Count;
+round(update_element, Table, {Keys, _, Count}, Row) ->
+    Last = tuple_size(Row) + 1,
+    each(Keys, fun(Key) -> ets:update_element(Table, 2 * Key, {Last, Key}) end),
+    Count;
+round(delete, Table, {Keys, _, Count}, _Row) ->
+    each(Keys, fun(Key) -> ets:delete(Table, 2 * Key) end),
+    Count;
+round(take, Table, {Keys, _, Count}, _Row) ->
+    each(Keys, fun(Key) -> [_] = ets:take(Table, 2 * Key), true end),
+    Count;
+round(next, Table, {_, _, Count}, _Row) ->
+    Count = forth(Table, ets:first(Table), 0);
+round(prev, Table, {_, _, Count}, _Row) ->
+    Count = back(Table, ets:last(Table), 0);
+round(select_1, Table, Keys, Row) -> select_each(Table, Keys, Row, 1);
+round(select_100, Table, Keys, Row) -> select_each(Table, Keys, Row, 100);
+round(select_1000, Table, Keys, Row) -> select_each(Table, Keys, Row, 1000);
+round(select_nothing, Table, {_, _, Count}, Row) ->
+    [] = ets:select(Table, [{object_pattern('$1', Row), [{'/=', '$1', '$1'}], ['$1']}]),
+    Count;
+round(match_prefix, Table, {_, Some, Count}, Row) ->
+    each(Some, fun(Key) ->
+        Group = Key div ?GROUP,
+        Found = ets:match(Table, object_pattern({Group, '$1'}, Row)),
+        length(Found) =:= min(?GROUP, Count - Group * ?GROUP)
+    end),
+    ?SEARCHES;
+round(match_object, Table, {_, Some, _}, Row) ->
+    each(Some, fun(Key) -> [_] = ets:match_object(Table, object_pattern(2 * Key, Row)), true end),
+    ?SEARCHES;
+round(foldl, Table, {_, _, Count}, Row) ->
+    Size = tuple_size(Row) + 1,
+    Count = ets:foldl(fun(Object, Rows) when tuple_size(Object) =:= Size -> Rows + 1 end, 0, Table);
+round(tab2list, Table, {_, _, Count}, _Row) ->
+    Count = length(ets:tab2list(Table));
+round(delete_all_objects, Table, {_, _, Count}, _Row) ->
+    true = ets:delete_all_objects(Table),
+    Count.
+
+insert_each(Table, {Keys, _, Count}, Row) ->
+    each(Keys, fun(Key) -> ets:insert(Table, object(2 * Key, Row)) end),
+    Count.
+
+insert_lists(_Table, [], _Count, _Row, Lists) -> Lists;
+insert_lists(Table, Keys, Count, Row, Lists) ->
+    {Some, Rest} = lists:split(min(?LIST_LENGTH, Count), Keys),
+    true = ets:insert(Table, [object(2 * Key, Row) || Key <- Some]),
+    insert_lists(Table, Rest, Count - ?LIST_LENGTH, Row, Lists + 1).
+
+select_each(Table, {_, Some, Count}, Row, Rows) ->
+    each(Some, fun(Key) ->
+        From = 2 * min(Key, Count - Rows),
+        Guards = [{'>=', '$1', From}, {'<', '$1', From + 2 * Rows}],
+        Found = ets:select(Table, [{object_pattern('$1', Row), Guards, ['$1']}]),
+        length(Found) =:= Rows
+    end),
+    ?SEARCHES.
+
+forth(_Table, '$end_of_table', Steps) -> Steps;
+forth(Table, Key, Steps) -> forth(Table, ets:next(Table, Key), Steps + 1).
+
+back(_Table, '$end_of_table', Steps) -> Steps;
+back(Table, Key, Steps) -> back(Table, ets:prev(Table, Key), Steps + 1).
 
 %%% Measuring
 

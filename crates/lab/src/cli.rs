@@ -60,12 +60,12 @@ struct RunArgs {
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     engines: Vec<ContestantName>,
     /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1; signals:
-    /// 1,2,4,16,64 senders].
+    /// 1,2,4,16,64 senders; ets_bench has always 1].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
-    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; ets_throughput: 1000000; signals,
-    /// messages of a burst: 10000000].
+    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; ets_throughput: 1000000;
+    /// ets_bench: 100000; signals, messages of a burst: 10000000].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by

@@ -59,6 +59,7 @@ fn list_names_every_experiment_engine_and_mix() {
         "table_set",
         "table_ca_tree",
         "ets_throughput",
+        "ets_bench",
         "select_range_1_in_100",
         "update100",
         "nextseq",

@@ -61,6 +61,7 @@ fn all_tables_do_all_that_they_do_not_refuse_on_one_machine() {
             "ordered_mix",
             "memory",
             "ets_throughput",
+            "ets_bench",
         ];
         let first = if kind == Ets::Set { 3 } else { 0 };
         assert_eq!(done, ordered[first..]);

@@ -4,6 +4,7 @@
 mod erlang;
 mod in_process;
 mod rival;
+mod row_bench;
 mod row_table;
 mod signals;
 mod subject;
@@ -142,15 +143,14 @@ impl ContestantName {
     /// Why it cannot take part in an experiment on tables with keys of a set; `None` if it can.
     #[must_use]
     pub fn refuses(self, experiment: &str, key_set: Option<KeySet>) -> Option<&'static str> {
+        let of_rows = matches!(experiment, "ets_throughput" | "ets_bench");
         match self {
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 Some("it is a channel and no table")
             }
-            Self::Index(_) | Self::Rival(_) if experiment == "ets_throughput" => {
-                Some("it is no table of rows")
-            }
-            Self::Table(_) if experiment == "ets_throughput" => None,
-            Self::Table(_) => Some("it takes part in ets_throughput only"),
+            Self::Index(_) | Self::Rival(_) if of_rows => Some("it is no table of rows"),
+            Self::Table(_) if of_rows => None,
+            Self::Table(_) => Some("it takes part in ets_throughput and ets_bench only"),
             Self::Index(_) => None,
             Self::Rival(_) if experiment == "batched_get" => Some("it has no batched lookups"),
             Self::Rival(rival) => rival.refuses(key_set?),
@@ -315,6 +315,8 @@ mod tests {
         assert!(refuses("table_ca_tree", "ycsb", KeySet::RandInt).is_some());
         assert!(name("ca_tree").refuses("ets_throughput", None).is_some());
         assert_eq!(name("table_set").refuses("ets_throughput", None), None);
+        assert!(name("ca_tree").refuses("ets_bench", None).is_some());
+        assert_eq!(name("erlang_ets_set").refuses("ets_bench", None), None);
     }
 
     #[test]

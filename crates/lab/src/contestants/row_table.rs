@@ -1,6 +1,6 @@
 //! The tables of rows of this project: the real thing, with terms and match specifications.
 
-use super::{Contestant, ContestantName};
+use super::{Contestant, ContestantName, row_bench};
 use crate::{
     LabError,
     measure::{Lap, Sample, together_for},
@@ -104,13 +104,20 @@ impl Contestant for RowTableContestant {
     }
 
     fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let Job::Ets(job) = job else {
-            return Err(LabError::Unavailable {
-                engine: self.0.name(),
-                missing: "it takes part in ets_throughput only",
-            });
+        let measured = match job {
+            Job::Ets(job) => measure(self.0, job),
+            Job::EtsBench(job) => {
+                let table = self.0.create().map_err(|error| error.to_string());
+                table.and_then(|table| row_bench::measure(&table, job))
+            }
+            _ => {
+                return Err(LabError::Unavailable {
+                    engine: self.0.name(),
+                    missing: "it takes part in ets_throughput and ets_bench only",
+                });
+            }
         };
-        let measured = measure(self.0, job).map_err(|fault| LabError::Wrong {
+        let measured = measured.map_err(|fault| LabError::Wrong {
             engine: self.0.name(),
             fault,
         });
@@ -281,7 +288,10 @@ fn spec(rows: Rows, what: Selected, from: u32) -> Result<MatchSpec, BadArgument>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{measure::Span, workload::EtsMix};
+    use crate::{
+        measure::Span,
+        workload::{EtsBenchJob, EtsMix, EtsOperation},
+    };
     use std::time::Duration;
 
     #[test]
@@ -324,6 +334,25 @@ mod tests {
                     span: Span::warmed(Duration::from_millis(2)),
                 };
                 assert!(measure(kind, &job).unwrap().operations > 0, "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_table_does_every_operation() {
+        for kind in RowTable::ALL {
+            for rows in Rows::ALL {
+                for operation in EtsOperation::ALL {
+                    let job = EtsBenchJob {
+                        operation,
+                        rows,
+                        keys: (0..1050).rev().collect(),
+                        span: Span::warmed(Duration::from_micros(200)),
+                    };
+                    let sample = row_bench::measure(&kind.create().unwrap(), &job);
+                    let sample = sample.unwrap_or_else(|fault| panic!("{kind:?}: {fault}"));
+                    assert!(sample.operations > 0 && sample.elapsed > Duration::ZERO);
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The experiments, one file each. A new one is a file, and a line in [`ALL`].
 
 mod batched_get;
+mod ets_bench;
 mod ets_throughput;
 mod high_contention;
 mod insert_disjoint_ranges;
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 9] = [
+pub const ALL: [&dyn Experiment; 10] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -27,6 +28,7 @@ pub const ALL: [&dyn Experiment; 9] = [
     &memory::Memory,
     &signals::Signals,
     &ets_throughput::EtsThroughput,
+    &ets_bench::EtsBench,
 ];
 
 /// The experiment of this name.

@@ -1,6 +1,6 @@
 //! What one contestant does in one measurement.
 
-use super::{EtsJob, MixJob, RangeUpdateJob, SignalsJob, YcsbJob};
+use super::{EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, SignalsJob, YcsbJob};
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
@@ -20,6 +20,8 @@ pub enum Job {
     RangeUpdate(RangeUpdateJob),
     /// Run operation streams against a half filled table of rows until the time is up.
     Ets(EtsJob),
+    /// Do one operation on a table of rows until the time is up.
+    EtsBench(EtsBenchJob),
     /// Fill a table, then run operation streams against it, one after the other.
     Ycsb(Keys<YcsbJob<u64>, YcsbJob<String>>),
     /// All threads append to one table.
@@ -40,6 +42,7 @@ impl Job {
             Self::InsertRanges { .. }
             | Self::Mix(_)
             | Self::Ets(_)
+            | Self::EtsBench(_)
             | Self::RangeUpdate(_)
             | Self::Append(_) => size_of::<u64>() as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),

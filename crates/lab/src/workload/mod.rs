@@ -4,6 +4,7 @@
 //! Everything random here comes from [`generator`], so that one seed gives one workload.
 
 mod ets;
+mod ets_bench;
 mod job;
 mod mix;
 mod range_update;
@@ -12,6 +13,7 @@ mod ycsb;
 mod zipfian;
 
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
+pub use ets_bench::{EtsBenchJob, EtsOperation, GROUP, LIST_LENGTH, SEARCHES, State};
 pub use job::{AppendJob, BatchJob, FillJob, Job, LookupStyle};
 pub use mix::{
     Kind, MOST_RANGE, Mix, MixJob, Operation, SEQUENCE_STEPS, STREAM_LENGTH, Shares, random_half,

@@ -6,7 +6,9 @@ use crate::{
     contestants::{Contestant, ContestantName},
     keys::{KeySet, Keys},
     measure::Sample,
-    workload::{self, EtsJob, FillJob, Job, MixJob, Operation, SEQUENCE_STEPS, Selected},
+    workload::{
+        self, EtsBenchJob, EtsJob, FillJob, Job, MixJob, Operation, SEQUENCE_STEPS, Selected,
+    },
 };
 use std::time::Duration;
 
@@ -64,7 +66,7 @@ impl Ets {
         key_set: Option<KeySet>,
     ) -> Option<&'static str> {
         match experiment {
-            "ets_throughput" => None,
+            "ets_throughput" | "ets_bench" => None,
             _ if self == Self::Set => Some("it has no order"),
             "insert_disjoint_ranges" | "ordered_mix" => None,
             "memory" if key_set.is_none_or(KeySet::is_integers) => None,
@@ -102,6 +104,7 @@ impl Contestant for EtsTable {
             Job::Mix(job) => mix(kind, job),
             Job::Fill(job) => fill(kind, job),
             Job::Ets(job) => ets(kind, job),
+            Job::EtsBench(job) => bench(kind, job),
             Job::Ycsb(_)
             | Job::RangeUpdate(_)
             | Job::Append(_)
@@ -167,6 +170,17 @@ fn ets(kind: &str, job: &EtsJob) -> Request {
     (request, streams(&job.prefill, &job.streams))
 }
 
+fn bench(kind: &str, job: &EtsBenchJob) -> Request {
+    let request = format!(
+        "bench {kind} {} {} {} {}",
+        job.operation.name(),
+        job.rows.name(),
+        job.span.warm_up.as_millis(),
+        job.span.counted.as_millis().max(1),
+    );
+    (request, streams(&job.keys, &[]))
+}
+
 /// The keys to fill the table with, and the streams of all threads one after the other.
 fn streams(prefill: &[u32], streams: &[Vec<Operation>]) -> Vec<(&'static str, Vec<u8>)> {
     let prefill = prefill.iter().flat_map(|key| key.to_le_bytes());
@@ -201,7 +215,9 @@ fn fill(kind: &str, job: &FillJob) -> Request {
 mod tests {
     use crate::{
         contestants::erlang::PROGRAM,
-        workload::{BINARY_BYTES, Kind, SELECTED_KEYS},
+        workload::{
+            BINARY_BYTES, EtsOperation, GROUP, Kind, LIST_LENGTH, SEARCHES, SELECTED_KEYS, State,
+        },
     };
 
     #[test]
@@ -218,9 +234,22 @@ mod tests {
         for (name, number) in [
             ("SELECTED_KEYS", SELECTED_KEYS as usize),
             ("BINARY_BYTES", BINARY_BYTES),
+            ("GROUP", GROUP as usize),
+            ("LIST_LENGTH", LIST_LENGTH),
+            ("SEARCHES", SEARCHES),
         ] {
             let definition = format!("-define({name}, {number}).");
             assert!(PROGRAM.contains(&definition), "{definition}");
+        }
+    }
+
+    #[test]
+    fn both_sides_have_the_same_operations() {
+        for operation in EtsOperation::ALL {
+            let name = operation.name();
+            assert!(PROGRAM.contains(&format!("\nround({name},")), "{name}");
+            let empties = PROGRAM.contains(&format!("\nprepare({name},"));
+            assert_eq!(empties, operation.begins_with() == State::Empty, "{name}");
         }
     }
 }

@@ -77,7 +77,7 @@ impl Contestant for InProcess {
             }
             Job::Mix(job) => self.table.run_integers(job),
             Job::RangeUpdate(job) => self.table.run_integers(job),
-            Job::Ets(_) => {
+            Job::Ets(_) | Job::EtsBench(_) => {
                 return Err(LabError::Unavailable {
                     engine: self.table.name(),
                     missing: "it is no table of rows",
