@@ -13,10 +13,11 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tremula_mailbox::mailbox;
 use tremula_sync::{Mutex, StripedCounter};
 
 type Message<S> = (usize, Job<S>);
@@ -60,7 +61,7 @@ impl<S: 'static> Article<S> {
         let make = Arc::new(make);
         let identity = next_identity();
         let cpus = topology::places(workers);
-        let (started, starts) = mpsc::channel();
+        let (started, starts) = mailbox(tremula_mailbox::Config::default());
         let mut to_workers = Vec::new();
         let mut problem = None;
         for number in 0..workers {

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use tremula_mailbox::{Mailbox, Sender, mailbox};
@@ -181,7 +181,7 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
         };
         let make = Arc::new(make);
         crate::keep_under_tsan(&make);
-        let (started, starts) = mpsc::channel();
+        let (started, starts) = mailbox(tremula_mailbox::Config::default());
         for (number, mailbox) in mailboxes.into_iter().enumerate() {
             let (core, make, started) = (Arc::clone(&core), Arc::clone(&make), started.clone());
             let cpu = cpus.get(number).copied();
