@@ -75,6 +75,10 @@ struct RunArgs {
     /// How many times everything is measured; the median counts.
     #[arg(long, value_name = "R", default_value_t = Settings::RUNS, value_parser = parse_runs)]
     runs: usize,
+    /// How many times a measurement is repeated during which other work had more than a fifth of the
+    /// machine; the quietest counts.
+    #[arg(long, value_name = "R", default_value_t = Settings::REPEATS)]
+    repeats: usize,
     /// The seed of all that is random.
     #[arg(long, value_name = "X", default_value_t = Settings::SEED)]
     seed: u64,
@@ -285,6 +289,7 @@ fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
         keys: arguments.keys,
         duration: arguments.seconds,
         runs: arguments.runs,
+        repeats: arguments.repeats,
         seed: arguments.seed,
         mixes: arguments.mixes,
         key_sets: arguments.key_sets,

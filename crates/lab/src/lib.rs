@@ -5,6 +5,7 @@ pub mod cli;
 pub mod contestants;
 mod error;
 pub mod experiments;
+mod gauge;
 pub mod histories;
 pub mod keys;
 pub mod measure;

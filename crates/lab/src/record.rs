@@ -37,6 +37,10 @@ pub struct Record {
     pub mops: f64,
     /// Each run's result in million operations a second, in the order of the runs.
     pub runs: Vec<f64>,
+    /// For each run the part of the machine's cores, 0 to 1, that the program had before or after it,
+    /// whichever is less. Empty in records of labs that did not measure it.
+    #[serde(default)]
+    pub shares: Vec<f64>,
     /// Million messages a second that were sent (the median), where messages are; else null.
     pub send_mops: Option<f64>,
     /// Bytes of memory for each key of the filled table (the median, where each run measures
@@ -219,6 +223,7 @@ pub(crate) mod tests {
             keys: 1 << 20,
             mops,
             runs: vec![mops * 0.9, mops, mops * 1.1],
+            shares: vec![0.9, 1.0, 0.7],
             send_mops: None,
             bytes_per_key: None,
             figures: BTreeMap::new(),
@@ -261,6 +266,7 @@ pub(crate) mod tests {
                 "mops",
                 "runs",
                 "send_mops",
+                "shares",
                 "threads",
                 "workload"
             ]

@@ -1,6 +1,6 @@
 //! The table at the end of a run.
 
-use crate::record::Record;
+use crate::{gauge::QUIET, measure::median, record::Record};
 use std::{collections::BTreeSet, fmt::Write};
 
 /// The contestant that others are compared with, if it takes part; else the first one.
@@ -9,8 +9,8 @@ const BASE_LINE: &str = "locked";
 /// The records of one experiment as text: a row for each workload, key set and number of threads,
 /// a column for each contestant, then the same for whatever else was measured.
 ///
-/// A cell has the median, the range of the runs as a part of the median (± half of it), and
-/// the ratio to the base line.
+/// A cell has the median, the range of the runs as a part of the median (± half of it), the ratio to
+/// the base line, and a mark if the machine was busy with other work.
 #[must_use]
 pub fn table(records: &[Record]) -> String {
     let Some(first) = records.first() else {
@@ -37,8 +37,15 @@ pub fn table(records: &[Record]) -> String {
     text += &grid(records, &engines, |record, row| {
         let base = row.iter().find(|other| other.engine == base);
         let ratio = base.map_or(1.0, |base| record.mops / base.mops);
-        format!("{:.3}{} ×{ratio:<5.2}", record.mops, spread(record))
+        let mark = if is_disturbed(record) { '!' } else { ' ' };
+        format!("{:.3}{} ×{ratio:<5.2}{mark}", record.mops, spread(record))
     });
+    if records.iter().any(is_disturbed) {
+        text += &format!(
+            "\n!  in most runs other work had more than {:.0} % of the machine\n",
+            (1.0 - QUIET) * 100.0
+        );
+    }
     if records.iter().any(|record| record.send_mops.is_some()) {
         text += "\nsend_mops\n\n";
         text += &grid(records, &engines, |record, _| number(record.send_mops, 3));
@@ -57,6 +64,11 @@ pub fn table(records: &[Record]) -> String {
         });
     }
     text
+}
+
+/// Whether at least half of the runs were not quiet.
+fn is_disturbed(record: &Record) -> bool {
+    median(&record.shares).is_some_and(|share| share < QUIET)
 }
 
 fn number(figure: Option<f64>, decimals: usize) -> String {

@@ -19,6 +19,8 @@ pub struct Settings {
     pub duration: Duration,
     /// How many times each measurement is made, at least once.
     pub runs: usize,
+    /// How many times a measurement is repeated that other work on the machine disturbed.
+    pub repeats: usize,
     /// The seed that every random choice comes from.
     pub seed: u64,
     /// The mixes to measure, by name, in an experiment that has mixes; empty: all.
@@ -38,6 +40,8 @@ pub struct Settings {
 impl Settings {
     /// The default of [`runs`](Self::runs).
     pub const RUNS: usize = 3;
+    /// The default of [`repeats`](Self::repeats).
+    pub const REPEATS: usize = 1;
     /// The default of [`duration`](Self::duration).
     pub const DURATION: Duration = Duration::from_millis(500);
     /// The default of [`seed`](Self::seed).
@@ -59,6 +63,7 @@ impl Default for Settings {
             keys: None,
             duration: Self::DURATION,
             runs: Self::RUNS,
+            repeats: Self::REPEATS,
             seed: Self::SEED,
             mixes: Vec::new(),
             key_sets: Vec::new(),

@@ -1,0 +1,96 @@
+//! How much of the machine a measurement got.
+
+use std::{
+    hint::black_box,
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A measurement counts as quiet if the program had this part of the machine before and after it.
+pub(crate) const QUIET: f64 = 0.8;
+
+/// How long a reading takes.
+const READING: Duration = Duration::from_millis(10);
+
+/// Tells what part of the machine's cores the program gets at the moment.
+///
+/// A virtual machine is not told when its host lends its cores to somebody else, and the load of the
+/// system knows nothing of neighbours. So a reading does work, a thread that counts on each core,
+/// and compares how far they come with the fastest that one ever was.
+pub(crate) struct Gauge {
+    cores: usize,
+    /// The most that one thread counted a second, in any reading.
+    fastest: f64,
+}
+
+impl Gauge {
+    pub(crate) fn of_this_machine() -> Self {
+        Self {
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            fastest: 0.0,
+        }
+    }
+
+    /// The part of the cores, 0 to 1.
+    pub(crate) fn read(&mut self) -> f64 {
+        let barrier = Barrier::new(self.cores);
+        let speeds: Vec<f64> = thread::scope(|scope| {
+            let counting: Vec<_> = (0..self.cores)
+                .map(|_| scope.spawn(|| count(&barrier)))
+                .collect();
+            counting
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_default())
+                .collect()
+        });
+        self.judge(&speeds)
+    }
+
+    fn judge(&mut self, speeds: &[f64]) -> f64 {
+        self.fastest = speeds.iter().copied().fold(self.fastest, f64::max);
+        speeds.iter().sum::<f64>() / (self.fastest * speeds.len() as f64)
+    }
+}
+
+/// Counts for the time of a reading; how much a second.
+fn count(barrier: &Barrier) -> f64 {
+    /// Counted between two looks at the clock.
+    const STRIDE: u64 = 1000;
+
+    barrier.wait();
+    let begun = Instant::now();
+    let mut counted = 0_u64;
+    while begun.elapsed() < READING {
+        for _ in 0..STRIDE {
+            counted = black_box(counted + 1);
+        }
+    }
+    counted as f64 / begun.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_is_a_part() {
+        let mut gauge = Gauge::of_this_machine();
+        for _ in 0..3 {
+            let share = gauge.read();
+            assert!(share > 0.0 && share <= 1.0, "{share}");
+        }
+    }
+
+    #[test]
+    fn threads_are_compared_with_the_fastest_that_one_ever_was() {
+        let mut gauge = Gauge {
+            cores: 2,
+            fastest: 0.0,
+        };
+        assert_eq!(gauge.judge(&[4.0, 2.0]), 0.75);
+        assert_eq!(gauge.judge(&[2.0, 2.0]), 0.5);
+        assert_eq!(gauge.judge(&[8.0, 8.0]), 1.0);
+        assert_eq!(gauge.judge(&[4.0, 4.0]), 0.5);
+    }
+}
