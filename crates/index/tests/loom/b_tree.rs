@@ -173,3 +173,21 @@ fn writers_of_one_leaf_lose_nothing() {
         assert_eq!(tree.len(), 6);
     });
 }
+
+#[test]
+fn a_writer_that_waited_for_a_leaf_follows_its_key() {
+    check("a_writer_that_waited_for_a_leaf_follows_its_key", 2, || {
+        let tree = two_leaves();
+        tree.insert(32, 32);
+        tree.insert(34, 34);
+        let other = Arc::clone(&tree);
+        // Its key moves to the right of the leaf that it may have come to already.
+        let writer = thread::spawn(move || {
+            other.insert(40, 41);
+        });
+        tree.insert(36, 36);
+        writer.join().unwrap();
+        assert_eq!(keys(&tree), [10, 20, 30, 32, 34, 36, 40]);
+        assert_eq!(tree.get(&40), Some(41));
+    });
+}

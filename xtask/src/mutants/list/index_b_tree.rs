@@ -53,10 +53,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        if !place.leaf.lock().is_obsolete() {",
         why: "A writer that waited while the leaf was split writes to the wrong half.",
         checker: Checker {
-            flavour: Flavour::Plain,
+            flavour: Flavour::Loom,
             package: "tremula-index",
-            target: Target::Test("engines"),
-            filter: "b_tree_of_small_nodes",
+            target: Target::Test("loom"),
+            filter: "a_writer_that_waited_for_a_leaf",
         },
         hangs: false,
     },
