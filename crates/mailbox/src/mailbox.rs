@@ -1,6 +1,6 @@
 //! The receiver's handle.
 
-use crate::pace::Pace;
+use crate::pace::{Pace, Patience};
 use crate::queue::{BASE, Inbox, SLOTS, URGENT};
 use crate::shared::Link;
 use crate::{Config, Sender, Stats};
@@ -38,6 +38,7 @@ pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
         inbox: Inbox::new(),
         received: 0,
         pace: Pace::eager(),
+        patience: Patience::little(),
         closed: false,
     };
     (Sender::new(sender, 0), mailbox)
@@ -59,6 +60,7 @@ pub struct Mailbox<T> {
     /// Messages given out.
     received: u64,
     pub(crate) pace: Pace,
+    pub(crate) patience: Patience,
     closed: bool,
 }
 

@@ -1,4 +1,7 @@
-//! How long a receiver lets messages gather before it takes them.
+//! How long a receiver lets messages gather before it takes them, and how long it waits for one
+//! before it sleeps.
+
+use std::time::Duration;
 
 /// Fewer messages at a time than these are few: to take them costs more than to send them.
 const FEW: u32 = 64;
@@ -40,6 +43,42 @@ impl Pace {
     }
 }
 
+/// A sleep that was no longer than this was not worth it: to fall asleep and be woken takes as long.
+const BRIEF: Duration = Duration::from_micros(200);
+
+/// Turns that a receiver gives to other threads, at least and at most, before it sleeps.
+const TURNS: (u32, u32) = (4, 256);
+
+/// How long a receiver looks for messages before it sleeps: longer after sleeps that were brief.
+///
+/// Two threads that answer each other would otherwise, once one of them has slept, both sleep for
+/// every message: what the one takes to wake is longer than the other waits.
+pub(crate) struct Patience {
+    turns: u32,
+}
+
+impl Patience {
+    pub(crate) const fn little() -> Self {
+        Self { turns: TURNS.0 }
+    }
+
+    /// How often to give the core to whoever has something to do, and look again. Where there are
+    /// fewer cores than threads, these have something to send.
+    pub(crate) const fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// Takes note of how long the receiver slept.
+    pub(crate) fn note(&mut self, slept: Duration) {
+        let turns = if slept <= BRIEF {
+            2 * self.turns
+        } else {
+            self.turns / 2
+        };
+        self.turns = turns.clamp(TURNS.0, TURNS.1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +97,18 @@ mod tests {
         assert_eq!(paced(&[2; 100]), LONGEST);
         assert_eq!(paced(&[2, 2, 2, 1000, 1000]), 7);
         assert_eq!(paced(&[[2; 100], [1; 100]].concat()), 0);
+    }
+
+    #[test]
+    fn brief_sleeps_make_it_patient_and_long_ones_do_not() {
+        let mut patience = Patience::little();
+        let mut after = |slept, times| {
+            (0..times).for_each(|_| patience.note(slept));
+            patience.turns()
+        };
+        assert_eq!(after(BRIEF, 1), 8);
+        assert_eq!(after(BRIEF, 100), 256);
+        assert_eq!(after(2 * BRIEF, 1), 128);
+        assert_eq!(after(2 * BRIEF, 100), 4);
     }
 }

@@ -11,12 +11,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tremula_sync::{Waiter, park, thread};
 
-/// Looks at the signals, with a pause after each, before a receiver thread sleeps. Together
-/// about as long as it takes to put a thread to sleep and wake it.
+/// Looks at the signals, with a pause after each, before a receiver thread sleeps.
 const SPINS: u32 = 100;
-/// Turns given to other threads after that: where there are fewer cores than threads, these
-/// have something to send.
-const YIELDS: u32 = 4;
 
 impl<T> Mailbox<T> {
     /// Waits for the next message.
@@ -246,7 +242,7 @@ impl<T> Mailbox<T> {
             }
             std::hint::spin_loop();
         }
-        for _ in 0..YIELDS {
+        for _ in 0..self.patience.turns() {
             thread::yield_now();
             if signals.any(BASE | SLOTS | URGENT | DISCONNECTED) {
                 return true;
@@ -271,7 +267,9 @@ impl<T> Mailbox<T> {
             return false;
         }
         self.pace = Pace::eager();
+        let asleep = Instant::now();
         park(until);
+        self.patience.note(asleep.elapsed());
         idle || grace.is_some_and(|grace| Instant::now() >= grace)
     }
 
