@@ -6,7 +6,8 @@ use std::time::Duration;
 /// Fewer messages at a time than these are few: to take them costs more than to send them.
 const FEW: u32 = 64;
 
-/// Pauses of the processor at most: one or two microseconds on most.
+/// Pauses of the processor at most: 1.5 microseconds where it was measured, at 11.4 ns each; longer
+/// on processors whose pauses are.
 const LONGEST: u32 = 128;
 
 /// Grows while messages are found a few at a time, and shrinks when they come one by one.
