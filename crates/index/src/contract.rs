@@ -159,8 +159,8 @@ pub const LAST_BATCH: usize = 1024;
 ///
 /// # User code
 ///
-/// `K::cmp`, `K::clone`, `V::clone` and the closures given to [`get_with`](Self::get_with) and
-/// [`update`](Self::update) may run while the index holds an internal lock: they must be brief
+/// `K::cmp`, `K::clone`, `V::clone` and the closures given to [`get_with`](Self::get_with),
+/// [`step_with`](Self::step_with) and [`update`](Self::update) may run while the index holds an internal lock: they must be brief
 /// and must not call the same index. They may panic: the panic is passed on, the index stays
 /// usable, and the operation either happened or did not. The closure of
 /// [`range`](Self::range) runs with no lock held and may do anything.
@@ -220,6 +220,17 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
 
     /// The entry with the largest key strictly below `key`, which need not be present.
     fn prev(&self, key: &K) -> Option<(K, V)>;
+
+    /// Calls `read` with the entry that is next in this direction, as [`next`](Self::next) or
+    /// [`prev`](Self::prev) would copy it, once, or not at all if there is none; returns whether
+    /// it was called. An engine that can copies nothing.
+    fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
+        let entry = match direction {
+            Direction::Ascending => self.next(key),
+            Direction::Descending => self.prev(key),
+        };
+        entry.map(|(key, value)| read(&key, &value)).is_some()
+    }
 
     /// Removes and returns the entry with the smallest key.
     fn pop_first(&self) -> Option<(K, V)>;
@@ -358,6 +369,15 @@ macro_rules! delegate_to_target {
 
         fn prev(&self, key: &K) -> Option<(K, V)> {
             (**self).prev(key)
+        }
+
+        fn step_with(
+            &self,
+            key: &K,
+            direction: $crate::Direction,
+            read: &mut dyn FnMut(&K, &V),
+        ) -> bool {
+            (**self).step_with(key, direction, read)
         }
 
         fn pop_first(&self) -> Option<(K, V)> {

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use support::counted::{Counted, Ledger};
 use support::fuse::{Fragile, burn, with_fuse, without_fuse};
-use tremula_index::container::{Avl, BTree, Container};
+use tremula_index::container::{Avl, BTree, Beside, Container};
+use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::{Direction, KeyRange, Update};
 
 /// A tree of narrow nodes: deep while it is small.
-type NarrowBTree<K, V> = BTree<K, V, 4>;
+type NarrowBTree<K, V> = BTree<K, V, NoHead, 4>;
 
 #[test]
 fn panics_leave_avl_as_it_was() {
@@ -27,6 +28,11 @@ fn panics_leave_b_tree_as_it_was() {
 #[test]
 fn panics_leave_narrow_b_tree_as_it_was() {
     panics::<NarrowBTree<_, _>>();
+}
+
+#[test]
+fn panics_leave_headed_b_tree_as_it_was() {
+    panics::<BTree<_, _, Beside<ByteHead>, 4>>();
 }
 
 /// Key of the tests of panics: comparing and cloning it burns the fuse.
@@ -137,18 +143,19 @@ fn fragile_operation<C: Container<FragileKey, FragileValue>>(
         16 => {
             // A join runs no user code, so that only the split can panic.
             if let Some((key, upper)) = container.split() {
-                container.join(key, upper);
+                let separator = without_fuse(|| C::separator(key));
+                container.join_at(separator, upper);
             }
         }
         _ => {
             let mut upper = C::default();
-            let separator = ledger.make(Fragile(1000));
+            let separator = C::separator(ledger.make(Fragile(1000)));
             without_fuse(|| {
                 for key in 1000..1020 {
                     upper.insert(ledger.make(Fragile(key)), ledger.make(Fragile(key)));
                 }
             });
-            container.join(separator, upper);
+            container.join_at(separator, upper);
         }
     }
 }

@@ -16,7 +16,8 @@ use support::operations::{
 };
 use support::suite::Random;
 use support::values::{Key, Value};
-use tremula_index::container::{Avl, BTree, Container};
+use tremula_index::container::{Avl, BTree, Beside, Container};
+use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::{Direction, KeyRange, Update};
 
 /// Runs the suite for a container.
@@ -81,9 +82,14 @@ macro_rules! container {
 container!(avl, Avl);
 container!(b_tree, BTree);
 /// A tree of narrow nodes: deep while it is small.
-type NarrowBTree<K, V> = BTree<K, V, 4>;
+type NarrowBTree<K, V> = BTree<K, V, NoHead, 4>;
 
 container!(narrow_b_tree, NarrowBTree);
+
+/// The same with heads, which tell some keys apart and others not.
+type HeadedBTree<K, V> = BTree<K, V, Beside<ByteHead>, 4>;
+
+container!(headed_b_tree, HeadedBTree);
 
 /// How the tests reach into the order of a container's making.
 const ORDERS: [Order; 3] = [Order::Ascending, Order::Descending, Order::Mixed];

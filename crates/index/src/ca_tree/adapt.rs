@@ -129,7 +129,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             return false;
         };
         // Here is all the user code, a clone and comparisons; then things begin to change.
-        let separator = parent.route.key.clone();
+        let separator = C::separator(parent.route.key.clone());
         let mut parent_valid = parent.route.join.lock();
         let grandparent = self.lock_grandparent(parent, guard);
 
@@ -139,7 +139,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             [&mut other, &mut base]
         };
         let mut joined = std::mem::take(&mut lower.container);
-        joined.join(separator, std::mem::take(&mut upper.container));
+        joined.join_at(separator, std::mem::take(&mut upper.container));
         match (&grandparent, neighbour.parent) {
             // The joined base node takes the parent's place, …
             (None, None) => self.rejoin_trunk(joined),

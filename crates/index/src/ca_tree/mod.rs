@@ -222,38 +222,68 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     }
 
     /// Reads one entry: in the base node at `position`, or, if that has none, wherever `range`
-    /// begins in this direction.
+    /// begins in this direction. `None` if there is none.
     #[inline]
-    fn read_entry(
+    fn read_entry<R>(
         &self,
         position: Position<'_, K>,
         direction: Direction,
         work: impl Fn(&C) -> Option<(&K, &V)>,
         range: KeyRange<'_, K>,
-    ) -> Option<(K, V)>
+        read: impl FnOnce(&K, &V) -> R,
+    ) -> Option<R>
     where
         V: Clone,
     {
-        let copy = |(key, value): (&K, &V)| (key.clone(), value.clone());
         if let Some(place) = self.undivided() {
             let base = place.base.lock.read();
             if base.valid {
-                return work(&base.container).map(copy);
+                return work(&base.container).map(|(key, value)| read(key, value));
             }
         }
         let guard = epoch::pin();
         let place = self.locate(position, &guard);
         let base = place.base.lock.read();
         if base.valid {
-            let entry = work(&base.container).map(copy);
+            let entry = work(&base.container);
             if entry.is_some() || place.boundary(direction).is_none() {
-                return entry;
+                return entry.map(|(key, value)| read(key, value));
             }
         }
         drop(base);
         let mut entries = Vec::with_capacity(1);
         self.scan_bases(range, direction, 1, &mut entries, &guard);
-        entries.pop()
+        entries.pop().map(|(key, value)| read(&key, &value))
+    }
+
+    /// Reads the entry with the smallest key above `key`.
+    #[inline]
+    fn above<R>(&self, key: &K, read: impl FnOnce(&K, &V) -> R) -> Option<R>
+    where
+        V: Clone,
+    {
+        self.read_entry(
+            Position::At(key),
+            Direction::Ascending,
+            |container| container.next(key),
+            KeyRange::new(Bound::Excluded(key), Bound::Unbounded),
+            read,
+        )
+    }
+
+    /// Reads the entry with the largest key below `key`.
+    #[inline]
+    fn below<R>(&self, key: &K, read: impl FnOnce(&K, &V) -> R) -> Option<R>
+    where
+        V: Clone,
+    {
+        self.read_entry(
+            Position::Below(key),
+            Direction::Descending,
+            |container| container.prev(key),
+            KeyRange::new(Bound::Unbounded, Bound::Excluded(key)),
+            read,
+        )
     }
 
     /// Removes the first entry in this direction. An empty base node at that end is joined
@@ -280,6 +310,10 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             }
         }
     }
+}
+
+fn copied<K: Clone, V: Clone>(key: &K, value: &V) -> (K, V) {
+    (key.clone(), value.clone())
 }
 
 impl<K: Ord + Clone, V, C: Container<K, V>> Default for CaTree<K, V, C> {
@@ -347,6 +381,7 @@ where
             Direction::Ascending,
             Container::first,
             KeyRange::all(),
+            copied,
         )
     }
 
@@ -356,27 +391,23 @@ where
             Direction::Descending,
             Container::last,
             KeyRange::all(),
+            copied,
         )
     }
 
     fn next(&self, key: &K) -> Option<(K, V)> {
-        let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
-        self.read_entry(
-            Position::At(key),
-            Direction::Ascending,
-            |container| container.next(key),
-            above,
-        )
+        self.above(key, copied)
     }
 
     fn prev(&self, key: &K) -> Option<(K, V)> {
-        let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
-        self.read_entry(
-            Position::Below(key),
-            Direction::Descending,
-            |container| container.prev(key),
-            below,
-        )
+        self.below(key, copied)
+    }
+
+    fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
+        match direction {
+            Direction::Ascending => self.above(key, read).is_some(),
+            Direction::Descending => self.below(key, read).is_some(),
+        }
     }
 
     fn pop_first(&self) -> Option<(K, V)> {

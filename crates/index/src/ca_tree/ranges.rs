@@ -277,7 +277,8 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
         Bound::Included(low) => Some(low.clone()),
         Bound::Excluded(low) => first.next(low).map(|(key, _)| key.clone()),
         Bound::Unbounded => None,
-    };
+    }
+    .map(C::separator);
     let taken = first.split_range(KeyRange::new(range.low, Bound::Unbounded));
     let mut from_first = Taken {
         from: &mut **first,
@@ -301,7 +302,7 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
 struct Taken<'a, K: Ord + Clone, V, C: Container<K, V>> {
     from: &'a mut C,
     /// What separates the two; `None` if nothing was left.
-    separator: Option<K>,
+    separator: Option<C::Separator>,
     taken: C,
     entry: PhantomData<V>,
 }
@@ -313,7 +314,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> Drop for Taken<'_, K, V, C> {
         }
         let taken = std::mem::take(&mut self.taken);
         match self.separator.take() {
-            Some(separator) => self.from.join(separator, taken),
+            Some(separator) => self.from.join_at(separator, taken),
             None => *self.from = taken,
         }
     }

@@ -7,7 +7,7 @@ mod avl;
 mod b_tree;
 
 pub use avl::Avl;
-pub use b_tree::BTree;
+pub use b_tree::{BTree, Beside, Headed, NodeHeads};
 
 use crate::contract::{Direction, KeyRange, Update};
 use std::ops::ControlFlow;
@@ -17,6 +17,9 @@ use std::ops::ControlFlow;
 /// `n` is the number of entries. A panic in `K::cmp`, `K::clone` or a closure leaves the
 /// container valid, with the operation either done or not begun.
 pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
+    /// What a container needs to know of a key that separates two others.
+    type Separator;
+
     /// The container's name, for reports.
     const NAME: &'static str;
 
@@ -81,9 +84,18 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// copy of its smallest key. `None` if there are fewer than two entries. O(log n).
     fn split(&mut self) -> Option<(K, Self)>;
 
-    /// Appends `upper`. `separator` lies above all of `self`'s keys and at or below all of
-    /// `upper`'s, as [`split`](Self::split) returns it. Runs no user code. O(log n).
-    fn join(&mut self, separator: K, upper: Self);
+    /// Makes ready to join two containers at `key`, which lies above all keys of the lower and at
+    /// or below all of the upper, as [`split`](Self::split) returns it. O(1).
+    fn separator(key: K) -> Self::Separator;
+
+    /// Appends `upper`. Runs no user code. O(log n).
+    fn join_at(&mut self, separator: Self::Separator, upper: Self);
+
+    /// Appends `upper` at the key that separates the two. O(log n). Should
+    /// [`separator`](Self::separator) panic, `upper` is dropped.
+    fn join(&mut self, key: K, upper: Self) {
+        self.join_at(Self::separator(key), upper);
+    }
 
     /// Whether there are no entries. O(1).
     fn is_empty(&self) -> bool;

@@ -124,6 +124,15 @@ where
         self.inner.read().container.prev(key).map(owned)
     }
 
+    fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
+        let inner = self.inner.read();
+        let entry = match direction {
+            Direction::Ascending => inner.container.next(key),
+            Direction::Descending => inner.container.prev(key),
+        };
+        entry.map(|(key, value)| read(key, value)).is_some()
+    }
+
     fn pop_first(&self) -> Option<(K, V)> {
         let mut inner = self.inner.write();
         let entry = inner.container.pop_first();

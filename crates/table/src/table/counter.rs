@@ -162,7 +162,7 @@ impl Table {
                 Err(_) => Update::Keep,
             }
         };
-        self.shared.store.update(layout.store_key(key), decide);
+        self.shared.store.update(layout.new_key(key), decide);
         result
     }
 

@@ -135,7 +135,7 @@ use registry::{Caller, table_reference};
 use row_sizes::RowSizes;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use store::{HashStore, Kept, Layout, Store};
 use tremula_index::{Engine, Shape};
 use tremula_sync::{ReadGuard, StripedCounter};
@@ -212,6 +212,7 @@ impl Shared {
                 is_bag: options.kind.is_bag(),
                 by_value: options.kind == Kind::OrderedSet,
                 compressed: options.compressed,
+                has_equals: AtomicBool::new(false),
             },
             access: AtomicU8::new(options.access as u8),
             owner: AtomicU64::new(owner),

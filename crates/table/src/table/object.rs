@@ -299,7 +299,7 @@ impl Shared {
     /// Puts one row into the store; the caller is in the gate. Returns whether it was put.
     pub(super) fn put(&self, row: Tuple, present: Present) -> bool {
         let layout = &self.layout;
-        let key = layout.store_key(layout.key_of(&row));
+        let key = layout.new_key(layout.key_of(&row));
         self.row_sizes.note(row.len());
         match (self.options.kind, present) {
             (Kind::Set | Kind::OrderedSet, Present::Goes) => {

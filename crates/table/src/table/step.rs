@@ -1,7 +1,7 @@
 //! From key to key: `first`, `next` and their kin.
 
 use super::error::{BadArgument, Problem, Result};
-use super::store::Entry;
+use super::store::Kept;
 use super::{Kind, Table};
 use crate::term::{Term, Tuple};
 use tremula_index::Direction;
@@ -13,8 +13,7 @@ impl Table {
     ///
     /// The caller may not read.
     pub fn first(&self) -> Result<Option<Term>> {
-        self.end(Direction::Ascending, "first")
-            .map(|entry| self.key_of(entry))
+        self.end(Direction::Ascending, "first", Self::key)
     }
 
     /// The last key: Erlang's `last/1`. Of a table without order it is the first.
@@ -23,8 +22,7 @@ impl Table {
     ///
     /// The caller may not read.
     pub fn last(&self) -> Result<Option<Term>> {
-        self.end(Direction::Descending, "last")
-            .map(|entry| self.key_of(entry))
+        self.end(Direction::Descending, "last", Self::key)
     }
 
     /// The key behind this one: Erlang's `next/2`. An `ordered_set` need not have the key; a table
@@ -44,8 +42,7 @@ impl Table {
     ///
     /// The caller may not read, or the key is not there.
     pub fn next(&self, key: &Term) -> Result<Option<Term>> {
-        let entry = self.step(key, Direction::Ascending, "next");
-        entry.map(|entry| self.key_of(entry))
+        self.step(key, Direction::Ascending, "next", Self::key)
     }
 
     /// The key before this one: Erlang's `prev/2`. In a table without order it is the next.
@@ -54,8 +51,7 @@ impl Table {
     ///
     /// See [`next`](Self::next).
     pub fn prev(&self, key: &Term) -> Result<Option<Term>> {
-        let entry = self.step(key, Direction::Descending, "prev");
-        entry.map(|entry| self.key_of(entry))
+        self.step(key, Direction::Descending, "prev", Self::key)
     }
 
     /// The first key with its rows, of one moment: Erlang's `first_lookup/1` (OTP 27).
@@ -64,8 +60,7 @@ impl Table {
     ///
     /// The caller may not read.
     pub fn first_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
-        let entry = self.end(Direction::Ascending, "first_lookup");
-        entry.map(|entry| self.key_and_rows(entry))
+        self.end(Direction::Ascending, "first_lookup", Self::key_and_rows)
     }
 
     /// The last key with its rows: Erlang's `last_lookup/1`.
@@ -74,8 +69,7 @@ impl Table {
     ///
     /// The caller may not read.
     pub fn last_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
-        let entry = self.end(Direction::Descending, "last_lookup");
-        entry.map(|entry| self.key_and_rows(entry))
+        self.end(Direction::Descending, "last_lookup", Self::key_and_rows)
     }
 
     /// The key behind this one with its rows: Erlang's `next_lookup/2`.
@@ -84,8 +78,7 @@ impl Table {
     ///
     /// See [`next`](Self::next).
     pub fn next_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
-        let entry = self.step(key, Direction::Ascending, "next_lookup");
-        entry.map(|entry| self.key_and_rows(entry))
+        self.step(key, Direction::Ascending, "next_lookup", Self::key_and_rows)
     }
 
     /// The key before this one with its rows: Erlang's `prev_lookup/2`.
@@ -94,8 +87,12 @@ impl Table {
     ///
     /// See [`next`](Self::next).
     pub fn prev_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
-        let entry = self.step(key, Direction::Descending, "prev_lookup");
-        entry.map(|entry| self.key_and_rows(entry))
+        self.step(
+            key,
+            Direction::Descending,
+            "prev_lookup",
+            Self::key_and_rows,
+        )
     }
 
     /// Only an `ordered_set` has a way back.
@@ -106,17 +103,25 @@ impl Table {
         }
     }
 
-    fn end(&self, direction: Direction, function: &'static str) -> Result<Option<Entry>> {
+    fn end<R>(
+        &self,
+        direction: Direction,
+        function: &'static str,
+        read: impl Fn(&Self, &Term, &Kept) -> R,
+    ) -> Result<Option<R>> {
         let direction = self.way(direction);
-        self.read(function, || self.shared.store.end(direction))
+        let entry = self.read(function, || self.shared.store.end(direction))?;
+        Ok(entry.map(|(key, kept)| read(self, &key, &kept)))
     }
 
-    fn step(
+    #[inline]
+    fn step<R>(
         &self,
         key: &Term,
         direction: Direction,
         function: &'static str,
-    ) -> Result<Option<Entry>> {
+        read: impl Fn(&Self, &Term, &Kept) -> R,
+    ) -> Result<Option<R>> {
         let direction = self.way(direction);
         let shared = &*self.shared;
         let is_ordered = shared.options.kind == Kind::OrderedSet;
@@ -127,20 +132,25 @@ impl Table {
             } else {
                 is_ordered && is_end(key)
             };
-            (!is_refused).then(|| shared.store.step(key, direction))
+            if is_refused {
+                return None;
+            }
+            let mut found = None;
+            let read = &mut |key: &Term, kept: &Kept| found = Some(read(self, key, kept));
+            shared.store.step_with(key, direction, read);
+            Some(found)
         })?;
         found.ok_or_else(|| BadArgument::new(function, 2, Problem::KeyNotFound(key.clone())))
     }
 
-    fn key_of(&self, entry: Option<Entry>) -> Option<Term> {
-        entry.map(|(key, kept)| self.shared.layout.row_key(key, &kept))
+    #[inline]
+    fn key(&self, key: &Term, kept: &Kept) -> Term {
+        self.shared.layout.row_key(key, kept)
     }
 
-    fn key_and_rows(&self, entry: Option<Entry>) -> Option<(Term, Vec<Tuple>)> {
-        let (key, kept) = entry?;
+    fn key_and_rows(&self, key: &Term, kept: &Kept) -> (Term, Vec<Tuple>) {
         let layout = &self.shared.layout;
-        let rows = layout.rows(&key, &kept);
-        Some((layout.row_key(key, &kept), rows))
+        (layout.row_key(key, kept), layout.rows(key, kept))
     }
 }
 

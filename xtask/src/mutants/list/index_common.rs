@@ -19,10 +19,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "container_keys_of_one_head_are_not_compared",
+        file: "crates/index/src/container/b_tree/keys.rs",
+        original: "from + rank(&self.keys[from..from + same], key.key, or_equal)",
+        replacement: "from + if or_equal { same } else { 0 }",
+        why: "Keys that only differ behind their heads are taken for one another.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("containers"),
+            filter: "headed_b_tree",
+        },
+        hangs: false,
+    },
+    Mutant {
         name: "b_tree_leaf_splits_with_a_wrong_separator",
         file: "crates/index/src/container/b_tree/edit.rs",
-        original: "leaf.keys()[N / 2].clone()",
-        replacement: "leaf.keys()[N / 2 - 1].clone()",
+        original: "leaf.keys().copy(N / 2)",
+        replacement: "leaf.keys().copy(N / 2 - 1)",
         why: "The last key of a lower leaf is looked for in the upper one.",
         checker: Checker {
             flavour: Flavour::Plain,

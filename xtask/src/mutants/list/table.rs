@@ -53,6 +53,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "table_float_in_a_key_is_not_noticed",
+        file: "crates/table/src/table/store/kept.rs",
+        original: "Term::Tuple(elements) => elements.iter().all(tells_itself),",
+        replacement: "Term::Tuple(_) => true,",
+        why: "A step to a row gives the key that the store has, {1}, and not the row's, {1.0}.",
+        checker: ERLANG,
+        hangs: false,
+    },
+    Mutant {
         name: "table_search_goes_on_at_its_last_key",
         file: "crates/table/src/table/search.rs",
         original: "Direction::Ascending if low == Ordering::Less => span.low = Edge::Beyond(key),",

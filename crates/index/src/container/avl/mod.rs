@@ -254,7 +254,11 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
         Some((key, Self { root: upper }))
     }
 
-    fn join(&mut self, _separator: K, upper: Self) {
+    type Separator = ();
+
+    fn separator(_: K) {}
+
+    fn join_at(&mut self, (): (), upper: Self) {
         self.root = join::join_two(self.root.take(), upper.root);
     }
 

@@ -5,12 +5,12 @@
 //! the nodes on its way back up; by then all comparisons are over.
 
 use super::BTree;
-use super::node::{Inner, Leaf, Node};
-use super::search::{at_or_below, find};
+use super::keys::{Headed, NodeHeads, Row, Sought};
+use super::node::{Inner, Leaf, Node, Upper};
 use crate::contract::{Direction, Update};
 use std::mem;
 
-impl<K, V, const N: usize> BTree<K, V, N> {
+impl<K, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     /// A leaf or inner node of this size or smaller looks for a neighbour to merge with.
     pub(super) const SMALL: usize = N / 4;
     /// Two neighbours merge when they have this many entries or children together: few enough
@@ -18,15 +18,15 @@ impl<K, V, const N: usize> BTree<K, V, N> {
     pub(super) const MERGED: usize = N / 4 * 3;
 }
 
-impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
+impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     #[inline]
-    fn leaf_of_mut(&mut self, key: &K) -> Option<&mut Leaf<K, V, N>> {
+    fn leaf_of_mut(&mut self, key: Sought<'_, K, H>) -> Option<&mut Leaf<K, V, H, N>> {
         let mut node = self.root.as_mut()?;
         loop {
             match node {
                 Node::Leaf(leaf) => return Some(leaf),
                 Node::Inner(inner) => {
-                    let at = at_or_below(inner.keys(), key);
+                    let at = inner.keys().at_or_below(key);
                     node = &mut inner.children_mut()[at];
                 }
             }
@@ -35,11 +35,12 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
 
     #[inline]
     pub(super) fn insert_entry(&mut self, key: K, value: V) -> Option<V> {
-        let Some(leaf) = self.leaf_of_mut(&key) else {
+        let key = Headed::new(key);
+        let Some(leaf) = self.leaf_of_mut(key.sought()) else {
             self.insert_at_leaf(key, value);
             return None;
         };
-        match find(leaf.keys(), &key) {
+        match leaf.keys().find(key.sought()) {
             Ok(at) => return Some(mem::replace(&mut leaf.values_mut()[at], value)),
             Err(at) if !leaf.is_full() => leaf.insert(at, key, value),
             Err(_) => self.insert_at_leaf(key, value),
@@ -49,7 +50,7 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
 
     /// Inserts an absent key into a tree that may be empty or have to split nodes.
     #[cold]
-    fn insert_at_leaf(&mut self, key: K, value: V) {
+    fn insert_at_leaf(&mut self, key: Headed<K, H>, value: V) {
         let Some(root) = &mut self.root else {
             let mut leaf = Leaf::new();
             leaf.insert(0, key, value);
@@ -68,15 +69,16 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
         key: K,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
     ) -> (Option<V>, i8) {
+        let key = Headed::new(key);
         let place = self
-            .leaf_of_mut(&key)
-            .map(|leaf| (find(leaf.keys(), &key), leaf));
+            .leaf_of_mut(key.sought())
+            .map(|leaf| (leaf.keys().find(key.sought()), leaf));
         match place {
             Some((Ok(at), leaf)) => match decide(Some(&leaf.values()[at])) {
                 Update::Put(value) => (Some(mem::replace(&mut leaf.values_mut()[at], value)), 0),
                 Update::Keep => (None, 0),
                 Update::Remove => {
-                    let value = self.remove_entry(&key).map(|(_, value)| value);
+                    let value = self.remove_sought(key.sought()).map(|(_, value)| value);
                     let difference = -i8::from(value.is_some());
                     (value, difference)
                 }
@@ -104,18 +106,23 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
 
     #[inline]
     pub(super) fn remove_entry(&mut self, key: &K) -> Option<(K, V)> {
+        self.remove_sought(Sought::new(key))
+    }
+
+    #[inline]
+    fn remove_sought(&mut self, key: Sought<'_, K, H>) -> Option<(K, V)> {
         let leaf = self.leaf_of_mut(key)?;
-        let at = find(leaf.keys(), key).ok()?;
+        let at = leaf.keys().find(key).ok()?;
         if leaf.len() > Self::SMALL {
             return Some(leaf.remove(at));
         }
-        self.remove_mending(|keys| at_or_below(keys, key), |_| at)
+        self.remove_mending(|keys| keys.at_or_below(key), |_| at)
     }
 
     pub(super) fn pop(&mut self, direction: Direction) -> Option<(K, V)> {
         match direction {
             Direction::Ascending => self.remove_mending(|_| 0, |_| 0),
-            Direction::Descending => self.remove_mending(<[K]>::len, |keys| keys.len() - 1),
+            Direction::Descending => self.remove_mending(|keys| keys.len(), |keys| keys.len() - 1),
         }
     }
 
@@ -123,8 +130,8 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
     /// and merges or unlinks nodes that got small.
     fn remove_mending(
         &mut self,
-        child: impl Fn(&[K]) -> usize,
-        entry: impl Fn(&[K]) -> usize,
+        child: impl Fn(&Row<'_, K, H>) -> usize,
+        entry: impl Fn(&Row<'_, K, H>) -> usize,
     ) -> Option<(K, V)> {
         let root = self.root.as_mut()?;
         let removed = root.remove(&child, &entry);
@@ -145,31 +152,31 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
     }
 }
 
-impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
+impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
     /// An inner node with two children.
-    pub(super) fn pair(lower: Self, separator: K, upper: Self) -> Self {
+    pub(super) fn pair(lower: Self, separator: Headed<K, H>, upper: Self) -> Self {
         let mut inner = Inner::new(lower);
         inner.insert_behind(0, separator, upper);
         Self::Inner(inner)
     }
 
     /// Inserts an absent key. A node that had to be split returns its upper part.
-    fn insert(&mut self, key: K, value: V) -> Option<(K, Self)> {
+    fn insert(&mut self, key: Headed<K, H>, value: V) -> Upper<K, V, H, N> {
         match self {
             Self::Leaf(leaf) => {
-                let at = super::search::below(leaf.keys(), &key);
+                let at = leaf.keys().below(key.sought());
                 if !leaf.is_full() {
                     leaf.insert(at, key, value);
                     return None;
                 }
                 // An append leaves a full leaf behind; anything else splits in the middle.
                 if at == leaf.len() {
-                    let separator = key.clone();
+                    let separator = key.copy();
                     let mut upper = Leaf::new();
                     upper.insert(0, key, value);
                     return Some((separator, Self::Leaf(upper)));
                 }
-                let separator = leaf.keys()[N / 2].clone();
+                let separator = leaf.keys().copy(N / 2);
                 let mut upper = leaf.split_off(N / 2);
                 if at <= N / 2 {
                     leaf.insert(at, key, value);
@@ -179,7 +186,7 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
                 Some((separator, Self::Leaf(upper)))
             }
             Self::Inner(inner) => {
-                let at = at_or_below(inner.keys(), &key);
+                let at = inner.keys().at_or_below(key.sought());
                 let (separator, upper) = inner.children_mut()[at].insert(key, value)?;
                 inner.add_behind(at, separator, upper)
             }
@@ -188,14 +195,18 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
 
     /// Removes the entry that the two functions lead to. The caller deals with a node that is
     /// left small or empty.
-    fn remove(&mut self, child: &impl Fn(&[K]) -> usize, entry: &impl Fn(&[K]) -> usize) -> (K, V) {
+    fn remove(
+        &mut self,
+        child: &impl Fn(&Row<'_, K, H>) -> usize,
+        entry: &impl Fn(&Row<'_, K, H>) -> usize,
+    ) -> (K, V) {
         match self {
             Self::Leaf(leaf) => {
-                let at = entry(leaf.keys());
+                let at = entry(&leaf.keys());
                 leaf.remove(at)
             }
             Self::Inner(inner) => {
-                let at = child(inner.keys());
+                let at = child(&inner.keys());
                 let removed = inner.children_mut()[at].remove(child, entry);
                 inner.mend(at);
                 removed
@@ -205,7 +216,12 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
 
     /// Moves all of `upper`, a node of the same height, into this one if both together are few
     /// enough; otherwise hands it back.
-    pub(super) fn absorb(&mut self, separator: K, upper: Self, most: usize) -> Option<(K, Self)> {
+    pub(super) fn absorb(
+        &mut self,
+        separator: Headed<K, H>,
+        upper: Self,
+        most: usize,
+    ) -> Upper<K, V, H, N> {
         if self.len() + upper.len() > most {
             return Some((separator, upper));
         }
@@ -218,14 +234,14 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
     }
 }
 
-impl<K: Ord + Clone, V, const N: usize> Inner<K, V, N> {
+impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
     /// Puts `child` behind child `at`. A node that had to be split returns its upper part.
     pub(super) fn add_behind(
         &mut self,
         at: usize,
-        separator: K,
-        child: Node<K, V, N>,
-    ) -> Option<(K, Node<K, V, N>)> {
+        separator: Headed<K, H>,
+        child: Node<K, V, H, N>,
+    ) -> Upper<K, V, H, N> {
         if !self.is_full() {
             self.insert_behind(at, separator, child);
             return None;
@@ -244,9 +260,9 @@ impl<K: Ord + Clone, V, const N: usize> Inner<K, V, N> {
     /// Puts `child` before all others. A node that had to be split returns its upper part.
     pub(super) fn add_first(
         &mut self,
-        child: Node<K, V, N>,
-        separator: K,
-    ) -> Option<(K, Node<K, V, N>)> {
+        child: Node<K, V, H, N>,
+        separator: Headed<K, H>,
+    ) -> Upper<K, V, H, N> {
         let split = self.is_full().then(|| self.split_off(N / 2));
         self.insert_first(child, separator);
         split.map(|(separator, upper)| (separator, Node::Inner(upper)))
@@ -257,11 +273,11 @@ impl<K: Ord + Clone, V, const N: usize> Inner<K, V, N> {
         let small = self.children()[at].len();
         if small == 0 {
             drop(self.remove(at));
-        } else if small <= BTree::<K, V, N>::SMALL {
+        } else if small <= BTree::<K, V, H, N>::SMALL {
             let fits = |other: usize| {
                 self.children()
                     .get(other)
-                    .is_some_and(|other| other.len() + small <= BTree::<K, V, N>::MERGED)
+                    .is_some_and(|other| other.len() + small <= BTree::<K, V, H, N>::MERGED)
             };
             let lower = if fits(at + 1) {
                 at

@@ -8,15 +8,15 @@
 //! binary trees.)
 
 use super::BTree;
-use super::node::{Inner, Node};
-use super::search::{at_or_below, below};
+use super::keys::{Headed, NodeHeads, Sought};
+use super::node::{Inner, Node, Upper};
 use crate::contract::KeyRange;
 use std::mem;
 use std::ops::Bound;
 
 /// A tree on the way: its root and height, 0 when empty.
-struct Part<K, V, const N: usize> {
-    root: Option<Node<K, V, N>>,
+struct Part<K, V, H: NodeHeads<K>, const N: usize> {
+    root: Option<Node<K, V, H, N>>,
     height: usize,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct Cut {
     entry: usize,
 }
 
-impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
-    fn take_part(&mut self) -> Part<K, V, N> {
+impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
+    fn take_part(&mut self) -> Part<K, V, H, N> {
         let height = self.root.as_ref().map_or(0, Node::height);
         Part {
             root: self.root.take(),
@@ -38,7 +38,7 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
 
     /// Appends `upper`; `separator` lies above all of `self`'s keys and at or below `upper`'s.
     /// Runs no user code.
-    pub(super) fn append(&mut self, separator: K, mut upper: Self) {
+    pub(super) fn append(&mut self, separator: Headed<K, H>, mut upper: Self) {
         self.root = self.take_part().join(separator, upper.take_part()).root;
         self.lower_root();
     }
@@ -62,20 +62,21 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
     /// Where to cut so that the upper part begins with the first key that is above `key`, or
     /// at it if `inclusive`.
     fn cut(&self, key: &K, inclusive: bool) -> Option<Cut> {
+        let key = Sought::new(key);
         let mut node = self.root.as_ref()?;
         let mut children = Vec::new();
         loop {
             match node {
                 Node::Inner(inner) => {
-                    let at = at_or_below(inner.keys(), key);
+                    let at = inner.keys().at_or_below(key);
                     children.push(at);
                     node = &inner.children()[at];
                 }
                 Node::Leaf(leaf) => {
                     let entry = if inclusive {
-                        below(leaf.keys(), key)
+                        leaf.keys().below(key)
                     } else {
-                        at_or_below(leaf.keys(), key)
+                        leaf.keys().at_or_below(key)
                     };
                     return Some(Cut { children, entry });
                 }
@@ -84,8 +85,8 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
     }
 
     /// Cuts: `self` keeps what is before the cut. `None` if nothing is behind it.
-    pub(super) fn split_at(&mut self, cut: &Cut) -> Option<(K, Self)> {
-        let separator = self.root.as_ref()?.key_at(cut)?.clone();
+    pub(super) fn split_at(&mut self, cut: &Cut) -> Option<(Headed<K, H>, Self)> {
+        let separator = self.root.as_ref()?.key_at(cut)?;
         let whole = self.take_part();
         let (lower, upper) = whole.split(&cut.children, cut.entry);
         self.root = lower.root;
@@ -141,13 +142,13 @@ impl<K: Ord + Clone, V, const N: usize> BTree<K, V, N> {
 
 /// The upper part of a tree while its upper end is being looked for: goes back when a
 /// comparison panics.
-struct Taken<'a, K: Ord + Clone, V, const N: usize> {
-    lower: &'a mut BTree<K, V, N>,
-    separator: Option<K>,
-    upper: BTree<K, V, N>,
+struct Taken<'a, K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> {
+    lower: &'a mut BTree<K, V, H, N>,
+    separator: Option<Headed<K, H>>,
+    upper: BTree<K, V, H, N>,
 }
 
-impl<K: Ord + Clone, V, const N: usize> Drop for Taken<'_, K, V, N> {
+impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Drop for Taken<'_, K, V, H, N> {
     fn drop(&mut self) {
         let upper = BTree {
             root: self.upper.root.take(),
@@ -160,14 +161,14 @@ impl<K: Ord + Clone, V, const N: usize> Drop for Taken<'_, K, V, N> {
     }
 }
 
-impl<K: Ord + Clone, V, const N: usize> Part<K, V, N> {
+impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Part<K, V, H, N> {
     const EMPTY: Self = Self {
         root: None,
         height: 0,
     };
 
     /// The children of `inner`, a node of this `height`, as a tree.
-    fn of(mut inner: Box<Inner<K, V, N>>, height: usize) -> Self {
+    fn of(mut inner: Box<Inner<K, V, H, N>>, height: usize) -> Self {
         match inner.children().len() {
             0 => Self::EMPTY,
             1 => Self {
@@ -183,7 +184,7 @@ impl<K: Ord + Clone, V, const N: usize> Part<K, V, N> {
 
     /// `self` and `upper` as one tree. `separator` lies above all keys of the one and at or
     /// below all of the other.
-    fn join(self, separator: K, upper: Self) -> Self {
+    fn join(self, separator: Headed<K, H>, upper: Self) -> Self {
         let height = self.height.max(upper.height);
         let levels = self.height.abs_diff(upper.height);
         let lower_is_higher = self.height > upper.height;
@@ -192,7 +193,7 @@ impl<K: Ord + Clone, V, const N: usize> Part<K, V, N> {
             (root, None) | (None, root) => return Self { root, height },
         };
         let (root, split) = if levels == 0 {
-            let split = low.absorb(separator, high, BTree::<K, V, N>::MERGED);
+            let split = low.absorb(separator, high, BTree::<K, V, H, N>::MERGED);
             (low, split)
         } else if lower_is_higher {
             let split = low.hang_last(levels, separator, high);
@@ -261,9 +262,9 @@ impl<K: Ord + Clone, V, const N: usize> Part<K, V, N> {
     }
 }
 
-impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
-    /// The first key behind the cut.
-    fn key_at(&self, cut: &Cut) -> Option<&K> {
+impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
+    /// A copy of the first key behind the cut.
+    fn key_at(&self, cut: &Cut) -> Option<Headed<K, H>> {
         let mut node = self;
         let mut right = None;
         for at in &cut.children {
@@ -273,21 +274,37 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
             }
         }
         match node {
-            Self::Leaf(leaf) if cut.entry < leaf.len() => Some(&leaf.keys()[cut.entry]),
-            _ => right.map(|right| right.first().0),
+            Self::Leaf(leaf) if cut.entry < leaf.len() => Some(leaf.keys().copy(cut.entry)),
+            _ => right.map(Self::first_key),
+        }
+    }
+
+    /// A copy of the first key from here down.
+    fn first_key(&self) -> Headed<K, H> {
+        let mut node = self;
+        loop {
+            match node {
+                Self::Inner(inner) => node = &inner.children()[0],
+                Self::Leaf(leaf) => return leaf.keys().copy(0),
+            }
         }
     }
 
     /// Hangs `node`, which is `levels` lower than this one, behind all others. A node that had
     /// to be split returns its upper part.
-    fn hang_last(&mut self, levels: usize, separator: K, node: Self) -> Option<(K, Self)> {
+    fn hang_last(
+        &mut self,
+        levels: usize,
+        separator: Headed<K, H>,
+        node: Self,
+    ) -> Upper<K, V, H, N> {
         let Self::Inner(inner) = self else {
             unreachable!("a leaf has nothing below it")
         };
         let last = inner.children().len() - 1;
         let child = &mut inner.children_mut()[last];
         let (separator, node) = if levels == 1 {
-            child.absorb(separator, node, BTree::<K, V, N>::MERGED)?
+            child.absorb(separator, node, BTree::<K, V, H, N>::MERGED)?
         } else {
             child.hang_last(levels - 1, separator, node)?
         };
@@ -296,7 +313,12 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
 
     /// Hangs `node`, which is `levels` lower than this one, before all others. A node that had
     /// to be split returns its upper part.
-    fn hang_first(&mut self, levels: usize, node: Self, separator: K) -> Option<(K, Self)> {
+    fn hang_first(
+        &mut self,
+        levels: usize,
+        node: Self,
+        separator: Headed<K, H>,
+    ) -> Upper<K, V, H, N> {
         let Self::Inner(inner) = self else {
             unreachable!("a leaf has nothing below it")
         };
@@ -305,7 +327,7 @@ impl<K: Ord + Clone, V, const N: usize> Node<K, V, N> {
             let (separator, upper) = child.hang_first(levels - 1, node, separator)?;
             return inner.add_behind(0, separator, upper);
         }
-        if child.len() + node.len() > BTree::<K, V, N>::MERGED {
+        if child.len() + node.len() > BTree::<K, V, H, N>::MERGED {
             return inner.add_first(node, separator);
         }
         let upper = mem::replace(child, node);

@@ -28,6 +28,7 @@
 
 mod edit;
 mod join;
+mod keys;
 mod node;
 mod search;
 mod slots;
@@ -35,6 +36,9 @@ mod visit;
 
 use super::Container;
 use crate::contract::{Direction, KeyRange, Update};
+use crate::key::NoHead;
+use keys::Sought;
+pub use keys::{Beside, Headed, NodeHeads};
 use node::Node;
 use std::ops::ControlFlow;
 
@@ -49,7 +53,8 @@ const WIDTH: usize = 4;
 /// A sequential B+tree with nodes of `N` entries or children.
 ///
 /// Keys lie side by side in wide nodes: small keys that need no drop are searched without
-/// following a pointer or mispredicting a branch, others by halving. Neighbours that get small
+/// following a pointer or mispredicting a branch, others by halving, unless `H` keeps the heads
+/// of the keys [`Beside`] them, which are searched like small keys. Neighbours that get small
 /// are merged; an append leaves full leaves behind.
 ///
 /// `N` must be even, at least 4, and below 65,536.
@@ -66,11 +71,11 @@ const WIDTH: usize = 4;
 /// lower.join(separator, upper);
 /// assert_eq!(lower.count(), 3);
 /// ```
-pub struct BTree<K, V, const N: usize = WIDTH> {
-    root: Option<Node<K, V, N>>,
+pub struct BTree<K, V, H: NodeHeads<K> = NoHead, const N: usize = WIDTH> {
+    root: Option<Node<K, V, H, N>>,
 }
 
-impl<K, V, const N: usize> Default for BTree<K, V, N> {
+impl<K, V, H: NodeHeads<K>, const N: usize> Default for BTree<K, V, H, N> {
     fn default() -> Self {
         const {
             assert!(
@@ -82,17 +87,20 @@ impl<K, V, const N: usize> Default for BTree<K, V, N> {
     }
 }
 
-impl<K: Ord + Clone + Send + Sync, V: Send + Sync, const N: usize> Container<K, V>
-    for BTree<K, V, N>
+impl<K, V, H, const N: usize> Container<K, V> for BTree<K, V, H, N>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Send + Sync,
+    H: NodeHeads<K>,
 {
     const NAME: &'static str = "b_tree";
 
     #[inline]
     fn get(&self, key: &K) -> Option<&V> {
+        let key = Sought::new(key);
         let leaf = self.leaf_of(key)?;
-        search::find(leaf.keys(), key)
-            .ok()
-            .map(|at| &leaf.values()[at])
+        let at = leaf.keys().find(key).ok()?;
+        Some(&leaf.values()[at])
     }
 
     #[inline]
@@ -165,10 +173,17 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync, const N: usize> Container<K, 
 
     fn split(&mut self) -> Option<(K, Self)> {
         let cut = self.middle()?;
-        self.split_at(&cut)
+        let (separator, upper) = self.split_at(&cut)?;
+        Some((separator.key, upper))
     }
 
-    fn join(&mut self, separator: K, upper: Self) {
+    type Separator = Headed<K, H>;
+
+    fn separator(key: K) -> Headed<K, H> {
+        Headed::new(key)
+    }
+
+    fn join_at(&mut self, separator: Headed<K, H>, upper: Self) {
         self.append(separator, upper);
     }
 

@@ -1,38 +1,41 @@
 //! Leaves and inner nodes: arrays of entries or children that are edited as a whole, so that
 //! no caller sees one in between.
 
-use super::search;
+use super::keys::{Headed, Keys, NodeHeads, Row};
 use super::slots::Slots;
 use crate::contract::KeyRange;
 use std::ops::Bound;
 
-pub(super) enum Node<K, V, const N: usize> {
-    Leaf(Box<Leaf<K, V, N>>),
-    Inner(Box<Inner<K, V, N>>),
+pub(super) enum Node<K, V, H: NodeHeads<K>, const N: usize> {
+    Leaf(Box<Leaf<K, V, H, N>>),
+    Inner(Box<Inner<K, V, H, N>>),
 }
+
+/// The upper part of a node that had to be split, and the key before it.
+pub(super) type Upper<K, V, H, const N: usize> = Option<(Headed<K, H>, Node<K, V, H, N>)>;
 
 /// Entries, in the order of their keys. The length comes first, on the line of the first keys.
 #[repr(C)]
-pub(super) struct Leaf<K, V, const N: usize> {
+pub(super) struct Leaf<K, V, H: NodeHeads<K>, const N: usize> {
     len: u16,
-    keys: Slots<K, N>,
+    keys: Keys<K, H, N>,
     values: Slots<V, N>,
 }
 
 /// Children, and a key between each two.
 #[repr(C)]
-pub(super) struct Inner<K, V, const N: usize> {
+pub(super) struct Inner<K, V, H: NodeHeads<K>, const N: usize> {
     /// Children in use; the keys in use are one fewer.
     len: u16,
-    keys: Slots<K, N>,
-    children: Slots<Node<K, V, N>, N>,
+    keys: Keys<K, H, N>,
+    children: Slots<Node<K, V, H, N>, N>,
 }
 
-impl<K, V, const N: usize> Leaf<K, V, N> {
+impl<K, V, H: NodeHeads<K>, const N: usize> Leaf<K, V, H, N> {
     pub(super) fn new() -> Box<Self> {
         Box::new(Self {
             len: 0,
-            keys: Slots::new(),
+            keys: Keys::new(),
             values: Slots::new(),
         })
     }
@@ -48,7 +51,7 @@ impl<K, V, const N: usize> Leaf<K, V, N> {
     }
 
     #[inline]
-    pub(super) fn keys(&self) -> &[K] {
+    pub(super) fn keys(&self) -> Row<'_, K, H> {
         // SAFETY: `len` entries are in use, in both arrays; so in every block of this `impl`.
         unsafe { self.keys.used(self.len()) }
     }
@@ -67,7 +70,7 @@ impl<K, V, const N: usize> Leaf<K, V, N> {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, at: usize, key: K, value: V) {
+    pub(super) fn insert(&mut self, at: usize, key: Headed<K, H>, value: V) {
         let len = self.len();
         // SAFETY: as in `keys`; `Slots::insert` checks the bounds before it changes anything,
         // and the same bounds hold for both arrays.
@@ -82,7 +85,7 @@ impl<K, V, const N: usize> Leaf<K, V, N> {
     pub(super) fn remove(&mut self, at: usize) -> (K, V) {
         let len = self.len();
         // SAFETY: as in `insert`.
-        let entry = unsafe { (self.keys.remove(len, at), self.values.remove(len, at)) };
+        let entry = unsafe { (self.keys.remove(len, at).key, self.values.remove(len, at)) };
         self.len -= 1;
         entry
     }
@@ -109,23 +112,23 @@ impl<K, V, const N: usize> Leaf<K, V, N> {
     }
 }
 
-impl<K, V, const N: usize> Drop for Leaf<K, V, N> {
+impl<K, V, H: NodeHeads<K>, const N: usize> Drop for Leaf<K, V, H, N> {
     fn drop(&mut self) {
         let len = self.len();
         // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
         // slice is still dropped and the other array is leaked.
         unsafe {
-            std::ptr::drop_in_place(self.keys.used_mut(len));
+            self.keys.drop_used(len);
             std::ptr::drop_in_place(self.values.used_mut(len));
         }
     }
 }
 
-impl<K, V, const N: usize> Inner<K, V, N> {
-    pub(super) fn new(first: Node<K, V, N>) -> Box<Self> {
+impl<K, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
+    pub(super) fn new(first: Node<K, V, H, N>) -> Box<Self> {
         let mut inner = Box::new(Self {
             len: 0,
-            keys: Slots::new(),
+            keys: Keys::new(),
             children: Slots::new(),
         });
         // SAFETY: no slot is in use yet.
@@ -145,7 +148,7 @@ impl<K, V, const N: usize> Inner<K, V, N> {
     }
 
     #[inline]
-    pub(super) fn keys(&self) -> &[K] {
+    pub(super) fn keys(&self) -> Row<'_, K, H> {
         // SAFETY: `len` children and one key fewer are in use; so in every block of this
         // `impl`. There is always a child, except while the node is being taken apart, when
         // there are no keys either.
@@ -153,20 +156,25 @@ impl<K, V, const N: usize> Inner<K, V, N> {
     }
 
     #[inline]
-    pub(super) fn children(&self) -> &[Node<K, V, N>] {
+    pub(super) fn children(&self) -> &[Node<K, V, H, N>] {
         // SAFETY: as in `keys`.
         unsafe { self.children.used(self.len()) }
     }
 
     #[inline]
-    pub(super) fn children_mut(&mut self) -> &mut [Node<K, V, N>] {
+    pub(super) fn children_mut(&mut self) -> &mut [Node<K, V, H, N>] {
         let len = self.len();
         // SAFETY: as in `keys`.
         unsafe { self.children.used_mut(len) }
     }
 
     /// Puts `child` behind child `at`, with `separator` between them.
-    pub(super) fn insert_behind(&mut self, at: usize, separator: K, child: Node<K, V, N>) {
+    pub(super) fn insert_behind(
+        &mut self,
+        at: usize,
+        separator: Headed<K, H>,
+        child: Node<K, V, H, N>,
+    ) {
         let len = self.len();
         assert!(at < len && len < N);
         // SAFETY: as in `keys`, and the bounds were checked.
@@ -178,7 +186,7 @@ impl<K, V, const N: usize> Inner<K, V, N> {
     }
 
     /// Puts `child` before all others, with `separator` behind it.
-    pub(super) fn insert_first(&mut self, child: Node<K, V, N>, separator: K) {
+    pub(super) fn insert_first(&mut self, child: Node<K, V, H, N>, separator: Headed<K, H>) {
         let len = self.len();
         assert!(0 < len && len < N);
         // SAFETY: as in `keys`, and the bounds were checked.
@@ -191,7 +199,7 @@ impl<K, V, const N: usize> Inner<K, V, N> {
 
     /// Takes child `at` out, and the key before it (behind it, for the first child). An only
     /// child leaves an empty node, which the caller drops.
-    pub(super) fn remove(&mut self, at: usize) -> (Option<K>, Node<K, V, N>) {
+    pub(super) fn remove(&mut self, at: usize) -> (Option<Headed<K, H>>, Node<K, V, H, N>) {
         let len = self.len();
         assert!(at < len);
         // SAFETY: as in `keys`, and the bounds were checked.
@@ -205,12 +213,12 @@ impl<K, V, const N: usize> Inner<K, V, N> {
 
     /// Moves the children from `at` on into a new node and returns the key that was before
     /// them. `at` is neither the first child nor behind the last.
-    pub(super) fn split_off(&mut self, at: usize) -> (K, Box<Self>) {
+    pub(super) fn split_off(&mut self, at: usize) -> (Headed<K, H>, Box<Self>) {
         let len = self.len();
         assert!(0 < at && at < len);
         let mut upper = Box::new(Self {
             len: 0,
-            keys: Slots::new(),
+            keys: Keys::new(),
             children: Slots::new(),
         });
         // SAFETY: as in `keys`, and the bounds were checked. The keys from `at` on and the
@@ -227,7 +235,7 @@ impl<K, V, const N: usize> Inner<K, V, N> {
     }
 
     /// Moves all children of `upper` behind the own ones, with `separator` between.
-    pub(super) fn append(&mut self, separator: K, upper: &mut Self) {
+    pub(super) fn append(&mut self, separator: Headed<K, H>, upper: &mut Self) {
         let (len, more) = (self.len(), upper.len());
         assert!(0 < len && 0 < more && len + more <= N);
         // SAFETY: as in `keys`, and the bounds were checked; `upper` is left without children.
@@ -241,19 +249,19 @@ impl<K, V, const N: usize> Inner<K, V, N> {
     }
 }
 
-impl<K, V, const N: usize> Drop for Inner<K, V, N> {
+impl<K, V, H: NodeHeads<K>, const N: usize> Drop for Inner<K, V, H, N> {
     fn drop(&mut self) {
         let len = self.len();
         // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
         // slice is still dropped and the other array is leaked.
         unsafe {
-            std::ptr::drop_in_place(self.keys.used_mut(len.saturating_sub(1)));
+            self.keys.drop_used(len.saturating_sub(1));
             std::ptr::drop_in_place(self.children.used_mut(len));
         }
     }
 }
 
-impl<K, V, const N: usize> Node<K, V, N> {
+impl<K, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
     /// Entries of a leaf, children of an inner node.
     pub(super) fn len(&self) -> usize {
         match self {
@@ -278,7 +286,7 @@ impl<K, V, const N: usize> Node<K, V, N> {
         loop {
             match node {
                 Self::Inner(inner) => node = &inner.children()[0],
-                Self::Leaf(leaf) => return (&leaf.keys()[0], &leaf.values()[0]),
+                Self::Leaf(leaf) => return (&leaf.keys().keys[0], &leaf.values()[0]),
             }
         }
     }
@@ -289,7 +297,10 @@ impl<K, V, const N: usize> Node<K, V, N> {
             match node {
                 Self::Inner(inner) => node = &inner.children()[inner.len() - 1],
                 Self::Leaf(leaf) => {
-                    return (&leaf.keys()[leaf.len() - 1], &leaf.values()[leaf.len() - 1]);
+                    return (
+                        &leaf.keys().keys[leaf.len() - 1],
+                        &leaf.values()[leaf.len() - 1],
+                    );
                 }
             }
         }
@@ -312,7 +323,7 @@ impl<K, V, const N: usize> Node<K, V, N> {
     }
 }
 
-impl<K: Ord, V, const N: usize> Node<K, V, N> {
+impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
     /// Panics unless the invariants of the module hold from here down, all keys being within
     /// `range`. Returns the height.
     pub(super) fn check(&self, range: KeyRange<'_, K>) -> usize {
@@ -320,17 +331,17 @@ impl<K: Ord, V, const N: usize> Node<K, V, N> {
             Self::Leaf(leaf) => {
                 assert!(leaf.len() > 0, "a leaf is empty");
                 assert!(
-                    leaf.keys().is_sorted_by(|a, b| a < b),
+                    leaf.keys().is_ascending(),
                     "keys of a leaf are out of order"
                 );
                 assert!(
-                    leaf.keys().iter().all(|key| range.contains(key)),
+                    leaf.keys().keys.iter().all(|key| range.contains(key)),
                     "a key is outside its leaf's range"
                 );
                 1
             }
             Self::Inner(inner) => {
-                let (keys, children) = (inner.keys(), inner.children());
+                let (keys, children) = (inner.keys().keys, inner.children());
                 assert_eq!(
                     keys.len() + 1,
                     children.len(),
@@ -351,7 +362,7 @@ impl<K: Ord, V, const N: usize> Node<K, V, N> {
                     "leaves at different depths"
                 );
                 debug_assert!(
-                    search::is_ascending(keys),
+                    inner.keys().is_ascending(),
                     "keys of an inner node are out of order"
                 );
                 heights[0] + 1

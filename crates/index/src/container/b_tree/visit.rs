@@ -1,43 +1,47 @@
 //! Visiting a range in either direction.
 
+use super::keys::{NodeHeads, Sought};
 use super::node::{Inner, Leaf, Node};
-use super::search::{at_or_below, below};
 use crate::contract::{Direction, KeyRange};
 use std::ops::{Bound, ControlFlow, Range};
 
-impl<K: Ord, V, const N: usize> Leaf<K, V, N> {
+impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Leaf<K, V, H, N> {
     /// The places of the entries within `range`.
     fn places(&self, range: KeyRange<'_, K>) -> Range<usize> {
         let from = match range.low {
-            Bound::Included(low) => below(self.keys(), low),
-            Bound::Excluded(low) => at_or_below(self.keys(), low),
+            Bound::Included(low) => self.keys().below(Sought::new(low)),
+            Bound::Excluded(low) => self.keys().at_or_below(Sought::new(low)),
             Bound::Unbounded => 0,
         };
         let to = match range.high {
-            Bound::Included(high) => at_or_below(self.keys(), high),
-            Bound::Excluded(high) => below(self.keys(), high),
+            Bound::Included(high) => self.keys().at_or_below(Sought::new(high)),
+            Bound::Excluded(high) => self.keys().below(Sought::new(high)),
             Bound::Unbounded => self.len(),
         };
         from..to.max(from)
     }
 }
 
-impl<K: Ord, V, const N: usize> Inner<K, V, N> {
+impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
     /// The first and the last child that may have entries within `range`.
     fn outermost(&self, range: KeyRange<'_, K>) -> (usize, usize) {
         let first = match range.low {
-            Bound::Included(low) | Bound::Excluded(low) => at_or_below(self.keys(), low),
+            Bound::Included(low) | Bound::Excluded(low) => {
+                self.keys().at_or_below(Sought::new(low))
+            }
             Bound::Unbounded => 0,
         };
         let last = match range.high {
-            Bound::Included(high) | Bound::Excluded(high) => at_or_below(self.keys(), high),
+            Bound::Included(high) | Bound::Excluded(high) => {
+                self.keys().at_or_below(Sought::new(high))
+            }
             Bound::Unbounded => self.keys().len(),
         };
         (first, last)
     }
 }
 
-impl<K: Ord, V, const N: usize> Node<K, V, N> {
+impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
     /// Visits the entries within `range`, which is not empty by its bounds.
     pub(super) fn visit<'a>(
         &'a self,
@@ -47,7 +51,7 @@ impl<K: Ord, V, const N: usize> Node<K, V, N> {
     ) -> ControlFlow<()> {
         match self {
             Self::Leaf(leaf) => {
-                let mut entry = |at: usize| visit(&leaf.keys()[at], &leaf.values()[at]);
+                let mut entry = |at: usize| visit(&leaf.keys().keys[at], &leaf.values()[at]);
                 let mut places = leaf.places(range);
                 match direction {
                     Direction::Ascending => places.try_for_each(&mut entry),

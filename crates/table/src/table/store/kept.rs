@@ -1,6 +1,7 @@
 //! What a store keeps under a key: rows, in one word.
 
 use crate::term::{Limits, Term, Tuple};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is kept under one key: a row, or in a bag all rows with the key, in eight bytes.
 ///
@@ -17,7 +18,7 @@ use crate::term::{Limits, Term, Tuple};
 pub(in super::super) struct Kept(Tuple);
 
 /// How the rows of a table are kept.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in super::super) struct Layout {
     /// Where the key is, counted from 0.
     pub(in super::super) key_position: usize,
@@ -27,6 +28,9 @@ pub(in super::super) struct Layout {
     pub(in super::super) by_value: bool,
     /// Whether long rows are compressed.
     pub(in super::super) compressed: bool,
+    /// Whether a key was stored that another may be equal to without being identical. If not, the
+    /// key of the store tells that of the row, which need not be looked at.
+    pub(in super::super) has_equals: AtomicBool,
 }
 
 /// Rows that take no more bytes on the heap than this are not compressed: there is little to gain
@@ -57,6 +61,17 @@ impl Layout {
         }
     }
 
+    /// The same, of a row that is about to be stored.
+    #[inline]
+    pub(in super::super) fn new_key(&self, key: &Term) -> Term {
+        // Relaxed, and so is the load: whoever finds the row in the store sees what was written
+        // before it was put there.
+        if self.by_value && !is_alone(key) && !self.has_equals.load(Ordering::Relaxed) {
+            self.has_equals.store(true, Ordering::Relaxed);
+        }
+        self.store_key(key)
+    }
+
     /// A row, as it is kept in a table that is no bag.
     #[inline]
     pub(in super::super) fn keep(&self, row: Tuple) -> Kept {
@@ -84,17 +99,20 @@ impl Layout {
 
     /// The key of the rows under a key of the store: the same, or one that is equal to it.
     #[inline]
-    pub(in super::super) fn row_key(&self, key: Term, kept: &Kept) -> Term {
+    pub(in super::super) fn row_key(&self, key: &Term, kept: &Kept) -> Term {
+        if !self.has_equals.load(Ordering::Relaxed) {
+            return key.clone();
+        }
         let is_told = match kept.0.elements() {
             [] => true,
             // The store may have the integer of a row's float.
-            [Term::Bitstring(_)] => tells_itself(&key) && !key.is_number(),
+            [Term::Bitstring(_)] => tells_itself(key) && !key.is_number(),
             _ => false,
         };
-        if is_told || !self.by_value {
-            return key;
+        if is_told {
+            return key.clone();
         }
-        self.key_of(&self.row(&key, kept)).clone()
+        self.key_of(&self.row(key, kept)).clone()
     }
 
     /// The rows under a key of any table, the oldest first.
@@ -183,6 +201,16 @@ impl Kept {
             }
             Some(Self(row.clone()))
         })
+    }
+}
+
+/// Whether every key that is equal to this one is identical to it. It may say no of one that is
+/// deeper nested, for the sake of a quick answer.
+fn is_alone(key: &Term) -> bool {
+    match key {
+        Term::Float(float) => float.to_integer().is_none(),
+        Term::Tuple(elements) => elements.iter().all(tells_itself),
+        _ => tells_itself(key),
     }
 }
 

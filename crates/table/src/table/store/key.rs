@@ -5,45 +5,37 @@ use crate::term::{Term, TermHead};
 use std::cmp::Ordering;
 use tremula_index::key::KeyHead;
 
-/// A place in the term order with its head beside it: most comparisons end with the heads and
-/// touch no other memory.
+/// A place in the term order. What makes comparisons fast, its head, is kept beside it by the
+/// engines ([`KeptHead`]).
 #[derive(Clone)]
-pub(super) struct OrderedKey {
-    head: u64,
-    at: At,
-}
-
-/// What is at a place.
-#[derive(Clone)]
-enum At {
+pub(super) enum OrderedKey {
     Key(Term),
     /// No key, but where a range begins or ends. Never stored.
     Bound(Box<KeyBound>),
 }
 
-const _: () = assert!(size_of::<OrderedKey>() == 24);
+const _: () = assert!(size_of::<OrderedKey>() == size_of::<Term>());
 
 impl OrderedKey {
-    #[inline]
-    pub(super) fn new(term: Term) -> Self {
-        Self {
-            head: TermHead::head(&term),
-            at: At::Key(term),
-        }
-    }
-
     pub(super) fn bound(bound: &KeyBound) -> Self {
-        Self {
-            head: bound.head(),
-            at: At::Bound(Box::new(bound.clone())),
-        }
+        Self::Bound(Box::new(bound.clone()))
     }
 
     /// The key that is stored.
+    #[inline]
+    pub(super) fn term(&self) -> &Term {
+        match self {
+            Self::Key(term) => term,
+            Self::Bound(bound) => unreachable!("{bound:?} is stored as a key"),
+        }
+    }
+
+    /// The same, for good.
+    #[inline]
     pub(super) fn into_term(self) -> Term {
-        match self.at {
-            At::Key(term) => term,
-            At::Bound(bound) => unreachable!("{bound:?} is stored as a key"),
+        match self {
+            Self::Key(term) => term,
+            Self::Bound(bound) => unreachable!("{bound:?} is stored as a key"),
         }
     }
 }
@@ -51,14 +43,11 @@ impl OrderedKey {
 impl Ord for OrderedKey {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        match self.head.cmp(&other.head) {
-            Ordering::Equal => match (&self.at, &other.at) {
-                (At::Key(one), At::Key(two)) => one.cmp(two),
-                (At::Bound(bound), At::Key(key)) => bound.cmp_key(key),
-                (At::Key(key), At::Bound(bound)) => bound.cmp_key(key).reverse(),
-                (At::Bound(one), At::Bound(two)) => one.cmp(two),
-            },
-            decided => decided,
+        match (self, other) {
+            (Self::Key(one), Self::Key(two)) => one.cmp(two),
+            (Self::Bound(bound), Self::Key(key)) => bound.cmp_key(key),
+            (Self::Key(key), Self::Bound(bound)) => bound.cmp_key(key).reverse(),
+            (Self::Bound(one), Self::Bound(two)) => one.cmp(two),
         }
     }
 }
@@ -79,7 +68,7 @@ impl PartialEq for OrderedKey {
 
 impl Eq for OrderedKey {}
 
-/// For the engines that keep heads of their own: the one that the key has already.
+/// The heads of terms: most comparisons end with these and touch no other memory.
 pub(super) enum KeptHead {}
 
 impl KeyHead<OrderedKey> for KeptHead {
@@ -87,7 +76,10 @@ impl KeyHead<OrderedKey> for KeptHead {
 
     #[inline]
     fn head(key: &OrderedKey) -> u64 {
-        key.head
+        match key {
+            OrderedKey::Key(term) => TermHead::head(term),
+            OrderedKey::Bound(bound) => bound.head(),
+        }
     }
 
     #[inline]

@@ -85,8 +85,14 @@ pub(super) trait Store: Send + Sync {
     /// The first entry in this direction.
     fn end(&self, direction: Direction) -> Option<Entry>;
 
-    /// The entry strictly behind `key` in this direction; the key need not be there.
-    fn step(&self, key: &Term, direction: Direction) -> Option<Entry>;
+    /// Calls `read` with the entry strictly behind `key` in this direction, once, or not at all if
+    /// there is none; the key need not be there.
+    fn step_with(
+        &self,
+        key: &Term,
+        direction: Direction,
+        read: &mut dyn FnMut(&Term, &Kept),
+    ) -> bool;
 
     /// Appends the first `limit` entries of `span` in this direction to `out`.
     fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>);

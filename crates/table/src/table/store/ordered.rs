@@ -4,6 +4,7 @@ use super::key::{KeptHead, OrderedKey};
 use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
+use tremula_index::container::{BTree, Beside};
 use tremula_index::{
     BackgroundSkipList, BwTree, CaTree, Direction, Engine, KeyRange, LfcaTree, Locked, OlcBTree,
     OrderedIndex, Shape, SkipList, Update,
@@ -13,11 +14,11 @@ use tremula_index::{
 /// form of the keys, which terms do not have.
 pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
     Some(match engine {
-        Engine::CaTree => Box::new(Ordered(CaTree::<OrderedKey, Kept>::new())),
+        Engine::CaTree => Box::new(Ordered(CaTree::<OrderedKey, Kept, Headed>::new())),
         Engine::LfcaTree => Box::new(Ordered(LfcaTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::BTree => Box::new(Ordered(OlcBTree::<OrderedKey, Kept, KeptHead>::new())),
         Engine::BwTree => Box::new(Ordered(BwTree::<OrderedKey, Kept, KeptHead>::new())),
-        Engine::Locked => Box::new(Ordered(Locked::<OrderedKey, Kept>::new())),
+        Engine::Locked => Box::new(Ordered(Locked::<OrderedKey, Kept, Headed>::new())),
         Engine::SkipList => Box::new(Ordered(SkipList::<OrderedKey, Kept, KeptHead>::new())),
         Engine::BackgroundSkipList => {
             Box::new(Ordered(
@@ -27,6 +28,9 @@ pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
         Engine::Art | Engine::Masstree => return None,
     })
 }
+
+/// What `ca_tree` and `locked` have inside.
+type Headed = BTree<OrderedKey, Kept, Beside<KeptHead>>;
 
 /// An ordered index as a store.
 struct Ordered<I>(I);
@@ -38,7 +42,7 @@ fn entry((key, kept): (OrderedKey, Kept)) -> Entry {
 fn place(edge: Edge<'_>) -> Bound<OrderedKey> {
     match edge {
         Edge::Open => Bound::Unbounded,
-        Edge::Beyond(key) => Bound::Excluded(OrderedKey::new(key.clone())),
+        Edge::Beyond(key) => Bound::Excluded(OrderedKey::Key(key.clone())),
         Edge::Bound(bound) => Bound::Excluded(OrderedKey::bound(bound)),
     }
 }
@@ -49,19 +53,19 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
     }
 
     fn get_with(&self, key: &Term, read: &mut dyn FnMut(&Kept)) -> bool {
-        self.0.get_with(&OrderedKey::new(key.clone()), read)
+        self.0.get_with(&OrderedKey::Key(key.clone()), read)
     }
 
     fn insert(&self, key: Term, kept: Kept) -> Option<Kept> {
-        self.0.insert(OrderedKey::new(key), kept)
+        self.0.insert(OrderedKey::Key(key), kept)
     }
 
     fn insert_if_absent(&self, key: Term, kept: Kept) -> bool {
-        self.0.insert_if_absent(OrderedKey::new(key), kept).is_ok()
+        self.0.insert_if_absent(OrderedKey::Key(key), kept).is_ok()
     }
 
     fn remove(&self, key: &Term) -> Option<Kept> {
-        self.0.remove(&OrderedKey::new(key.clone()))
+        self.0.remove(&OrderedKey::Key(key.clone()))
     }
 
     fn update(
@@ -69,7 +73,7 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
         key: Term,
         decide: &mut dyn FnMut(Option<&Kept>) -> Update<Kept>,
     ) -> Option<Kept> {
-        self.0.update(OrderedKey::new(key), decide)
+        self.0.update(OrderedKey::Key(key), decide)
     }
 
     fn end(&self, direction: Direction) -> Option<Entry> {
@@ -80,13 +84,15 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
         .map(entry)
     }
 
-    fn step(&self, key: &Term, direction: Direction) -> Option<Entry> {
-        let key = OrderedKey::new(key.clone());
-        match direction {
-            Direction::Ascending => self.0.next(&key),
-            Direction::Descending => self.0.prev(&key),
-        }
-        .map(entry)
+    fn step_with(
+        &self,
+        key: &Term,
+        direction: Direction,
+        read: &mut dyn FnMut(&Term, &Kept),
+    ) -> bool {
+        let key = OrderedKey::Key(key.clone());
+        let read = &mut |key: &OrderedKey, kept: &Kept| read(key.term(), kept);
+        self.0.step_with(&key, direction, read)
     }
 
     fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>) {

@@ -1,0 +1,325 @@
+//! The keys of a node, and what lies beside them to find them by.
+
+use super::slots::Slots;
+use crate::key::{KeyHead, NoHead};
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+
+/// What the nodes of a [`BTree`](super::BTree) keep beside each key.
+///
+/// [`NoHead`] keeps nothing: the keys themselves are searched, which is best for keys that are
+/// compared without following a pointer. [`Beside`] keeps the eight bytes of a [`KeyHead`].
+pub trait NodeHeads<K>: Send + Sync + 'static {
+    /// What is kept: a `u64`, or nothing.
+    type Word: Copy + Ord + Send + Sync;
+
+    /// The word of a key: never greater for a smaller key, and always the same for the same key.
+    fn word(key: &K) -> Self::Word;
+}
+
+impl<K> NodeHeads<K> for NoHead {
+    type Word = ();
+
+    #[inline]
+    fn word(_: &K) {}
+}
+
+/// The heads of the keys lie side by side in each node, apart from the keys: a search goes
+/// through them, and looks at a key only where its head is the one that is sought.
+///
+/// ```
+/// use tremula_index::container::{BTree, Beside, Container};
+/// use tremula_index::key::ByteHead;
+///
+/// let mut tree: BTree<String, u32, Beside<ByteHead>> = BTree::default();
+/// tree.insert("poplar".to_owned(), 1);
+/// tree.insert("aspen".to_owned(), 2);
+/// assert_eq!(tree.first(), Some((&"aspen".to_owned(), &2)));
+/// ```
+///
+pub struct Beside<H>(PhantomData<fn() -> H>);
+
+impl<K, H: KeyHead<K>> NodeHeads<K> for Beside<H> {
+    type Word = u64;
+
+    #[inline]
+    fn word(key: &K) -> u64 {
+        H::head(key)
+    }
+}
+
+/// A key and its word, on their way into a node or out of one.
+pub struct Headed<K, H: NodeHeads<K>> {
+    pub(super) key: K,
+    pub(super) word: H::Word,
+}
+
+impl<K, H: NodeHeads<K>> Headed<K, H> {
+    /// With the word of its key.
+    #[inline]
+    pub(super) fn new(key: K) -> Self {
+        Self {
+            word: H::word(&key),
+            key,
+        }
+    }
+
+    pub(super) fn copy(&self) -> Self
+    where
+        K: Clone,
+    {
+        Self {
+            key: self.key.clone(),
+            word: self.word,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn sought(&self) -> Sought<'_, K, H> {
+        Sought {
+            key: &self.key,
+            word: self.word,
+        }
+    }
+}
+
+/// A key that is looked for.
+pub(super) struct Sought<'a, K, H: NodeHeads<K>> {
+    key: &'a K,
+    word: H::Word,
+}
+
+impl<K, H: NodeHeads<K>> Clone for Sought<'_, K, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, H: NodeHeads<K>> Copy for Sought<'_, K, H> {}
+
+impl<'a, K, H: NodeHeads<K>> Sought<'a, K, H> {
+    #[inline]
+    pub(super) fn new(key: &'a K) -> Self {
+        Self {
+            key,
+            word: H::word(key),
+        }
+    }
+}
+
+/// Room for `N` keys, and their words. As [`Slots`], it leaves its length to its owner: the
+/// first `len` are in use.
+pub(super) struct Keys<K, H: NodeHeads<K>, const N: usize> {
+    words: Slots<H::Word, N>,
+    keys: Slots<K, N>,
+}
+
+impl<K, H: NodeHeads<K>, const N: usize> Keys<K, H, N> {
+    pub(super) const fn new() -> Self {
+        Self {
+            words: Slots::new(),
+            keys: Slots::new(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The first `len` are in use.
+    #[inline]
+    pub(super) unsafe fn used(&self, len: usize) -> Row<'_, K, H> {
+        // SAFETY: the caller's promise; both arrays have as many.
+        unsafe {
+            Row {
+                words: self.words.used(len),
+                keys: self.keys.used(len),
+            }
+        }
+    }
+
+    /// Drops the keys.
+    ///
+    /// # Safety
+    ///
+    /// The first `len` are in use, and none is from now on.
+    #[inline]
+    pub(super) unsafe fn drop_used(&mut self, len: usize) {
+        // SAFETY: the caller's promise. Words need no drop: they are `Copy`.
+        unsafe { std::ptr::drop_in_place(self.keys.used_mut(len)) };
+    }
+
+    /// As [`Slots::insert`].
+    ///
+    /// # Panics
+    ///
+    /// If `at > len` or `len >= N`.
+    ///
+    /// # Safety
+    ///
+    /// The first `len` are in use.
+    #[inline]
+    pub(super) unsafe fn insert(&mut self, len: usize, at: usize, key: Headed<K, H>) {
+        // SAFETY: the caller's promise; the bounds are checked before anything is changed, and
+        // are the same for both arrays.
+        unsafe {
+            self.words.insert(len, at, key.word);
+            self.keys.insert(len, at, key.key);
+        }
+    }
+
+    /// As [`Slots::remove`].
+    ///
+    /// # Panics
+    ///
+    /// If `at >= len` or `len > N`.
+    ///
+    /// # Safety
+    ///
+    /// The first `len` are in use.
+    #[inline]
+    pub(super) unsafe fn remove(&mut self, len: usize, at: usize) -> Headed<K, H> {
+        // SAFETY: as in `insert`.
+        unsafe {
+            Headed {
+                word: self.words.remove(len, at),
+                key: self.keys.remove(len, at),
+            }
+        }
+    }
+
+    /// As [`Slots::take_tail`].
+    ///
+    /// # Panics
+    ///
+    /// If `from > len`, `len > N` or they do not fit.
+    ///
+    /// # Safety
+    ///
+    /// The first `len` of `source` are in use; from now on only the first `from` are.
+    pub(super) unsafe fn take_tail(
+        &mut self,
+        len_here: usize,
+        source: &mut Self,
+        len: usize,
+        from: usize,
+    ) {
+        // SAFETY: as in `insert`.
+        unsafe {
+            self.words.take_tail(len_here, &mut source.words, len, from);
+            self.keys.take_tail(len_here, &mut source.keys, len, from);
+        }
+    }
+}
+
+/// The keys of a node that are in use, and their words, both ascending.
+pub(super) struct Row<'a, K, H: NodeHeads<K>> {
+    pub(super) keys: &'a [K],
+    words: &'a [H::Word],
+}
+
+impl<K, H: NodeHeads<K>> Row<'_, K, H> {
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// A copy of the key at a place, for a separator.
+    pub(super) fn copy(&self, at: usize) -> Headed<K, H>
+    where
+        K: Clone,
+    {
+        Headed {
+            key: self.keys[at].clone(),
+            word: self.words[at],
+        }
+    }
+}
+
+impl<K: Ord, H: NodeHeads<K>> Row<'_, K, H> {
+    /// How many lie below a key.
+    #[inline]
+    pub(super) fn below(&self, key: Sought<'_, K, H>) -> usize {
+        self.rank(key, false)
+    }
+
+    /// How many lie at or below a key: in an inner node, the child that it belongs to.
+    #[inline]
+    pub(super) fn at_or_below(&self, key: Sought<'_, K, H>) -> usize {
+        self.rank(key, true)
+    }
+
+    /// Where a key is among those of a leaf, or where it belongs.
+    #[inline]
+    pub(super) fn find(&self, key: Sought<'_, K, H>) -> Result<usize, usize> {
+        let at = self.below(key);
+        let is_there = self.keys.get(at).is_some_and(|found| {
+            self.words[at] == key.word && found.cmp(key.key) == Ordering::Equal
+        });
+        if is_there { Ok(at) } else { Err(at) }
+    }
+
+    #[inline]
+    fn rank(&self, key: Sought<'_, K, H>, or_equal: bool) -> usize {
+        if const { size_of::<H::Word>() == 0 } {
+            return rank(self.keys, key.key, or_equal);
+        }
+        let from = rank_sampled(self.words, |word| *word < key.word);
+        if self.words.get(from) != Some(&key.word) {
+            return from;
+        }
+        let same = self.words[from..].partition_point(|word| *word == key.word);
+        from + rank(&self.keys[from..from + same], key.key, or_equal)
+    }
+
+    pub(super) fn is_ascending(&self) -> bool {
+        self.keys.is_sorted_by(|a, b| a < b) && self.words.is_sorted()
+    }
+}
+
+/// How many of the ascending `keys` lie below `key`, or at it if `or_equal`.
+#[inline]
+fn rank<K: Ord>(keys: &[K], key: &K, or_equal: bool) -> usize {
+    let below = |other: &K| match other.cmp(key) {
+        Ordering::Less => true,
+        Ordering::Equal => or_equal,
+        Ordering::Greater => false,
+    };
+    if const { !std::mem::needs_drop::<K>() && size_of::<K>() <= SAMPLED_BYTES } {
+        rank_sampled(keys, below)
+    } else {
+        // Branches on purpose: a comparison of such keys may miss the cache, and a predicted
+        // branch lets the next one begin meanwhile. (`partition_point` chooses without.)
+        let (mut low, mut high) = (0, keys.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(&keys[middle]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// Keys of at most this many bytes are searched by sampling.
+const SAMPLED_BYTES: usize = 16;
+
+/// Every so many keys are compared first: with keys of eight bytes, one on each cache line.
+const SAMPLE: usize = 8;
+
+/// Counts the runs of [`SAMPLE`] keys that lie wholly below, then the keys below in the next
+/// run: about 2 × 8 comparisons in a node of 64, against 6 of a binary search. But none of them
+/// waits for another, so the node's cache lines arrive together instead of one after the other,
+/// and nothing is there to be mispredicted.
+#[inline]
+fn rank_sampled<K>(keys: &[K], below: impl Fn(&K) -> bool) -> usize {
+    let runs = keys.chunks_exact(SAMPLE);
+    let whole: usize = runs.map(|run| usize::from(below(&run[SAMPLE - 1]))).sum();
+    let rest = &keys[whole * SAMPLE..];
+    let rest = &rest[..rest.len().min(SAMPLE)];
+    whole * SAMPLE
+        + rest
+            .iter()
+            .map(|other| usize::from(below(other)))
+            .sum::<usize>()
+}
