@@ -6,7 +6,7 @@ use super::search::{Keys, Progress};
 use super::store::Span;
 use super::{Kept, Kind, Right, Table, no_table};
 use crate::match_spec::{MatchSpec, Matcher, Returns};
-use crate::term::{Atom, Term, Tuple};
+use crate::term::{Atom, Term};
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -302,7 +302,7 @@ impl Table {
     ) -> ControlFlow<()> {
         let layout = &self.shared.layout;
         if !layout.is_bag {
-            let found = matcher.run(&layout.row(key, kept));
+            let found = layout.run(matcher, key, kept);
             return found.map_or(ControlFlow::Continue(()), visit);
         }
         let rows = layout.rows(key, kept);
@@ -463,18 +463,19 @@ impl Table {
         function: &'static str,
     ) -> Result<usize> {
         let layout = &self.shared.layout;
-        let mut goes = |row: &Tuple| matcher.run(row).is_some_and(|made| is_true(&made));
+        let goes = |made: Option<Term>| made.is_some_and(|made| is_true(&made));
         // Most rows stay: they are not locked for it.
         let any = if layout.is_bag {
-            layout.rows(key, kept).iter().any(&mut goes)
+            let rows = layout.rows(key, kept);
+            rows.iter().any(|row| goes(matcher.run(row)))
         } else {
-            goes(&layout.row(key, kept))
+            goes(layout.run(matcher, key, kept))
         };
         if !any {
             return Ok(0);
         }
         let _guard = self.enter(function)?;
-        Ok(self.retain(key, &mut |row| !goes(row)))
+        Ok(self.retain(key, &mut |row| !goes(matcher.run(row))))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a store keeps under a key: rows, in one word.
 
+use crate::match_spec::Matcher;
 use crate::term::{Limits, Term, Tuple};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -94,6 +95,22 @@ impl Layout {
             [] => Tuple::new([self.store_key(key)]),
             [Term::Bitstring(bytes)] => self.expand(key, bytes.bytes()),
             _ => kept.0.clone(),
+        }
+    }
+
+    /// What a specification makes of the row of a table that is no bag. Copies no row that is kept
+    /// as it is, and makes none of a key alone.
+    #[inline]
+    pub(in super::super) fn run(
+        &self,
+        matcher: &mut Matcher<'_>,
+        key: &Term,
+        kept: &Kept,
+    ) -> Option<Term> {
+        match kept.0.elements() {
+            [] => matcher.run_fields(&[self.store_key(key)]),
+            [Term::Bitstring(_)] => matcher.run(&self.row(key, kept)),
+            _ => matcher.run(&kept.0),
         }
     }
 
