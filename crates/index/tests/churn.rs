@@ -58,12 +58,6 @@ const KEYS: u32 = 4_000;
 /// node leaked every tenth turn comes to more in a second, a byte a turn in ten minutes.
 const SLACK: usize = 16 << 20;
 
-/// What an engine keeps that has no entries any more, beside a quarter of what it had: the mapping
-/// table of the Bw-tree has room for as many nodes as there have ever been at once.
-fn kept(engine: &str) -> usize {
-    if engine == "bw_tree" { 512 << 10 } else { 0 }
-}
-
 /// How long each engine is kept busy with each type of keys.
 fn duration() -> Duration {
     match std::env::var("TREMULA_DEEP") {
@@ -152,7 +146,7 @@ fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K
     loop {
         settle();
         let empty = used();
-        if empty <= full / 4 + kept(engine) {
+        if empty <= full / 4 {
             break;
         }
         assert!(

@@ -55,8 +55,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         } else {
             Packed::<K>::bytes_beside()
         };
-        let (handed_out, free, backed) = self.table.ids();
-        bytes += backed * size_of::<usize>()
+        let ids = self.table.count(&guard);
+        bytes += ids.bytes
             + on_heap * Self::BYTES_OF_DELTA
             + (entries + keys) * key
             + entries * Packed::<V>::bytes_beside();
@@ -67,9 +67,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ("leaves", leaves),
                 ("inner_nodes", inner_nodes),
                 ("depth", depth),
-                ("ids_live", (handed_out - free.min(handed_out)) as u64),
-                ("ids_free", free as u64),
-                ("ids_backed", backed as u64),
+                ("ids_live", ids.used as u64),
+                ("ids_free", (ids.backed - ids.used) as u64),
+                ("ids_backed", ids.backed as u64),
                 ("deltas", deltas as u64),
                 ("longest_chain", longest as u64),
                 ("consolidations", count(&self.counters.consolidations)),

@@ -4,6 +4,7 @@
 mod art;
 mod b_tree;
 mod bw_tree;
+mod bw_tree_ids;
 mod ca_tree;
 mod lfca_tree;
 mod masstree;
