@@ -92,12 +92,15 @@ mod keys;
 mod map;
 mod mapping_table;
 mod merge;
+mod multi_map;
 mod node;
 mod post;
 mod ranges;
 mod shape;
 mod word;
 mod write;
+
+pub use multi_map::BwMultiMap;
 
 use crate::contract::Storable;
 use crate::key::{ByteHead, KeyHead};
