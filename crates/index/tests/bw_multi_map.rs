@@ -179,6 +179,14 @@ fn pairs_of_strings_are_as_in_the_model() {
     equals_its_model(|| BwMultiMap::<String, String, ByteHead>::with_config(restless_bw()));
 }
 
+/// Keys that are their heads with values that do not fit a word beside them, and the other way.
+#[test]
+fn pairs_of_numbers_and_strings_are_as_in_the_model() {
+    equals_its_model(|| BwMultiMap::<u64, String>::with_config(restless_bw()));
+    equals_its_model(|| BwMultiMap::<String, u64>::with_config(restless_bw()));
+    equals_its_model(|| BwMultiMap::<u64, u64, NoHead>::with_config(restless_bw()));
+}
+
 /// Keys and values with ties in their first parts.
 #[test]
 fn pairs_that_can_only_be_compared_are_as_in_the_model() {

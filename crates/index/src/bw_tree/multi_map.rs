@@ -1,10 +1,11 @@
 //! Many values under one key.
 
-use super::keys::StoredKey;
+use super::keys::{StoredKey, not_told};
 use super::node::Entry;
 use super::{BwTree, BwTreeConfig};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable};
-use crate::key::{ByteHead, KeyHead};
+use crate::key::{ByteHead, KeyHead, NoHead, OfThisCrate};
+use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::epoch;
@@ -61,10 +62,22 @@ impl<K, V> Pair<K, V> {
     }
 }
 
-/// The head of a pair is that of its key.
+/// The head of a pair is that of its key. Where that is the key, and the value fits a word, the word
+/// beside the head is the value: nothing is allocated for the pair.
 struct PairHead<H>(PhantomData<fn() -> H>);
 
-impl<K, V, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> {
+impl<H> PairHead<H> {
+    /// Whether head and word are key and value.
+    #[inline]
+    fn is_in_words<K, V: 'static>() -> bool
+    where
+        H: KeyHead<K>,
+    {
+        H::IS_KEY && Packed::<V>::is_word()
+    }
+}
+
+impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> {
     const IS_KEY: bool = false;
 
     #[inline]
@@ -75,6 +88,49 @@ impl<K, V, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> {
     #[inline]
     fn key(_: u64) -> Option<Pair<K, V>> {
         None
+    }
+
+    #[inline]
+    fn pack(pair: Pair<K, V>, of: OfThisCrate) -> *mut () {
+        match pair.value {
+            Edge::At(value) if Self::is_in_words::<K, V>() => Packed::new(value).word(),
+            // Stored pairs have a value: so this is not in words.
+            _ => NoHead::pack(pair, of),
+        }
+    }
+
+    #[inline]
+    unsafe fn with_packed<R>(
+        head: u64,
+        word: *mut (),
+        read: impl FnOnce(&Pair<K, V>) -> R,
+        of: OfThisCrate,
+    ) -> R {
+        if !Self::is_in_words::<K, V>() {
+            // SAFETY: passed on to the caller.
+            return unsafe { NoHead::with_packed(head, word, read, of) };
+        }
+        let Some(key) = H::key(head) else {
+            not_told(head)
+        };
+        // SAFETY: the word is the value, which owns nothing.
+        read(&Pair::new(key, unsafe { Packed::of_word(word).take() }))
+    }
+
+    #[inline]
+    unsafe fn free_packed(word: *mut (), of: OfThisCrate) {
+        if !Self::is_in_words::<K, V>() {
+            // SAFETY: passed on to the caller.
+            unsafe { <NoHead as KeyHead<Pair<K, V>>>::free_packed(word, of) };
+        }
+    }
+
+    fn bytes_beside(of: OfThisCrate) -> usize {
+        if Self::is_in_words::<K, V>() {
+            0
+        } else {
+            <NoHead as KeyHead<Pair<K, V>>>::bytes_beside(of)
+        }
     }
 }
 
@@ -155,8 +211,12 @@ impl<K: Clone, V> Bounds<K, V> {
 /// shortcut and splits *between the values of one key* come for free, and so do the
 /// moments of the tree's operations.
 ///
-/// It costs memory: a pair of numbers takes 24 bytes in the leaf, and as many apart, where the
-/// paper's layout takes 16. For keys with one value each take [`BwTree`].
+/// It costs a word a pair. Where head and word tell key and value, as with numbers, a pair takes 24
+/// bytes of its leaf, where the paper's layout would take 16; other pairs are allocated apart, as
+/// keys are. The least that the paper's layout could take is what a [`BwTree`] of as many keys
+/// takes that are numbers: with 400,000 pairs and 2 to 1,000 values a key that is 31 bytes a pair
+/// against 38, and one thread inserts 1.3 to 1.4 times, finds a pair 1.4 to 1.6 times, and reads the
+/// values of a key 1.0 to 1.5 times as fast. For keys with one value each take that.
 ///
 /// ```
 /// use std::ops::{Bound, ControlFlow};

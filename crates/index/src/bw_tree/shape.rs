@@ -3,7 +3,7 @@
 use super::node::{Delta, NO_NODE, View};
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
-use crate::key::KeyHead;
+use crate::key::{KeyHead, OfThisCrate};
 use crate::packed::Packed;
 use tremula_sync::StripedCounter;
 use tremula_sync::epoch::{self, Guard};
@@ -53,7 +53,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let key = if H::IS_KEY {
             0
         } else {
-            Packed::<K>::bytes_beside()
+            H::bytes_beside(OfThisCrate)
         };
         let ids = self.table.count(&guard);
         bytes += ids.bytes
