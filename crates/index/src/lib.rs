@@ -23,7 +23,7 @@ mod unwind;
 pub use art::Art;
 pub use b_tree::OlcBTree;
 pub use bulk::NotSorted;
-pub use bw_tree::BwTree;
+pub use bw_tree::{BwMultiMap, BwTree};
 pub use ca_tree::CaTree;
 pub use contract::{
     Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Storable, Update,

@@ -59,10 +59,16 @@ mod stand_in {
         }
     }
 
-    /// Frees what a model has retired. All its threads have ended.
+    /// Frees what a model has retired, and what is retired by that. All its threads have ended.
     pub(crate) fn collect() {
-        for work in GARBAGE.take() {
-            work();
+        loop {
+            let garbage = GARBAGE.take();
+            if garbage.is_empty() {
+                return;
+            }
+            for work in garbage {
+                work();
+            }
         }
     }
 

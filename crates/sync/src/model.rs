@@ -4,6 +4,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Atomic steps that one interleaving may have. A model with more of them waits for something that
+/// does not come; the largest, which build a tree first, have more than loom's own thousand.
+#[cfg(loom)]
+const BRANCHES: usize = 4_000;
+
 thread_local! {
     static THREADS: Cell<usize> = const { Cell::new(0) };
 }
@@ -32,6 +37,7 @@ pub fn check(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 's
     let count = Arc::clone(&completed);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
+    builder.max_branches = BRANCHES;
     builder.check(move || {
         run(&model);
         count.fetch_add(1, Ordering::Relaxed);

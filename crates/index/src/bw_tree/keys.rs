@@ -2,7 +2,7 @@
 
 use super::node::Base;
 use crate::contract::{KeyRange, Storable};
-use crate::key::KeyHead;
+use crate::key::{KeyHead, OfThisCrate};
 use crate::packed::Packed;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -97,7 +97,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
             }
         } else {
             // SAFETY: passed on to the caller.
-            unsafe { Packed::<K>::of_word(self.word).with(read) }
+            unsafe { H::with_packed(self.head, self.word, read, OfThisCrate) }
         }
     }
 
@@ -124,7 +124,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
     pub(super) unsafe fn free(self) {
         if !H::IS_KEY {
             // SAFETY: passed on to the caller.
-            drop(unsafe { Packed::<K>::of_word(self.word).take() });
+            unsafe { H::free_packed(self.word, OfThisCrate) };
         }
     }
 
@@ -136,7 +136,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
 
 /// Why a head gives no key: the key's type, or its [`KeyHead`], breaks its word.
 #[cold]
-fn not_told(head: u64) -> ! {
+pub(super) fn not_told(head: u64) -> ! {
     panic!("KeyHead::IS_KEY is true, but KeyHead::key({head:#x}) gave no key")
 }
 
@@ -150,7 +150,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
         let word = if H::IS_KEY {
             ptr::null_mut()
         } else {
-            Packed::new(key).word()
+            H::pack(key, OfThisCrate)
         };
         Self(StoredKey::of_words(head, word))
     }

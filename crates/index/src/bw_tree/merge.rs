@@ -110,8 +110,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             for key in keys.into_iter().flatten() {
                 self.retire_key(key, guard);
             }
+            self.table.retire(right_id, guard);
         }
-        self.retire_id(right_id, guard);
         self.counters.merges.add(1);
         Some(rest.len())
     }
@@ -149,18 +149,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         unsafe {
             self.retire(child.word, guard);
             self.retire(root.word, guard);
+            self.table.retire(child_id, guard);
         }
-        self.retire_id(child_id, guard);
         self.counters.merges.add(1);
         true
-    }
-
-    /// Lets an id be used again once nobody can have it.
-    fn retire_id(&self, id: usize, guard: &Guard) {
-        let free = self.table.free_ids().clone();
-        // SAFETY: the caller has merged its node away; when this runs, nobody is pinned who came
-        // to it.
-        unsafe { guard.defer_unchecked(move || free.push(id)) };
     }
 }
 

@@ -51,7 +51,9 @@
 //!    a value dies with the delta that replaces or deletes it: when the chain with that delta is
 //!    freed. So what is compared on the way through a chain lives as long as the chain does.
 //!    Fences and separators are copies of their own.
-//! 6. Chains go to the epoch when they were unlinked, as a whole; ids are free again no earlier.
+//! 6. Chains go to the epoch when they were unlinked, as a whole; ids are free again no earlier,
+//!    and a page of the mapping table goes when each of its ids has been free for a while. So who
+//!    is pinned, and has an id, finds its word, though the table shrinks: `ids.rs` says why.
 //! 7. In a chain, `offset` says how many keys of the base node lie below the delta's, and
 //!    `overwrites` whether the next one is equal. So each delta that a lookup passes narrows the
 //!    part of the base node that is left to search.
@@ -62,6 +64,10 @@
 //!
 //! - A split consolidates in the same step, so that keys never belong to two chains; there is no
 //!   split delta. Merges do likewise: there are no remove and merge deltas.
+//! - The mapping table is not reserved as a whole, and does not only grow: it consists of pages of
+//!   256 ids. Low ids are handed out first, and a page that empties is given back, by nobody who
+//!   waits and with nobody waiting. One id in use keeps its page: after entries here and there are
+//!   removed the table has the pages of the nodes that are left.
 //! - Inner nodes have no deltas: they are replaced as a whole, once a split of a child.
 //! - The abort delta, which keeps others from changing a parent during a merge, is the bit *held*,
 //!   which can be taken away without a trace. Nobody helps with a merge: writers of its three
@@ -81,16 +87,20 @@
 mod consolidate;
 mod descend;
 mod hold;
+mod ids;
 mod keys;
 mod map;
 mod mapping_table;
 mod merge;
+mod multi_map;
 mod node;
 mod post;
 mod ranges;
 mod shape;
 mod word;
 mod write;
+
+pub use multi_map::BwMultiMap;
 
 use crate::contract::Storable;
 use crate::key::{ByteHead, KeyHead};
@@ -267,7 +277,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for BwTree<K, V, H> 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BwTree<K, V, H> {
     fn drop(&mut self) {
         let guard = epoch::pin();
-        for (_, word) in self.table.heads() {
+        for word in self.table.heads(&guard) {
             if !word.is_none() {
                 // SAFETY: nobody else has the tree, and each node is in the table once.
                 unsafe { node::free_node::<K, V, H>(word, &guard) };

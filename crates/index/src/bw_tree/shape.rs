@@ -3,7 +3,7 @@
 use super::node::{Delta, NO_NODE, View};
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
-use crate::key::KeyHead;
+use crate::key::{KeyHead, OfThisCrate};
 use crate::packed::Packed;
 use tremula_sync::StripedCounter;
 use tremula_sync::epoch::{self, Guard};
@@ -53,10 +53,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let key = if H::IS_KEY {
             0
         } else {
-            Packed::<K>::bytes_beside()
+            H::bytes_beside(OfThisCrate)
         };
-        let (handed_out, free, backed) = self.table.ids();
-        bytes += backed * size_of::<usize>()
+        let ids = self.table.count(&guard);
+        bytes += ids.bytes
             + on_heap * Self::BYTES_OF_DELTA
             + (entries + keys) * key
             + entries * Packed::<V>::bytes_beside();
@@ -67,9 +67,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ("leaves", leaves),
                 ("inner_nodes", inner_nodes),
                 ("depth", depth),
-                ("ids_live", (handed_out - free.min(handed_out)) as u64),
-                ("ids_free", free as u64),
-                ("ids_backed", backed as u64),
+                ("ids_live", ids.used as u64),
+                ("ids_free", (ids.backed - ids.used) as u64),
+                ("ids_backed", ids.backed as u64),
                 ("deltas", deltas as u64),
                 ("longest_chain", longest as u64),
                 ("consolidations", count(&self.counters.consolidations)),

@@ -27,8 +27,6 @@ const SWITCH: usize = 4;
 const REMOVED: usize = 6;
 
 impl Word {
-    /// Of an id that is free.
-    pub(super) const NONE: Self = Self(ptr::null_mut());
     /// Of a node that has been merged away.
     pub(super) const REMOVED: Self = Self(ptr::without_provenance_mut(REMOVED));
 

@@ -1,6 +1,7 @@
 //! Where a comparing index gets the heads of its keys from.
 
 use super::ByteKey;
+use crate::packed::Packed;
 
 /// Gives the heads of keys of type `K`: a number per key that is never greater for a smaller
 /// key. A comparing index keeps it beside the key and looks at the key only where heads are
@@ -40,7 +41,66 @@ pub trait KeyHead<K>: Send + Sync + 'static {
 
     /// The key of a head, where [`IS_KEY`](Self::IS_KEY); `None` otherwise.
     fn key(head: u64) -> Option<K>;
+
+    /// Packs into a word what the head of a key does not tell.
+    #[doc(hidden)]
+    #[inline]
+    fn pack(key: K, _: OfThisCrate) -> *mut ()
+    where
+        K: 'static,
+    {
+        Packed::new(key).word()
+    }
+
+    /// Shows the key of this head and word to `read`.
+    ///
+    /// # Safety
+    ///
+    /// The word came from [`pack`](Self::pack), and has not been freed.
+    #[doc(hidden)]
+    #[inline]
+    unsafe fn with_packed<R>(
+        _head: u64,
+        word: *mut (),
+        read: impl FnOnce(&K) -> R,
+        _: OfThisCrate,
+    ) -> R
+    where
+        K: 'static,
+    {
+        // SAFETY: passed on to the caller.
+        unsafe { Packed::<K>::of_word(word).with(read) }
+    }
+
+    /// Frees what a word leads to.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with_packed`](Self::with_packed); and nobody has the word, or uses it ever again.
+    #[doc(hidden)]
+    #[inline]
+    unsafe fn free_packed(word: *mut (), _: OfThisCrate)
+    where
+        K: 'static,
+    {
+        // SAFETY: passed on to the caller.
+        drop(unsafe { Packed::<K>::of_word(word).take() });
+    }
+
+    /// The bytes allocated for a key beside its head and word.
+    #[doc(hidden)]
+    fn bytes_beside(_: OfThisCrate) -> usize
+    where
+        K: 'static,
+    {
+        Packed::<K>::bytes_beside()
+    }
 }
+
+/// What the hidden methods of [`KeyHead`] are given: nobody outside can name it, and so nobody can
+/// call these methods, or replace them.
+#[derive(Clone, Copy, Debug)]
+pub struct OfThisCrate;
 
 /// The first word of the byte form ([`ByteKey::head`]).
 #[derive(Clone, Copy, Debug)]

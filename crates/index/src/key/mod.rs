@@ -13,6 +13,7 @@ mod strings;
 mod tuples;
 
 pub use float::{TotalF32, TotalF64};
+pub(crate) use head::OfThisCrate;
 pub use head::{ByteHead, KeyHead, NoHead};
 
 /// A key with a byte form in the same order.

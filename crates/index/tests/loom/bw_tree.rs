@@ -143,6 +143,26 @@ fn readers_of_a_bw_tree_find_what_is_merged() {
     });
 }
 
+/// A reader has read the id of a leaf, which is merged away, and then another leaf is split. It would
+/// fail if the new leaf had the id that the reader still has: then the key would be missed.
+#[test]
+fn an_id_of_a_bw_tree_is_not_used_again_too_early() {
+    check("an_id_of_a_bw_tree_is_not_used_again_too_early", 2, || {
+        let tree = tree([1, 2, 3, 4, 5, 6]);
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || assert_eq!(other.get(&4), Some(4)));
+        let range = KeyRange::new(Bound::Unbounded, Bound::Included(&3));
+        assert_eq!(tree.remove_range(range), 3);
+        assert_eq!(figure(&tree, "leaves"), 1, "nothing was merged");
+        for key in 7..=9 {
+            assert_eq!(tree.insert(key, key), None);
+        }
+        assert_eq!(figure(&tree, "leaves"), 2, "nothing was split");
+        reader.join().unwrap();
+        assert_sound(&tree, &[4, 5, 6, 7, 8, 9]);
+    });
+}
+
 #[test]
 fn a_scan_of_a_bw_tree_upwards_meets_a_merge() {
     check("a_scan_of_a_bw_tree_upwards_meets_a_merge", 3, || {

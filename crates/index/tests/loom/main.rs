@@ -3,7 +3,9 @@
 
 mod art;
 mod b_tree;
+mod bw_multi_map;
 mod bw_tree;
+mod bw_tree_ids;
 mod ca_tree;
 mod lfca_tree;
 mod masstree;

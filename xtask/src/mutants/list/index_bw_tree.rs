@@ -11,6 +11,28 @@ const LOOM: Checker = Checker {
     filter: "bw_tree",
 };
 
+/// The models of the ids of its mapping table.
+const LOOM_IDS: Checker = Checker {
+    filter: "bw_tree_ids",
+    ..LOOM
+};
+
+/// The unit tests of these.
+const LIB_IDS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Lib,
+    filter: "bw_tree::ids",
+};
+
+/// The tests of many values under one key.
+const MULTI_MAP: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("bw_multi_map"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_scan_does_not_look_again",
@@ -64,6 +86,69 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "Ordering::Less => high = high.min((delta.offset as usize).saturating_sub(1)),",
         why: "The key just below that of a delta is not found in the base node.",
         checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_ids_of_a_page_are_counted_before_it_is_closed",
+        file: "crates/index/src/bw_tree/ids.rs",
+        original: ".compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Relaxed)\n                .is_ok()",
+        replacement: ".load(Ordering::Acquire)\n                .eq(&0)\n                && page.used.swap(CLOSED, Ordering::AcqRel) != CLOSED",
+        why: "An id that is handed out between the two steps is of a page that is given back.",
+        checker: LOOM_IDS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_ids_are_handed_out_of_a_closed_page",
+        file: "crates/index/src/bw_tree/ids.rs",
+        original: "(used != PAGE && used != CLOSED).then(|| used + 1)",
+        replacement: "(used != PAGE).then(|| usize::wrapping_add(used, 1))",
+        why: "Who comes to a page that is being given back gets an id whose word is gone.",
+        checker: LOOM_IDS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_ids_full_page_is_not_looked_at_again",
+        file: "crates/index/src/bw_tree/ids.rs",
+        original: "if page.used.load(Ordering::SeqCst) != PAGE {",
+        replacement: "if page.used.load(Ordering::SeqCst) == CLOSED {",
+        why: "An id that is freed while its page is noted as full is not found, nor is any other of the page until it fills again.",
+        checker: LOOM_IDS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_ids_room_in_a_full_page_is_not_noted",
+        file: "crates/index/src/bw_tree/ids.rs",
+        original: "if before == PAGE {",
+        replacement: "if before == 1 {",
+        why: "Ids of a page that was full are handed out only when all of them are free: the table grows for ever.",
+        checker: LIB_IDS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_ids_are_free_while_somebody_has_them",
+        file: "crates/index/src/bw_tree/mapping_table.rs",
+        original: "unsafe { guard.defer_unchecked(move || free(&ids, id)) };",
+        replacement: "unsafe { free(&ids, id) };\n        let _ = guard;",
+        why: "A reader comes to another leaf than it was on its way to, and misses what is there all the time.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_multi_map_misses_the_values_of_the_last_key",
+        file: "crates/index/src/bw_tree/multi_map.rs",
+        original: "Bound::Included(key) => Bound::Excluded(Pair::above(key)),",
+        replacement: "Bound::Included(key) => Bound::Excluded(Pair::below(key)),",
+        why: "A range ends in front of the values of its last key.",
+        checker: MULTI_MAP,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_multi_map_takes_a_box_for_a_value",
+        file: "crates/index/src/bw_tree/multi_map.rs",
+        original: "H::IS_KEY && Packed::<V>::is_word()",
+        replacement: "H::IS_KEY || Packed::<V>::is_word()",
+        why: "Of a pair that does not fit in words the key or the value is lost.",
+        checker: MULTI_MAP,
         hangs: false,
     },
 ];
