@@ -29,9 +29,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
         let guard = &epoch::pin();
         match self.lookup(key, guard) {
-            Some(entry) => {
+            Some(value) => {
                 // SAFETY: what was in the tree during a pin is not freed before its end.
-                unsafe { Packed::<V>::of_word(entry.value).with(read) };
+                unsafe { Packed::<V>::of_word(value).with(read) };
                 true
             }
             None => false,
@@ -40,8 +40,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
 
     fn get(&self, key: &K) -> Option<V> {
         let guard = &epoch::pin();
-        self.lookup(key, guard)
-            .map(|entry| copied(entry.value, guard))
+        self.lookup(key, guard).map(|value| copied(value, guard))
     }
 
     fn contains_key(&self, key: &K) -> bool {

@@ -78,6 +78,7 @@
     reason = "nearly every type here has the tree's three parameters"
 )]
 
+mod base;
 mod consolidate;
 mod descend;
 mod hold;
@@ -94,8 +95,8 @@ mod write;
 
 use crate::contract::Storable;
 use crate::key::{ByteHead, KeyHead};
+use base::{Draft, Fittings, NO_NODE, Position};
 use mapping_table::MappingTable;
-use node::{Draft, NO_NODE, Position};
 use shape::Counters;
 use std::marker::PhantomData;
 use tremula_sync::{StripedCounter, epoch};
@@ -226,18 +227,22 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             right: NO_NODE,
             first_child: NO_NODE,
         };
-        let leaf = Draft::<K, V, H>::new(position, 0, tree.config.leaf_chain);
+        let leaf = Draft::<K, V, H>::new(position, 0, tree.fittings(0));
         tree.table.store(root, leaf.word());
         leaf.give();
         tree
     }
 
-    /// How many places for deltas a base node of a level has.
-    fn slots(&self, level: u32) -> usize {
-        if level == 0 {
-            self.config.leaf_chain
-        } else {
-            0
+    /// What a base node of a level has beside its entries.
+    fn fittings(&self, level: u32) -> Fittings {
+        Fittings {
+            slots: if level == 0 {
+                self.config.leaf_chain
+            } else {
+                0
+            },
+            filters: true,
+            shortcuts: true,
         }
     }
 

@@ -1,8 +1,9 @@
 //! Splitting a node, and posting the separator in its parent.
 
+use super::base::{Draft, NO_NODE, Position};
 use super::descend::Spot;
 use super::keys::{OwnedKey, Place, StoredKey};
-use super::node::{Draft, Entry, NO_NODE, Position, View};
+use super::node::{Entry, View};
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
@@ -58,7 +59,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let middle = entries[place];
         let position = spot.view.base.position();
         let level = position.level;
-        let slots = self.slots(level);
+        let fittings = self.fittings(level);
         // SAFETY: it is an entry of a node that can be read; so in all copies of it.
         let copy = || unsafe { OwnedKey::<K, H>::copy_of(middle.key) };
         let (low, high, right_id) = (copy(), copy(), self.new_id());
@@ -76,7 +77,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ..position
             },
             right_entries,
-            slots,
+            fittings,
         );
         let left = Draft::<K, V, H>::of_entries(
             Position {
@@ -85,7 +86,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ..position
             },
             left_entries,
-            slots,
+            fittings,
         );
         self.table.store(right_id.id, right.word());
         if spot.id == ROOT {
@@ -101,7 +102,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                     first_child: left_id.id,
                 },
                 &[separator(&up, right_id.id)],
-                0,
+                self.fittings(level + 1),
             );
             if !self.table.exchange(ROOT, spot.word, root.word()) {
                 return;
@@ -160,7 +161,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         guard: &Guard,
     ) {
         let (base, left) = (parent.view.base, child.view.base);
-        let Some(high) = left.high else {
+        let Some(high) = left.high() else {
             return;
         };
         if parent.word.is_held() || base.level != left.level + 1 {
@@ -198,7 +199,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         entries: &[Entry<K, H>],
         guard: &Guard,
     ) -> Option<Word> {
-        let new = Draft::<K, V, H>::of_entries(spot.view.base.position(), entries, 0);
+        let new = Draft::<K, V, H>::of_entries(
+            spot.view.base.position(),
+            entries,
+            self.fittings(spot.view.base.level),
+        );
         let word = new.word();
         if !self.table.exchange(spot.id, spot.word, word) {
             return None;

@@ -1,10 +1,11 @@
 //! More than one entry: scans, neighbours, the ends, and ranges removed at one moment.
 
 use super::BwTree;
+use super::base::{BaseRef, Draft};
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
-use super::node::{BaseRef, Draft, Entry};
+use super::node::Entry;
 use super::word::{Kind, Switch, Word};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
@@ -195,13 +196,13 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
         }
         match self.direction {
             Direction::Ascending => {
-                self.fence = base.high;
-                base.high
+                self.fence = base.high();
+                self.fence
                     .is_some_and(|fence| self.bounds.reaches_up_to(fence))
             }
             Direction::Descending => {
-                self.fence = base.low;
-                base.low
+                self.fence = base.low();
+                self.fence
                     .is_some_and(|fence| self.bounds.reaches_below(fence))
             }
         }
@@ -434,7 +435,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 let position = spot.view.base.position();
                 plans.push(Plan {
                     spot,
-                    rest: Draft::of_entries(position, &entries, self.config.leaf_chain),
+                    rest: Draft::of_entries(position, &entries, self.fittings(0)),
                     rest_count: entries.len(),
                 });
             }

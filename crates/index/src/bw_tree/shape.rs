@@ -1,6 +1,7 @@
 //! What the tree looks like, and what it has decided.
 
-use super::node::{Delta, NO_NODE, View};
+use super::base::NO_NODE;
+use super::node::{Delta, View};
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
 use crate::key::KeyHead;
@@ -33,7 +34,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let base = view.base;
             depth = depth.max(u64::from(base.level) + 1);
             bytes += base.bytes();
-            keys += usize::from(base.low.is_some()) + usize::from(base.high.is_some());
+            keys += usize::from(base.low().is_some()) + usize::from(base.high().is_some());
             if base.level > 0 {
                 inner_nodes += 1;
                 keys += base.count as usize;
