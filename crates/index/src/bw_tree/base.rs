@@ -1,5 +1,6 @@
 //! Base nodes, with the areas for their deltas.
 
+use super::BwTreeSwitches;
 use super::keys::{Place, Probe, StoredKey};
 use super::node::{Delta, Entry};
 use super::word::Word;
@@ -32,6 +33,7 @@ const FILTER: usize = 2;
 const HAS_HIGH: u16 = 1;
 const HAS_LOW: u16 = 2;
 const SHORTCUTS: u16 = 4;
+const SORTED_RUNS: u16 = 8;
 
 /// Where a node is in the tree: what stays the same when its contents are consolidated.
 pub(super) struct Position<K, H> {
@@ -60,10 +62,8 @@ impl<K, H> Copy for Position<K, H> {}
 pub(super) struct Fittings {
     /// Places for deltas in its area.
     pub(super) slots: usize,
-    /// Whether its filter tells which keys no delta is about.
-    pub(super) filters: bool,
-    /// Whether searches use its hints, and what deltas tell of offsets.
-    pub(super) shortcuts: bool,
+    /// How it is searched and consolidated.
+    pub(super) switches: BwTreeSwitches,
 }
 
 /// A base node: immutable but for the claims to its area, and its filter.
@@ -118,9 +118,13 @@ fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize) -> Plan {
     }
 }
 
+/// Hints that are compared together: so many that leaves rarely have more. How often a loop runs is
+/// then not for each leaf to be mispredicted.
+const HINTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+
 /// Hints of so many heads: whole groups. The last may be above all heads.
 const fn hints_of(count: usize) -> usize {
-    (count.saturating_sub(1) / STRIDE).next_multiple_of(GROUP)
+    (count.saturating_sub(1) / STRIDE).next_multiple_of(HINTS)
 }
 
 /// Words of header and hints; the heads begin at a cache line.
@@ -201,6 +205,11 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
     #[inline]
     pub(super) fn has_shortcuts(&self) -> bool {
         self.flags & SHORTCUTS != 0
+    }
+
+    /// Whether its entries are copied in runs when it is consolidated.
+    pub(super) fn has_sorted_runs(&self) -> bool {
+        self.flags & SORTED_RUNS != 0
     }
 
     /// Whether a delta of a chain that was found before may be about a key with this head.
@@ -370,11 +379,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     /// How many heads lie below one, by the hints.
     #[inline(always)]
     fn below(self, head: u64) -> usize {
-        let hints = self.hints().chunks_exact(GROUP);
-        let segment: usize = hints
-            .filter_map(|group| group.first_chunk::<GROUP>())
-            .map(|group| count_below(*group, head))
-            .sum();
+        let mut segment = 0;
+        for hints in self.hints().chunks_exact(HINTS) {
+            let hints = hints.first_chunk::<HINTS>();
+            segment += hints.map_or(0, |hints| count_below(*hints, head));
+        }
         let heads = self.heads();
         // The last segment is as long as the others, and so begins in the one before.
         let Some(last) = heads.len().checked_sub(STRIDE) else {
@@ -492,9 +501,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
         let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
         let flags = flag(position.high.is_some(), HAS_HIGH)
             | flag(position.low.is_some(), HAS_LOW)
-            | flag(fittings.shortcuts, SHORTCUTS);
+            | flag(fittings.switches.search_shortcuts, SHORTCUTS)
+            | flag(fittings.switches.fast_consolidation, SORTED_RUNS);
         // All bits are set in a filter that is not to be used.
-        let filter = if fittings.filters { 0 } else { u64::MAX };
+        let filter = if fittings.switches.chain_filter {
+            0
+        } else {
+            u64::MAX
+        };
         // SAFETY: the allocation has room for the header behind the area, and for the heads
         // behind that.
         unsafe {

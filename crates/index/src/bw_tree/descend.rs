@@ -2,12 +2,12 @@
 
 use super::keys::{Place, Probe};
 use super::node::View;
+use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use tremula_sync::Backoff;
-use tremula_sync::epoch::Guard;
 
 /// A node as it was found.
 pub(super) struct Spot<'g, K, V, H> {

@@ -5,11 +5,11 @@ use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::Place;
 use super::node::Entry;
+use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
-use tremula_sync::epoch::Guard;
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Merges a node that is small with the one on its left, or, if it is its parent's first

@@ -2,6 +2,7 @@
 
 use super::base::{Base, BaseRef, free_base};
 use super::keys::{OwnedKey, StoredKey};
+use super::reclaim::Guard;
 use super::word::{Kind, Switch, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -10,7 +11,6 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use tremula_sync::atomic::Ordering;
-use tremula_sync::epoch::Guard;
 
 /// What a delta says of its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,8 @@ impl<K, V, H> Drop for Claim<K, V, H> {
 
 /// A node as it was when a word of it was read.
 pub(super) struct View<'g, K, V, H> {
-    pub(super) delta: Option<&'g Delta<K, V, H>>,
+    /// The newest delta, or the base node itself if there is none.
+    head: NonNull<()>,
     pub(super) base: BaseRef<'g, K, V, H>,
 }
 
@@ -182,10 +183,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         };
         // SAFETY: what a word leads to is retired after it was replaced.
         unsafe {
-            let delta = word.address::<Delta<K, V, H>>();
-            let is_delta = delta.cast() != base.as_ptr();
             Some(Self {
-                delta: is_delta.then(|| &*delta),
+                head: NonNull::new_unchecked(word.address()),
                 base: BaseRef::of(base),
             })
         }
@@ -202,10 +201,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             Kind::Delta => {
                 // SAFETY: what a word leads to is retired after it was replaced.
                 unsafe {
-                    let delta = &*word.address::<Delta<K, V, H>>();
+                    let head = NonNull::new(word.address::<Delta<K, V, H>>())?;
                     Some(Self {
-                        delta: Some(delta),
-                        base: BaseRef::of(delta.base),
+                        head: head.cast(),
+                        base: BaseRef::of(head.as_ref().base),
                     })
                 }
             }
@@ -222,19 +221,27 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         }
     }
 
+    /// The newest delta.
+    #[inline]
+    pub(super) fn delta(&self) -> Option<&'g Delta<K, V, H>> {
+        let is_base = self.head == self.base.as_ptr().cast();
+        // SAFETY: what a word led to lives.
+        (!is_base).then(|| unsafe { self.head.cast().as_ref() })
+    }
+
     #[inline]
     pub(super) fn count(&self) -> usize {
-        self.delta.map_or(self.base.count, |delta| delta.count) as usize
+        self.delta().map_or(self.base.count, |delta| delta.count) as usize
     }
 
     #[inline]
     pub(super) fn depth(&self) -> usize {
-        self.delta.map_or(0, |delta| delta.depth as usize)
+        self.delta().map_or(0, |delta| delta.depth as usize)
     }
 
     /// The deltas, the newest first.
     pub(super) fn deltas(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
-        std::iter::successors(self.delta, |delta| delta.next())
+        std::iter::successors(self.delta(), |delta| delta.next())
     }
 }
 

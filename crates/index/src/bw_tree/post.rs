@@ -4,12 +4,12 @@ use super::base::{Draft, NO_NODE, Position};
 use super::descend::Spot;
 use super::keys::{OwnedKey, Place, StoredKey};
 use super::node::{Entry, View};
+use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use std::ptr;
-use tremula_sync::epoch::Guard;
 
 /// Of what is appended to a leaf's end alone, this part moves to the right: appends leave leaves
 /// seven eighths full.

@@ -6,6 +6,7 @@ use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::Entry;
+use super::reclaim::Guard;
 use super::word::{Kind, Switch, Word};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
@@ -14,7 +15,6 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::ptr::NonNull;
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicBool, Ordering};
-use tremula_sync::epoch::{self, Guard};
 
 /// How often a scan over several leaves starts again before it holds them.
 const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
@@ -166,7 +166,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
         out: &mut Vec<Entry<K, H>>,
     ) -> bool {
         let base = spot.view.base;
-        let contents = if spot.view.delta.is_none() {
+        let contents = if spot.view.delta().is_none() {
             Contents::Base(base)
         } else {
             scratch.clear();
@@ -387,7 +387,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         if range.is_empty() {
             return 0;
         }
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         let mut holds = Holds::new(self);
         let (plans, removed) = self.plan_removal(range, &mut holds, guard);
         let count = removed.len();

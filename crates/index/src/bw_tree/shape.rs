@@ -2,12 +2,12 @@
 
 use super::base::NO_NODE;
 use super::node::{Delta, View};
+use super::reclaim::Guard;
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
 use crate::key::KeyHead;
 use crate::packed::Packed;
 use tremula_sync::StripedCounter;
-use tremula_sync::epoch::{self, Guard};
 
 /// What is counted along the way. Only what is rare is.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(super) struct Counters {
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Visits every node.
     pub(super) fn describe(&self, engine: &'static str) -> Shape {
-        let guard = epoch::pin();
+        let guard = self.reclamation.pin();
         let count = |counter: &StripedCounter| u64::try_from(counter.sum()).unwrap_or(0);
         let (mut leaves, mut inner_nodes, mut depth) = (0, 0, 0);
         let (mut deltas, mut longest, mut on_heap) = (0, 0, 0);

@@ -6,6 +6,7 @@ use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
+use super::reclaim::Guard;
 use super::word::{Kind, Word};
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
@@ -13,7 +14,6 @@ use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ptr;
 use tremula_sync::Backoff;
-use tremula_sync::epoch::Guard;
 
 /// A copy of a value that was in the tree during this pin.
 #[inline]
