@@ -52,20 +52,38 @@
 //!    freed. So what is compared on the way through a chain lives as long as the chain does.
 //!    Fences and separators are copies of their own.
 //! 6. Chains go to the epoch when they were unlinked, as a whole; ids are free again no earlier.
-//! 7. In a chain, `offset` says how many keys of the base node lie below the delta's, and
+//! 7. The word of a node tells where the base node is, without a look at the delta between: a base
+//!    node begins at a cache line, and a delta in its area a known number of lines in front of it.
+//!    The filter of a base node has the bit of a delta before the delta is published.
+//! 8. In a chain, `offset` says how many keys of the base node lie below the delta's, and
 //!    `overwrites` whether the next one is equal. So each delta that a lookup passes narrows the
 //!    part of the base node that is left to search.
-//! 8. Comparisons, clones and closures run before an operation's first change, or after its last;
+//! 9. Comparisons, clones and closures run before an operation's first change, or after its last;
 //!    whoever holds nodes lets them go when user code panics.
+//!
+//! # What a lookup costs
+//!
+//! On each level it reads the node's word, then the header with the *hints* (copies of each
+//! sixteenth head), then one segment of sixteen heads and the value beside it. Deltas it passes by,
+//! unless the *filter* in the header has the bit of its key. Hints and filter are not in the paper.
+//!
+//! [`BwTreeSwitches`] turns the optimisations off one by one: all off, it is the original Bw-tree.
 //!
 //! # What is different from the paper
 //!
 //! - A split consolidates in the same step, so that keys never belong to two chains; there is no
 //!   split delta. Merges do likewise: there are no remove and merge deltas.
-//! - Inner nodes have no deltas: they are replaced as a whole, once a split of a child.
+//! - Inner nodes have no deltas: they are replaced as a whole, once a split of a child. That is a
+//!   copy of a few kilobytes for each sixty inserts or so: less than a twentieth of the time that it
+//!   takes to insert 5,000,000 random integers. Deltas would be walked by every operation that
+//!   passes the node, since the filter does not help a search for the nearest key. So inner nodes
+//!   can be large, and the tree a level lower: those integers need three levels instead of four.
 //! - The abort delta, which keeps others from changing a parent during a merge, is the bit *held*,
 //!   which can be taken away without a trace. Nobody helps with a merge: writers of its three
 //!   nodes wait for it, readers do not.
+//! - Chains are half as long, and the table of ids grows by segments instead of being reserved.
+//! - The epochs of the tree, when those of threads are switched off, are three in a ring.
+//! - As in the paper, nothing is done for a chain whose head is fought over: see above.
 //!
 //! # Sources
 //!

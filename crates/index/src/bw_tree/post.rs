@@ -172,38 +172,33 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let index = high.with(|key| base.child_index(&Place::at(key)));
             (index, OwnedKey::<K, H>::copy_of(high))
         };
-        let mut entries: Vec<_> = base.entries().collect();
-        entries.insert(index, separator(&key, left.right));
-        if entries.len() > self.split_above(base.level) {
-            let mut spot = *parent;
-            if let Some(word) = self.replace_inner(parent, &entries, guard) {
-                key.give();
-                // SAFETY: it is the root or another node in use.
-                let view = unsafe { View::of(word, guard) };
-                if let Some(view) = view {
-                    spot.word = word;
-                    spot.view = view;
-                    self.split(&spot, &entries, false, guard);
-                }
+        let (new, count) = (separator(&key, left.right), base.count as usize);
+        let mut draft = Draft::new(base.position(), count + 1, self.fittings(base.level));
+        draft.push_run(base, 0..index);
+        draft.push(new);
+        draft.push_run(base, index..count);
+        let Some(word) = self.replace_inner(parent, draft, guard) else {
+            return;
+        };
+        key.give();
+        if count + 1 > self.split_above(base.level) {
+            // SAFETY: the word was published during this pin.
+            if let Some(view) = unsafe { View::of(word, guard) } {
+                let entries: Vec<_> = view.base.entries().collect();
+                let id = parent.id;
+                self.split(&Spot { id, word, view }, &entries, false, guard);
             }
-        } else if self.replace_inner(parent, &entries, guard).is_some() {
-            key.give();
         }
     }
 
-    /// Gives an inner node other entries, unless somebody changes it meanwhile; returns the word
+    /// Gives an inner node a new base node, unless somebody changes it meanwhile; returns the word
     /// by which it is found then.
     fn replace_inner(
         &self,
         spot: &Spot<'_, K, V, H>,
-        entries: &[Entry<K, H>],
+        new: Draft<K, V, H>,
         guard: &Guard,
     ) -> Option<Word> {
-        let new = Draft::<K, V, H>::of_entries(
-            spot.view.base.position(),
-            entries,
-            self.fittings(spot.view.base.level),
-        );
         let word = new.word();
         if !self.table.exchange(spot.id, spot.word, word) {
             return None;
