@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use tremula_check::map::{Kind, Operation, Response};
 use tremula_check::record::{Dawdler, Indexed, Subject};
 use tremula_check::{Campaign, Tally};
-use tremula_index::bw_tree::BwTreeConfig;
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::NoHead;
@@ -270,6 +270,7 @@ const SMALL_NODES: BwTreeConfig = BwTreeConfig {
     leaf_merge: 2,
     inner_split: 3,
     inner_merge: 1,
+    switches: BwTreeSwitches::ON,
 };
 
 /// Checks an index that keeps changing its shape in several ways, which it counts under these names,

@@ -5,6 +5,7 @@
 mod support;
 
 use support::{restless, restless_bw, restless_lfca};
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::lfca_tree::LfcaTreeConfig;
@@ -212,6 +213,35 @@ fn low_bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
     BwTree::with_config(restless_bw())
 }
 
+/// The same in the original Bw-tree's ways: heap-allocated deltas, epochs of the tree, replayed
+/// consolidations, plain searches.
+fn original_bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
+    BwTree::with_config(BwTreeConfig {
+        switches: BwTreeSwitches::OFF,
+        ..restless_bw()
+    })
+}
+
+/// A tree with one of the optimisations only.
+macro_rules! bw_tree_with {
+    ($($name:ident: $switch:ident;)*) => {$(
+        fn $name<K: ByteKey, V: Storable>() -> BwTree<K, V> {
+            BwTree::with_config(BwTreeConfig {
+                switches: BwTreeSwitches { $switch: true, ..BwTreeSwitches::OFF },
+                ..restless_bw()
+            })
+        }
+    )*};
+}
+
+bw_tree_with! {
+    preallocating_bw_tree: preallocation;
+    bw_tree_of_local_epochs: local_epochs;
+    bw_tree_of_sorted_runs: fast_consolidation;
+    bw_tree_of_shortcuts: search_shortcuts;
+    bw_tree_of_filters: chain_filter;
+}
+
 /// And with keys that can only be compared.
 fn low_bw_tree_without_heads<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
     BwTree::with_config(restless_bw())
@@ -237,6 +267,12 @@ engine!(masstree_of_small_nodes, low_masstree);
 engine!(bw_tree_, bw_tree);
 engine!(bw_tree_of_small_nodes, low_bw_tree);
 engine!(bw_tree_without_heads, low_bw_tree_without_heads);
+engine!(bw_tree_without_optimisations, original_bw_tree);
+engine!(bw_tree_with_preallocation, preallocating_bw_tree);
+engine!(bw_tree_with_local_epochs, bw_tree_of_local_epochs);
+engine!(bw_tree_with_fast_consolidation, bw_tree_of_sorted_runs);
+engine!(bw_tree_with_search_shortcuts, bw_tree_of_shortcuts);
+engine!(bw_tree_with_chain_filter, bw_tree_of_filters);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
@@ -257,6 +293,10 @@ engine_under_panics!(panics_leave_radix_tree_usable, art);
 engine_under_panics!(panics_leave_masstree_usable, masstree);
 engine_under_panics!(panics_leave_masstree_of_small_nodes_usable, low_masstree);
 engine_under_panics!(panics_leave_bw_tree_usable, low_bw_tree);
+engine_under_panics!(
+    panics_leave_bw_tree_without_optimisations_usable,
+    original_bw_tree
+);
 engine_under_panics!(
     panics_leave_bw_tree_without_heads_usable,
     low_bw_tree_without_heads

@@ -485,6 +485,7 @@ fn table_of(name: ContestantName) -> Result<Table, LabError> {
     contestants::available(name)?;
     match name {
         ContestantName::Index(engine) => Ok(Table::Index(engine)),
+        ContestantName::BwVariant(variant) => Ok(Table::BwVariant(variant)),
         ContestantName::Rival(rival) => Ok(Table::Rival(rival)),
         other => Err(LabError::Unavailable {
             engine: other.name(),
@@ -513,7 +514,11 @@ fn run_check(arguments: &CheckArgs) -> Result<bool, LabError> {
         command.args(["--histories", &arguments.histories.to_string()]);
         let outcome = histories::check_apart(command, arguments.patience)?;
         print(&format!("{:<20} {outcome}\n", name.name()))?;
-        right &= outcome == Outcome::Right || !matches!(name, ContestantName::Index(_));
+        let is_ours = matches!(
+            name,
+            ContestantName::Index(_) | ContestantName::BwVariant(_)
+        );
+        right &= outcome == Outcome::Right || !is_ours;
     }
     Ok(right)
 }

@@ -1,15 +1,16 @@
 //! Reading a chain: one key, all of it; and giving a long one a new base node.
 
 use super::BwTree;
+use super::base::{BaseRef, Draft};
 use super::descend::Spot;
 use super::keys::Probe;
-use super::node::{BaseRef, Change, Delta, Draft, Entry, View, free_chain};
+use super::node::{Change, Delta, Entry, View, free_chain};
+use super::reclaim::Guard;
 use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use std::cmp::Ordering;
 use std::ops::Range;
-use tremula_sync::epoch::Guard;
 
 /// What a leaf has of a key.
 pub(super) struct Found<K, H> {
@@ -29,12 +30,24 @@ enum Part<K, H> {
 }
 
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+    /// The value of a key in a leaf.
+    #[inline]
+    pub(super) fn value_of(&self, probe: &Probe<'_, K, H>) -> Option<*mut ()> {
+        if self.base.may_have_deltas(probe.head) {
+            return self.find(probe).entry.map(|entry| entry.value);
+        }
+        let found = self.base.search(probe, 0..self.base.count as usize);
+        found.ok().map(|at| self.base.values()[at])
+    }
+
     /// Looks a key up in a leaf. Each delta that it passes narrows what is left to search of the
     /// base node.
-    #[inline]
     pub(super) fn find(&self, probe: &Probe<'_, K, H>) -> Found<K, H> {
-        let (mut low, mut high) = (0, self.base.count as usize);
-        let mut next = self.delta;
+        let all = 0..self.base.count as usize;
+        let mut next = self
+            .delta()
+            .filter(|_| self.base.may_have_deltas(probe.head));
+        let (mut low, mut high) = (all.start, all.end);
         while let Some(delta) = next {
             // SAFETY: the chain lives, and with it the keys in it.
             match unsafe { probe.compare(delta.key) } {
@@ -56,7 +69,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             }
             next = delta.next();
         }
-        let found = self.base.search(probe, low..high);
+        let found = if self.base.has_shortcuts() {
+            self.base.search(probe, low..high)
+        } else {
+            self.base.search(probe, all)
+        };
         Found {
             entry: found.ok().map(|at| self.base.entry(at)),
             offset: found.unwrap_or_else(|at| at),
@@ -77,8 +94,37 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         newest
     }
 
+    /// All that is in the leaf, in the order of the keys, as the original Bw-tree has it: the
+    /// deltas are replayed on a copy of the base node, and that is sorted.
+    fn replayed(&self) -> Vec<Entry<K, H>> {
+        let mut entries: Vec<_> = self.base.entries().collect();
+        let mut deltas: Vec<_> = self.deltas().collect();
+        deltas.reverse();
+        for delta in deltas {
+            let there = entries.iter().position(|entry| entry.key.is(delta.key));
+            match (delta.change, there) {
+                (Change::Delete, Some(at)) => {
+                    entries.swap_remove(at);
+                }
+                (Change::Update, Some(at)) => entries[at].value = delta.value,
+                (Change::Insert, None) => entries.push(Entry {
+                    key: delta.key,
+                    value: delta.value,
+                }),
+                _ => unreachable!("a key is inserted before it is changed, and once"),
+            }
+        }
+        // SAFETY: the chain lives, and with it the keys in it.
+        entries.sort_by(|a, b| unsafe { a.key.compare(b.key) });
+        entries
+    }
+
     /// Shows all that is in the leaf, in the order of the keys.
     fn consolidated(&self, mut visit: impl FnMut(Part<K, H>)) {
+        if !self.base.has_sorted_runs() {
+            self.replayed().into_iter().map(Part::One).for_each(visit);
+            return;
+        }
         let mut at = 0;
         for delta in self.newest() {
             let offset = delta.offset as usize;
@@ -109,7 +155,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// A base node with all that is in a node.
     pub(super) fn copy(&self, view: &View<'_, K, V, H>) -> Draft<K, V, H> {
         let position = view.base.position();
-        let mut draft = Draft::new(position, view.count(), self.slots(position.level));
+        let mut draft = Draft::new(position, view.count(), self.fittings(position.level));
         view.consolidated(|part| match part {
             Part::Run(run) => draft.push_run(view.base, run),
             Part::One(entry) => draft.push(entry),
@@ -163,7 +209,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let Some(view) = (unsafe { View::of(word, guard) }) else {
             return;
         };
-        let is_empty = view.count() == 0 && view.base.low.or(view.base.high).is_some();
+        let is_empty = view.count() == 0 && view.base.low().or(view.base.high()).is_some();
         if view.depth() >= self.config.leaf_chain || is_empty {
             self.consolidate(&Spot { id, word, view }, guard);
         }
@@ -174,6 +220,6 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
     /// Whether everything that is new in the leaf lies behind what the base node has.
     fn appends(&self) -> bool {
         let end = self.base.count;
-        self.delta.is_some() && self.deltas().all(|delta| delta.offset == end)
+        self.delta().is_some() && self.deltas().all(|delta| delta.offset == end)
     }
 }

@@ -1,14 +1,13 @@
 //! The way from the root to the node that is responsible for a place.
 
-use super::keys::Place;
+use super::keys::{Place, Probe};
 use super::node::View;
+use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
-use crate::prefetch::prefetch;
 use tremula_sync::Backoff;
-use tremula_sync::epoch::Guard;
 
 /// A node as it was found.
 pub(super) struct Spot<'g, K, V, H> {
@@ -41,12 +40,36 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
         let view = unsafe { View::of(word, guard) }?;
+        view.base.prefetch();
         Some(Spot { id, word, view })
+    }
+
+    /// The leaf responsible for a key: [`descend`](Self::descend) for the most frequent case.
+    #[inline]
+    pub(super) fn leaf_of<'g>(
+        &self,
+        probe: &Probe<'_, K, H>,
+        guard: &'g Guard,
+    ) -> Spot<'g, K, V, H> {
+        let place = Place::At(*probe);
+        let mut id = ROOT;
+        loop {
+            // SAFETY: the root is always in use; others were linked by nodes that were.
+            let spot = match unsafe { self.visit(id, guard) } {
+                Some(spot) if !place.is_beyond(&spot.view.base) => spot,
+                _ => break,
+            };
+            let base = spot.view.base;
+            if base.level == 0 {
+                return spot;
+            }
+            id = base.child(base.child_index(&place));
+        }
+        self.descend(&place, 0, guard)
     }
 
     /// The node on a level that is responsible for a place. At the moment that its word was read
     /// it was. Posts the separators that it finds missing. Lock-free.
-    #[inline]
     pub(super) fn descend<'g>(
         &self,
         place: &Place<'_, K, H>,
@@ -63,22 +86,21 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// `None` if it came to a node that has been merged away.
-    #[inline]
     fn try_descend<'g>(
         &self,
         place: &Place<'_, K, H>,
         level: u32,
         guard: &'g Guard,
     ) -> Option<Spot<'g, K, V, H>> {
-        let mut parent: Option<Spot<'g, K, V, H>> = None;
+        let mut parent = None;
         let mut id = ROOT;
         loop {
             // SAFETY: the root is always in use; others were linked by nodes that were.
             let spot = unsafe { self.visit(id, guard) }?;
             let base = spot.view.base;
             if place.is_beyond(&base) {
-                if let Some(parent) = parent.take() {
-                    self.post(&parent, &spot, guard);
+                if let Some((id, word)) = parent.take() {
+                    self.post_below(id, word, &spot, guard);
                 }
                 id = base.right;
                 continue;
@@ -86,9 +108,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             if base.level <= level {
                 return Some(spot);
             }
-            prefetch(base.heads().as_ptr());
+            parent = Some((id, spot.word));
             id = base.child(base.child_index(place));
-            parent = Some(spot);
+        }
+    }
+
+    /// Tells a parent, as it was when its word was read, of the node to the right of a child.
+    #[cold]
+    fn post_below(&self, id: usize, word: Word, child: &Spot<'_, K, V, H>, guard: &Guard) {
+        // SAFETY: the word was read during this pin.
+        if let Some(view) = unsafe { View::of(word, guard) } {
+            self.post(&Spot { id, word, view }, child, guard);
         }
     }
 

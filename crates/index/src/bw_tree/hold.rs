@@ -3,11 +3,11 @@
 use super::BwTree;
 use super::descend::Spot;
 use super::keys::Place;
+use super::reclaim::Guard;
 use super::word::{Kind, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use tremula_sync::Backoff;
-use tremula_sync::epoch::Guard;
 
 /// Nodes that an operation holds. Dropping it lets them go as they were.
 pub(super) struct Holds<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> {

@@ -1,6 +1,6 @@
 //! Keys: the one that is looked for, those in the nodes, and places between them.
 
-use super::node::Base;
+use super::base::Base;
 use crate::contract::{KeyRange, Storable};
 use crate::key::{KeyHead, OfThisCrate};
 use crate::packed::Packed;
@@ -281,7 +281,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Place<'k, K, H> {
     /// Whether it lies beyond the range of a node, to the right.
     #[inline]
     pub(super) fn is_beyond<V: Storable>(&self, base: &Base<K, V, H>) -> bool {
-        let Some(high) = base.high else {
+        let Some(high) = base.high() else {
             return false;
         };
         // SAFETY: the base can be read, and its fences live as long as that.

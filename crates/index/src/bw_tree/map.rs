@@ -8,12 +8,11 @@ use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update
 use crate::key::KeyHead;
 use crate::packed::Packed;
 use std::ops::{Bound, ControlFlow};
-use tremula_sync::epoch;
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// The first entry of a range.
     fn nearest(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         let mut found = Vec::new();
         self.collect(&range, direction, 1, &mut found, guard);
         // SAFETY: what was in the tree during a pin is not freed before its end.
@@ -27,11 +26,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         match self.lookup(key, guard) {
-            Some(entry) => {
+            Some(value) => {
                 // SAFETY: what was in the tree during a pin is not freed before its end.
-                unsafe { Packed::<V>::of_word(entry.value).with(read) };
+                unsafe { Packed::<V>::of_word(value).with(read) };
                 true
             }
             None => false,
@@ -39,17 +38,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn get(&self, key: &K) -> Option<V> {
-        let guard = &epoch::pin();
-        self.lookup(key, guard)
-            .map(|entry| copied(entry.value, guard))
+        let guard = &self.reclamation.pin();
+        self.lookup(key, guard).map(|value| copied(value, guard))
     }
 
     fn contains_key(&self, key: &K) -> bool {
-        self.lookup(key, &epoch::pin()).is_some()
+        self.lookup(key, &self.reclamation.pin()).is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         match self.put(key, OwnedValue::new(value), true, guard) {
             Ok(old) => old.map(|old| copied(old, guard)),
             Err(_) => unreachable!("a value that may be replaced is put"),
@@ -57,7 +55,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         match self.put(key, OwnedValue::new(value), false, guard) {
             Ok(_) => Ok(()),
             Err(value) => Err(value.take()),
@@ -65,12 +63,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         self.take(key, guard).map(|old| copied(old, guard))
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         self.decide(key, decide, guard)
             .map(|old| copied(old, guard))
     }
@@ -94,11 +92,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        self.pop(Direction::Ascending, &epoch::pin())
+        self.pop(Direction::Ascending, &self.reclamation.pin())
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        self.pop(Direction::Descending, &epoch::pin())
+        self.pop(Direction::Descending, &self.reclamation.pin())
     }
 
     fn scan(
@@ -108,7 +106,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
         limit: usize,
         out: &mut Vec<(K, V)>,
     ) {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         let mut found = Vec::new();
         self.collect(&range, direction, limit, &mut found, guard);
         // SAFETY: what was in the tree during a pin is not freed before its end.
@@ -124,7 +122,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
         direction: Direction,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         // SAFETY: what was in the tree during a pin is not freed before its end.
         let show = |entry: &Entry<K, H>| unsafe {
             let value = Packed::<V>::of_word(entry.value);

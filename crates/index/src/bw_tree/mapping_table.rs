@@ -4,10 +4,11 @@
 //! [`ids`](super::ids) for why its place is there then, though the table shrinks.
 
 use super::ids::{Counts, Ids};
+use super::reclaim::Guard;
 use super::word::Word;
 use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::epoch;
 
 pub(super) struct MappingTable {
     /// What waits in the epoch for ids to be free may outlive the table.
@@ -70,19 +71,19 @@ impl MappingTable {
     /// # Safety
     ///
     /// No node that can be reached leads to it any more, and it is retired once.
-    pub(super) unsafe fn retire(&self, id: usize, guard: &Guard) {
+    pub(super) unsafe fn retire(&self, id: usize, guard: &Guard<'_>) {
         let ids = Arc::clone(&self.ids);
         // SAFETY: when this runs, nobody is pinned who came to the id.
         unsafe { guard.defer_unchecked(move || free(&ids, id)) };
     }
 
     /// The heads of all nodes; those of a table in use may be missed.
-    pub(super) fn heads<'a>(&'a self, guard: &'a Guard) -> impl Iterator<Item = Word> {
+    pub(super) fn heads<'a>(&'a self, guard: &'a epoch::Guard) -> impl Iterator<Item = Word> {
         self.ids.words(guard).map(Word::of_pointer)
     }
 
-    pub(super) fn count(&self, guard: &Guard) -> Counts {
-        self.ids.count(guard)
+    pub(super) fn count(&self) -> Counts {
+        self.ids.count(&epoch::pin())
     }
 }
 

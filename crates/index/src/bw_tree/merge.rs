@@ -1,14 +1,15 @@
 //! Merging a small node with its neighbour, and taking levels away from the root.
 
+use super::base::{Base, BaseRef, Draft, Position};
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::Place;
-use super::node::{Base, BaseRef, Draft, Entry, Position};
+use super::node::Entry;
+use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
-use tremula_sync::epoch::Guard;
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Merges a node that is small with the one on its left, or, if it is its parent's first
@@ -77,18 +78,19 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let position = left_base.position();
         let merged = Draft::<K, V, H>::of_entries(
             Position {
-                high: right_base.high,
+                high: right_base.high(),
                 right: right_base.right,
                 ..position
             },
             &entries,
-            self.slots(position.level),
+            self.fittings(position.level),
         );
         let rest: Vec<_> = (0..above.count as usize)
             .filter(|at| *at != place)
             .map(|at| above.entry(at))
             .collect();
-        let shorter = Draft::<K, V, H>::of_entries(above.position(), &rest, 0);
+        let shorter =
+            Draft::<K, V, H>::of_entries(above.position(), &rest, self.fittings(above.level));
         // Whoever still comes to the right node finds what it had, which nobody changes: its
         // entries are in the left one, too, which is held until nobody comes there any more.
         holds.set(left_id, merged.word());
@@ -106,7 +108,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             self.retire(right.word, guard);
             self.retire(parent.word, guard);
             let separator = (position.level == 0).then_some(separator.key);
-            let keys = [left_base.high, right_base.low, separator];
+            let keys = [left_base.high(), right_base.low(), separator];
             for key in keys.into_iter().flatten() {
                 self.retire_key(key, guard);
             }
@@ -136,7 +138,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return false;
         };
         // One that has been split has a neighbour that the root does not know yet.
-        if child.view.base.high.is_some() || !holds.try_hold(child_id, child.word) {
+        if child.view.base.high().is_some() || !holds.try_hold(child_id, child.word) {
             return false;
         }
         let copy = self.copy(&child.view);
@@ -164,7 +166,7 @@ fn parent_of<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     guard: &'g Guard,
 ) -> Spot<'g, K, V, H> {
     let base: &Base<K, V, H> = &base;
-    match base.low {
+    match base.low() {
         None => tree.descend(&Place::Start, level, guard),
         // SAFETY: fences live as long as the node that they are of can be read.
         Some(low) => unsafe { low.with(|key| tree.descend(&Place::at(key), level, guard)) },

@@ -8,7 +8,6 @@ use crate::key::{ByteHead, KeyHead, NoHead, OfThisCrate};
 use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
-use tremula_sync::epoch;
 
 /// A key with one of its values, or with a place in front of all of them or behind.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -391,7 +390,7 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
         limit: usize,
         mut show: impl FnMut(&Pair<K, V>),
     ) -> usize {
-        let guard = &epoch::pin();
+        let guard = &self.pairs.reclamation.pin();
         let mut found: Vec<Entry<Pair<K, V>, PairHead<H>>> = Vec::new();
         let (range, direction) = (bounds.range(), Direction::Ascending);
         (self.pairs).collect(&range, direction, limit, &mut found, guard);

@@ -1,14 +1,15 @@
 //! Splitting a node, and posting the separator in its parent.
 
+use super::base::{Draft, NO_NODE, Position};
 use super::descend::Spot;
 use super::keys::{OwnedKey, Place, StoredKey};
-use super::node::{Draft, Entry, NO_NODE, Position, View};
+use super::node::{Entry, View};
+use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use std::ptr;
-use tremula_sync::epoch::Guard;
 
 /// Of what is appended to a leaf's end alone, this part moves to the right: appends leave leaves
 /// seven eighths full.
@@ -58,7 +59,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let middle = entries[place];
         let position = spot.view.base.position();
         let level = position.level;
-        let slots = self.slots(level);
+        let fittings = self.fittings(level);
         // SAFETY: it is an entry of a node that can be read; so in all copies of it.
         let copy = || unsafe { OwnedKey::<K, H>::copy_of(middle.key) };
         let (low, high, right_id) = (copy(), copy(), self.new_id());
@@ -76,7 +77,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ..position
             },
             right_entries,
-            slots,
+            fittings,
         );
         let left = Draft::<K, V, H>::of_entries(
             Position {
@@ -85,7 +86,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ..position
             },
             left_entries,
-            slots,
+            fittings,
         );
         self.table.store(right_id.id, right.word());
         if spot.id == ROOT {
@@ -101,7 +102,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                     first_child: left_id.id,
                 },
                 &[separator(&up, right_id.id)],
-                0,
+                self.fittings(level + 1),
             );
             if !self.table.exchange(ROOT, spot.word, root.word()) {
                 return;
@@ -160,7 +161,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         guard: &Guard,
     ) {
         let (base, left) = (parent.view.base, child.view.base);
-        let Some(high) = left.high else {
+        let Some(high) = left.high() else {
             return;
         };
         if parent.word.is_held() || base.level != left.level + 1 {
@@ -171,34 +172,33 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let index = high.with(|key| base.child_index(&Place::at(key)));
             (index, OwnedKey::<K, H>::copy_of(high))
         };
-        let mut entries: Vec<_> = base.entries().collect();
-        entries.insert(index, separator(&key, left.right));
-        if entries.len() > self.split_above(base.level) {
-            let mut spot = *parent;
-            if let Some(word) = self.replace_inner(parent, &entries, guard) {
-                key.give();
-                // SAFETY: it is the root or another node in use.
-                let view = unsafe { View::of(word, guard) };
-                if let Some(view) = view {
-                    spot.word = word;
-                    spot.view = view;
-                    self.split(&spot, &entries, false, guard);
-                }
+        let (new, count) = (separator(&key, left.right), base.count as usize);
+        let mut draft = Draft::new(base.position(), count + 1, self.fittings(base.level));
+        draft.push_run(base, 0..index);
+        draft.push(new);
+        draft.push_run(base, index..count);
+        let Some(word) = self.replace_inner(parent, draft, guard) else {
+            return;
+        };
+        key.give();
+        if count + 1 > self.split_above(base.level) {
+            // SAFETY: the word was published during this pin.
+            if let Some(view) = unsafe { View::of(word, guard) } {
+                let entries: Vec<_> = view.base.entries().collect();
+                let id = parent.id;
+                self.split(&Spot { id, word, view }, &entries, false, guard);
             }
-        } else if self.replace_inner(parent, &entries, guard).is_some() {
-            key.give();
         }
     }
 
-    /// Gives an inner node other entries, unless somebody changes it meanwhile; returns the word
+    /// Gives an inner node a new base node, unless somebody changes it meanwhile; returns the word
     /// by which it is found then.
     fn replace_inner(
         &self,
         spot: &Spot<'_, K, V, H>,
-        entries: &[Entry<K, H>],
+        new: Draft<K, V, H>,
         guard: &Guard,
     ) -> Option<Word> {
-        let new = Draft::<K, V, H>::of_entries(spot.view.base.position(), entries, 0);
         let word = new.word();
         if !self.table.exchange(spot.id, spot.word, word) {
             return None;

@@ -1,10 +1,12 @@
 //! More than one entry: scans, neighbours, the ends, and ranges removed at one moment.
 
 use super::BwTree;
+use super::base::{BaseRef, Draft};
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
-use super::node::{BaseRef, Draft, Entry};
+use super::node::Entry;
+use super::reclaim::Guard;
 use super::word::{Kind, Switch, Word};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
@@ -13,7 +15,6 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::ptr::NonNull;
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicBool, Ordering};
-use tremula_sync::epoch::{self, Guard};
 
 /// How often a scan over several leaves starts again before it holds them.
 const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
@@ -165,7 +166,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
         out: &mut Vec<Entry<K, H>>,
     ) -> bool {
         let base = spot.view.base;
-        let contents = if spot.view.delta.is_none() {
+        let contents = if spot.view.delta().is_none() {
             Contents::Base(base)
         } else {
             scratch.clear();
@@ -195,13 +196,13 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
         }
         match self.direction {
             Direction::Ascending => {
-                self.fence = base.high;
-                base.high
+                self.fence = base.high();
+                self.fence
                     .is_some_and(|fence| self.bounds.reaches_up_to(fence))
             }
             Direction::Descending => {
-                self.fence = base.low;
-                base.low
+                self.fence = base.low();
+                self.fence
                     .is_some_and(|fence| self.bounds.reaches_below(fence))
             }
         }
@@ -386,7 +387,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         if range.is_empty() {
             return 0;
         }
-        let guard = &epoch::pin();
+        let guard = &self.reclamation.pin();
         let mut holds = Holds::new(self);
         let (plans, removed) = self.plan_removal(range, &mut holds, guard);
         let count = removed.len();
@@ -434,7 +435,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 let position = spot.view.base.position();
                 plans.push(Plan {
                     spot,
-                    rest: Draft::of_entries(position, &entries, self.config.leaf_chain),
+                    rest: Draft::of_entries(position, &entries, self.fittings(0)),
                     rest_count: entries.len(),
                 });
             }

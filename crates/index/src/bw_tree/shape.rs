@@ -1,12 +1,13 @@
 //! What the tree looks like, and what it has decided.
 
-use super::node::{Delta, NO_NODE, View};
+use super::base::NO_NODE;
+use super::node::{Delta, View};
+use super::reclaim::Guard;
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
 use crate::key::{KeyHead, OfThisCrate};
 use crate::packed::Packed;
 use tremula_sync::StripedCounter;
-use tremula_sync::epoch::{self, Guard};
 
 /// What is counted along the way. Only what is rare is.
 #[derive(Default)]
@@ -23,7 +24,7 @@ pub(super) struct Counters {
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Visits every node.
     pub(super) fn describe(&self, engine: &'static str) -> Shape {
-        let guard = epoch::pin();
+        let guard = self.reclamation.pin();
         let count = |counter: &StripedCounter| u64::try_from(counter.sum()).unwrap_or(0);
         let (mut leaves, mut inner_nodes, mut depth) = (0, 0, 0);
         let (mut deltas, mut longest, mut on_heap) = (0, 0, 0);
@@ -33,7 +34,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let base = view.base;
             depth = depth.max(u64::from(base.level) + 1);
             bytes += base.bytes();
-            keys += usize::from(base.low.is_some()) + usize::from(base.high.is_some());
+            keys += usize::from(base.low().is_some()) + usize::from(base.high().is_some());
             if base.level > 0 {
                 inner_nodes += 1;
                 keys += base.count as usize;
@@ -55,7 +56,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         } else {
             H::bytes_beside(OfThisCrate)
         };
-        let ids = self.table.count(&guard);
+        let ids = self.table.count();
         bytes += ids.bytes
             + on_heap * Self::BYTES_OF_DELTA
             + (entries + keys) * key

@@ -1,11 +1,15 @@
 //! The words that lead to nodes.
 
-use super::node::{Base, Delta};
+use super::base::{Base, LINE};
+use super::node::Delta;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::AtomicBool;
 
 /// What the mapping table has of a node: the address of the head of its chain, and in its lowest
 /// bits what that is, and whether an operation holds the node.
+///
+/// Of a delta in the area of its base node they also tell how far in front of the header it lies,
+/// if that is not too far: who reads the node need not wait for the delta to come to the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word(*mut ());
 
@@ -20,11 +24,17 @@ pub(super) enum Kind {
     Removed,
 }
 
+/// All bits below the address: what words lead to begins at cache lines.
+const TAG: usize = LINE - 1;
 const HELD: usize = 1;
-const KIND: usize = 6;
-const DELTA: usize = 2;
-const SWITCH: usize = 4;
-const REMOVED: usize = 6;
+/// The tags but for that bit go in steps of two. Those up to [`FARTHEST`] say how many deltas lie
+/// between the address and the header of the base node, which is at the address if there are none.
+const STEP: usize = 2;
+const FARTHEST: usize = 28;
+/// A delta that lies somewhere else.
+const APART: usize = (FARTHEST + 1) * STEP;
+const SWITCH: usize = (FARTHEST + 2) * STEP;
+const REMOVED: usize = (FARTHEST + 3) * STEP;
 
 impl Word {
     /// Of a node that has been merged away.
@@ -48,9 +58,11 @@ impl Word {
         Self::tagged(base, 0)
     }
 
+    /// A delta that lies so far in front of the header, or if that is 0, on the heap.
     #[inline]
-    pub(super) fn delta<K, V, H>(delta: NonNull<Delta<K, V, H>>) -> Self {
-        Self::tagged(delta, DELTA)
+    pub(super) fn delta<K, V, H>(delta: NonNull<Delta<K, V, H>>, distance: usize) -> Self {
+        let is_told = (1..=FARTHEST).contains(&distance);
+        Self::tagged(delta, if is_told { distance * STEP } else { APART })
     }
 
     pub(super) fn switch(switch: NonNull<Switch>) -> Self {
@@ -58,21 +70,32 @@ impl Word {
     }
 
     #[inline]
+    fn tag(self) -> usize {
+        self.0.addr() & TAG & !HELD
+    }
+
+    #[inline]
     pub(super) fn kind(self) -> Kind {
-        match self.0.addr() & KIND {
+        match self.tag() {
             0 => Kind::Base,
-            DELTA => Kind::Delta,
             SWITCH => Kind::Switch,
-            _ => Kind::Removed,
+            REMOVED => Kind::Removed,
+            _ => Kind::Delta,
         }
+    }
+
+    /// The base node, if the word itself tells where it is.
+    #[inline]
+    pub(super) fn base_node<K, V, H>(self) -> Option<NonNull<Base<K, V, H>>> {
+        let distance = self.tag() / STEP;
+        let base = self.address::<Delta<K, V, H>>().wrapping_add(distance);
+        NonNull::new(base.cast()).filter(|_| distance <= FARTHEST)
     }
 
     /// Where it leads to.
     #[inline]
     pub(super) fn address<T>(self) -> *mut T {
-        self.0
-            .map_addr(|address| address & !(KIND | HELD))
-            .cast::<T>()
+        self.0.map_addr(|address| address & !TAG).cast::<T>()
     }
 
     /// Whether it leads to nothing.
@@ -101,7 +124,7 @@ impl Word {
 
 /// Two contents of a node, of which one counts: that of before, until all nodes of the range that
 /// is being removed have such a switch, and then, at one moment, that of after.
-#[repr(align(8))]
+#[repr(align(64))]
 pub(super) struct Switch {
     /// Shared by all nodes of the range; it lives as long as any switch.
     pub(super) is_over: *const AtomicBool,

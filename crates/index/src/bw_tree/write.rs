@@ -6,6 +6,7 @@ use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
+use super::reclaim::Guard;
 use super::word::{Kind, Word};
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
@@ -13,7 +14,6 @@ use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ptr;
 use tremula_sync::Backoff;
-use tremula_sync::epoch::Guard;
 
 /// A copy of a value that was in the tree during this pin.
 #[inline]
@@ -55,12 +55,11 @@ fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
-    /// The entry of a key.
+    /// The value of a key.
     #[inline]
-    pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<Entry<K, H>> {
+    pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<*mut ()> {
         let probe = Probe::new(key);
-        let spot = self.descend(&Place::At(probe), 0, guard);
-        spot.view.find(&probe).entry
+        self.leaf_of(&probe, guard).view.value_of(&probe)
     }
 
     /// Puts a value under a key; returns the old one. Unless it `may_replace`, nothing happens if
@@ -128,7 +127,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> Option<(usize, Word, Option<*mut ()>)> {
         let place = Place::At(*probe);
         let backoff = Backoff::new();
-        let mut spot = self.descend(&place, 0, guard);
+        let mut spot = self.leaf_of(probe, guard);
         let mut claim: Option<Claim<K, V, H>> = None;
         loop {
             let found = spot.view.find(probe);
@@ -141,13 +140,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             }
             claim = claim
                 .filter(|claim| claim.base == base.as_ptr())
-                .or_else(|| Claim::in_area(base));
+                .or_else(|| Claim::new(base));
             let Some(claimed) = &claim else {
                 self.consolidate(&spot, guard);
                 spot = self.again(&spot, &place, guard);
                 continue;
             };
-            let word = claimed.write(delta(change, &found, key, value, &spot)?);
+            let word = claimed.write(base, delta(change, &found, key, value, &spot)?);
             if self.table.exchange(spot.id, spot.word, word) {
                 if let Some(claimed) = claim {
                     claimed.forget();
@@ -208,8 +207,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Writes the delta of a node that is held somewhere, for the word that is to be published.
     fn prepare(view: &View<'_, K, V, H>, delta: Delta<K, V, H>) -> Word {
-        let claim = Claim::in_area(view.base).unwrap_or_else(|| Claim::on_heap(view.base));
-        let word = claim.write(delta);
+        let claim = Claim::new(view.base).unwrap_or_else(|| Claim::on_heap(view.base));
+        let word = claim.write(view.base, delta);
         claim.forget();
         word
     }

@@ -255,3 +255,25 @@ fn a_write_to_a_bw_tree_waits_for_an_update_of_its_leaf() {
         },
     );
 }
+
+/// Two threads split one leaf: whoever comes second gives his id back, and the next split takes it.
+#[test]
+fn an_id_of_a_bw_tree_that_was_given_back_is_used_again() {
+    check(
+        "an_id_of_a_bw_tree_that_was_given_back_is_used_again",
+        2,
+        || {
+            let tree = tree([1, 2, 3, 4, 5]);
+            let other = Arc::clone(&tree);
+            let writer = thread::spawn(move || assert_eq!(other.insert(6, 6), None));
+            assert_eq!(tree.insert(7, 7), None);
+            writer.join().unwrap();
+            for key in 8..12 {
+                assert_eq!(tree.insert(key, key), None);
+            }
+            assert_sound(&tree, &Vec::from_iter(1..12));
+            let nodes = figure(&tree, "leaves") + figure(&tree, "inner_nodes");
+            assert_eq!(figure(&tree, "ids_live"), nodes);
+        },
+    );
+}

@@ -10,7 +10,7 @@ pub(crate) mod self_validating;
 pub(crate) mod suite;
 pub(crate) mod values;
 
-use tremula_index::bw_tree::BwTreeConfig;
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_sync::StatisticsConfig;
@@ -52,5 +52,6 @@ pub(crate) fn restless_bw() -> BwTreeConfig {
         leaf_merge: 2,
         inner_split: 4,
         inner_merge: 1,
+        switches: BwTreeSwitches::ON,
     }
 }

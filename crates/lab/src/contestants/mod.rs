@@ -1,6 +1,7 @@
 //! Who takes part: the indexes, the tables and the mailboxes of this project, and rivals, each behind
 //! one adapter.
 
+mod bw_variant;
 mod erlang;
 mod in_process;
 mod rival;
@@ -9,6 +10,7 @@ mod row_table;
 mod signals;
 mod subject;
 
+pub use bw_variant::BwVariant;
 pub use erlang::{ErlangMachine, Ets, MessageQueue};
 pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
@@ -56,6 +58,8 @@ pub trait Contestant {
 pub enum ContestantName {
     /// An index of this project.
     Index(Engine),
+    /// The OpenBw-Tree with some of its optimisations.
+    BwVariant(BwVariant),
     /// A rival that is a Rust crate.
     Rival(Rival),
     /// A table of rows of this project.
@@ -78,7 +82,12 @@ impl ContestantName {
         let rivals = Rival::ALL.into_iter().map(Self::Rival);
         let erlang = Ets::ALL.into_iter().map(Self::Erlang);
         let rows = RowTable::ALL.into_iter().map(Self::Table);
-        let tables = indexes.chain(rivals).chain(rows).chain(erlang);
+        let variants = BwVariant::ALL.into_iter().map(Self::BwVariant);
+        let tables = indexes
+            .chain(variants)
+            .chain(rivals)
+            .chain(rows)
+            .chain(erlang);
         let mailboxes = Mode::ALL.into_iter().map(Self::Mailbox);
         let rivals = ChannelRival::ALL.into_iter().map(Self::ChannelRival);
         let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
@@ -93,9 +102,11 @@ impl ContestantName {
     #[must_use]
     pub const fn kind(self) -> ContestantKind {
         match self {
-            Self::Index(_) | Self::Rival(_) | Self::Table(_) | Self::Erlang(_) => {
-                ContestantKind::Tables
-            }
+            Self::Index(_)
+            | Self::BwVariant(_)
+            | Self::Rival(_)
+            | Self::Table(_)
+            | Self::Erlang(_) => ContestantKind::Tables,
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 ContestantKind::Channels
             }
@@ -107,6 +118,7 @@ impl ContestantName {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Index(engine) => engine.name(),
+            Self::BwVariant(variant) => variant.name(),
             Self::Rival(rival) => rival.name(),
             Self::Table(kind) => kind.name(),
             Self::Erlang(kind) => kind.name(),
@@ -121,6 +133,7 @@ impl ContestantName {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Index(_) => "an index of Tremula, in this process",
+            Self::BwVariant(variant) => variant.about(),
             Self::Rival(rival) => rival.about(),
             Self::Table(kind) => kind.about(),
             Self::Erlang(kind) => kind.about(),
@@ -134,7 +147,7 @@ impl ContestantName {
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Index(_) | Self::Table(_) | Self::Mailbox(_) => None,
+            Self::Index(_) | Self::BwVariant(_) | Self::Table(_) | Self::Mailbox(_) => None,
             Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
             Self::Erlang(_) | Self::ErlangProcess(_) => erlang::missing(),
         }
@@ -148,6 +161,9 @@ impl ContestantName {
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 Some("it is a channel and no table")
             }
+            Self::BwVariant(_) if experiment == BwVariant::EXPERIMENT => None,
+            Self::BwVariant(_) => Some("it takes part in bw_tree_ablation only"),
+            _ if experiment == BwVariant::EXPERIMENT => Some("it has not the switches of bw_tree"),
             Self::Index(_) | Self::Rival(_) if of_rows => Some("it is no table of rows"),
             Self::Table(_) if of_rows => None,
             Self::Table(_) => Some("it takes part in ets_throughput and ets_bench only"),
@@ -167,9 +183,11 @@ impl ContestantName {
         message: Option<MessageKind>,
     ) -> Option<&'static str> {
         match self {
-            Self::Index(_) | Self::Rival(_) | Self::Table(_) | Self::Erlang(_) => {
-                Some("it is a table and no channel")
-            }
+            Self::Index(_)
+            | Self::BwVariant(_)
+            | Self::Rival(_)
+            | Self::Table(_)
+            | Self::Erlang(_) => Some("it is a table and no channel"),
             Self::Mailbox(_) | Self::ChannelRival(_) => None,
             Self::ErlangProcess(_) => MessageQueue::refuses(traffic, message),
         }
@@ -253,6 +271,9 @@ pub fn assemble(
             ContestantName::Index(engine) => {
                 contestants.push(in_process(Table::Index(engine), settings));
             }
+            ContestantName::BwVariant(variant) => {
+                contestants.push(in_process(Table::BwVariant(variant), settings));
+            }
             ContestantName::Rival(rival) => {
                 contestants.push(in_process(Table::Rival(rival), settings));
             }
@@ -317,6 +338,12 @@ mod tests {
         assert_eq!(name("table_set").refuses("ets_throughput", None), None);
         assert!(name("ca_tree").refuses("ets_bench", None).is_some());
         assert_eq!(name("erlang_ets_set").refuses("ets_bench", None), None);
+        for variant in BwVariant::ALL {
+            let variant = ContestantName::BwVariant(variant);
+            assert_eq!(variant.refuses("bw_tree_ablation", None), None);
+            assert!(variant.refuses("ycsb", None).is_some());
+        }
+        assert!(name("bw_tree").refuses("bw_tree_ablation", None).is_some());
     }
 
     #[test]

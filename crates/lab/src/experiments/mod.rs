@@ -1,6 +1,7 @@
 //! The experiments, one file each. A new one is a file, and a line in [`ALL`].
 
 mod batched_get;
+mod bw_tree_ablation;
 mod ets_bench;
 mod ets_throughput;
 mod high_contention;
@@ -18,13 +19,14 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 10] = [
+pub const ALL: [&dyn Experiment; 11] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
     &ycsb::Ycsb,
     &high_contention::HighContention,
     &batched_get::BatchedGet,
+    &bw_tree_ablation::BwTreeAblation,
     &memory::Memory,
     &signals::Signals,
     &ets_throughput::EtsThroughput,

@@ -1,7 +1,7 @@
 //! Which tables there are, and how a task gets one of the right type.
 
 use crate::{
-    contestants::{ContestantName, Index, Rival, Subject},
+    contestants::{BwVariant, ContestantName, Index, Rival, Subject},
     keys::Key,
 };
 use tremula_index::{
@@ -13,6 +13,8 @@ use tremula_index::{
 pub enum Table {
     /// An index of this project.
     Index(Engine),
+    /// The OpenBw-Tree with some of its optimisations.
+    BwVariant(BwVariant),
     /// A rival that is a Rust crate; its feature must be there.
     Rival(Rival),
 }
@@ -33,6 +35,7 @@ impl Table {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Index(engine) => engine.name(),
+            Self::BwVariant(variant) => variant.name(),
             Self::Rival(rival) => rival.name(),
         }
     }
@@ -40,7 +43,7 @@ impl Table {
     /// Project and version.
     pub(crate) fn version(self) -> String {
         match self {
-            Self::Index(_) => format!("tremula {}", env!("CARGO_PKG_VERSION")),
+            Self::Index(_) | Self::BwVariant(_) => format!("tremula {}", env!("CARGO_PKG_VERSION")),
             Self::Rival(rival) => rival.version().to_owned(),
         }
     }
@@ -49,6 +52,7 @@ impl Table {
     pub(crate) fn run_integers<T: Task<u64>>(self, task: T) -> T::Output {
         match self {
             Self::Index(engine) => with_index(engine, task),
+            Self::BwVariant(variant) => with_variant(variant, task),
             Self::Rival(rival) => rival.run_integers(task),
         }
     }
@@ -57,9 +61,14 @@ impl Table {
     pub(crate) fn run_texts<T: Task<String>>(self, task: T) -> T::Output {
         match self {
             Self::Index(engine) => with_index(engine, task),
+            Self::BwVariant(variant) => with_variant(variant, task),
             Self::Rival(rival) => rival.run_texts(task),
         }
     }
+}
+
+fn with_variant<K: Key, T: Task<K>>(variant: BwVariant, task: T) -> T::Output {
+    task.run(|| Index(BwTree::<K, u64>::with_config(variant.config())))
 }
 
 fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
@@ -80,6 +89,7 @@ impl From<Table> for ContestantName {
     fn from(table: Table) -> Self {
         match table {
             Table::Index(engine) => Self::Index(engine),
+            Table::BwVariant(variant) => Self::BwVariant(variant),
             Table::Rival(rival) => Self::Rival(rival),
         }
     }

@@ -1,0 +1,639 @@
+//! Base nodes, with the areas for their deltas.
+
+use super::BwTreeSwitches;
+use super::keys::{Place, Probe, StoredKey};
+use super::node::{Delta, Entry};
+use super::word::Word;
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use crate::prefetch::prefetch;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
+use std::ptr::{self, NonNull};
+use std::slice;
+use tremula_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The id that stands for no node.
+pub(super) const NO_NODE: usize = usize::MAX;
+
+/// Bytes of a cache line. Headers and deltas lie at multiples of it.
+pub(super) const LINE: usize = 64;
+
+/// Heads that are compared together, in the second step of a search: two cache lines.
+const STRIDE: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
+
+/// Heads that one comparison tells apart from the others of a segment.
+const GROUP: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+
+/// Words of a node's filter.
+const FILTER: usize = 2;
+
+// What a base node's flags say.
+const HAS_HIGH: u16 = 1;
+const HAS_LOW: u16 = 2;
+const SHORTCUTS: u16 = 4;
+const SORTED_RUNS: u16 = 8;
+
+/// Where a node is in the tree: what stays the same when its contents are consolidated.
+pub(super) struct Position<K, H> {
+    /// 0 of a leaf, else one more than the children have.
+    pub(super) level: u32,
+    /// The keys of the node lie at or above this, if there is anything to its left.
+    pub(super) low: Option<StoredKey<K, H>>,
+    /// They lie below this, if there is anything to its right.
+    pub(super) high: Option<StoredKey<K, H>>,
+    /// The node on the right.
+    pub(super) right: usize,
+    /// The child for keys below the first separator.
+    pub(super) first_child: usize,
+}
+
+impl<K, H> Clone for Position<K, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, H> Copy for Position<K, H> {}
+
+/// What a base node has beside its entries.
+#[derive(Clone, Copy)]
+pub(super) struct Fittings {
+    /// Places for deltas in its area.
+    pub(super) slots: usize,
+    /// How it is searched and consolidated.
+    pub(super) switches: BwTreeSwitches,
+}
+
+/// A base node: immutable but for the claims to its area, and its filter.
+///
+/// ```text
+/// deltas … <- claimed downward | this header, hints | heads | keys, unless heads tell them | values
+/// ```
+///
+/// The *hints* are copies of each sixteenth head but the first. A search waits for memory twice:
+/// for the header with the hints, which tell a segment of sixteen entries, and for that. The
+/// *filter* has a bit for each delta, which a hash of the key's head chooses: whoever finds the
+/// bit of a key unset need not look at the deltas.
+#[repr(C)]
+pub(super) struct Base<K, V, H> {
+    filter: [AtomicU64; FILTER],
+    high_head: u64,
+    high_word: *mut (),
+    pub(super) right: usize,
+    pub(super) first_child: usize,
+    /// Places of the area that were claimed; more than `slots` when more were asked for.
+    claimed: AtomicU32,
+    pub(super) count: u32,
+    pub(super) level: u32,
+    slots: u16,
+    flags: u16,
+    // What comes now, lookups do not need.
+    low_head: u64,
+    low_word: *mut (),
+    of: PhantomData<(fn() -> (K, H), V)>,
+}
+
+/// The distances of a base node's parts from its header, in words where not said otherwise.
+struct Plan {
+    layout: Layout,
+    /// Bytes of the area in front of the header.
+    area: usize,
+    heads: usize,
+}
+
+fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize) -> Plan {
+    let words = if H::IS_KEY { 2 } else { 3 };
+    let area = slots * size_of::<Delta<K, V, H>>();
+    let heads = heads_at::<K, V, H>(count);
+    let size = area + (heads + count * words) * size_of::<u64>();
+    match Layout::from_size_align(size, LINE) {
+        Ok(layout) => Plan {
+            layout,
+            area,
+            heads,
+        },
+        Err(_) => unreachable!("a node is small"),
+    }
+}
+
+/// Hints that are compared together: so many that leaves rarely have more. How often a loop runs is
+/// then not for each leaf to be mispredicted.
+const HINTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+
+/// Hints of so many heads: whole groups. The last may be above all heads.
+const fn hints_of(count: usize) -> usize {
+    (count.saturating_sub(1) / STRIDE).next_multiple_of(HINTS)
+}
+
+/// Words of header and hints; the heads begin at a cache line.
+#[inline]
+const fn heads_at<K, V, H>(count: usize) -> usize {
+    let words = size_of::<Base<K, V, H>>() / size_of::<u64>() + hints_of(count);
+    words.next_multiple_of(LINE / size_of::<u64>())
+}
+
+/// A base node that is not freed for `'g`: the thread is pinned, or alone with it. By it, not by
+/// a plain reference to the header, what lies around the header is reached.
+pub(super) struct BaseRef<'g, K, V, H> {
+    at: NonNull<Base<K, V, H>>,
+    alive: PhantomData<&'g Base<K, V, H>>,
+}
+
+impl<K, V, H> Clone for BaseRef<'_, K, V, H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H> Copy for BaseRef<'_, K, V, H> {}
+
+impl<K, V, H> Deref for BaseRef<'_, K, V, H> {
+    type Target = Base<K, V, H>;
+
+    #[inline]
+    fn deref(&self) -> &Base<K, V, H> {
+        // SAFETY: it lives.
+        unsafe { self.at.as_ref() }
+    }
+}
+
+/// The word of a filter, and in it the bit, that a head has.
+#[inline]
+fn filter_bit(head: u64) -> (usize, u64) {
+    // The upper bits of a product depend on all bits of the head.
+    let hash = head.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - 7);
+    (hash as usize / 64, 1 << (hash % 64))
+}
+
+/// How many of a few ascending heads lie below `head`. Nothing is there to be mispredicted, and
+/// none of the comparisons waits for another.
+#[inline(always)]
+fn count_below<const N: usize>(heads: [u64; N], head: u64) -> usize {
+    heads
+        .into_iter()
+        .map(|other| usize::from(other < head))
+        .sum()
+}
+
+/// How many of a segment's ascending heads lie below `head`: the greatest of each group tell the
+/// group, and then its heads are looked at.
+#[inline(always)]
+fn count_below_in_segment(heads: &[u64; STRIDE], head: u64) -> usize {
+    let mut start = 0;
+    for group in heads[..STRIDE - GROUP].chunks_exact(GROUP) {
+        start += GROUP * usize::from(group[GROUP - 1] < head);
+    }
+    let group = heads[start..].first_chunk::<GROUP>();
+    start + group.map_or(0, |group| count_below(*group, head))
+}
+
+impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
+    #[inline]
+    pub(super) fn high(&self) -> Option<StoredKey<K, H>> {
+        (self.flags & HAS_HIGH != 0).then(|| StoredKey::of_words(self.high_head, self.high_word))
+    }
+
+    #[inline]
+    pub(super) fn low(&self) -> Option<StoredKey<K, H>> {
+        (self.flags & HAS_LOW != 0).then(|| StoredKey::of_words(self.low_head, self.low_word))
+    }
+
+    /// Whether what is searched for in deltas narrows the search in here.
+    #[inline]
+    pub(super) fn has_shortcuts(&self) -> bool {
+        self.flags & SHORTCUTS != 0
+    }
+
+    /// Whether its entries are copied in runs when it is consolidated.
+    pub(super) fn has_sorted_runs(&self) -> bool {
+        self.flags & SORTED_RUNS != 0
+    }
+
+    /// Whether a delta of a chain that was found before may be about a key with this head.
+    #[inline]
+    pub(super) fn may_have_deltas(&self, head: u64) -> bool {
+        let (word, bit) = filter_bit(head);
+        // Relaxed: the bit of a delta was set before the word was published by which the caller
+        // came to the delta.
+        self.filter[word].load(Ordering::Relaxed) & bit != 0
+    }
+
+    /// To be called before a delta on a key with this head is published.
+    #[inline]
+    pub(super) fn announce_delta(&self, head: u64) {
+        let (word, bit) = filter_bit(head);
+        let filter = &self.filter[word];
+        // Relaxed, both: see `may_have_deltas`. Who finds the bit set has seen it, and so does
+        // whoever sees what he publishes.
+        if filter.load(Ordering::Relaxed) & bit == 0 {
+            filter.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether deltas have places of their own on the heap.
+    #[inline]
+    pub(super) fn has_no_area(&self) -> bool {
+        self.slots == 0
+    }
+
+    /// How many places of the area have been claimed.
+    pub(super) fn claimed(&self) -> usize {
+        // Relaxed: a figure.
+        let claimed = self.claimed.load(Ordering::Relaxed) as usize;
+        claimed.min(self.slots as usize)
+    }
+
+    pub(super) fn position(&self) -> Position<K, H> {
+        Position {
+            level: self.level,
+            low: self.low(),
+            high: self.high(),
+            right: self.right,
+            first_child: self.first_child,
+        }
+    }
+}
+
+impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
+    /// # Safety
+    ///
+    /// The base node lives for `'g`.
+    #[inline]
+    pub(super) unsafe fn of(at: NonNull<Base<K, V, H>>) -> Self {
+        Self {
+            at,
+            alive: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(super) fn as_ptr(self) -> NonNull<Base<K, V, H>> {
+        self.at
+    }
+
+    /// Asks for the header.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        let header = self.at.as_ptr().cast::<u8>();
+        prefetch(header);
+        prefetch(header.wrapping_add(LINE));
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        plan::<K, V, H>(self.count as usize, self.slots as usize)
+            .layout
+            .size()
+    }
+
+    pub(super) fn bytes_of_area(self) -> usize {
+        self.slots as usize * size_of::<Delta<K, V, H>>()
+    }
+
+    /// Claims a place for a delta, for the caller alone; returns it, and how far in front of the
+    /// header it lies.
+    #[inline]
+    pub(super) fn claim(self) -> Option<(NonNull<Delta<K, V, H>>, usize)> {
+        // Relaxed, both: each place is given out once, whatever the order; what is written there
+        // is published by the word that leads to it.
+        let slots = u32::from(self.slots);
+        if self.claimed.load(Ordering::Relaxed) >= slots {
+            return None;
+        }
+        let place = self.claimed.fetch_add(1, Ordering::Relaxed);
+        if place >= slots {
+            return None;
+        }
+        let distance = place as usize + 1;
+        // SAFETY: `slots` deltas have room in front of the header, and `distance` is one of 1 to
+        // `slots`. A base node is used by pointers to the whole allocation.
+        unsafe {
+            let header = self.at.cast::<Delta<K, V, H>>();
+            Some((header.sub(distance), distance))
+        }
+    }
+
+    /// The node behind the header, by words.
+    #[inline]
+    fn start(self) -> *const u64 {
+        self.at.as_ptr().cast()
+    }
+
+    #[inline]
+    fn hints(self) -> &'g [u64] {
+        // SAFETY: the hints follow the header.
+        unsafe {
+            let hints = self.at.as_ptr().add(1).cast();
+            slice::from_raw_parts(hints, hints_of(self.count as usize))
+        }
+    }
+
+    #[inline]
+    fn arrays(self) -> *const u64 {
+        // SAFETY: the arrays lie there.
+        unsafe { self.start().add(heads_at::<K, V, H>(self.count as usize)) }
+    }
+
+    #[inline]
+    pub(super) fn heads(self) -> &'g [u64] {
+        // SAFETY: `count` heads have been written there.
+        unsafe { slice::from_raw_parts(self.arrays(), self.count as usize) }
+    }
+
+    #[inline]
+    fn words(self, array: usize) -> &'g [*mut ()] {
+        let count = self.count as usize;
+        // SAFETY: so many words have been written there.
+        unsafe { slice::from_raw_parts(self.arrays().add(array * count).cast(), count) }
+    }
+
+    #[inline]
+    pub(super) fn values(self) -> &'g [*mut ()] {
+        self.words(if H::IS_KEY { 1 } else { 2 })
+    }
+
+    #[inline]
+    pub(super) fn key(self, at: usize) -> StoredKey<K, H> {
+        let word = if H::IS_KEY {
+            ptr::null_mut()
+        } else {
+            self.words(1)[at]
+        };
+        StoredKey::of_words(self.heads()[at], word)
+    }
+
+    #[inline]
+    pub(super) fn entry(self, at: usize) -> Entry<K, H> {
+        Entry {
+            key: self.key(at),
+            value: self.values()[at],
+        }
+    }
+
+    pub(super) fn entries(self) -> impl Iterator<Item = Entry<K, H>> + use<'g, K, V, H> {
+        (0..self.count as usize).map(move |at| self.entry(at))
+    }
+
+    /// How many heads lie below one, by the hints.
+    #[inline(always)]
+    fn below(self, head: u64) -> usize {
+        let mut segment = 0;
+        for hints in self.hints().chunks_exact(HINTS) {
+            let hints = hints.first_chunk::<HINTS>();
+            segment += hints.map_or(0, |hints| count_below(*hints, head));
+        }
+        let heads = self.heads();
+        // The last segment is as long as the others, and so begins in the one before.
+        let Some(last) = heads.len().checked_sub(STRIDE) else {
+            return heads.iter().take_while(|other| **other < head).count();
+        };
+        let start = (segment * STRIDE).min(last);
+        let values = self.values().as_ptr().wrapping_add(start);
+        prefetch(values);
+        prefetch(values.wrapping_add(STRIDE / 2));
+        let segment = heads[start..].first_chunk::<STRIDE>();
+        start + segment.map_or(0, |segment| count_below_in_segment(segment, head))
+    }
+
+    /// How many heads of these places, and in front of them, lie below one.
+    #[inline(always)]
+    fn below_in(self, places: Range<usize>, head: u64) -> usize {
+        if self.has_shortcuts() && places.len() == self.count as usize {
+            return self.below(head);
+        }
+        places.start + self.heads()[places].partition_point(|other| *other < head)
+    }
+
+    /// The place of a key among these, or, as an error, where it belongs.
+    #[inline(always)]
+    pub(super) fn search(
+        self,
+        probe: &Probe<'_, K, H>,
+        places: Range<usize>,
+    ) -> Result<usize, usize> {
+        let end = places.end;
+        let mut first = self.below_in(places, probe.head);
+        if H::IS_KEY {
+            let is_there = first < end && self.heads()[first] == probe.head;
+            return if is_there { Ok(first) } else { Err(first) };
+        }
+        let heads = &self.heads()[first..end];
+        let mut last = first + heads.partition_point(|head| *head == probe.head);
+        while first < last {
+            let middle = first.midpoint(last);
+            // SAFETY: keys live as long as the nodes that they are in can be read.
+            match unsafe { probe.compare(self.key(middle)) } {
+                std::cmp::Ordering::Less => last = middle,
+                std::cmp::Ordering::Equal => return Ok(middle),
+                std::cmp::Ordering::Greater => first = middle + 1,
+            }
+        }
+        Err(first)
+    }
+
+    /// How many separators lie in front of a place: its child has this index.
+    #[inline(always)]
+    pub(super) fn child_index(self, place: &Place<'_, K, H>) -> usize {
+        let all = 0..self.count as usize;
+        match place {
+            Place::Start => 0,
+            Place::At(probe) if H::IS_KEY => match probe.head.checked_add(1) {
+                Some(above) => self.below_in(all, above),
+                None => all.end,
+            },
+            Place::At(probe) => self.search(probe, all).map_or_else(|at| at, |at| at + 1),
+            Place::Before(probe) => self.search(probe, all).unwrap_or_else(|at| at),
+            Place::End => all.end,
+        }
+    }
+
+    /// The child with this index.
+    #[inline]
+    pub(super) fn child(self, index: usize) -> usize {
+        match index.checked_sub(1) {
+            None => self.first_child,
+            Some(at) => self.values()[at].addr(),
+        }
+    }
+}
+
+/// Frees a base node, but nothing that it leads to.
+///
+/// # Safety
+///
+/// Nobody else has it, or uses it ever again.
+pub(super) unsafe fn free_base<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    base: NonNull<Base<K, V, H>>,
+) {
+    // SAFETY: the caller alone has it; it was allocated with this layout, at this distance.
+    unsafe {
+        let (count, slots) = (base.as_ref().count, base.as_ref().slots);
+        let plan = plan::<K, V, H>(count as usize, slots as usize);
+        base.drop_in_place();
+        dealloc(base.as_ptr().cast::<u8>().sub(plan.area), plan.layout);
+    }
+}
+
+/// A base node that is being filled. Dropping it frees it, but nothing that it leads to.
+pub(super) struct Draft<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+    base: NonNull<Base<K, V, H>>,
+    /// Where the heads begin.
+    heads: NonNull<u64>,
+    count: usize,
+    filled: usize,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
+    pub(super) fn new(position: Position<K, H>, count: usize, fittings: Fittings) -> Self {
+        let plan = plan::<K, V, H>(count, fittings.slots);
+        // SAFETY: a header has a size.
+        let start = unsafe { alloc(plan.layout) };
+        if start.is_null() {
+            handle_alloc_error(plan.layout);
+        }
+        let words = |key: Option<StoredKey<K, H>>| {
+            key.map_or((0, ptr::null_mut()), |key| (key.head, key.word))
+        };
+        let ((low_head, low_word), (high_head, high_word)) =
+            (words(position.low), words(position.high));
+        let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+        let flags = flag(position.high.is_some(), HAS_HIGH)
+            | flag(position.low.is_some(), HAS_LOW)
+            | flag(fittings.switches.search_shortcuts, SHORTCUTS)
+            | flag(fittings.switches.fast_consolidation, SORTED_RUNS);
+        // All bits are set in a filter that is not to be used.
+        let filter = if fittings.switches.chain_filter {
+            0
+        } else {
+            u64::MAX
+        };
+        // SAFETY: the allocation has room for the header behind the area, and for the heads
+        // behind that.
+        unsafe {
+            let base = NonNull::new_unchecked(start.add(plan.area).cast::<Base<K, V, H>>());
+            base.write(Base {
+                filter: std::array::from_fn(|_| AtomicU64::new(filter)),
+                high_head,
+                high_word,
+                right: position.right,
+                first_child: position.first_child,
+                claimed: AtomicU32::new(0),
+                count: count as u32,
+                level: position.level,
+                slots: fittings.slots as u16,
+                flags,
+                low_head,
+                low_word,
+                of: PhantomData,
+            });
+            Self {
+                base,
+                heads: base.cast::<u64>().add(plan.heads),
+                count,
+                filled: 0,
+            }
+        }
+    }
+
+    /// A base node of entries.
+    pub(super) fn of_entries(
+        position: Position<K, H>,
+        entries: &[Entry<K, H>],
+        fittings: Fittings,
+    ) -> Self {
+        let mut draft = Self::new(position, entries.len(), fittings);
+        entries.iter().for_each(|entry| draft.push(*entry));
+        draft
+    }
+
+    /// Where an entry's word of an array goes.
+    ///
+    /// # Safety
+    ///
+    /// There are so many entries and arrays.
+    #[inline]
+    unsafe fn place(&self, array: usize, at: usize) -> NonNull<u64> {
+        // SAFETY: the arrays have room for `count` words each, one behind the other.
+        unsafe { self.heads.add(array * self.count + at) }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry<K, H>) {
+        let at = self.filled;
+        assert!(at < self.count, "a node has the entries that it counted");
+        // SAFETY: `at` is one of the places.
+        unsafe {
+            self.place(0, at).write(entry.key.head);
+            if H::IS_KEY {
+                self.place(1, at).cast().write(entry.value);
+            } else {
+                self.place(1, at).cast().write(entry.key.word);
+                self.place(2, at).cast().write(entry.value);
+            }
+        }
+        self.advance(1);
+    }
+
+    /// Copies a run of entries from a node.
+    #[inline]
+    pub(super) fn push_run(&mut self, from: BaseRef<'_, K, V, H>, run: Range<usize>) {
+        let (at, length) = (self.filled, run.len());
+        assert!(
+            at + length <= self.count && run.end <= from.count as usize,
+            "a node has the entries that it counted"
+        );
+        let arrays = if H::IS_KEY { 2 } else { 3 };
+        for array in 0..arrays {
+            // SAFETY: both arrays are that long, and belong to different nodes.
+            unsafe {
+                let source = from.arrays().add(array * from.count as usize + run.start);
+                source.copy_to_nonoverlapping(self.place(array, at).as_ptr(), length);
+            }
+        }
+        self.advance(length);
+    }
+
+    /// Counts entries as filled in; copies the hints from the heads when all are.
+    #[inline]
+    fn advance(&mut self, entries: usize) {
+        self.filled += entries;
+        if self.filled < self.count {
+            return;
+        }
+        for hint in 0..hints_of(self.count) {
+            let first = (hint + 1) * STRIDE;
+            // SAFETY: the header is followed by so many hints, and all heads have been written.
+            unsafe {
+                let head = if first < self.count {
+                    self.place(0, first).read()
+                } else {
+                    u64::MAX
+                };
+                self.base.add(1).cast::<u64>().add(hint).write(head);
+            }
+        }
+    }
+
+    /// The word that leads to it. When it has been published, [`give`](Self::give) is next.
+    pub(super) fn word(&self) -> Word {
+        assert!(
+            self.filled == self.count,
+            "a node has the entries that it counted"
+        );
+        Word::base(self.base)
+    }
+
+    /// Leaves it to the mapping table.
+    pub(super) fn give(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Draft<K, V, H> {
+    fn drop(&mut self) {
+        // SAFETY: nobody has seen it.
+        unsafe { free_base(self.base) };
+    }
+}

@@ -1,0 +1,66 @@
+//! The optimisations, each to be had or not.
+
+/// The optimisations of a [`BwTree`](crate::BwTree) over the original Bw-tree, each to be had or
+/// not: what tells how much each of them is worth. Answers are the same with all.
+///
+/// Sections are those of Wang and others, SIGMOD 2018.
+///
+/// ```
+/// use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
+/// use tremula_index::{BwTree, OrderedIndex};
+///
+/// let switches = BwTreeSwitches {
+///     preallocation: true,
+///     ..BwTreeSwitches::OFF
+/// };
+/// let tree = BwTree::<u64, u64>::with_config(BwTreeConfig {
+///     switches,
+///     ..BwTreeConfig::default()
+/// });
+/// tree.insert(1, 2);
+/// assert_eq!(tree.get(&1), Some(2));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BwTreeSwitches {
+    /// Deltas lie in an area in front of their base node, claimed downward; else each is allocated
+    /// by itself.
+    pub preallocation: bool,
+    /// Threads have epochs, and lists of what they retire, of their own; else all enter and leave
+    /// the epochs of the tree, and write to its counters twice an operation.
+    pub local_epochs: bool,
+    /// A consolidation sorts the deltas, and copies the runs of the base node between them; else
+    /// it replays the deltas on a copy, and sorts all of it.
+    pub fast_consolidation: bool,
+    /// A search uses what deltas tell of offsets, and the hints of nodes; else it is a plain
+    /// binary search of the whole base node. The hints are not in the paper.
+    pub search_shortcuts: bool,
+    /// A filter in the header tells of most keys that no delta is about them, so that lookups pass
+    /// the deltas by; else each walks the chain. It is not in the paper.
+    pub chain_filter: bool,
+}
+
+impl BwTreeSwitches {
+    /// All optimisations.
+    pub const ON: Self = Self {
+        preallocation: true,
+        local_epochs: true,
+        fast_consolidation: true,
+        search_shortcuts: true,
+        chain_filter: true,
+    };
+
+    /// None of them: the original Bw-tree's ways.
+    pub const OFF: Self = Self {
+        preallocation: false,
+        local_epochs: false,
+        fast_consolidation: false,
+        search_shortcuts: false,
+        chain_filter: false,
+    };
+}
+
+impl Default for BwTreeSwitches {
+    fn default() -> Self {
+        Self::ON
+    }
+}

@@ -1,0 +1,95 @@
+//! The OpenBw-Tree with some of its optimisations, which `bw_tree_ablation` compares.
+
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
+
+/// Which optimisations a `bw_tree` has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BwVariant {
+    /// All.
+    AllOn,
+    /// None: the original Bw-tree's ways.
+    AllOff,
+    /// Only the areas for deltas.
+    Preallocation,
+    /// Only the epochs of threads.
+    LocalEpochs,
+    /// Only consolidation by sorted runs.
+    FastConsolidation,
+    /// Only what shortens searches.
+    SearchShortcuts,
+    /// Only the filter of deltas.
+    ChainFilter,
+}
+
+impl BwVariant {
+    /// Every variant.
+    pub const ALL: [Self; 7] = [
+        Self::AllOn,
+        Self::AllOff,
+        Self::Preallocation,
+        Self::LocalEpochs,
+        Self::FastConsolidation,
+        Self::SearchShortcuts,
+        Self::ChainFilter,
+    ];
+
+    /// The only experiment that they take part in.
+    pub(crate) const EXPERIMENT: &str = "bw_tree_ablation";
+
+    /// The contestant's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllOn => "bw_all_on",
+            Self::AllOff => "bw_all_off",
+            Self::Preallocation => "bw_preallocation",
+            Self::LocalEpochs => "bw_local_epochs",
+            Self::FastConsolidation => "bw_fast_consolidation",
+            Self::SearchShortcuts => "bw_search_shortcuts",
+            Self::ChainFilter => "bw_chain_filter",
+        }
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::AllOn => "bw_tree with all its optimisations",
+            Self::AllOff => "bw_tree in the original Bw-tree's ways",
+            _ => "bw_tree with this optimisation alone",
+        }
+    }
+
+    /// The tree's configuration.
+    pub(crate) fn config(self) -> BwTreeConfig {
+        let off = BwTreeSwitches::OFF;
+        let switches = match self {
+            Self::AllOn => BwTreeSwitches::ON,
+            Self::AllOff => off,
+            Self::Preallocation => BwTreeSwitches {
+                preallocation: true,
+                ..off
+            },
+            Self::LocalEpochs => BwTreeSwitches {
+                local_epochs: true,
+                ..off
+            },
+            Self::FastConsolidation => BwTreeSwitches {
+                fast_consolidation: true,
+                ..off
+            },
+            Self::SearchShortcuts => BwTreeSwitches {
+                search_shortcuts: true,
+                ..off
+            },
+            Self::ChainFilter => BwTreeSwitches {
+                chain_filter: true,
+                ..off
+            },
+        };
+        BwTreeConfig {
+            switches,
+            ..BwTreeConfig::default()
+        }
+    }
+}
