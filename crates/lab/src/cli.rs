@@ -1,7 +1,7 @@
-//! The command line: `tremula lab list` and `tremula lab run EXPERIMENT`.
+//! The command line: `tremula lab list`, `tremula lab run EXPERIMENT` and what shows its results.
 
 use crate::{
-    LabError, Settings, Watch,
+    LabError, Settings, Watch, best,
     contestants::{self, ChannelKind, ContestantName, Table},
     experiments::{self, Case, ContestantKind, Experiment},
     histories::{self, Outcome},
@@ -34,6 +34,8 @@ enum LabCommand {
     List,
     /// Run an experiment, and show a table of its results.
     Run(RunArgs),
+    /// Show the fastest engine of each case in files of results, as a table in Markdown.
+    Best(BestArgs),
     /// Record what threads do to the tables at once, and check that the answers are right.
     Check(CheckArgs),
     /// Check one table, and end with status 2 if it is wrong (for `check`, which starts it in a
@@ -98,6 +100,13 @@ struct RunArgs {
     /// Append the results to this file: JSON Lines, one record a measurement.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct BestArgs {
+    /// Files that `run --json` has written.
+    #[arg(required = true, value_name = "RESULTS")]
+    results: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -182,6 +191,7 @@ pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {
         LabCommand::List => print(&list()),
         LabCommand::Run(arguments) => run_experiment(arguments),
+        LabCommand::Best(arguments) => show_best(&arguments),
         LabCommand::Check(arguments) => match run_check(&arguments) {
             Ok(right) => return status_of(right),
             Err(error) => Err(error),
@@ -444,6 +454,14 @@ impl Watch for Follow {
             None => Ok(()),
         }
     }
+}
+
+fn show_best(arguments: &BestArgs) -> Result<(), LabError> {
+    let mut records = Vec::new();
+    for path in &arguments.results {
+        records.extend(record::read(path)?);
+    }
+    print(&best::table(&records)?)
 }
 
 fn run_fill(arguments: &FillArgs) -> Result<(), LabError> {

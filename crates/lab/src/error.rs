@@ -110,6 +110,41 @@ pub enum LabError {
         #[source]
         error: io::Error,
     },
+    /// A file could not be read.
+    #[error("cannot read '{}': {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// A line of a file of results is no record.
+    #[error("'{}', line {line}, is no record: {error}", path.display())]
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+        /// The line's number, from 1 on.
+        line: usize,
+        /// Why.
+        #[source]
+        error: serde_json::Error,
+    },
+    /// Of two records nobody can say which counts.
+    #[error(
+        "'{engine}' is measured twice on '{workload}' of '{key_set}' with {threads} threads; \
+         give files of one measurement each"
+    )]
+    MeasuredTwice {
+        /// The contestant's name.
+        engine: String,
+        /// The workload's name.
+        workload: String,
+        /// The key set's name.
+        key_set: String,
+        /// How many threads.
+        threads: usize,
+    },
     /// Another program could not be started or spoken to.
     #[error("{program}: {error}")]
     Program {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod best;
 pub mod cli;
 pub mod contestants;
 mod error;

@@ -197,6 +197,26 @@ impl RecordFile {
     }
 }
 
+/// The records of a file, in their order.
+///
+/// # Errors
+///
+/// The file cannot be read, or has a line that is no record.
+pub fn read(path: &Path) -> Result<Vec<Record>, LabError> {
+    let text = fs::read_to_string(path).map_err(|error| LabError::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    let read = |(number, line)| {
+        serde_json::from_str(line).map_err(|error| LabError::NoRecord {
+            path: path.to_owned(),
+            line: number + 1,
+            error,
+        })
+    };
+    text.lines().enumerate().map(read).collect()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -293,12 +313,27 @@ pub(crate) mod tests {
             .unwrap()
             .append(&records[1..])
             .unwrap();
+        assert_eq!(read(&path).unwrap(), records);
+    }
+
+    #[test]
+    fn a_line_that_is_no_record_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.jsonl");
+        let record = some_record("lookup", 1, "locked", 1.0);
+        RecordFile::open(&path).unwrap().append(&[record]).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let read: Vec<Record> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        assert_eq!(read, records);
+        fs::write(&path, text + "{\"engine\":3}\n").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("records.jsonl', line 2, is no record"),
+            "{error}"
+        );
+        let error = read(Path::new("/no/such/file")).unwrap_err();
+        assert!(
+            error.to_string().contains("cannot read '/no/such/file'"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use tremula_sync::Backoff;
 use tremula_sync::epoch::{self, Guard};
 
-/// The level from which a descending walk collects its next entries: about sixteen of them lie
+/// The level from which a descending walk collects its next entries: about four of them lie
 /// between two nodes there.
 const BLOCK_LEVEL: usize = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 

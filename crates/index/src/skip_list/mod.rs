@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every entry is a node of its own, with a *tower* of links: on level 0 it follows all nodes in
-//! the order of their keys, on each level above about every fourth of those below. A search
+//! the order of their keys, on each level above about every second of those below. A search
 //! begins on the highest level and goes down where the next key would be too great: O(log n)
 //! expected.
 //!

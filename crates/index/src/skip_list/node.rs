@@ -12,8 +12,8 @@ use std::ptr::{self, NonNull};
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The most levels a list has. With one tower in four a level higher, enough for more entries
-/// than memory holds.
+/// The most levels a list has. One tower in two is a level higher than the rest: with more entries
+/// than 2^24 the highest level becomes longer, by a step for each 2^24 of them.
 pub(super) const MOST_LEVELS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 24 };
 
 /// A writer is at the entry.

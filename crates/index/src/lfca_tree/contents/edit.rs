@@ -325,6 +325,14 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
             Change::Remove => path.sibling(level, total),
             Change::Put(..) => None,
         };
+        if let ([Some(entry), None], None, 1) = (&new, sibling, rest - start) {
+            if is_shared {
+                share_runs(&[Part::Run(node, 0..start), Part::Run(node, rest..node.len())]);
+            }
+            let result = [Some(node.with_entry(start, entry)), None];
+            self.keep(result, level);
+            return (result, None);
+        }
         // Written out: what makes an array with a closure is called for each part of each level.
         let whole = |sibling: NodeRef<'g, K, V, H>| Part::Run(sibling, 0..sibling.len());
         let none = || Part::Run(node, 0..0);
@@ -347,7 +355,13 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
             share_runs(&parts);
         }
         let result = cut(node.level(), &parts, is_append);
-        if !is_shared {
+        self.keep(result, level);
+        (result, sibling.map(|(_, before)| before))
+    }
+
+    /// Remembers what was made on a level, for an edit that comes to nothing.
+    fn keep(&mut self, result: [Option<NodeRef<'g, K, V, H>>; 2], level: usize) {
+        if level < self.moved {
             result
                 .iter()
                 .flatten()
@@ -356,7 +370,6 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
         if level == self.moved {
             self.shared = result;
         }
-        (result, sibling.map(|(_, before)| before))
     }
 
     /// Adds a count of a key for a node that is made.

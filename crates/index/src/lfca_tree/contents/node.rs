@@ -355,17 +355,15 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
         }
     }
 
-    /// A node of the entries `range` of these parts. They are copied as they are: whose counts
-    /// they are from now on is the caller's affair. It has a count, the caller's.
-    pub(super) fn build(level: u16, parts: &[Part<'_, 'g, K, V, H>], range: Range<usize>) -> Self {
-        let len = range.len();
+    /// A node whose arrays are yet to be filled. It has a count, the caller's.
+    #[inline]
+    fn allocate(level: u16, len: usize) -> Self {
         assert!(len > 0 && len <= usize::from(u16::MAX));
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() + 1);
         let layout = Self::layout(len);
-        // SAFETY: the layout has a size; the fixed part is written before it is used as one, and
-        // the arrays below, all of them.
-        let node: Self = unsafe {
+        // SAFETY: the layout has a size; the fixed part is written before it is used as one.
+        unsafe {
             let Some(place) = NonNull::new(alloc(layout)) else {
                 handle_alloc_error(layout);
             };
@@ -379,7 +377,50 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
                 entry: PhantomData,
             });
             Self::of(node)
-        };
+        }
+    }
+
+    /// Writes an entry into a node that nobody else has.
+    ///
+    /// # Safety
+    ///
+    /// The place is below the node's length, and nobody has read the node.
+    #[inline]
+    unsafe fn fill(self, at: usize, entry: &Entry<K, V, H>) {
+        // SAFETY: inside the arrays, as the caller promises.
+        unsafe {
+            self.column(0).add(at).write(entry.head);
+            if !H::IS_KEY {
+                let keys = self.column(1).cast::<*mut ()>();
+                keys.add(at).write(entry.key.word());
+            }
+            let words = self.column(Self::COLUMNS - 1).cast::<*mut ()>();
+            words.add(at).write(entry.word);
+        }
+    }
+
+    /// A copy of this node with another entry at a place: what [`build`](Self::build) would make,
+    /// by one copy of all arrays. Most nodes that are made are such.
+    #[inline]
+    pub(super) fn with_entry(self, at: usize, entry: &Entry<K, V, H>) -> Self {
+        let len = self.len();
+        assert!(at < len);
+        let node = Self::allocate(self.level(), len);
+        // SAFETY: the arrays of both are as long, and lie one behind the other; the place is in
+        // them. The new node is nobody else's.
+        unsafe {
+            self.column(0)
+                .copy_to_nonoverlapping(node.column(0), Self::COLUMNS * len);
+            node.fill(at, entry);
+        }
+        node
+    }
+
+    /// A node of the entries `range` of these parts. They are copied as they are: whose counts
+    /// they are from now on is the caller's affair. It has a count, the caller's.
+    pub(super) fn build(level: u16, parts: &[Part<'_, 'g, K, V, H>], range: Range<usize>) -> Self {
+        let len = range.len();
+        let node = Self::allocate(level, len);
         let (mut passed, mut filled) = (0, 0);
         for part in parts {
             let begin = range.start.max(passed) - passed;
@@ -404,19 +445,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
                     }
                 }
                 // SAFETY: as above.
-                Part::One(entry) => unsafe {
-                    node.column(0).add(filled).write(entry.head);
-                    if !H::IS_KEY {
-                        node.column(1)
-                            .cast::<*mut ()>()
-                            .add(filled)
-                            .write(entry.key.word());
-                    }
-                    node.column(Self::COLUMNS - 1)
-                        .cast::<*mut ()>()
-                        .add(filled)
-                        .write(entry.word);
-                },
+                Part::One(entry) => unsafe { node.fill(filled, entry) },
             }
             filled += end - begin;
         }
