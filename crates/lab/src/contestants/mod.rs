@@ -1,11 +1,12 @@
-//! Who takes part: the indexes, the tables and the mailboxes of this project, and rivals, each behind
-//! one adapter.
+//! Who takes part: the indexes, the tables, the mailboxes and the shards of this project, and rivals,
+//! each behind one adapter.
 
 mod erlang;
 mod in_process;
 mod rival;
 mod row_bench;
 mod row_table;
+mod shards;
 mod signals;
 mod subject;
 
@@ -16,6 +17,7 @@ pub use rival::Rival;
 pub use row_table::RowTable;
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use signals::channel_tests;
+pub use shards::{ShardForm, peak_of_affinity};
 #[cfg(feature = "rivals")]
 pub(crate) use signals::{Channel, ChannelTask, Receiving, Sending};
 pub use signals::{ChannelKind, ChannelRival, InProcessChannel, burst};
@@ -68,6 +70,8 @@ pub enum ContestantName {
     ChannelRival(ChannelRival),
     /// A process in a real Erlang.
     ErlangProcess(MessageQueue),
+    /// The shards of this project, in a form, or what they are measured by.
+    Shard(ShardForm),
 }
 
 impl ContestantName {
@@ -82,10 +86,12 @@ impl ContestantName {
         let mailboxes = Mode::ALL.into_iter().map(Self::Mailbox);
         let rivals = ChannelRival::ALL.into_iter().map(Self::ChannelRival);
         let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
+        let shards = ShardForm::ALL.into_iter().map(Self::Shard);
         tables
             .chain(mailboxes)
             .chain(rivals)
             .chain(erlang)
+            .chain(shards)
             .collect()
     }
 
@@ -99,6 +105,7 @@ impl ContestantName {
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 ContestantKind::Channels
             }
+            Self::Shard(_) => ContestantKind::Shards,
         }
     }
 
@@ -113,6 +120,7 @@ impl ContestantName {
             Self::Mailbox(mode) => signals::mailbox_name(mode),
             Self::ChannelRival(rival) => rival.name(),
             Self::ErlangProcess(queue) => queue.name(),
+            Self::Shard(form) => form.name(),
         }
     }
 
@@ -127,6 +135,7 @@ impl ContestantName {
             Self::Mailbox(_) => "a mailbox of Tremula, in this process",
             Self::ChannelRival(rival) => rival.about(),
             Self::ErlangProcess(queue) => queue.about(),
+            Self::Shard(form) => form.about(),
         }
     }
 
@@ -134,7 +143,7 @@ impl ContestantName {
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Index(_) | Self::Table(_) | Self::Mailbox(_) => None,
+            Self::Index(_) | Self::Table(_) | Self::Mailbox(_) | Self::Shard(_) => None,
             Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
             Self::Erlang(_) | Self::ErlangProcess(_) => erlang::missing(),
         }
@@ -148,6 +157,7 @@ impl ContestantName {
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 Some("it is a channel and no table")
             }
+            Self::Shard(_) => Some("it is a cache in shards and no table"),
             Self::Index(_) | Self::Rival(_) if of_rows => Some("it is no table of rows"),
             Self::Table(_) if of_rows => None,
             Self::Table(_) => Some("it takes part in ets_throughput and ets_bench only"),
@@ -170,6 +180,7 @@ impl ContestantName {
             Self::Index(_) | Self::Rival(_) | Self::Table(_) | Self::Erlang(_) => {
                 Some("it is a table and no channel")
             }
+            Self::Shard(_) => Some("it is a cache in shards and no channel"),
             Self::Mailbox(_) | Self::ChannelRival(_) => None,
             Self::ErlangProcess(_) => MessageQueue::refuses(traffic, message),
         }
@@ -191,6 +202,10 @@ impl ContestantName {
                 let traffic = case.workload.parse().unwrap_or(Traffic::Phases);
                 self.refuses_traffic(traffic, case.key_set.parse().ok())
             }
+            ContestantKind::Shards => match self {
+                Self::Shard(_) => None,
+                _ => Some("it is no cache in shards"),
+            },
         }
     }
 }
@@ -268,6 +283,9 @@ pub fn assemble(
             }
             ContestantName::ErlangProcess(queue) => {
                 contestants.push(Box::new(erlang()?.process(queue)));
+            }
+            ContestantName::Shard(form) => {
+                contestants.push(Box::new(shards::ShardContestant(form)));
             }
         }
     }

@@ -8,6 +8,7 @@ mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
 mod range_update;
+mod shard_cache;
 mod signals;
 mod ycsb;
 
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 10] = [
+pub const ALL: [&dyn Experiment; 11] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -29,6 +30,7 @@ pub const ALL: [&dyn Experiment; 10] = [
     &signals::Signals,
     &ets_throughput::EtsThroughput,
     &ets_bench::EtsBench,
+    &shard_cache::ShardCache,
 ];
 
 /// The experiment of this name.
@@ -52,6 +54,8 @@ pub enum ContestantKind {
     Tables,
     /// Channels from many senders to one receiver.
     Channels,
+    /// Caches in shards.
+    Shards,
 }
 
 /// What to measure: groups of cases, and for each group and run the job that every contestant

@@ -1,0 +1,115 @@
+//! What requesters talk to: a cache in shards, or the same caches under plain locks.
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use std::hash::BuildHasher;
+use tremula_shard::{
+    Shards,
+    cache::{AppendError, Cache, CacheConfig},
+};
+use tremula_sync::{CachePadded, RwLock};
+
+/// Bytes that all shards' caches together may hold: several times the values of the article's load,
+/// so that appends evict from time to time, as those of a cache in use do.
+const BUDGET: usize = 256 << 20;
+
+/// A cache that tasks ask.
+pub(super) trait Store: Send + Sync + 'static {
+    /// How long the item is then.
+    fn append(
+        &self,
+        id: u64,
+        bytes: &'static [u8],
+    ) -> impl Future<Output = Result<usize, String>> + Send;
+    /// The last bytes of an item.
+    fn get(
+        &self,
+        id: u64,
+        size: usize,
+    ) -> impl Future<Output = Result<Option<Bytes>, String>> + Send;
+    /// The number of the shard that has the id.
+    fn shard_of(&self, id: u64) -> usize;
+}
+
+/// One shard of so many. It has a lock, or an owner, so that one cell will do.
+pub(super) fn cache(shards: usize) -> Cache<u64> {
+    Cache::new(CacheConfig {
+        budget: BUDGET / shards,
+        cells: std::num::NonZeroUsize::MIN,
+        ..CacheConfig::default()
+    })
+}
+
+type Appended = Result<usize, AppendError>;
+
+// Functions of their own: what a closure in a method is depends on the method's lifetimes.
+fn append(id: u64, bytes: &'static [u8]) -> impl FnOnce(&mut Cache<u64>) -> Appended + Send {
+    move |cache| cache.append(&id, bytes)
+}
+
+fn get(id: u64, size: usize) -> impl FnOnce(&Cache<u64>) -> Option<Bytes> + Send {
+    move |cache| cache.get(&id, size)
+}
+
+impl Store for Shards<Cache<u64>> {
+    fn append(
+        &self,
+        id: u64,
+        bytes: &'static [u8],
+    ) -> impl Future<Output = Result<usize, String>> + Send {
+        let call = self.call(id, append(id, bytes));
+        async {
+            match call.await {
+                Ok(Ok(length)) => Ok(length),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    }
+
+    fn get(
+        &self,
+        id: u64,
+        size: usize,
+    ) -> impl Future<Output = Result<Option<Bytes>, String>> + Send {
+        let call = self.read(id, get(id, size));
+        async { call.await.map_err(|error| error.to_string()) }
+    }
+
+    fn shard_of(&self, id: u64) -> usize {
+        Self::shard_of(self, id)
+    }
+}
+
+/// The shards' caches, each behind a readers-writer lock, and nothing else: the bound.
+pub(super) struct PlainLocks {
+    caches: Box<[CachePadded<RwLock<Cache<u64>>>]>,
+    hasher: RandomState,
+}
+
+impl PlainLocks {
+    pub(super) fn new(shards: usize) -> Self {
+        let cache = |_| CachePadded::new(RwLock::new(cache(shards)));
+        Self {
+            caches: (0..shards).map(cache).collect(),
+            hasher: RandomState::default(),
+        }
+    }
+}
+
+impl Store for PlainLocks {
+    async fn append(&self, id: u64, bytes: &'static [u8]) -> Result<usize, String> {
+        let cache = self.caches[self.shard_of(id)].write();
+        cache.append(&id, bytes).map_err(|error| error.to_string())
+    }
+
+    async fn get(&self, id: u64, size: usize) -> Result<Option<Bytes>, String> {
+        Ok(self.caches[self.shard_of(id)].read().get(&id, size))
+    }
+
+    #[inline]
+    fn shard_of(&self, id: u64) -> usize {
+        let hash = self.hasher.hash_one(id) >> 32;
+        ((hash * self.caches.len() as u64) >> 32) as usize
+    }
+}
