@@ -36,6 +36,7 @@ struct Inner<T, J> {
     /// Jobs run since the last [`Seat::age`], less those forgotten by it.
     load: u64,
     total: u64,
+    in_place: u64,
     moves: u64,
 }
 
@@ -84,6 +85,8 @@ pub struct SeatCounts {
     pub queued: usize,
     /// Jobs that were run.
     pub requests: u64,
+    /// Those of them that their caller ran.
+    pub in_place: u64,
     /// How often the owner changed.
     pub moves: u64,
     /// The recent ones among the jobs that were run.
@@ -104,6 +107,7 @@ impl<T, J> Seat<T, J> {
             waiting: Vec::new(),
             load: 0,
             total: 0,
+            in_place: 0,
             moves: 0,
         }))
     }
@@ -114,7 +118,8 @@ impl<T, J> Seat<T, J> {
     }
 
     /// Takes the state if it is there, nothing is queued before, and `may` says so of the owner.
-    /// Who takes it gives it back with [`end`](Self::end).
+    /// Who takes it gives it back with
+    /// [`end_in_place`](Self::end_in_place).
     #[inline]
     pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Option<T> {
         let mut inner = self.0.lock();
@@ -164,19 +169,16 @@ impl<T, J> Seat<T, J> {
     }
 
     /// Gives the state back, after so many jobs.
-    #[inline]
     pub fn end(&self, state: T, jobs: u64) -> Ended {
+        self.0.lock().end(state, jobs)
+    }
+
+    /// Gives back what [`try_begin`](Self::try_begin) gave, after the caller's own job.
+    #[inline]
+    pub fn end_in_place(&self, state: T) -> Ended {
         let mut inner = self.0.lock();
-        inner.state = Some(state);
-        inner.load += jobs;
-        inner.total += jobs;
-        if inner.jobs.is_empty() {
-            return Ended::Nothing;
-        }
-        if inner.closed {
-            return Ended::GoOn;
-        }
-        inner.tell().map_or(Ended::Nothing, Ended::Tell)
+        inner.in_place += 1;
+        inner.end(state, 1)
     }
 
     /// Gives the shard to another worker. What is queued is run there, in its order. `false` if
@@ -213,6 +215,7 @@ impl<T, J> Seat<T, J> {
             owner: inner.owner,
             queued: inner.jobs.len(),
             requests: inner.total,
+            in_place: inner.in_place,
             moves: inner.moves,
             load: inner.load,
         }
@@ -220,6 +223,20 @@ impl<T, J> Seat<T, J> {
 }
 
 impl<T, J> Inner<T, J> {
+    #[inline]
+    fn end(&mut self, state: T, jobs: u64) -> Ended {
+        self.state = Some(state);
+        self.load += jobs;
+        self.total += jobs;
+        if self.jobs.is_empty() {
+            return Ended::Nothing;
+        }
+        if self.closed {
+            return Ended::GoOn;
+        }
+        self.tell().map_or(Ended::Nothing, Ended::Tell)
+    }
+
     /// Who is to be told that jobs are queued, if somebody is: invariants 2 and 3.
     fn tell(&mut self) -> Option<usize> {
         let needed = !self.noticed && self.state.is_some() && !self.jobs.is_empty();

@@ -8,7 +8,7 @@ use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::balance::plan;
 use super::config::{Balance, Config, Strategy};
-use super::request::{Access, Job, Request, Wakes};
+use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
 use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts};
 use crate::topology::{self, Cpu};
 use std::any::Any;
@@ -22,7 +22,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use tremula_mailbox::{Mailbox, Sender, mailbox};
 use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tremula_sync::{CachePadded, Mutex, StripedCounter, thread_index};
+use tremula_sync::{CachePadded, Mutex, thread_index};
 
 /// Jobs that are run before those who wait for them are woken and another shard has its turn.
 const BATCH: usize = 128;
@@ -38,7 +38,7 @@ const LANES: usize = 8;
 const STOP: usize = usize::MAX;
 
 /// How the state of a shard sits in its seat.
-pub(super) trait Place<S>: Send + Sized + 'static {
+pub(super) trait Place<S>: Sized + 'static {
     /// Whether every thread may run it, or only its worker.
     const ANYWHERE: bool;
     /// Seats a state that this worker has just made.
@@ -53,7 +53,7 @@ type Locals<S> = Rc<Vec<RefCell<Option<S>>>>;
 /// A state that may change threads.
 pub(super) struct Movable<S>(Box<S>);
 
-impl<S: Send + 'static> Place<S> for Movable<S> {
+impl<S: 'static> Place<S> for Movable<S> {
     const ANYWHERE: bool = true;
 
     fn seat(state: S, _: usize, _: &Locals<S>) -> Self {
@@ -68,6 +68,13 @@ impl<S: Send + 'static> Place<S> for Movable<S> {
 
 /// The token of a state that stays with its worker.
 pub(super) struct Fixed;
+
+impl<S> Movable<S> {
+    #[inline]
+    fn state(&mut self) -> &mut S {
+        &mut self.0
+    }
+}
 
 impl<S: 'static> Place<S> for Fixed {
     const ANYWHERE: bool = false;
@@ -117,7 +124,8 @@ pub(super) struct Owned<S, P> {
 
 type Seats<S, P> = Box<[CachePadded<Seat<P, Job<S>>>]>;
 
-struct Core<S, P> {
+/// What workers and callers share.
+pub(super) struct Core<S, P> {
     identity: u64,
     seats: Seats<S, P>,
     workers: Box<[CachePadded<Worker>]>,
@@ -125,7 +133,6 @@ struct Core<S, P> {
     balance: Option<Balance>,
     /// Who compares loads does so alone.
     balancing: AtomicBool,
-    in_place: StripedCounter,
     rare: Rare,
     state: PhantomData<fn(S)>,
 }
@@ -138,7 +145,7 @@ struct Worker {
     since: AtomicU64,
 }
 
-impl<S: 'static, P: Place<S>> Owned<S, P> {
+impl<S: 'static, P: Place<S> + Send> Owned<S, P> {
     /// Starts the workers, each of which makes the states of its shards: their memory is first
     /// touched where it will be used.
     pub(super) fn start(
@@ -166,7 +173,6 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
             delegate: config.delegate && P::ANYWHERE,
             balance: config.balance.filter(|_| P::ANYWHERE && count > 1),
             balancing: AtomicBool::new(false),
-            in_place: StripedCounter::new(),
             rare: Rare::default(),
             state: PhantomData,
         });
@@ -220,6 +226,12 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
             }
         }
         Ok(owned)
+    }
+}
+
+impl<S, P> Owned<S, P> {
+    pub(super) fn core(&self) -> Arc<Core<S, P>> {
+        Arc::clone(&self.core)
     }
 }
 
@@ -332,7 +344,15 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     }
 
     /// Sees to what came while somebody ran.
-    fn ended(&self, shard: usize, mut ended: Ended) {
+    #[inline]
+    fn ended(&self, shard: usize, ended: Ended) {
+        if ended != Ended::Nothing {
+            self.go_on(shard, ended);
+        }
+    }
+
+    #[cold]
+    fn go_on(&self, shard: usize, mut ended: Ended) {
         let mut batch = VecDeque::new();
         loop {
             match ended {
@@ -391,7 +411,27 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     }
 }
 
-impl<S: 'static, P: Place<S>> Backend<S> for Owned<S, P> {
+impl<S: 'static> Core<S, Movable<S>> {
+    /// Runs an operation on this thread, if the seat lets it.
+    #[inline]
+    pub(super) fn run_here<O: Operation<S>>(
+        &self,
+        shard: usize,
+        operation: O,
+    ) -> Result<Outcome<O::Output>, O> {
+        let seat = &self.seats[shard];
+        let Some(mut place) = seat.try_begin(|owner| self.may_run(owner)) else {
+            return Err(operation);
+        };
+        let outcome = perform(operation, Access::Exclusive(place.state()));
+        self.rare.note(Ran::of(&outcome));
+        let ended = seat.end_in_place(place);
+        self.ended(shard, ended);
+        Ok(outcome)
+    }
+}
+
+impl<S: 'static, P: Place<S> + Send> Backend<S> for Owned<S, P> {
     fn submit(
         &self,
         shard: usize,
@@ -404,8 +444,7 @@ impl<S: 'static, P: Place<S>> Backend<S> for Owned<S, P> {
             place.with(shard, &mut |state| {
                 core.rare.note(request.run(Access::Exclusive(state)));
             });
-            let ended = seat.end(place, 1);
-            core.in_place.add(1);
+            let ended = seat.end_in_place(place);
             core.ended(shard, ended);
             return Submitted::Ran;
         }
@@ -441,7 +480,7 @@ impl<S: 'static, P: Place<S>> Backend<S> for Owned<S, P> {
         let shards: Vec<SeatCounts> = core.seats.iter().map(|seat| seat.counts()).collect();
         let mut shape = Shape {
             requests: shards.iter().map(|seat| seat.requests).sum(),
-            in_place: u64::try_from(core.in_place.sum()).unwrap_or(0),
+            in_place: shards.iter().map(|seat| seat.in_place).sum(),
             moves: shards.iter().map(|seat| seat.moves).sum(),
             workers: core.workers.len(),
             shards,
