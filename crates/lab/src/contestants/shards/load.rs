@@ -1,16 +1,18 @@
 //! The requesters: tasks that ask, wait for the answer, and ask again.
 
-use super::store::Store;
+use super::store::{Appended, BUDGET, Store};
 use crate::{
     measure::{Lap, Sample, Stage},
     workload::{CacheTraffic, HOT_IDS, Purpose, ShardCacheJob, ValueSize, generator},
 };
 use hdrhistogram::Histogram;
 use rand::{Rng, RngExt};
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tremula_shard::CallError;
 
 /// The quantiles of the time of a request, by the names of their figures.
 const QUANTILES: [(&str, f64); 3] = [
@@ -106,7 +108,7 @@ async fn check<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
     let size = job.traffic.size().bytes();
     for id in 0..job.ids {
         for length in [size, 2 * size] {
-            let answer = store.append(id, piece(id, size)).await?;
+            let answer = length_of(store.append(id, piece(id, size)).await)?;
             if answer != length {
                 return Err(format!("{id} should have {length} bytes, not {answer}"));
             }
@@ -114,17 +116,34 @@ async fn check<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
         let all = piece(id, size).repeat(2);
         for part in [size, 2 * size, 3 * size] {
             let expected = &all[all.len().saturating_sub(part)..];
-            match store.get(id, part).await? {
+            match store.get(id, part).await.map_err(failed)? {
                 Some(bytes) if *bytes == *expected => {}
                 Some(_) => return Err(format!("the last {part} bytes of {id} are others")),
                 None => return Err(format!("{id} is not there")),
             }
         }
     }
-    match store.get(job.ids, size).await? {
+    match store.get(job.ids, size).await.map_err(failed)? {
         None => Ok(()),
         Some(_) => Err(format!("{} is there", job.ids)),
     }
+}
+
+/// Spends the budget, so that appends evict from the first on, and take memory that was in use.
+async fn fill<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
+    for round in 0..BUDGET.div_ceil(LARGEST) as u64 {
+        let id = round % job.ids;
+        length_of(store.append(id, piece(id, LARGEST)).await)?;
+    }
+    Ok(())
+}
+
+fn failed(error: CallError) -> String {
+    error.to_string()
+}
+
+fn length_of(answer: Result<Appended, CallError>) -> Result<usize, String> {
+    answer.map_err(failed)?.map_err(|error| error.to_string())
 }
 
 /// What one requester did.
@@ -148,14 +167,14 @@ impl<C: Store> Requester<C> {
     async fn ask(&self, id: u64) -> Result<(), String> {
         let piece = piece(id, self.size);
         if self.writes {
-            let length = self.store.append(id, piece).await?;
+            let length = length_of(self.store.append(id, piece).await)?;
             return if length > 0 && length % self.size == 0 {
                 Ok(())
             } else {
                 Err(format!("{id} cannot have {length} bytes"))
             };
         }
-        let answer = self.store.get(id, self.size).await?;
+        let answer = self.store.get(id, self.size).await.map_err(failed)?;
         let ends = |bytes: &[u8]| (bytes.first().copied(), bytes.last().copied());
         match answer {
             Some(bytes) if bytes.len() == self.size && ends(&bytes) == ends(piece) => Ok(()),
@@ -222,6 +241,9 @@ pub(super) fn measure<C: Store>(store: C, job: &ShardCacheJob) -> Result<Sample,
         .map_err(|error| format!("its requesters could not be started: {error}"))?;
     let store = Arc::new(store);
     runtime.block_on(check(&*store, job))?;
+    if job.traffic.writes() {
+        runtime.block_on(fill(&*store, job))?;
+    }
     let choice = Choice::of(job, &*store);
     let stage = Arc::new(Stage::new());
     let rate = |rate: f64| rate * PACE.as_secs_f64() / ShardCacheJob::REQUESTERS as f64;

@@ -4,29 +4,30 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 use tremula_shard::{
-    Shards,
+    CallError, Shards,
     cache::{AppendError, Cache, CacheConfig},
 };
 use tremula_sync::{CachePadded, RwLock};
 
-/// Bytes that all shards' caches together may hold: several times the values of the article's load,
-/// so that appends evict from time to time, as those of a cache in use do.
-const BUDGET: usize = 256 << 20;
+/// Bytes that all shards' caches together may hold: four times the values of the article's load.
+pub(super) const BUDGET: usize = 64 << 20;
 
 /// A cache that tasks ask.
 pub(super) trait Store: Send + Sync + 'static {
     /// How long the item is then.
+    #[inline]
     fn append(
         &self,
         id: u64,
         bytes: &'static [u8],
-    ) -> impl Future<Output = Result<usize, String>> + Send;
+    ) -> impl Future<Output = Result<Appended, CallError>> + Send;
     /// The last bytes of an item.
+    #[inline]
     fn get(
         &self,
         id: u64,
         size: usize,
-    ) -> impl Future<Output = Result<Option<Bytes>, String>> + Send;
+    ) -> impl Future<Output = Result<Option<Bytes>, CallError>> + Send;
     /// The number of the shard that has the id.
     fn shard_of(&self, id: u64) -> usize;
 }
@@ -40,7 +41,8 @@ pub(super) fn cache(shards: usize) -> Cache<u64> {
     })
 }
 
-type Appended = Result<usize, AppendError>;
+/// How long the item is then.
+pub(super) type Appended = Result<usize, AppendError>;
 
 // Functions of their own: what a closure in a method is depends on the method's lifetimes.
 fn append(id: u64, bytes: &'static [u8]) -> impl FnOnce(&mut Cache<u64>) -> Appended + Send {
@@ -52,28 +54,22 @@ fn get(id: u64, size: usize) -> impl FnOnce(&Cache<u64>) -> Option<Bytes> + Send
 }
 
 impl Store for Shards<Cache<u64>> {
+    #[inline]
     fn append(
         &self,
         id: u64,
         bytes: &'static [u8],
-    ) -> impl Future<Output = Result<usize, String>> + Send {
-        let call = self.call(id, append(id, bytes));
-        async {
-            match call.await {
-                Ok(Ok(length)) => Ok(length),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(error) => Err(error.to_string()),
-            }
-        }
+    ) -> impl Future<Output = Result<Appended, CallError>> + Send {
+        self.call(id, append(id, bytes))
     }
 
+    #[inline]
     fn get(
         &self,
         id: u64,
         size: usize,
-    ) -> impl Future<Output = Result<Option<Bytes>, String>> + Send {
-        let call = self.read(id, get(id, size));
-        async { call.await.map_err(|error| error.to_string()) }
+    ) -> impl Future<Output = Result<Option<Bytes>, CallError>> + Send {
+        self.read(id, get(id, size))
     }
 
     fn shard_of(&self, id: u64) -> usize {
@@ -98,12 +94,11 @@ impl PlainLocks {
 }
 
 impl Store for PlainLocks {
-    async fn append(&self, id: u64, bytes: &'static [u8]) -> Result<usize, String> {
-        let cache = self.caches[self.shard_of(id)].write();
-        cache.append(&id, bytes).map_err(|error| error.to_string())
+    async fn append(&self, id: u64, bytes: &'static [u8]) -> Result<Appended, CallError> {
+        Ok(self.caches[self.shard_of(id)].write().append(&id, bytes))
     }
 
-    async fn get(&self, id: u64, size: usize) -> Result<Option<Bytes>, String> {
+    async fn get(&self, id: u64, size: usize) -> Result<Option<Bytes>, CallError> {
         Ok(self.caches[self.shard_of(id)].read().get(&id, size))
     }
 
