@@ -211,3 +211,19 @@ fn threads_append_and_read_within_the_budget() {
     });
     assert_eq!(cache.shape().held, 0);
 }
+
+#[test]
+fn the_ids_of_evicted_items_are_told_once() {
+    let cache: Cache<u64> = Cache::new(CacheConfig {
+        budget: 100_000,
+        keep_evicted: true,
+        ..CacheConfig::default()
+    });
+    (0..100).for_each(|id| drop(cache.append(&id, &[7; 5000]).unwrap()));
+    let mut evicted = cache.take_evicted();
+    assert_eq!(evicted.len() as u64, cache.shape().evictions);
+    assert!(cache.take_evicted().is_empty());
+    evicted.extend((0..100).filter(|id| cache.length(id).is_some()));
+    evicted.sort_unstable();
+    assert!(evicted.into_iter().eq(0..100), "each is told, or there");
+}

@@ -50,7 +50,7 @@ impl Run {
                     };
                     let jobs = batch.len() as u64;
                     batch.drain(..).for_each(|job| self.job(&mut state, job));
-                    ended = self.seat.end(state, jobs);
+                    ended = self.seat.end(state, jobs, 0);
                 }
             }
         }
@@ -68,7 +68,7 @@ impl Run {
                 Begun::Run(mut state) => {
                     let jobs = batch.len() as u64;
                     batch.drain(..).for_each(|job| self.job(&mut state, job));
-                    self.ended(self.seat.end(state, jobs), workers);
+                    self.ended(self.seat.end(state, jobs, 0), workers);
                 }
             }
             if self.done.load(Ordering::SeqCst) == CALLERS * JOBS {
@@ -85,7 +85,7 @@ impl Run {
             let job = (caller, number);
             if in_place && let Some(mut state) = self.seat.try_begin(|_| true) {
                 self.job(&mut state, job);
-                self.ended(self.seat.end(state, 1), workers);
+                self.ended(self.seat.end_in_place(state, false), workers);
                 continue;
             }
             match self.seat.offer(job, None) {
@@ -168,7 +168,7 @@ fn closing_leaves_nothing_behind() {
                 && let Some(mut state) = other.seat.try_begin(|_| true)
             {
                 other.job(&mut state, (0, taken));
-                other.ended(other.seat.end(state, 1), &senders);
+                other.ended(other.seat.end_in_place(state, false), &senders);
                 taken += 1;
             }
             taken

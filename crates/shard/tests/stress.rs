@@ -121,3 +121,54 @@ fn nothing_is_lost_or_reordered_while_shards_move_under_local_set() {
 fn nothing_is_lost_or_reordered_while_shards_move_and_callers_help() {
     stress(nervous(Strategy::Affinity));
 }
+
+/// One shard is read by all for a while, then changed by all, and so on, so that it is lent to
+/// callers and taken back. Who reads must see all that it changed before.
+#[test]
+fn nothing_is_lost_or_reordered_while_a_shard_is_lent_and_taken_back() {
+    const PHASE: usize = 1 << 10;
+    let shards =
+        Arc::new(Shards::start(nervous(Strategy::Affinity), |_| State::default()).unwrap());
+    if cfg!(tremula_tsan) {
+        // It does not see the fence by which the last owner of an `Arc` takes over.
+        std::mem::forget(Arc::clone(&shards));
+    }
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let shards = Arc::clone(&shards);
+            thread::spawn(move || {
+                let (mut sent, mut calls) = (0, Vec::new());
+                for step in 0..REQUESTS {
+                    let reads = step / PHASE % 2 == 0 && step % 64 != 0;
+                    if reads {
+                        let seen = shards.read(0, move |state: &State| state[caller]);
+                        assert_eq!(seen.wait(), Ok(sent), "caller {caller} missed a change");
+                        continue;
+                    }
+                    let number = sent;
+                    sent += 1;
+                    let job = move |state: &mut State| expect(state, caller, number);
+                    calls.push((number, shards.call(0, job)));
+                    if calls.len() == 16 {
+                        for (number, call) in calls.drain(..) {
+                            assert_eq!(call.wait(), Ok(number));
+                        }
+                    }
+                }
+                for (number, call) in calls {
+                    assert_eq!(call.wait(), Ok(number));
+                }
+                sent
+            })
+        })
+        .collect();
+    let sent: Vec<usize> = callers
+        .into_iter()
+        .map(|caller| caller.join().expect("a caller found a fault"))
+        .collect();
+    let state = shards.call(0, |state| **state).wait().unwrap();
+    assert_eq!(state[..], sent, "requests are missing");
+    let shape = shards.shape();
+    assert_eq!(shape.requests, (CALLERS * REQUESTS + 1) as u64);
+    assert!(shape.panics == 0 && shape.cancelled == 0, "{shape:?}");
+}

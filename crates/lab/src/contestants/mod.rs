@@ -15,9 +15,9 @@ pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;
 pub use row_table::RowTable;
+pub use shards::{ShardForm, peak_of_affinity};
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use signals::channel_tests;
-pub use shards::{ShardForm, peak_of_affinity};
 #[cfg(feature = "rivals")]
 pub(crate) use signals::{Channel, ChannelTask, Receiving, Sending};
 pub use signals::{ChannelKind, ChannelRival, InProcessChannel, burst};

@@ -5,6 +5,7 @@ mod backend;
 mod balance;
 mod call;
 mod config;
+mod lent;
 mod owned;
 mod request;
 mod shared;
@@ -90,7 +91,8 @@ pub enum MoveError {
 /// task: what happens before in it is done before. Nothing is said between shards.
 ///
 /// A function that panics fails its own call; the shard lives on with what the function left.
-/// Functions must be brief, and must not wait for other calls on the same shards.
+/// Functions must be brief, must not wait for other calls on the same shards, and must not make any
+/// on the same shard, which may be behind a lock.
 ///
 /// Dropping the shards finishes what is queued and ends the workers.
 ///
@@ -212,12 +214,10 @@ impl<S: 'static> Shards<S> {
                 Some(states) => Ok(states.run(shard, operation)),
                 None => Err(operation),
             },
-            Here::Seated(core) => {
-                match core.downcast_ref::<owned::Core<S, owned::Movable<S>>>() {
-                    Some(core) => core.run_here(shard, operation),
-                    None => Err(operation),
-                }
-            }
+            Here::Seated(core) => match core.downcast_ref::<owned::Core<S, owned::Movable<S>>>() {
+                Some(core) => core.run_here(shard, operation),
+                None => Err(operation),
+            },
             Here::No => Err(operation),
         }
     }

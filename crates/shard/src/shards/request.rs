@@ -122,7 +122,10 @@ pub(super) type Outcome<R> = Result<R, CallError>;
 
 /// Does an operation; its panic is the outcome.
 #[inline]
-pub(super) fn perform<S, O: Operation<S>>(operation: O, access: Access<'_, S>) -> Outcome<O::Output> {
+pub(super) fn perform<S, O: Operation<S>>(
+    operation: O,
+    access: Access<'_, S>,
+) -> Outcome<O::Output> {
     // Whether the state is sound after a panic is for its functions to see to, as documented.
     let result = catch_unwind(AssertUnwindSafe(|| operation.apply(access)));
     match result {
@@ -161,6 +164,8 @@ impl Wakes {
 pub(super) trait Run<S>: Send + Sync {
     /// Does what is asked, unless nobody wants it any more; says how it went.
     fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran;
+    /// Whether it only looks.
+    fn looks(&self) -> bool;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +201,10 @@ struct Place<O, R> {
 }
 
 impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
+    fn looks(&self) -> bool {
+        O::SHARED
+    }
+
     fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran {
         let Some(operation) = self.0.lock().operation.take() else {
             return Ran::Cancelled;
