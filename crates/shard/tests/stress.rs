@@ -13,8 +13,17 @@ use tremula_sync::{Arc, thread};
 const CALLERS: usize = 4;
 const SHARDS: usize = 6;
 
-/// Requests of each caller; fewer where a sanitizer slows each down.
-const REQUESTS: usize = if cfg!(tremula_tsan) { 3_000 } else { 200_000 };
+/// Requests of each caller: fewer where a sanitizer slows each down, ten million of all together if
+/// `TREMULA_DEEP` is 1.
+fn requests() -> usize {
+    if std::env::var("TREMULA_DEEP").is_ok_and(|deep| deep == "1") {
+        10_000_000 / CALLERS
+    } else if cfg!(tremula_tsan) {
+        3_000
+    } else {
+        200_000 / CALLERS
+    }
+}
 
 /// The next request expected of each caller, in a box so that a use after free shows.
 type State = Box<[usize; CALLERS]>;
@@ -53,7 +62,7 @@ fn stress(config: Config) {
                 let keys: Vec<u64> = (0..SHARDS).map(key).collect();
                 let mut sent = [0; SHARDS];
                 let mut calls = Vec::new();
-                for step in 0..REQUESTS {
+                for step in 0..requests() {
                     let shard = (step * 7 + step / 64 + caller) % SHARDS;
                     let number = sent[shard];
                     sent[shard] += 1;
@@ -85,7 +94,7 @@ fn stress(config: Config) {
         assert_eq!(state[..], expected, "requests are missing");
     }
     let shape = shards.shape();
-    assert_eq!(shape.requests, (CALLERS * REQUESTS + 1000) as u64);
+    assert_eq!(shape.requests, (CALLERS * requests() + 1000) as u64);
     assert!(
         shape.moves > 0 && shape.panics == 0 && shape.cancelled == 0,
         "{shape:?}"
@@ -138,7 +147,7 @@ fn nothing_is_lost_or_reordered_while_a_shard_is_lent_and_taken_back() {
             let shards = Arc::clone(&shards);
             thread::spawn(move || {
                 let (mut sent, mut calls) = (0, Vec::new());
-                for step in 0..REQUESTS {
+                for step in 0..requests() {
                     let reads = step / PHASE % 2 == 0 && step % 64 != 0;
                     if reads {
                         let seen = shards.read(0, move |state: &State| state[caller]);
@@ -169,6 +178,6 @@ fn nothing_is_lost_or_reordered_while_a_shard_is_lent_and_taken_back() {
     let state = shards.call(0, |state| **state).wait().unwrap();
     assert_eq!(state[..], sent, "requests are missing");
     let shape = shards.shape();
-    assert_eq!(shape.requests, (CALLERS * REQUESTS + 1) as u64);
+    assert_eq!(shape.requests, (CALLERS * requests() + 1) as u64);
     assert!(shape.panics == 0 && shape.cancelled == 0, "{shape:?}");
 }

@@ -15,14 +15,12 @@ pub(super) const BUDGET: usize = 64 << 20;
 /// A cache that tasks ask.
 pub(super) trait Store: Send + Sync + 'static {
     /// How long the item is then.
-    #[inline]
     fn append(
         &self,
         id: u64,
         bytes: &'static [u8],
     ) -> impl Future<Output = Result<Appended, CallError>> + Send;
     /// The last bytes of an item.
-    #[inline]
     fn get(
         &self,
         id: u64,
