@@ -222,7 +222,9 @@ fn the_ids_of_evicted_items_are_told_once() {
         keep_evicted: true,
         ..CacheConfig::default()
     });
-    (0..100).for_each(|id| drop(cache.append(&id, &[7; 5000]).unwrap()));
+    for id in 0..100 {
+        cache.append(&id, &[7; 5000]).unwrap();
+    }
     let mut evicted = cache.take_evicted();
     assert_eq!(evicted.len() as u64, cache.shape().evictions);
     assert!(cache.take_evicted().is_empty());

@@ -66,7 +66,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "cache_account_forgets_an_evicted_items_entries",
+        name: "shard_cache_account_forgets_an_evicted_items_entries",
         file: "crates/shard/src/cache/mod.rs",
         original: "            let held = item.body.read().held() + Items::<K>::ITEM;\n",
         replacement: "            let held = item.body.read().held();\n",
@@ -80,7 +80,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "series_window_cuts_trailing_bits",
+        name: "shard_series_window_cuts_trailing_bits",
         file: "crates/shard/src/series/codec.rs",
         original: "    let fits = leading >= context.leading && trailing >= context.trailing;\n",
         replacement: "    let fits = leading >= context.leading;\n",
@@ -89,7 +89,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "series_difference_loses_its_sign",
+        name: "shard_series_difference_loses_its_sign",
         file: "crates/shard/src/series/codec.rs",
         original: "    Some((bits.read(width)? << unused).cast_signed() >> unused)\n",
         replacement: "    Some((bits.read(width)? << unused >> unused).cast_signed())\n",
