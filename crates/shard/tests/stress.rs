@@ -45,7 +45,8 @@ fn stress(config: Config) {
         let (shards, over) = (Arc::clone(&shards), Arc::clone(&over));
         thread::spawn(move || {
             let mut round = 0;
-            while !over.load(Ordering::Acquire) {
+            // Each shard to each worker at least, however late this thread gets a core.
+            while round < 3 * SHARDS || !over.load(Ordering::Acquire) {
                 shards
                     .move_shard(round % SHARDS, round / SHARDS % 3)
                     .unwrap();
