@@ -149,7 +149,7 @@ fn nothing_is_lost_or_reordered_while_a_shard_is_lent_and_taken_back() {
             thread::spawn(move || {
                 let (mut sent, mut calls) = (0, Vec::new());
                 for step in 0..requests() {
-                    let reads = step / PHASE % 2 == 0 && step % 64 != 0;
+                    let reads = (step / PHASE).is_multiple_of(2) && !step.is_multiple_of(64);
                     if reads {
                         let seen = shards.read(0, move |state: &State| state[caller]);
                         assert_eq!(seen.wait(), Ok(sent), "caller {caller} missed a change");

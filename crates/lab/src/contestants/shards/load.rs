@@ -43,7 +43,7 @@ static PAYLOAD: [u8; LARGEST + OFFSETS as usize] = {
     let mut bytes = [0; LARGEST + OFFSETS as usize];
     let mut place = 0;
     while place < bytes.len() {
-        bytes[place] = (place * 31 ^ place >> 7) as u8;
+        bytes[place] = ((place * 31) ^ (place >> 7)) as u8;
         place += 1;
     }
     bytes
@@ -73,7 +73,7 @@ impl Choice {
                 let mut shards = Vec::new();
                 let fits = |id: &u64| {
                     let shard = store.shard_of(*id);
-                    let fits = shard % job.workers == 0 && !shards.contains(&shard);
+                    let fits = shard.is_multiple_of(job.workers) && !shards.contains(&shard);
                     if fits {
                         shards.push(shard);
                     }
@@ -168,7 +168,7 @@ impl<C: Store> Requester<C> {
         let piece = piece(id, self.size);
         if self.writes {
             let length = length_of(self.store.append(id, piece).await)?;
-            return if length > 0 && length % self.size == 0 {
+            return if length > 0 && length.is_multiple_of(self.size) {
                 Ok(())
             } else {
                 Err(format!("{id} cannot have {length} bytes"))
@@ -207,7 +207,7 @@ impl<C: Store> Requester<C> {
             for _ in 0..turn {
                 let id = self.choice.draw(&mut random);
                 asked += 1;
-                if asked % TIMED == 0 && lap.counts() {
+                if asked.is_multiple_of(TIMED) && lap.counts() {
                     let before = Instant::now();
                     self.ask(id).await?;
                     times += u64::try_from(before.elapsed().as_nanos()).unwrap_or(u64::MAX);
