@@ -66,7 +66,7 @@ pub struct ServeArgs {
 }
 
 fn parse_cache(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let bytes: Bytes = text.parse()?;
     if bytes.0 < LEAST_CACHE {
         return Err(format!("a cache has at least {LEAST_CACHE} bytes"));
     }
