@@ -9,8 +9,9 @@ use tremula_shard::{
 };
 use tremula_sync::{CachePadded, RwLock};
 
-/// Bytes that all shards' caches together may hold: four times the values of the article's load.
-pub(super) const BUDGET: usize = 64 << 20;
+/// Bytes that all shards' caches together may hold: eight times the values of the article's load,
+/// so that every shard has room for its ids.
+pub(super) const BUDGET: usize = 128 << 20;
 
 /// A cache that tasks ask.
 pub(super) trait Store: Send + Sync + 'static {
@@ -42,9 +43,20 @@ pub(super) fn cache(shards: usize) -> Cache<u64> {
 /// How long the item is then.
 pub(super) type Appended = Result<usize, AppendError>;
 
+/// Appends; an item that has grown beyond its shard's room begins again.
+fn append_to(cache: &Cache<u64>, id: u64, bytes: &[u8]) -> Appended {
+    match cache.append(&id, bytes) {
+        Err(AppendError::OverBudget(..)) => {
+            cache.remove(&id);
+            cache.append(&id, bytes)
+        }
+        appended => appended,
+    }
+}
+
 // Functions of their own: what a closure in a method is depends on the method's lifetimes.
 fn append(id: u64, bytes: &'static [u8]) -> impl FnOnce(&mut Cache<u64>) -> Appended + Send {
-    move |cache| cache.append(&id, bytes)
+    move |cache| append_to(cache, id, bytes)
 }
 
 fn get(id: u64, size: usize) -> impl FnOnce(&Cache<u64>) -> Option<Bytes> + Send {
@@ -93,7 +105,8 @@ impl PlainLocks {
 
 impl Store for PlainLocks {
     async fn append(&self, id: u64, bytes: &'static [u8]) -> Result<Appended, CallError> {
-        Ok(self.caches[self.shard_of(id)].write().append(&id, bytes))
+        let cache = self.caches[self.shard_of(id)].write();
+        Ok(append_to(&cache, id, bytes))
     }
 
     async fn get(&self, id: u64, size: usize) -> Result<Option<Bytes>, CallError> {
