@@ -62,12 +62,12 @@ struct RunArgs {
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     engines: Vec<ContestantName>,
     /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1; signals:
-    /// 1,2,4,16,64 senders; ets_bench has always 1].
+    /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; ets_bench has always 1].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
     /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; ets_throughput: 1000000;
-    /// ets_bench: 100000; signals, messages of a burst: 10000000].
+    /// ets_bench: 100000; signals, messages of a burst: 10000000; shard_cache, ids: 1024].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
@@ -236,6 +236,7 @@ fn list() -> String {
     for (heading, kind) in [
         ("engines", ContestantKind::Tables),
         ("engines of signals", ContestantKind::Channels),
+        ("engines of shard_cache", ContestantKind::Shards),
     ] {
         text += &format!("\n{heading}\n");
         text += &list_contestants(kind);
@@ -274,6 +275,9 @@ fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
         let workloads = Traffic::ALL.into_iter().filter_map(of_workload);
         let messages = MessageKind::ALL.into_iter().filter_map(of_message);
         return workloads.chain(messages).collect();
+    }
+    if contestant.kind() == ContestantKind::Shards {
+        return Vec::new();
     }
     let of_tables = experiments::ALL
         .iter()
@@ -389,7 +393,9 @@ fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &S
             // Tables are refused keys, whatever the workload.
             let what = match experiment.contestants() {
                 ContestantKind::Tables => case.key_set.to_owned(),
-                ContestantKind::Channels => format!("{} of {}", case.workload, case.key_set),
+                ContestantKind::Channels | ContestantKind::Shards => {
+                    format!("{} of {}", case.workload, case.key_set)
+                }
             };
             if !told.contains(&what) {
                 eprintln!("note: {name} cannot do all of '{what}': {why}");

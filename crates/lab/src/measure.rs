@@ -102,22 +102,40 @@ pub fn together_for<R: Send>(
     start(threads, Some(span), work)
 }
 
-/// What a measurement is at, as its threads see it.
+/// What a measurement is at, as its threads and tasks see it.
+#[derive(Debug)]
+pub(crate) struct Stage(AtomicU8);
+
 const WARMING_UP: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
+impl Stage {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU8::new(WARMING_UP))
+    }
+
+    /// Lets the time pass, and ends it.
+    pub(crate) fn pass(&self, span: Span) {
+        // Both stores carry no data; see where the stage is read.
+        thread::sleep(span.warm_up);
+        self.0.store(COUNTING, Ordering::Relaxed);
+        thread::sleep(span.counted);
+        self.0.store(OVER, Ordering::Relaxed);
+    }
+}
+
 /// Counts one thread's operations from the end of the warm-up on.
 #[derive(Debug)]
 pub struct Lap<'a> {
-    stage: &'a AtomicU8,
+    stage: &'a Stage,
     counts: bool,
     begun: Instant,
     operations: u64,
 }
 
 impl<'a> Lap<'a> {
-    fn new(stage: &'a AtomicU8) -> Self {
+    pub(crate) fn new(stage: &'a Stage) -> Self {
         Self {
             stage,
             counts: false,
@@ -134,13 +152,24 @@ impl<'a> Lap<'a> {
     pub fn done(&mut self, operations: u64) -> bool {
         self.operations += operations;
         // Carries no data: what the threads did is seen through joining them.
-        let stage = self.stage.load(Ordering::Relaxed);
+        let stage = self.stage.0.load(Ordering::Relaxed);
         if stage == COUNTING && !self.counts {
             self.counts = true;
             self.begun = Instant::now();
             self.operations = 0;
         }
         stage != OVER
+    }
+
+    /// Whether the warm-up is over.
+    #[inline]
+    pub(crate) fn counts(&self) -> bool {
+        self.counts
+    }
+
+    /// When counting began, and how many operations were done since.
+    pub(crate) fn end(&self) -> (Instant, u64) {
+        (self.begun, self.operations)
     }
 }
 
@@ -150,7 +179,7 @@ fn start<R: Send>(
     work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
 ) -> Timed<R> {
     let barrier = Barrier::new(threads + 1);
-    let stage = AtomicU8::new(WARMING_UP);
+    let stage = Stage::new();
     let (barrier, stage, work) = (&barrier, &stage, &work);
     let done: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
@@ -159,17 +188,14 @@ fn start<R: Send>(
                     barrier.wait();
                     let mut lap = Lap::new(stage);
                     let result = work(thread, &mut lap);
-                    (lap.begun, Instant::now(), lap.operations, result)
+                    let (begun, operations) = lap.end();
+                    (begun, Instant::now(), operations, result)
                 })
             })
             .collect();
         barrier.wait();
         if let Some(span) = span {
-            // Both stores carry no data; see where the stage is read.
-            thread::sleep(span.warm_up);
-            stage.store(COUNTING, Ordering::Relaxed);
-            thread::sleep(span.counted);
-            stage.store(OVER, Ordering::Relaxed);
+            stage.pass(span);
         }
         workers
             .into_iter()
@@ -248,13 +274,13 @@ mod tests {
 
     #[test]
     fn what_was_done_while_warming_up_does_not_count() {
-        let stage = AtomicU8::new(WARMING_UP);
+        let stage = Stage::new();
         let mut lap = Lap::new(&stage);
         assert!(lap.done(100) && lap.done(100));
-        stage.store(COUNTING, Ordering::Relaxed);
+        stage.0.store(COUNTING, Ordering::Relaxed);
         assert!(lap.done(100));
         assert!(lap.done(3) && lap.done(4));
-        stage.store(OVER, Ordering::Relaxed);
+        stage.0.store(OVER, Ordering::Relaxed);
         assert!(!lap.done(5));
         assert_eq!(lap.operations, 12);
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 use tremula_index::Engine;
 use tremula_lab::{
     LabError, Settings, Watch,
-    contestants::{self, ContestantName},
+    contestants::{self, ContestantName, ShardForm},
     experiments::{self, Case},
     keys::KeySet,
     record::Record,
-    workload::{Distribution, MessageKind},
+    workload::{CacheTraffic, Distribution, MessageKind},
 };
 use tremula_mailbox::Mode;
 
@@ -242,4 +242,32 @@ fn memory_and_bursts_need_a_command_to_start() {
     let experiment = experiments::find("signals").unwrap();
     let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);
     assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
+}
+
+#[test]
+fn shard_cache_records_every_workload_form_and_number_of_workers() {
+    let settings = Settings {
+        threads: Some(vec![1, 2]),
+        ..brief(64)
+    };
+    let names = ShardForm::ALL.map(ContestantName::Shard);
+    let records = run_with(&names, "shard_cache", &settings);
+    assert_eq!(records.len(), CacheTraffic::ALL.len() * 2 * names.len());
+    for record in records {
+        let size = if record.workload.ends_with("16k") {
+            "bytes_16k"
+        } else {
+            "bytes_64"
+        };
+        assert_eq!((record.key_set.as_str(), record.keys), (size, 64));
+        let quantile = |name| record.figures[name];
+        assert!(
+            quantile("request_ns_p50") <= quantile("request_ns_p99"),
+            "{record:?}"
+        );
+        assert!(
+            record.mops.is_finite() && record.runs.len() == 1,
+            "{record:?}"
+        );
+    }
 }

@@ -1,8 +1,8 @@
 //! The command line of `tremula serve`.
 
-use crate::limits::Limits;
+use crate::limits::{Bytes, Limits};
 use crate::load::{self, LoadArgs, LoadError};
-use crate::{Config, Keyspace, Server, StartError};
+use crate::{CACHED_FROM, CacheSettings, Config, Keyspace, LEAST_CACHE, Server, StartError};
 use clap::ArgAction;
 use clap::builder::BoolishValueParser;
 use std::io::{self, IsTerminal, Write};
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
 use tremula_index::Engine;
+use tremula_shard::Strategy;
 
 /// Flags of `tremula serve`.
 #[derive(clap::Args, Clone, Debug)]
@@ -42,6 +43,19 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIRECTORY")]
     pub table_directory: Option<PathBuf>,
 
+    /// Bytes that large values which are appended to may hold, in a cache of their own that evicts the
+    /// least recently used [default: none, all values are kept]
+    #[arg(long, value_name = "BYTES", value_parser = parse_cache)]
+    pub cache: Option<Bytes>,
+
+    /// Who runs the shards of the cache: threading, local_set or affinity [default: threading]
+    #[arg(long, value_name = "STRATEGY", requires = "cache")]
+    pub strategy: Option<Strategy>,
+
+    /// Bytes from which a value that is appended to lies in the cache [default: 4096]
+    #[arg(long, value_name = "BYTES", requires = "cache")]
+    pub cache_from: Option<Bytes>,
+
     /// What to load before serving.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -49,6 +63,14 @@ pub struct ServeArgs {
     /// What a client may take.
     #[command(flatten)]
     pub limits: Limits,
+}
+
+fn parse_cache(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse()?;
+    if bytes.0 < LEAST_CACHE {
+        return Err(format!("a cache has at least {LEAST_CACHE} bytes"));
+    }
+    Ok(bytes)
 }
 
 /// Why `tremula serve` ends with a failure.
@@ -98,6 +120,11 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         protected_mode: arguments.protected_mode,
         limits: arguments.limits,
         table_directory: arguments.table_directory,
+        cache: arguments.cache.map(|bytes| CacheSettings {
+            strategy: arguments.strategy.unwrap_or_default(),
+            bytes: bytes.0,
+            from: arguments.cache_from.map_or(CACHED_FROM, |from| from.0),
+        }),
     };
     // Listening comes first, so that a taken port is known before a long load.
     let server = Server::bind(config, Arc::clone(&keyspace))?;

@@ -18,6 +18,8 @@ mod server;
 mod small_bytes;
 mod table_owner;
 mod value;
+mod value_cache;
+mod values;
 
 pub use commands::command_table;
 pub use cursors::{MAX_CURSOR_BYTES, MAX_CURSORS};
@@ -25,3 +27,4 @@ pub use key::Key;
 pub use keyspace::{DATABASES, Keyspace};
 pub use server::{Config, DRAIN_TIME, Server, StartError};
 pub use value::Value;
+pub use value_cache::{CACHED_FROM, CacheSettings, LEAST_CACHE};

@@ -10,6 +10,7 @@ use crate::connection;
 use crate::cursors::Cursors;
 use crate::limits::Limits;
 use crate::mailboxes::Mailboxes;
+use crate::value_cache::{CacheSettings, ValueCache};
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -45,6 +46,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where `ETS.TAB2FILE` and its kin may read and write files; `None` refuses them.
     pub table_directory: Option<PathBuf>,
+    /// Where large values that are appended to are kept; `None` keeps them in the index.
+    pub cache: Option<CacheSettings>,
 }
 
 /// What every thread of a server shares.
@@ -60,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Arc<Mailboxes>,
     pub(crate) tables: Tables,
     pub(crate) table_directory: Option<PathBuf>,
+    pub(crate) cache: Option<ValueCache>,
     cursors: Mutex<Cursors>,
 }
 
@@ -93,6 +97,9 @@ pub enum StartError {
     /// A thread or its event loop could not be made.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
+    /// The cache's workers could not be made.
+    #[error("cannot start the cache: {0}")]
+    Cache(#[from] tremula_shard::StartError),
 }
 
 /// A server that listens, and serves once it [runs](Self::run).
@@ -138,6 +145,7 @@ impl Server {
                     source,
                 })?;
         let threads = config.threads.max(1);
+        let cache = config.cache.as_ref().map(ValueCache::start).transpose()?;
         let shared = Arc::new(Shared {
             keyspace,
             limits: config.limits,
@@ -150,6 +158,7 @@ impl Server {
             mailboxes: Arc::default(),
             tables: Tables::new(),
             table_directory: config.table_directory,
+            cache,
             cursors: Mutex::new(Cursors::new()),
         });
         let (finish, finished) = std_mpsc::channel();
@@ -394,6 +403,7 @@ mod tests {
             mailboxes: Arc::default(),
             tables: Tables::new(),
             table_directory: None,
+            cache: None,
             cursors: Mutex::new(Cursors::new()),
         }
     }

@@ -6,20 +6,43 @@ use std::ops::Deref;
 
 /// A value: any bytes, immutable. Up to 22 bytes take no allocation, and a clone of a longer one
 /// is one reference count, so that scans can copy values out of an index.
+///
+/// Or the number of one that lies in the cache of values that are appended to: that has no bytes
+/// of its own, and is to be asked for there.
 #[derive(Clone)]
-pub struct Value(SmallBytes);
+pub struct Value(Place);
+
+#[derive(Clone)]
+enum Place {
+    Here(SmallBytes),
+    Cached(u64),
+}
 
 impl Value {
     /// A value of `length` bytes, zero at first, that `fill` writes.
     #[must_use]
     pub fn build(length: usize, fill: impl FnOnce(&mut [u8])) -> Self {
-        Self(SmallBytes::build(length, fill))
+        Self(Place::Here(SmallBytes::build(length, fill)))
+    }
+
+    /// What stands for a value in the cache.
+    pub(crate) const fn in_cache(number: u64) -> Self {
+        Self(Place::Cached(number))
+    }
+
+    /// The number of the value in the cache, if it lies there.
+    #[inline]
+    pub(crate) const fn cached(&self) -> Option<u64> {
+        match self.0 {
+            Place::Here(_) => None,
+            Place::Cached(number) => Some(number),
+        }
     }
 }
 
 impl From<&[u8]> for Value {
     fn from(bytes: &[u8]) -> Self {
-        Self(bytes.into())
+        Self(Place::Here(bytes.into()))
     }
 }
 
@@ -27,12 +50,28 @@ impl Deref for Value {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Place::Here(bytes) => bytes,
+            Place::Cached(_) => b"",
+        }
     }
 }
 
 impl fmt::Debug for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "\"{}\"", self.escape_ascii())
+        match &self.0 {
+            Place::Here(bytes) => write!(out, "\"{}\"", bytes.escape_ascii()),
+            Place::Cached(number) => write!(out, "Cached({number})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_takes_as_much_as_its_bytes() {
+        assert_eq!(size_of::<Value>(), size_of::<SmallBytes>());
     }
 }

@@ -5,6 +5,9 @@
 //! there and nothing queued. Changing the owner moves nothing but a number, because the state is
 //! where both find it. For states that may not change threads the seat keeps a token in their place.
 //!
+//! Who holds the state may lend it to all callers, if nothing is queued; then the seat queues nothing
+//! until it has the state back.
+//!
 //! Invariants:
 //!
 //! 1. Jobs leave the queue in the order in which they came, and are run by who holds the state; a
@@ -31,11 +34,15 @@ struct Inner<T, J> {
     owner: usize,
     noticed: bool,
     closed: bool,
+    lent: bool,
     /// Who waits for room.
     waiting: Vec<Waker>,
     /// Jobs run since the last [`Seat::age`], less those forgotten by it.
     load: u64,
+    /// Those of them that only look.
+    looks: u64,
     total: u64,
+    in_place: u64,
     moves: u64,
 }
 
@@ -50,6 +57,8 @@ pub enum Offered<J> {
     Full(J),
     /// The seat is closed. The job comes back.
     Closed(J),
+    /// The state is lent: the job is to be done where it is.
+    Lent(J),
 }
 
 /// What a worker finds that looks at a seat.
@@ -84,10 +93,14 @@ pub struct SeatCounts {
     pub queued: usize,
     /// Jobs that were run.
     pub requests: u64,
+    /// Those of them that their caller ran.
+    pub in_place: u64,
     /// How often the owner changed.
     pub moves: u64,
     /// The recent ones among the jobs that were run.
     pub load: u64,
+    /// Those of them that only looked.
+    pub looks: u64,
 }
 
 impl<T, J> Seat<T, J> {
@@ -101,9 +114,12 @@ impl<T, J> Seat<T, J> {
             owner,
             noticed: false,
             closed: false,
+            lent: false,
             waiting: Vec::new(),
             load: 0,
+            looks: 0,
             total: 0,
+            in_place: 0,
             moves: 0,
         }))
     }
@@ -114,7 +130,8 @@ impl<T, J> Seat<T, J> {
     }
 
     /// Takes the state if it is there, nothing is queued before, and `may` says so of the owner.
-    /// Who takes it gives it back with [`end`](Self::end).
+    /// Who takes it gives it back with
+    /// [`end_in_place`](Self::end_in_place).
     #[inline]
     pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Option<T> {
         let mut inner = self.0.lock();
@@ -128,6 +145,9 @@ impl<T, J> Seat<T, J> {
         let mut inner = self.0.lock();
         if inner.closed {
             return Offered::Closed(job);
+        }
+        if inner.lent {
+            return Offered::Lent(job);
         }
         if inner.jobs.len() >= inner.capacity {
             inner.waiting.extend(waker);
@@ -163,20 +183,33 @@ impl<T, J> Seat<T, J> {
         begun
     }
 
-    /// Gives the state back, after so many jobs.
-    #[inline]
-    pub fn end(&self, state: T, jobs: u64) -> Ended {
+    /// Gives the state back, after so many jobs, of which so many only looked.
+    pub fn end(&self, state: T, jobs: u64, looks: u64) -> Ended {
+        self.0.lock().end(state, jobs, looks)
+    }
+
+    /// Says that the state is lent, by who holds it and has put it where callers find it; `false` if
+    /// jobs are queued, or the seat is closed: then it is to be given back.
+    #[must_use]
+    pub fn lend(&self) -> bool {
         let mut inner = self.0.lock();
+        inner.lent = inner.jobs.is_empty() && !inner.closed;
+        inner.lent
+    }
+
+    /// Gives back what was lent, by who took it from where callers found it.
+    pub fn settle(&self, state: T) {
+        let mut inner = self.0.lock();
+        inner.lent = false;
         inner.state = Some(state);
-        inner.load += jobs;
-        inner.total += jobs;
-        if inner.jobs.is_empty() {
-            return Ended::Nothing;
-        }
-        if inner.closed {
-            return Ended::GoOn;
-        }
-        inner.tell().map_or(Ended::Nothing, Ended::Tell)
+    }
+
+    /// Gives back what [`try_begin`](Self::try_begin) gave, after the caller's own job.
+    #[inline]
+    pub fn end_in_place(&self, state: T, looks: bool) -> Ended {
+        let mut inner = self.0.lock();
+        inner.in_place += 1;
+        inner.end(state, 1, looks.into())
     }
 
     /// Gives the shard to another worker. What is queued is run there, in its order. `false` if
@@ -202,7 +235,9 @@ impl<T, J> Seat<T, J> {
 
     /// Forgets half of the load, so that what was long ago counts little.
     pub fn age(&self) {
-        self.0.lock().load /= 2;
+        let mut inner = self.0.lock();
+        inner.load /= 2;
+        inner.looks /= 2;
     }
 
     /// What was counted.
@@ -213,13 +248,30 @@ impl<T, J> Seat<T, J> {
             owner: inner.owner,
             queued: inner.jobs.len(),
             requests: inner.total,
+            in_place: inner.in_place,
             moves: inner.moves,
             load: inner.load,
+            looks: inner.looks,
         }
     }
 }
 
 impl<T, J> Inner<T, J> {
+    #[inline]
+    fn end(&mut self, state: T, jobs: u64, looks: u64) -> Ended {
+        self.state = Some(state);
+        self.load += jobs;
+        self.looks += looks;
+        self.total += jobs;
+        if self.jobs.is_empty() {
+            return Ended::Nothing;
+        }
+        if self.closed {
+            return Ended::GoOn;
+        }
+        self.tell().map_or(Ended::Nothing, Ended::Tell)
+    }
+
     /// Who is to be told that jobs are queued, if somebody is: invariants 2 and 3.
     fn tell(&mut self) -> Option<usize> {
         let needed = !self.noticed && self.state.is_some() && !self.jobs.is_empty();

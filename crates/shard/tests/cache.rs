@@ -45,6 +45,7 @@ proptest! {
             budget: usize::MAX / 2,
             longest: 150_000,
             cells: NonZeroUsize::new(2).unwrap(),
+            ..CacheConfig::default()
         });
         let mut model: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut lent = Vec::new();
@@ -103,6 +104,7 @@ proptest! {
             budget: 400_000,
             longest: 100_000,
             cells: NonZeroUsize::new(cells).unwrap(),
+            ..CacheConfig::default()
         });
         let mut used: BTreeMap<u64, u64> = BTreeMap::new();
         let mut tick = 0;
@@ -183,6 +185,7 @@ fn threads_append_and_read_within_the_budget() {
         budget: 1 << 20,
         longest: 32 * 1024,
         cells: NonZeroUsize::new(4).unwrap(),
+        ..CacheConfig::default()
     });
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
@@ -210,4 +213,22 @@ fn threads_append_and_read_within_the_budget() {
         cache.remove(&id);
     });
     assert_eq!(cache.shape().held, 0);
+}
+
+#[test]
+fn the_ids_of_evicted_items_are_told_once() {
+    let cache: Cache<u64> = Cache::new(CacheConfig {
+        budget: 100_000,
+        keep_evicted: true,
+        ..CacheConfig::default()
+    });
+    for id in 0..100 {
+        cache.append(&id, &[7; 5000]).unwrap();
+    }
+    let mut evicted = cache.take_evicted();
+    assert_eq!(evicted.len() as u64, cache.shape().evictions);
+    assert!(cache.take_evicted().is_empty());
+    evicted.extend((0..100).filter(|id| cache.length(id).is_some()));
+    evicted.sort_unstable();
+    assert!(evicted.into_iter().eq(0..100), "each is told, or there");
 }

@@ -451,6 +451,64 @@ fn a_hot_worker_gives_shards_away() {
     }
 }
 
+/// A shard of one key that is read by all, which no move can help.
+#[test]
+fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
+    for strategy in [Strategy::LocalSet, Strategy::Affinity] {
+        let balance = Balance {
+            window: 32,
+            tolerance: 20,
+        };
+        let config = Config::new(strategy).workers(2).shards(8);
+        let shards = Shards::start(config.balance(Some(balance)), |_| 0_u64).unwrap();
+        let hot = 7;
+        let deadline = Instant::now() + LIMIT;
+        while shards.shape().lent == 0 {
+            assert!(Instant::now() < deadline, "{:?}", shards.shape());
+            // While one caller is with the state, what the others want of it is queued; its worker
+            // runs that, and finds that nothing else can be given away.
+            let gate = Gate::default();
+            thread::scope(|scope| {
+                let first = scope.spawn(|| {
+                    let gate = gate.clone();
+                    shards.read(hot, move |_| gate.pass()).wait()
+                });
+                gate.reached();
+                let reads: Vec<_> = (0..64).map(|_| shards.read(hot, |state| *state)).collect();
+                gate.open();
+                for read in reads {
+                    assert_eq!(read.wait(), Ok(0));
+                }
+                assert_eq!(first.join().unwrap(), Ok(()));
+            });
+        }
+        let shape = shards.shape();
+        assert!(shape.lendings >= 1 && shape.lent == 1, "{shape:?}");
+        // It is shared by readers: they meet in it.
+        let both = Arc::new(std::sync::Barrier::new(2));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let both = Arc::clone(&both);
+                scope.spawn(|| {
+                    shards
+                        .read(hot, move |_| both.wait().is_leader())
+                        .wait()
+                        .unwrap()
+                });
+            }
+        });
+        for change in 1..=1000 {
+            let changed = shards.call(hot, |state| {
+                *state += 1;
+                *state
+            });
+            assert_eq!(changed.wait(), Ok(change));
+        }
+        assert_eq!(shards.shape().lent, 0, "it is with its worker again");
+        assert_eq!(shards.read(hot, |state| *state).wait(), Ok(1000));
+    }
+}
+
 #[test]
 fn the_cache_is_what_a_map_of_byte_strings_is_under_every_strategy() {
     for config in configs() {

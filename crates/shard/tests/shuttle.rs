@@ -9,7 +9,7 @@ use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
 use tremula_shard::seat::{Begun, Ended, Offered, Seat};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::model::check;
-use tremula_sync::{Arc, thread};
+use tremula_sync::{Arc, Mutex, thread};
 
 const CALLERS: usize = 2;
 const JOBS: usize = 4;
@@ -21,6 +21,8 @@ type State = [usize; CALLERS];
 
 struct Run {
     seat: Seat<State, Job>,
+    /// Where the state lies while it is lent.
+    lent: Mutex<Option<State>>,
     inside: AtomicUsize,
     done: AtomicUsize,
 }
@@ -50,7 +52,7 @@ impl Run {
                     };
                     let jobs = batch.len() as u64;
                     batch.drain(..).for_each(|job| self.job(&mut state, job));
-                    ended = self.seat.end(state, jobs);
+                    ended = self.seat.end(state, jobs, 0);
                 }
             }
         }
@@ -68,7 +70,7 @@ impl Run {
                 Begun::Run(mut state) => {
                     let jobs = batch.len() as u64;
                     batch.drain(..).for_each(|job| self.job(&mut state, job));
-                    self.ended(self.seat.end(state, jobs), workers);
+                    self.ended(self.seat.end(state, jobs, 0), workers);
                 }
             }
             if self.done.load(Ordering::SeqCst) == CALLERS * JOBS {
@@ -85,13 +87,23 @@ impl Run {
             let job = (caller, number);
             if in_place && let Some(mut state) = self.seat.try_begin(|_| true) {
                 self.job(&mut state, job);
-                self.ended(self.seat.end(state, 1), workers);
+                self.ended(self.seat.end_in_place(state, false), workers);
                 continue;
             }
-            match self.seat.offer(job, None) {
-                Offered::Queued => {}
-                Offered::Tell(worker) => workers[worker].send(()).unwrap(),
-                other => panic!("{other:?}"),
+            loop {
+                match self.seat.offer(job, None) {
+                    Offered::Queued => {}
+                    Offered::Tell(worker) => workers[worker].send(()).unwrap(),
+                    Offered::Lent(job) => match &mut *self.lent.lock() {
+                        Some(state) => self.job(state, job),
+                        None => {
+                            thread::yield_now();
+                            continue; // it is on its way back
+                        }
+                    },
+                    other => panic!("{other:?}"),
+                }
+                break;
             }
         }
         if self.done.load(Ordering::SeqCst) == CALLERS * JOBS {
@@ -102,9 +114,17 @@ impl Run {
     }
 }
 
-fn handed_over(in_place: bool) {
+/// What is done to the shard while it is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meanwhile {
+    Moved,
+    Lent,
+}
+
+fn handed_over(in_place: bool, meanwhile: Meanwhile) {
     let run = Arc::new(Run {
         seat: Seat::new(0, 100),
+        lent: Mutex::new(None),
         inside: AtomicUsize::new(0),
         done: AtomicUsize::new(0),
     });
@@ -121,12 +141,27 @@ fn handed_over(in_place: bool) {
         threads.push(thread::spawn(move || run.call(caller, in_place, &senders)));
     }
     for round in 0..4 {
-        run.seat.assign(1 - round % 2);
+        if meanwhile == Meanwhile::Moved {
+            run.seat.assign(1 - round % 2);
+        } else if let Some(state) = run.seat.try_begin(|_| true) {
+            *run.lent.lock() = Some(state);
+            let lent = run.seat.lend();
+            thread::yield_now();
+            let state = run.lent.lock().take().expect("only who lends takes back");
+            if lent {
+                run.seat.settle(state);
+            } else {
+                run.ended(run.seat.end(state, 0, 0), &senders);
+            }
+        }
     }
     for thread in threads {
         thread.join().unwrap();
     }
-    assert_eq!(run.seat.counts().requests, (CALLERS * JOBS) as u64);
+    assert_eq!(run.done.load(Ordering::SeqCst), CALLERS * JOBS);
+    if meanwhile == Meanwhile::Moved {
+        assert_eq!(run.seat.counts().requests, (CALLERS * JOBS) as u64);
+    }
     assert_eq!(run.seat.counts().queued, 0);
 }
 
@@ -136,7 +171,7 @@ fn a_shard_that_moves_loses_and_reorders_nothing() {
         "a_shard_that_moves_loses_and_reorders_nothing",
         3_000,
         || {
-            handed_over(false);
+            handed_over(false, Meanwhile::Moved);
         },
     );
 }
@@ -146,7 +181,19 @@ fn a_shard_that_moves_and_is_run_by_callers_loses_and_reorders_nothing() {
     check(
         "a_shard_that_moves_and_is_run_by_callers_loses_and_reorders_nothing",
         3_000,
-        || handed_over(true),
+        || handed_over(true, Meanwhile::Moved),
+    );
+}
+
+/// Would fail, too, if a job were queued while the state is lent, or the state lent over a queue.
+#[test]
+fn a_shard_that_is_lent_loses_and_reorders_nothing() {
+    check(
+        "a_shard_that_is_lent_loses_and_reorders_nothing",
+        3_000,
+        || {
+            handed_over(false, Meanwhile::Lent);
+        },
     );
 }
 
@@ -155,6 +202,7 @@ fn closing_leaves_nothing_behind() {
     check("closing_leaves_nothing_behind", 2_000, || {
         let run = Arc::new(Run {
             seat: Seat::new(0, 100),
+            lent: Mutex::new(None),
             inside: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
         });
@@ -168,7 +216,7 @@ fn closing_leaves_nothing_behind() {
                 && let Some(mut state) = other.seat.try_begin(|_| true)
             {
                 other.job(&mut state, (0, taken));
-                other.ended(other.seat.end(state, 1), &senders);
+                other.ended(other.seat.end_in_place(state, false), &senders);
                 taken += 1;
             }
             taken

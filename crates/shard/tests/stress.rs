@@ -13,8 +13,17 @@ use tremula_sync::{Arc, thread};
 const CALLERS: usize = 4;
 const SHARDS: usize = 6;
 
-/// Requests of each caller; fewer where a sanitizer slows each down.
-const REQUESTS: usize = if cfg!(tremula_tsan) { 3_000 } else { 200_000 };
+/// Requests of each caller: fewer where a sanitizer slows each down, ten million of all together if
+/// `TREMULA_DEEP` is 1.
+fn requests() -> usize {
+    if std::env::var("TREMULA_DEEP").is_ok_and(|deep| deep == "1") {
+        10_000_000 / CALLERS
+    } else if cfg!(tremula_tsan) {
+        3_000
+    } else {
+        200_000 / CALLERS
+    }
+}
 
 /// The next request expected of each caller, in a box so that a use after free shows.
 type State = Box<[usize; CALLERS]>;
@@ -36,7 +45,8 @@ fn stress(config: Config) {
         let (shards, over) = (Arc::clone(&shards), Arc::clone(&over));
         thread::spawn(move || {
             let mut round = 0;
-            while !over.load(Ordering::Acquire) {
+            // Each shard to each worker at least, however late this thread gets a core.
+            while round < 3 * SHARDS || !over.load(Ordering::Acquire) {
                 shards
                     .move_shard(round % SHARDS, round / SHARDS % 3)
                     .unwrap();
@@ -53,7 +63,7 @@ fn stress(config: Config) {
                 let keys: Vec<u64> = (0..SHARDS).map(key).collect();
                 let mut sent = [0; SHARDS];
                 let mut calls = Vec::new();
-                for step in 0..REQUESTS {
+                for step in 0..requests() {
                     let shard = (step * 7 + step / 64 + caller) % SHARDS;
                     let number = sent[shard];
                     sent[shard] += 1;
@@ -85,7 +95,7 @@ fn stress(config: Config) {
         assert_eq!(state[..], expected, "requests are missing");
     }
     let shape = shards.shape();
-    assert_eq!(shape.requests, (CALLERS * REQUESTS + 1000) as u64);
+    assert_eq!(shape.requests, (CALLERS * requests() + 1000) as u64);
     assert!(
         shape.moves > 0 && shape.panics == 0 && shape.cancelled == 0,
         "{shape:?}"
@@ -120,4 +130,55 @@ fn nothing_is_lost_or_reordered_while_shards_move_under_local_set() {
 #[test]
 fn nothing_is_lost_or_reordered_while_shards_move_and_callers_help() {
     stress(nervous(Strategy::Affinity));
+}
+
+/// One shard is read by all for a while, then changed by all, and so on, so that it is lent to
+/// callers and taken back. Who reads must see all that it changed before.
+#[test]
+fn nothing_is_lost_or_reordered_while_a_shard_is_lent_and_taken_back() {
+    const PHASE: usize = 1 << 10;
+    let shards =
+        Arc::new(Shards::start(nervous(Strategy::Affinity), |_| State::default()).unwrap());
+    if cfg!(tremula_tsan) {
+        // It does not see the fence by which the last owner of an `Arc` takes over.
+        std::mem::forget(Arc::clone(&shards));
+    }
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let shards = Arc::clone(&shards);
+            thread::spawn(move || {
+                let (mut sent, mut calls) = (0, Vec::new());
+                for step in 0..requests() {
+                    let reads = (step / PHASE).is_multiple_of(2) && !step.is_multiple_of(64);
+                    if reads {
+                        let seen = shards.read(0, move |state: &State| state[caller]);
+                        assert_eq!(seen.wait(), Ok(sent), "caller {caller} missed a change");
+                        continue;
+                    }
+                    let number = sent;
+                    sent += 1;
+                    let job = move |state: &mut State| expect(state, caller, number);
+                    calls.push((number, shards.call(0, job)));
+                    if calls.len() == 16 {
+                        for (number, call) in calls.drain(..) {
+                            assert_eq!(call.wait(), Ok(number));
+                        }
+                    }
+                }
+                for (number, call) in calls {
+                    assert_eq!(call.wait(), Ok(number));
+                }
+                sent
+            })
+        })
+        .collect();
+    let sent: Vec<usize> = callers
+        .into_iter()
+        .map(|caller| caller.join().expect("a caller found a fault"))
+        .collect();
+    let state = shards.call(0, |state| **state).wait().unwrap();
+    assert_eq!(state[..], sent, "requests are missing");
+    let shape = shards.shape();
+    assert_eq!(shape.requests, (CALLERS * requests() + 1) as u64);
+    assert!(shape.panics == 0 && shape.cancelled == 0, "{shape:?}");
 }

@@ -85,6 +85,19 @@ fn replies_equal_those_of_redis() {
     assert!(total >= 20_000);
 }
 
+/// Every value that is appended to lies in the cache, under each strategy; nothing is evicted.
+#[test]
+fn replies_equal_those_of_redis_with_values_in_the_cache() {
+    let redis = Server::redis();
+    for (strategy, seed) in [("threading", 55), ("local_set", 89), ("affinity", 144)] {
+        let cache = ["--cache", "256mb", "--cache-from", "1"];
+        let arguments = [&["--threads", "2", "--strategy", strategy][..], &cache].concat();
+        let tremula = Server::tremula(&arguments);
+        println!("{strategy}, seed {seed}");
+        Pair::new(&redis, &tremula, seed).run();
+    }
+}
+
 /// The two servers, spoken to in step.
 struct Pair<'a> {
     redis: &'a Server,

@@ -1,5 +1,5 @@
-//! Who takes part: the indexes, the tables and the mailboxes of this project, and rivals, each behind
-//! one adapter.
+//! Who takes part: the indexes, the tables, the mailboxes and the shards of this project, and rivals,
+//! each behind one adapter.
 
 mod bw_variant;
 mod erlang;
@@ -7,6 +7,7 @@ mod in_process;
 mod rival;
 mod row_bench;
 mod row_table;
+mod shards;
 mod signals;
 mod subject;
 
@@ -16,6 +17,7 @@ pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;
 pub use row_table::RowTable;
+pub use shards::{ShardForm, peak_of_affinity};
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use signals::channel_tests;
 #[cfg(feature = "rivals")]
@@ -72,6 +74,8 @@ pub enum ContestantName {
     ChannelRival(ChannelRival),
     /// A process in a real Erlang.
     ErlangProcess(MessageQueue),
+    /// The shards of this project, in a form, or what they are measured by.
+    Shard(ShardForm),
 }
 
 impl ContestantName {
@@ -91,10 +95,12 @@ impl ContestantName {
         let mailboxes = Mode::ALL.into_iter().map(Self::Mailbox);
         let rivals = ChannelRival::ALL.into_iter().map(Self::ChannelRival);
         let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
+        let shards = ShardForm::ALL.into_iter().map(Self::Shard);
         tables
             .chain(mailboxes)
             .chain(rivals)
             .chain(erlang)
+            .chain(shards)
             .collect()
     }
 
@@ -110,6 +116,7 @@ impl ContestantName {
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 ContestantKind::Channels
             }
+            Self::Shard(_) => ContestantKind::Shards,
         }
     }
 
@@ -125,6 +132,7 @@ impl ContestantName {
             Self::Mailbox(mode) => signals::mailbox_name(mode),
             Self::ChannelRival(rival) => rival.name(),
             Self::ErlangProcess(queue) => queue.name(),
+            Self::Shard(form) => form.name(),
         }
     }
 
@@ -140,6 +148,7 @@ impl ContestantName {
             Self::Mailbox(_) => "a mailbox of Tremula, in this process",
             Self::ChannelRival(rival) => rival.about(),
             Self::ErlangProcess(queue) => queue.about(),
+            Self::Shard(form) => form.about(),
         }
     }
 
@@ -147,7 +156,11 @@ impl ContestantName {
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Index(_) | Self::BwVariant(_) | Self::Table(_) | Self::Mailbox(_) => None,
+            Self::Index(_)
+            | Self::BwVariant(_)
+            | Self::Table(_)
+            | Self::Mailbox(_)
+            | Self::Shard(_) => None,
             Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
             Self::Erlang(_) | Self::ErlangProcess(_) => erlang::missing(),
         }
@@ -161,6 +174,7 @@ impl ContestantName {
             Self::Mailbox(_) | Self::ChannelRival(_) | Self::ErlangProcess(_) => {
                 Some("it is a channel and no table")
             }
+            Self::Shard(_) => Some("it is a cache in shards and no table"),
             Self::BwVariant(_) if experiment == BwVariant::EXPERIMENT => None,
             Self::BwVariant(_) => Some("it takes part in bw_tree_ablation only"),
             _ if experiment == BwVariant::EXPERIMENT => Some("it has not the switches of bw_tree"),
@@ -188,6 +202,7 @@ impl ContestantName {
             | Self::Rival(_)
             | Self::Table(_)
             | Self::Erlang(_) => Some("it is a table and no channel"),
+            Self::Shard(_) => Some("it is a cache in shards and no channel"),
             Self::Mailbox(_) | Self::ChannelRival(_) => None,
             Self::ErlangProcess(_) => MessageQueue::refuses(traffic, message),
         }
@@ -209,6 +224,10 @@ impl ContestantName {
                 let traffic = case.workload.parse().unwrap_or(Traffic::Phases);
                 self.refuses_traffic(traffic, case.key_set.parse().ok())
             }
+            ContestantKind::Shards => match self {
+                Self::Shard(_) => None,
+                _ => Some("it is no cache in shards"),
+            },
         }
     }
 }
@@ -289,6 +308,9 @@ pub fn assemble(
             }
             ContestantName::ErlangProcess(queue) => {
                 contestants.push(Box::new(erlang()?.process(queue)));
+            }
+            ContestantName::Shard(form) => {
+                contestants.push(Box::new(shards::ShardContestant(form)));
             }
         }
     }

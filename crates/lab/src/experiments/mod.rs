@@ -9,6 +9,7 @@ mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
 mod range_update;
+mod shard_cache;
 mod signals;
 mod ycsb;
 
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 11] = [
+pub const ALL: [&dyn Experiment; 12] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -31,6 +32,7 @@ pub const ALL: [&dyn Experiment; 11] = [
     &signals::Signals,
     &ets_throughput::EtsThroughput,
     &ets_bench::EtsBench,
+    &shard_cache::ShardCache,
 ];
 
 /// The experiment of this name.
@@ -54,6 +56,8 @@ pub enum ContestantKind {
     Tables,
     /// Channels from many senders to one receiver.
     Channels,
+    /// Caches in shards.
+    Shards,
 }
 
 /// What to measure: groups of cases, and for each group and run the job that every contestant

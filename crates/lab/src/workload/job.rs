@@ -1,6 +1,6 @@
 //! What one contestant does in one measurement.
 
-use super::{EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, SignalsJob, YcsbJob};
+use super::{EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, ShardCacheJob, SignalsJob, YcsbJob};
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
@@ -32,6 +32,8 @@ pub enum Job {
     Fill(FillJob),
     /// Send messages to one receiver.
     Signals(SignalsJob),
+    /// Append to a cache in shards, or get from it, until the time is up.
+    ShardCache(ShardCacheJob),
 }
 
 impl Job {
@@ -44,7 +46,8 @@ impl Job {
             | Self::Ets(_)
             | Self::EtsBench(_)
             | Self::RangeUpdate(_)
-            | Self::Append(_) => size_of::<u64>() as f64,
+            | Self::Append(_)
+            | Self::ShardCache(_) => size_of::<u64>() as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Integers(job)) => job.keys.mean_length(),

@@ -8,6 +8,7 @@ mod ets_bench;
 mod job;
 mod mix;
 mod range_update;
+mod shard_cache;
 mod signals;
 mod ycsb;
 mod zipfian;
@@ -20,6 +21,7 @@ pub use mix::{
     rotate, rotation_step, stream,
 };
 pub use range_update::{LongScan, RangeUpdateJob, SCAN_LENGTHS, scans};
+pub use shard_cache::{CacheTraffic, HOT_IDS, ShardCacheJob, ValueSize};
 pub use signals::{Message, MessageKind, SignalsJob, Stamp, Traffic};
 pub use ycsb::{
     Action, Distribution, LONGEST_SCAN, Phase, YcsbJob, YcsbMix, actions, draw_keys, stream_length,

@@ -31,9 +31,9 @@ pub(super) fn decrby(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
 /// Adds to the integer under `key`, which is zero if there is none.
 fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
     let mut sum = Err(Failure::NOT_AN_INTEGER);
-    context.database().update(Key::from(key), &mut |current| {
+    context.values().update(Key::from(key), &mut |current| {
         sum = current
-            .map_or(Some(0), |value| number::parse(value))
+            .map_or(Some(0), number::parse)
             .ok_or(Failure::NOT_AN_INTEGER)
             .and_then(|number| number.checked_add(increment).ok_or(Failure::OVERFLOW));
         match &sum {
@@ -49,7 +49,7 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, arguments: Arguments<'_>) -
     let increment = Extended::parse(arguments.get(2));
     let mut sum = Err(Failure::NOT_A_FLOAT);
     context
-        .database()
+        .values()
         .update(Key::from(arguments.get(1)), &mut |current| {
             sum = add_float(current, increment.as_ref());
             match &sum {
@@ -61,9 +61,8 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, arguments: Arguments<'_>) -
     Ok(())
 }
 
-fn add_float(current: Option<&Value>, increment: Option<&Extended>) -> Result<String, Failure> {
-    let current =
-        Extended::parse(current.map_or(b"0", |value| value)).ok_or(Failure::NOT_A_FLOAT)?;
+fn add_float(current: Option<&[u8]>, increment: Option<&Extended>) -> Result<String, Failure> {
+    let current = Extended::parse(current.unwrap_or(b"0")).ok_or(Failure::NOT_A_FLOAT)?;
     let increment = increment.ok_or(Failure::NOT_A_FLOAT)?;
     let sum = current.add(increment).ok_or(Failure::NAN_OR_INFINITY)?;
     Ok(sum.print())

@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 use tremula_index::{Direction, KeyRange};
 
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let values = context.values();
     count_keys(context, arguments, |database, key| {
-        database.remove(key).is_some()
+        values.dropped(database.remove(key))
     })
 }
 

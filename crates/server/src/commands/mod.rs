@@ -18,6 +18,7 @@ use crate::clients::Client;
 use crate::keyspace::Database;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
+use crate::values::Values;
 pub(crate) use ets::Search;
 pub(crate) use failure::Failure;
 pub(crate) use mailbox::{Outgoing, Receive};
@@ -60,6 +61,15 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
+    /// The values of the selected database.
+    pub(crate) fn values(&self) -> Values<'a> {
+        Values {
+            keyspace: &self.server.keyspace,
+            cache: self.server.cache.as_ref(),
+            number: self.session.database,
+        }
+    }
+
     /// The selected database.
     pub(crate) fn database(&self) -> &'a Database {
         self.server.keyspace.database(self.session.database)

@@ -23,18 +23,27 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         std::mem::swap(&mut low, &mut high);
         direction = Direction::Descending;
     }
-    let database = context.database();
+    let (database, values) = (context.database(), context.values());
     let reply = &mut *context.reply;
     let opened = reply.open_array();
     let mut count = 0;
     let mut visit = |key: &Key, value: &Value| {
+        let text = if options.with_values {
+            match values.text(key, value) {
+                // It was evicted since.
+                None => return ControlFlow::Continue(()),
+                text => text,
+            }
+        } else {
+            None
+        };
         if options.with_values && reply.protocol == Protocol::Resp3 {
             reply.array(2);
         }
         reply.bulk(key.as_bytes());
         count += 1;
-        if options.with_values {
-            reply.bulk(value);
+        if let Some(text) = text {
+            reply.bulk(&text);
             count += usize::from(reply.protocol == Protocol::Resp2);
         }
         if reply.is_full() {
@@ -85,12 +94,15 @@ pub(super) fn prev(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 }
 
 /// Key and value, or a null array.
+///
+/// A value that was evicted since is empty: the entry was there.
 fn reply_entry(context: &mut Context<'_>, entry: Option<(Key, Value)>) -> Outcome {
     match entry {
         Some((key, value)) => {
+            let text = context.values().text(&key, &value);
             context.reply.array(2);
             context.reply.bulk(key.as_bytes());
-            context.reply.bulk(&value);
+            context.reply.bulk(text.as_deref().unwrap_or_default());
         }
         None => context.reply.null_array(),
     }

@@ -2,8 +2,12 @@
 
 use super::{Context, Failure, Outcome};
 use crate::resp::{Arguments, number};
+use crate::value_cache::CachedId;
+use crate::values::{Found, TooLong, checked_end};
 use crate::{Key, Value};
+use std::ops::Range;
 use tremula_index::Update;
+use tremula_shard::cache::Cache;
 
 pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     reply_value(context, arguments.get(1));
@@ -12,10 +16,13 @@ pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
 
 /// Copies the value under `key` straight into the output.
 fn reply_value(context: &mut Context<'_>, key: &[u8]) {
-    let database = context.database();
+    let values = context.values();
     let reply = &mut *context.reply;
-    if !database.get_with(&Key::from(key), &mut |value| reply.bulk(value)) {
-        reply.null();
+    let all = |cache: &Cache<CachedId>, number| cache.get(&number, usize::MAX);
+    match values.find(&Key::from(key), &mut |value| reply.bulk(value), all) {
+        Found::Plain => {}
+        Found::Cached(bytes) => reply.bulk(&bytes),
+        Found::Absent => reply.null(),
     }
 }
 
@@ -41,12 +48,13 @@ enum Condition {
 pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let (condition, wants_old) = set_options(arguments)?;
     let (key, value) = (Key::from(arguments.get(1)), Value::from(arguments.get(2)));
-    let database = context.database();
+    let values = context.values();
     if condition == Condition::Always {
-        let old = database.insert(key, value);
+        let old = context.database().insert(key, value);
         if wants_old {
-            reply_old(context, old.as_ref());
+            reply_old(context, values.taken(old).as_deref());
         } else {
+            values.dropped(old);
             context.reply.ok();
         }
         return Ok(());
@@ -54,9 +62,9 @@ pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
     let mut value = Some(value);
     let mut old = None;
     let mut stored = false;
-    database.update(key, &mut |current| {
+    values.update(key, &mut |current| {
         if wants_old {
-            old = current.cloned();
+            old = current.map(Value::from);
         }
         if current.is_some() != (condition == Condition::IfPresent) {
             return Update::Keep;
@@ -65,7 +73,7 @@ pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
         value.take().map_or(Update::Keep, Update::Put)
     });
     match (wants_old, stored) {
-        (true, _) => reply_old(context, old.as_ref()),
+        (true, _) => reply_old(context, old.as_deref()),
         (false, true) => context.reply.ok(),
         (false, false) => context.reply.null(),
     }
@@ -98,7 +106,7 @@ fn set_options(arguments: Arguments<'_>) -> Result<(Condition, bool), Failure> {
     Ok((condition, wants_old))
 }
 
-fn reply_old(context: &mut Context<'_>, old: Option<&Value>) {
+fn reply_old(context: &mut Context<'_>, old: Option<&[u8]>) {
     match old {
         Some(old) => context.reply.bulk(old),
         None => context.reply.null(),
@@ -107,7 +115,15 @@ fn reply_old(context: &mut Context<'_>, old: Option<&Value>) {
 
 pub(super) fn setnx(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let (key, value) = (Key::from(arguments.get(1)), Value::from(arguments.get(2)));
-    let stored = context.database().insert_if_absent(key, value).is_ok();
+    let mut value = Some(value);
+    let mut stored = false;
+    context.values().update(key, &mut |current| {
+        stored = current.is_none();
+        match value.take() {
+            Some(value) if stored => Update::Put(value),
+            _ => Update::Keep,
+        }
+    });
     context.reply.integer(stored.into());
     Ok(())
 }
@@ -115,13 +131,15 @@ pub(super) fn setnx(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
 pub(super) fn getset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let (key, value) = (Key::from(arguments.get(1)), Value::from(arguments.get(2)));
     let old = context.database().insert(key, value);
-    reply_old(context, old.as_ref());
+    let old = context.values().taken(old);
+    reply_old(context, old.as_deref());
     Ok(())
 }
 
 pub(super) fn getdel(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let old = context.database().remove(&Key::from(arguments.get(1)));
-    reply_old(context, old.as_ref());
+    let old = context.values().taken(old);
+    reply_old(context, old.as_deref());
     Ok(())
 }
 
@@ -129,46 +147,34 @@ pub(super) fn mset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     if arguments.len().is_multiple_of(2) {
         return Err(Failure::arity(context.command));
     }
-    let database = context.database();
+    let (database, values) = (context.database(), context.values());
     for index in (1..arguments.len()).step_by(2) {
         let value = Value::from(arguments.get(index + 1));
-        database.insert(Key::from(arguments.get(index)), value);
+        values.dropped(database.insert(Key::from(arguments.get(index)), value));
     }
     context.reply.ok();
     Ok(())
 }
 
 pub(super) fn strlen(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let mut length = 0;
     let key = Key::from(arguments.get(1));
-    context
-        .database()
-        .get_with(&key, &mut |value| length = value.len());
-    context.reply.count(length);
+    let mut plain = 0;
+    let length = |cache: &Cache<CachedId>, number| cache.length(&number);
+    let found = context
+        .values()
+        .find(&key, &mut |value| plain = value.len(), length);
+    context.reply.count(match found {
+        Found::Plain => plain,
+        Found::Cached(length) => length,
+        Found::Absent => 0,
+    });
     Ok(())
 }
 
 pub(super) fn append(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let suffix = arguments.get(2);
     let limit = context.server.limits.max_argument.0;
-    let mut length = Ok(0);
-    context
-        .database()
-        .update(Key::from(arguments.get(1)), &mut |current| {
-            let Some(current) = current else {
-                length = Ok(suffix.len());
-                return Update::Put(Value::from(suffix));
-            };
-            length = checked_end(current.len(), suffix.len(), limit);
-            let Ok(length) = length else {
-                return Update::Keep;
-            };
-            Update::Put(Value::build(length, |bytes| {
-                let (front, back) = bytes.split_at_mut(current.len());
-                front.copy_from_slice(current);
-                back.copy_from_slice(suffix);
-            }))
-        });
+    let key = Key::from(arguments.get(1));
+    let length = context.values().append(key, arguments.get(2), limit);
     context
         .reply
         .count(length.map_err(|TooLong| Failure::TOO_LONG)?);
@@ -179,31 +185,39 @@ pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     let first = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
     let last = number::parse(arguments.get(3)).ok_or(Failure::NOT_AN_INTEGER)?;
     let key = Key::from(arguments.get(1));
-    let database = context.database();
+    let values = context.values();
     let reply = &mut *context.reply;
-    if !database.get_with(&key, &mut |value| reply.bulk(slice(value, first, last))) {
-        reply.bulk(b"");
+    let mut plain = |value: &[u8]| reply.bulk(&value[part(value.len(), first, last)]);
+    let cached = move |cache: &Cache<CachedId>, number| {
+        let length = cache.length(&number)?;
+        cache.range(&number, part(length, first, last))
+    };
+    match values.find(&key, &mut plain, cached) {
+        Found::Plain => {}
+        Found::Cached(bytes) => reply.bulk(&bytes),
+        Found::Absent => reply.bulk(b""),
     }
     Ok(())
 }
 
-/// The bytes from `first` to `last`, both included; negative positions count from the end.
-fn slice(value: &[u8], first: i64, last: i64) -> &[u8] {
+/// Where the bytes from `first` to `last` lie, both included; negative positions count from the end.
+fn part(length: usize, first: i64, last: i64) -> Range<usize> {
     // Redis looks at this before it looks at the length.
     if first < 0 && last < 0 && first > last {
-        return b"";
+        return 0..0;
     }
-    let length = i64::try_from(value.len()).unwrap_or(i64::MAX);
+    let signed = i64::try_from(length).unwrap_or(i64::MAX);
     let from_start = |position: i64| {
         let position = if position < 0 {
-            length + position
+            signed + position
         } else {
             position
         };
         usize::try_from(position).unwrap_or(0)
     };
-    let end = from_start(last).saturating_add(1).min(value.len());
-    value.get(from_start(first)..end).unwrap_or(b"")
+    let end = from_start(last).saturating_add(1).min(length);
+    let start = from_start(first);
+    if start < end { start..end } else { 0..0 }
 }
 
 pub(super) fn setrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -213,9 +227,9 @@ pub(super) fn setrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     let limit = context.server.limits.max_argument.0;
     let mut length = Ok(0);
     context
-        .database()
+        .values()
         .update(Key::from(arguments.get(1)), &mut |current| {
-            let current = current.map_or(&[][..], |value| value);
+            let current = current.unwrap_or_default();
             if patch.is_empty() {
                 length = Ok(current.len());
                 return Update::Keep;
@@ -234,17 +248,6 @@ pub(super) fn setrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
         .reply
         .count(length.map_err(|TooLong| Failure::TOO_LONG)?);
     Ok(())
-}
-
-/// A value would be longer than an argument may be.
-#[derive(Clone, Copy)]
-struct TooLong;
-
-fn checked_end(start: usize, length: usize, limit: usize) -> Result<usize, TooLong> {
-    start
-        .checked_add(length)
-        .filter(|end| *end <= limit)
-        .ok_or(TooLong)
 }
 
 #[cfg(test)]
@@ -267,11 +270,11 @@ mod tests {
             (0, -100, "T"),
         ] {
             assert_eq!(
-                slice(b"This is a string", first, last),
+                &b"This is a string"[part(16, first, last)],
                 expected.as_bytes(),
                 "{first} {last}"
             );
         }
-        assert_eq!(slice(b"", 0, -1), b"");
+        assert_eq!(part(0, 0, -1), 0..0);
     }
 }

@@ -25,7 +25,7 @@ use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use tremula_sync::atomic::{AtomicIsize, AtomicU64, Ordering};
-use tremula_sync::{CachePadded, RwLock};
+use tremula_sync::{CachePadded, Mutex, RwLock};
 
 /// The configuration of a [`Cache`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub struct CacheConfig {
     pub longest: usize,
     /// Over how many cells, each with a lock, the items are spread. 64.
     pub cells: NonZeroUsize,
+    /// Whether the ids of evicted items are kept until they are asked for, with
+    /// [`Cache::take_evicted`]. They are not.
+    pub keep_evicted: bool,
 }
 
 impl Default for CacheConfig {
@@ -44,6 +47,7 @@ impl Default for CacheConfig {
             budget: 64 << 20,
             longest: usize::MAX,
             cells: NonZeroUsize::new(64).expect("not 0"),
+            keep_evicted: false,
         }
     }
 }
@@ -111,6 +115,8 @@ pub struct Cache<K> {
     /// Ticks whenever memory is taken.
     clock: AtomicU64,
     evictions: AtomicU64,
+    /// The ids of evicted items, if they are to be kept.
+    evicted: Option<Mutex<Vec<K>>>,
 }
 
 struct Cell<K> {
@@ -171,6 +177,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
             held: AtomicIsize::new(0),
             clock: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            evicted: config.keep_evicted.then(|| Mutex::new(Vec::new())),
         }
     }
 
@@ -321,6 +328,9 @@ impl<K: Hash + Eq + Clone> Cache<K> {
             let evicted = items.map.remove(&id);
             cell.note_oldest(items);
             drop(guard);
+            if let Some(ids) = &self.evicted {
+                ids.lock().push(id);
+            }
             self.release(evicted);
             self.evictions.fetch_add(1, Ordering::Relaxed);
             return true;
@@ -430,6 +440,17 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         let was_there = removed.is_some();
         self.release(removed);
         was_there
+    }
+
+    /// The ids of the items that were evicted since this was last asked, where the configuration says
+    /// that they be kept: so that who knows of items elsewhere can forget them. O(ids).
+    #[must_use]
+    pub fn take_evicted(&self) -> Vec<K> {
+        let taken = self
+            .evicted
+            .as_ref()
+            .map(|ids| std::mem::take(&mut *ids.lock()));
+        taken.unwrap_or_default()
     }
 
     /// What the cache has counted. Exact when nobody appends. O(cells).

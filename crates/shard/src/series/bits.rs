@@ -81,12 +81,8 @@ impl<'a> BitReader<'a> {
     pub(super) fn peek(&self) -> u64 {
         let (word, shift) = (self.position / 64, self.position % 64);
         let at = |word: usize| self.bits.words.get(word).copied().unwrap_or(0);
-        let first = at(word) << shift;
-        if shift == 0 {
-            first
-        } else {
-            first | at(word + 1) >> (64 - shift)
-        }
+        // In two steps, so that nothing is taken of the second word where the shift is 0.
+        at(word) << shift | at(word + 1) >> 1 >> (63 - shift)
     }
 
     /// Passes over `count` bits; `None` if there are fewer.

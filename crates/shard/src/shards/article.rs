@@ -7,6 +7,7 @@ use super::backend::{Backend, Rare, Shape, Submitted};
 use super::config::{Config, Strategy};
 use super::owned::{join, next_identity, note_worker};
 use super::request::{Job, Request, Wakes, message};
+use super::tally::Tally;
 use crate::topology;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,7 +19,7 @@ use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tremula_mailbox::mailbox;
-use tremula_sync::{Mutex, StripedCounter};
+use tremula_sync::Mutex;
 
 type Message<S> = (usize, Job<S>);
 
@@ -31,7 +32,7 @@ pub(super) struct Article<S> {
 }
 
 struct Counts {
-    requests: StripedCounter,
+    requests: Tally,
     rare: Rare,
 }
 
@@ -49,7 +50,7 @@ impl<S: 'static> Article<S> {
             dispatcher: Mutex::new(Some(to_dispatcher)),
             threads: Mutex::new(Vec::new()),
             counts: Arc::new(Counts {
-                requests: StripedCounter::new(),
+                requests: Tally::default(),
                 rare: Rare::default(),
             }),
             workers,
@@ -129,7 +130,7 @@ fn run<S>(states: &States<S>, (shard, job): Message<S>, counts: &Counts) {
         unreachable!("the dispatcher sends each shard's requests to its worker");
     };
     let mut wakes = Wakes::default();
-    counts.requests.add(1);
+    counts.requests.add();
     counts
         .rare
         .note(job.run(&mut state.borrow_mut(), &mut wakes));
@@ -201,7 +202,7 @@ impl<S: 'static> Backend<S> for Article<S> {
 
     fn shape(&self) -> Shape {
         let mut shape = Shape {
-            requests: u64::try_from(self.counts.requests.sum()).unwrap_or(0),
+            requests: self.counts.requests.sum(),
             workers: self.workers,
             ..Shape::default()
         };

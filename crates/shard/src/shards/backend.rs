@@ -45,6 +45,11 @@ pub struct Shape {
     pub cancelled: u64,
     /// How often a shard was given to another worker.
     pub moves: u64,
+    /// Shards that callers share at the moment, because one that is read alone has more to do than
+    /// a worker's part.
+    pub lent: usize,
+    /// How often a shard was lent so.
+    pub lendings: u64,
     /// Workers; none under [`Strategy::Threading`](super::Strategy::Threading) in its direct form.
     pub workers: usize,
     /// Each shard's counts, where they are kept: by the owning strategies in the direct form.

@@ -29,16 +29,25 @@ pub struct Call<S: 'static, O: Operation<S>> {
 }
 
 impl<S: 'static, O: Operation<S>> Call<S, O> {
+    /// A call that has ended.
+    #[inline]
+    pub(super) fn ended(shard: usize, outcome: Outcome<O::Output>) -> Self {
+        Self {
+            backend: None,
+            shard,
+            pending: Pending::ended(outcome),
+        }
+    }
+
     /// Sends the request off. The backend is kept only where it must be tried again.
+    #[inline]
     pub(super) fn begin(backend: &Arc<dyn Backend<S>>, shard: usize, operation: O) -> Self {
-        let mut pending = Pending::new(operation, true);
-        let submitted = backend.submit(shard, &mut pending, None);
         let mut call = Self {
             backend: None,
             shard,
-            pending,
+            pending: Pending::new(operation, true),
         };
-        match submitted {
+        match backend.submit(shard, &mut call.pending, None) {
             Submitted::Ran | Submitted::Queued => {}
             Submitted::Full => call.backend = Some(Arc::clone(backend)),
             Submitted::Closed => call.pending.outcome = Some(Err(CallError::Closed)),
@@ -85,10 +94,15 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
     /// let sum = shards.call("key", |count| { *count += 2; *count }).wait();
     /// assert_eq!(sum, Ok(2));
     /// ```
+    #[inline]
     pub fn wait(mut self) -> Result<O::Output, CallError> {
         if let Some(outcome) = self.pending.outcome.take() {
             return outcome;
         }
+        self.wait_here()
+    }
+
+    fn wait_here(mut self) -> Result<O::Output, CallError> {
         if super::owned::is_worker() {
             return match self.settle(Waker::noop()) {
                 Poll::Ready(outcome) => outcome,
@@ -121,6 +135,7 @@ impl<S: 'static, O: Operation<S>> Future for Call<S, O> {
 }
 
 impl<S: 'static, O: Operation<S>> Drop for Call<S, O> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(slot) = &self.pending.slot {
             slot.give_up();

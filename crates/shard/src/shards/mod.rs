@@ -5,9 +5,11 @@ mod backend;
 mod balance;
 mod call;
 mod config;
+mod lent;
 mod owned;
 mod request;
 mod shared;
+mod tally;
 
 pub use backend::Shape;
 use backend::{Backend, Submitted};
@@ -16,6 +18,7 @@ pub use config::{Balance, Config, Form, Strategy, UnknownStrategy};
 use foldhash::fast::RandomState;
 use request::Pending;
 pub use request::{Access, CallError, Change, Look, Operation};
+use std::any::Any;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io;
@@ -88,7 +91,8 @@ pub enum MoveError {
 /// task: what happens before in it is done before. Nothing is said between shards.
 ///
 /// A function that panics fails its own call; the shard lives on with what the function left.
-/// Functions must be brief, and must not wait for other calls on the same shards.
+/// Functions must be brief, must not wait for other calls on the same shards, and must not make any
+/// on the same shard, which may be behind a lock.
 ///
 /// Dropping the shards finishes what is queued and ends the workers.
 ///
@@ -108,9 +112,22 @@ pub enum MoveError {
 /// ```
 pub struct Shards<S: 'static> {
     backend: Arc<dyn Backend<S>>,
+    here: Here,
     shards: usize,
     hasher: RandomState,
     strategy: Strategy,
+}
+
+/// Where requests may run on the calling thread at once: the part of the backend that such a request
+/// needs, of a type that is known where the request's is, so that its path can be inlined. Its type
+/// is not the field's, for shards can be sent whether or not their states can.
+enum Here {
+    /// Shards behind locks.
+    Shared(Arc<dyn Any + Send + Sync>),
+    /// Shards in seats.
+    Seated(Arc<dyn Any + Send + Sync>),
+    /// Not here.
+    No,
 }
 
 impl<S: Send + Sync + 'static> Shards<S> {
@@ -126,14 +143,23 @@ impl<S: Send + Sync + 'static> Shards<S> {
         config: Config,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
-        let backend: Arc<dyn Backend<S>> = match (config.strategy, config.form) {
-            (Strategy::Threading, _) => Arc::new(shared::Shared::start(&config, make)?),
-            (_, Form::Article) => Arc::new(article::Article::start(&config, make)?),
+        let (backend, here): (Arc<dyn Backend<S>>, _) = match (config.strategy, config.form) {
+            (Strategy::Threading, form) => {
+                let shared = shared::Shared::start(&config, make)?;
+                let here = match form {
+                    Form::Direct => Here::Shared(shared.states()),
+                    Form::Article => Here::No,
+                };
+                (Arc::new(shared), here)
+            }
+            (_, Form::Article) => (Arc::new(article::Article::start(&config, make)?), Here::No),
             (_, Form::Direct) => {
-                Arc::new(owned::Owned::<S, owned::Movable<S>>::start(&config, make)?)
+                let owned = owned::Owned::<S, owned::Movable<S>>::start(&config, make)?;
+                let here = Here::Seated(owned.core());
+                (Arc::new(owned), here)
             }
         };
-        Ok(Self::over(backend, &config))
+        Ok(Self::over(backend, here, &config))
     }
 }
 
@@ -163,15 +189,44 @@ impl<S: 'static> Shards<S> {
             (_, Form::Article) => Arc::new(article::Article::start(&config, make)?),
             (_, Form::Direct) => Arc::new(owned::Owned::<S, owned::Fixed>::start(&config, make)?),
         };
-        Ok(Self::over(backend, &config))
+        Ok(Self::over(backend, Here::No, &config))
     }
 
-    fn over(backend: Arc<dyn Backend<S>>, config: &Config) -> Self {
+    fn over(backend: Arc<dyn Backend<S>>, here: Here, config: &Config) -> Self {
         Self {
             backend,
+            here,
             shards: config.shard_count(),
             hasher: RandomState::default(),
             strategy: config.strategy,
+        }
+    }
+
+    /// Runs the operation on this thread, if that can be done at once.
+    #[inline]
+    fn run_here<O: Operation<S>>(
+        &self,
+        shard: usize,
+        operation: O,
+    ) -> Result<Result<O::Output, CallError>, O> {
+        match &self.here {
+            Here::Shared(states) => match states.downcast_ref::<shared::States<S>>() {
+                Some(states) => Ok(states.run(shard, operation)),
+                None => Err(operation),
+            },
+            Here::Seated(core) => match core.downcast_ref::<owned::Core<S, owned::Movable<S>>>() {
+                Some(core) => core.run_here(shard, operation),
+                None => Err(operation),
+            },
+            Here::No => Err(operation),
+        }
+    }
+
+    #[inline]
+    fn begin<O: Operation<S>>(&self, shard: usize, operation: O) -> Call<S, O> {
+        match self.run_here(shard, operation) {
+            Ok(outcome) => Call::ended(shard, outcome),
+            Err(operation) => Call::begin(&self.backend, shard, operation),
         }
     }
 
@@ -212,7 +267,7 @@ impl<S: 'static> Shards<S> {
         R: Send + 'static,
         F: FnOnce(&mut S) -> R + Send + 'static,
     {
-        Call::begin(&self.backend, self.shard_of(key), Change::new(function))
+        self.begin(self.shard_of(key), Change::new(function))
     }
 
     /// As [`call`](Self::call), with a function that only looks: where the strategy has locks it
@@ -223,7 +278,7 @@ impl<S: 'static> Shards<S> {
         R: Send + 'static,
         F: FnOnce(&S) -> R + Send + 'static,
     {
-        Call::begin(&self.backend, self.shard_of(key), Look::new(function))
+        self.begin(self.shard_of(key), Look::new(function))
     }
 
     /// Runs `function` on the shard of `key`; nobody waits for it, and its panic is only counted.
@@ -239,8 +294,13 @@ impl<S: 'static> Shards<S> {
     where
         F: FnOnce(&mut S) + Send + 'static,
     {
-        let mut pending = Pending::new(Change::new(function), false);
-        let submitted = self.backend.submit(self.shard_of(key), &mut pending, None);
+        let shard = self.shard_of(key);
+        let operation = match self.run_here(shard, Change::new(function)) {
+            Ok(_) => return Ok(()),
+            Err(operation) => operation,
+        };
+        let mut pending = Pending::new(operation, false);
+        let submitted = self.backend.submit(shard, &mut pending, None);
         let error = match submitted {
             Submitted::Ran | Submitted::Queued => return Ok(()),
             Submitted::Full => SendError::Full,
@@ -268,7 +328,7 @@ impl<S: 'static> Shards<S> {
         R: Send + 'static,
         F: Fn(&mut S) -> R + Clone + Send + 'static,
     {
-        let call = |shard| Call::begin(&self.backend, shard, Change::new(function.clone()));
+        let call = |shard| self.begin(shard, Change::new(function.clone()));
         let calls: Vec<_> = (0..self.shards).map(call).collect();
         async {
             let mut results = Vec::with_capacity(calls.len());

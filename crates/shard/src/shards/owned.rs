@@ -8,7 +8,8 @@ use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::balance::plan;
 use super::config::{Balance, Config, Strategy};
-use super::request::{Access, Job, Request, Wakes};
+use super::lent::{Lent, READS, Use};
+use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
 use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts};
 use crate::topology::{self, Cpu};
 use std::any::Any;
@@ -22,7 +23,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use tremula_mailbox::{Mailbox, Sender, mailbox};
 use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tremula_sync::{CachePadded, Mutex, StripedCounter, thread_index};
+use tremula_sync::{Backoff, CachePadded, Mutex, thread_index};
 
 /// Jobs that are run before those who wait for them are woken and another shard has its turn.
 const BATCH: usize = 128;
@@ -38,11 +39,13 @@ const LANES: usize = 8;
 const STOP: usize = usize::MAX;
 
 /// How the state of a shard sits in its seat.
-pub(super) trait Place<S>: Send + Sized + 'static {
+pub(super) trait Place<S>: Sized + 'static {
     /// Whether every thread may run it, or only its worker.
     const ANYWHERE: bool;
     /// Seats a state that this worker has just made.
     fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self;
+    /// The state, to be shared: of those that may change threads only.
+    fn share(&self) -> Option<&S>;
     /// Lends the state.
     fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S));
 }
@@ -53,11 +56,16 @@ type Locals<S> = Rc<Vec<RefCell<Option<S>>>>;
 /// A state that may change threads.
 pub(super) struct Movable<S>(Box<S>);
 
-impl<S: Send + 'static> Place<S> for Movable<S> {
+impl<S: 'static> Place<S> for Movable<S> {
     const ANYWHERE: bool = true;
 
     fn seat(state: S, _: usize, _: &Locals<S>) -> Self {
         Self(Box::new(state))
+    }
+
+    #[inline]
+    fn share(&self) -> Option<&S> {
+        Some(&self.0)
     }
 
     #[inline]
@@ -69,12 +77,23 @@ impl<S: Send + 'static> Place<S> for Movable<S> {
 /// The token of a state that stays with its worker.
 pub(super) struct Fixed;
 
+impl<S> Movable<S> {
+    #[inline]
+    fn state(&mut self) -> &mut S {
+        &mut self.0
+    }
+}
+
 impl<S: 'static> Place<S> for Fixed {
     const ANYWHERE: bool = false;
 
     fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self {
         *locals[shard].borrow_mut() = Some(state);
         Self
+    }
+
+    fn share(&self) -> Option<&S> {
+        None
     }
 
     fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S)) {
@@ -117,15 +136,17 @@ pub(super) struct Owned<S, P> {
 
 type Seats<S, P> = Box<[CachePadded<Seat<P, Job<S>>>]>;
 
-struct Core<S, P> {
+/// What workers and callers share.
+pub(super) struct Core<S, P> {
     identity: u64,
     seats: Seats<S, P>,
+    /// For each seat.
+    lent: Box<[CachePadded<Lent<P>>]>,
     workers: Box<[CachePadded<Worker>]>,
     delegate: bool,
     balance: Option<Balance>,
     /// Who compares loads does so alone.
     balancing: AtomicBool,
-    in_place: StripedCounter,
     rare: Rare,
     state: PhantomData<fn(S)>,
 }
@@ -138,7 +159,7 @@ struct Worker {
     since: AtomicU64,
 }
 
-impl<S: 'static, P: Place<S>> Owned<S, P> {
+impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
     /// Starts the workers, each of which makes the states of its shards: their memory is first
     /// touched where it will be used.
     pub(super) fn start(
@@ -162,11 +183,11 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
         let core = Arc::new(Core {
             identity: next_identity(),
             seats: (0..shards).map(seat).collect(),
+            lent: (0..shards).map(|_| CachePadded::default()).collect(),
             workers,
             delegate: config.delegate && P::ANYWHERE,
             balance: config.balance.filter(|_| P::ANYWHERE && count > 1),
             balancing: AtomicBool::new(false),
-            in_place: StripedCounter::new(),
             rare: Rare::default(),
             state: PhantomData,
         });
@@ -220,6 +241,12 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
             }
         }
         Ok(owned)
+    }
+}
+
+impl<S, P> Owned<S, P> {
+    pub(super) fn core(&self) -> Arc<Core<S, P>> {
+        Arc::clone(&self.core)
     }
 }
 
@@ -322,17 +349,26 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         batch: &mut VecDeque<Job<S>>,
         wakes: &mut Wakes,
     ) -> Ended {
-        let jobs = batch.len() as u64;
+        let (jobs, mut looks) = (batch.len() as u64, 0);
         place.with(shard, &mut |state| {
             for job in batch.drain(..) {
+                looks += u64::from(job.looks());
                 self.rare.note(job.run(state, wakes));
             }
         });
-        self.seats[shard].end(place, jobs)
+        self.seats[shard].end(place, jobs, looks)
     }
 
     /// Sees to what came while somebody ran.
-    fn ended(&self, shard: usize, mut ended: Ended) {
+    #[inline]
+    fn ended(&self, shard: usize, ended: Ended) {
+        if ended != Ended::Nothing {
+            self.go_on(shard, ended);
+        }
+    }
+
+    #[cold]
+    fn go_on(&self, shard: usize, mut ended: Ended) {
         let mut batch = VecDeque::new();
         loop {
             match ended {
@@ -378,8 +414,62 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         for (shard, worker) in plan(&loads, self.workers.len(), me, balance.tolerance) {
             self.seats[shard].assign(worker);
         }
+        let part = loads.iter().map(|(_, load)| load).sum::<u64>() / self.workers.len() as u64;
+        for (shard, seat) in counts.iter().enumerate() {
+            let is_read = seat.looks >= (seat.load - seat.looks).saturating_mul(READS);
+            if self.delegate && seat.owner == me && seat.load > part && is_read {
+                self.lend(shard);
+            }
+        }
         self.seats.iter().for_each(|seat| seat.age());
         self.balancing.store(false, Ordering::Release);
+    }
+
+    /// Lets callers share a shard, if nothing is queued there and nobody runs.
+    fn lend(&self, shard: usize) {
+        let (seat, lent) = (&self.seats[shard], &self.lent[shard]);
+        let Some(place) = seat.try_begin(|_| true) else {
+            return;
+        };
+        lent.put(place);
+        if seat.lend() {
+            lent.announce();
+        } else if let Some(place) = lent.take() {
+            let ended = seat.end(place, 0, 0);
+            self.ended(shard, ended);
+        }
+    }
+
+    /// A lent shard has been changed: takes it back if it is read too little.
+    fn changed(&self, shard: usize) {
+        let lent = &self.lent[shard];
+        if lent.is_changed_too_often()
+            && let Some(place) = lent.take()
+        {
+            self.seats[shard].settle(place);
+        }
+    }
+
+    /// Runs a request on a shard that is lent; `None` if it is so no more.
+    fn run_lent(&self, shard: usize, request: &mut dyn Request<S>) -> Option<Ran> {
+        let looks = request.is_shared();
+        let ran = self.lent[shard].with(looks, |place| match place {
+            Use::Look(place) => {
+                let state = place.share().expect("only what may change threads is lent");
+                request.run(Access::Shared(state))
+            }
+            Use::Change(place) => {
+                let mut ran = Ran::Cancelled;
+                place.with(shard, &mut |state| {
+                    ran = request.run(Access::Exclusive(state));
+                });
+                ran
+            }
+        })?;
+        if !looks {
+            self.changed(shard);
+        }
+        Some(ran)
     }
 
     /// Whether this thread may run what is asked of a shard with this owner.
@@ -391,7 +481,56 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     }
 }
 
-impl<S: 'static, P: Place<S>> Backend<S> for Owned<S, P> {
+impl<S: 'static> Core<S, Movable<S>> {
+    /// Runs an operation on this thread, if the seat lets it.
+    #[inline]
+    pub(super) fn run_here<O: Operation<S>>(
+        &self,
+        shard: usize,
+        operation: O,
+    ) -> Result<Outcome<O::Output>, O> {
+        let seat = &self.seats[shard];
+        if self.lent[shard].is_on() {
+            return self.run_here_lent(shard, operation);
+        }
+        let Some(mut place) = seat.try_begin(|owner| self.may_run(owner)) else {
+            return Err(operation);
+        };
+        let outcome = perform(operation, Access::Exclusive(place.state()));
+        self.rare.note(Ran::of(&outcome));
+        let ended = seat.end_in_place(place, O::SHARED);
+        self.ended(shard, ended);
+        Ok(outcome)
+    }
+
+    fn run_here_lent<O: Operation<S>>(
+        &self,
+        shard: usize,
+        operation: O,
+    ) -> Result<Outcome<O::Output>, O> {
+        let mut operation = Some(operation);
+        let outcome = self.lent[shard].with(O::SHARED, |place| {
+            let operation = operation.take()?;
+            Some(match place {
+                Use::Look(place) => perform(operation, Access::Shared(&place.0)),
+                Use::Change(place) => perform(operation, Access::Exclusive(place.state())),
+            })
+        });
+        match (outcome.flatten(), operation) {
+            (Some(outcome), _) => {
+                self.rare.note(Ran::of(&outcome));
+                if !O::SHARED {
+                    self.changed(shard);
+                }
+                Ok(outcome)
+            }
+            (None, Some(operation)) => Err(operation),
+            (None, None) => unreachable!("an operation that is taken has an outcome"),
+        }
+    }
+}
+
+impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
     fn submit(
         &self,
         shard: usize,
@@ -404,26 +543,37 @@ impl<S: 'static, P: Place<S>> Backend<S> for Owned<S, P> {
             place.with(shard, &mut |state| {
                 core.rare.note(request.run(Access::Exclusive(state)));
             });
-            let ended = seat.end(place, 1);
-            core.in_place.add(1);
+            let ended = seat.end_in_place(place, request.is_shared());
             core.ended(shard, ended);
             return Submitted::Ran;
         }
-        match seat.offer(request.job(true), waker) {
-            Offered::Queued => Submitted::Queued,
-            Offered::Tell(worker) => {
-                core.tell(worker, shard);
-                Submitted::Queued
-            }
-            Offered::Full(job) => {
-                drop(job);
-                request.take_back();
-                Submitted::Full
-            }
-            Offered::Closed(job) => {
-                drop(job);
-                request.take_back();
-                Submitted::Closed
+        let backoff = Backoff::new();
+        loop {
+            match seat.offer(request.job(true), waker) {
+                Offered::Queued => return Submitted::Queued,
+                Offered::Tell(worker) => {
+                    core.tell(worker, shard);
+                    return Submitted::Queued;
+                }
+                Offered::Full(job) => {
+                    drop(job);
+                    request.take_back();
+                    return Submitted::Full;
+                }
+                Offered::Closed(job) => {
+                    drop(job);
+                    request.take_back();
+                    return Submitted::Closed;
+                }
+                Offered::Lent(job) => {
+                    drop(job);
+                    request.take_back();
+                    if let Some(ran) = core.run_lent(shard, request) {
+                        core.rare.note(ran);
+                        return Submitted::Ran;
+                    }
+                    backoff.wait(); // it is on its way back to the seat
+                }
             }
         }
     }
@@ -438,10 +588,17 @@ impl<S: 'static, P: Place<S>> Backend<S> for Owned<S, P> {
 
     fn shape(&self) -> Shape {
         let core = &*self.core;
-        let shards: Vec<SeatCounts> = core.seats.iter().map(|seat| seat.counts()).collect();
+        let mut shards: Vec<SeatCounts> = core.seats.iter().map(|seat| seat.counts()).collect();
+        for (seat, lent) in shards.iter_mut().zip(&core.lent) {
+            seat.requests += lent.requests();
+            seat.in_place += lent.requests();
+        }
+        let lent = core.lent.iter().filter(|lent| lent.is_on());
         let mut shape = Shape {
+            lent: lent.count(),
+            lendings: core.lent.iter().map(|lent| lent.times()).sum(),
             requests: shards.iter().map(|seat| seat.requests).sum(),
-            in_place: u64::try_from(core.in_place.sum()).unwrap_or(0),
+            in_place: shards.iter().map(|seat| seat.in_place).sum(),
             moves: shards.iter().map(|seat| seat.moves).sum(),
             workers: core.workers.len(),
             shards,

@@ -121,7 +121,11 @@ impl<S, R: Send + 'static, F: FnOnce(&S) -> R + Send + 'static> Operation<S> for
 pub(super) type Outcome<R> = Result<R, CallError>;
 
 /// Does an operation; its panic is the outcome.
-fn perform<S, O: Operation<S>>(operation: O, access: Access<'_, S>) -> Outcome<O::Output> {
+#[inline]
+pub(super) fn perform<S, O: Operation<S>>(
+    operation: O,
+    access: Access<'_, S>,
+) -> Outcome<O::Output> {
     // Whether the state is sound after a panic is for its functions to see to, as documented.
     let result = catch_unwind(AssertUnwindSafe(|| operation.apply(access)));
     match result {
@@ -160,6 +164,8 @@ impl Wakes {
 pub(super) trait Run<S>: Send + Sync {
     /// Does what is asked, unless nobody wants it any more; says how it went.
     fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran;
+    /// Whether it only looks.
+    fn looks(&self) -> bool;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +174,16 @@ pub(super) enum Ran {
     Panicked,
     /// The call was given up before it started.
     Cancelled,
+}
+
+impl Ran {
+    #[inline]
+    pub(super) fn of<R>(outcome: &Outcome<R>) -> Self {
+        match outcome {
+            Ok(_) => Self::Well,
+            Err(_) => Self::Panicked,
+        }
+    }
 }
 
 pub(super) type Job<S> = Arc<dyn Run<S>>;
@@ -185,15 +201,16 @@ struct Place<O, R> {
 }
 
 impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
+    fn looks(&self) -> bool {
+        O::SHARED
+    }
+
     fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran {
         let Some(operation) = self.0.lock().operation.take() else {
             return Ran::Cancelled;
         };
         let outcome = perform(operation, Access::Exclusive(state));
-        let ran = match outcome {
-            Ok(_) => Ran::Well,
-            Err(_) => Ran::Panicked,
-        };
+        let ran = Ran::of(&outcome);
         let mut place = self.0.lock();
         if !place.wanted {
             drop(place);
@@ -271,6 +288,17 @@ pub(super) struct Pending<O, R> {
 }
 
 impl<O, R> Pending<O, R> {
+    /// One that has been run.
+    #[inline]
+    pub(super) fn ended(outcome: Outcome<R>) -> Self {
+        Self {
+            operation: None,
+            outcome: Some(outcome),
+            slot: None,
+            wanted: true,
+        }
+    }
+
     pub(super) fn new(operation: O, wanted: bool) -> Self {
         Self {
             operation: Some(operation),
@@ -291,10 +319,7 @@ impl<S: 'static, O: Operation<S>> Request<S> for Pending<O, O::Output> {
             return Ran::Cancelled;
         };
         let outcome = perform(operation, access);
-        let ran = match outcome {
-            Ok(_) => Ran::Well,
-            Err(_) => Ran::Panicked,
-        };
+        let ran = Ran::of(&outcome);
         self.outcome = Some(outcome);
         ran
     }

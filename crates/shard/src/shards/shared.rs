@@ -3,14 +3,15 @@
 use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::config::{Config, Form};
-use super::request::{Access, Request, Wakes, message};
+use super::request::{Access, Operation, Outcome, Ran, Request, Wakes, message, perform};
+use super::tally::Tally;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use tokio::runtime::{Builder, Runtime};
-use tremula_sync::{CachePadded, Mutex, RwLock, StripedCounter};
+use tremula_sync::{CachePadded, Mutex, RwLock};
 
 pub(super) struct Shared<S> {
     states: Arc<States<S>>,
@@ -20,9 +21,10 @@ pub(super) struct Shared<S> {
     workers: usize,
 }
 
-struct States<S> {
+/// The states and their locks.
+pub(super) struct States<S> {
     locks: Box<[CachePadded<RwLock<S>>]>,
-    requests: StripedCounter,
+    requests: Tally,
     rare: Rare,
     /// Tasks that have not ended.
     tasks: AtomicUsize,
@@ -48,7 +50,7 @@ impl<S: Send + Sync + 'static> Shared<S> {
         Ok(Self {
             states: Arc::new(States {
                 locks: locks.map_err(|panic| StartError::State(message(&*panic)))?,
-                requests: StripedCounter::new(),
+                requests: Tally::default(),
                 rare: Rare::default(),
                 tasks: AtomicUsize::new(0),
                 idle: Mutex::new(None),
@@ -57,6 +59,28 @@ impl<S: Send + Sync + 'static> Shared<S> {
             form: config.form,
             workers,
         })
+    }
+}
+
+impl<S: Send + Sync + 'static> Shared<S> {
+    pub(super) fn states(&self) -> Arc<States<S>> {
+        Arc::clone(&self.states)
+    }
+}
+
+impl<S: 'static> States<S> {
+    /// Runs an operation under the shard's lock.
+    #[inline]
+    pub(super) fn run<O: Operation<S>>(&self, shard: usize, operation: O) -> Outcome<O::Output> {
+        let lock = &self.locks[shard];
+        self.requests.add();
+        let outcome = if O::SHARED {
+            perform(operation, Access::Shared(&lock.read()))
+        } else {
+            perform(operation, Access::Exclusive(&mut lock.write()))
+        };
+        self.rare.note(Ran::of(&outcome));
+        outcome
     }
 }
 
@@ -79,9 +103,9 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
     #[inline]
     fn submit(&self, shard: usize, request: &mut dyn Request<S>, _: Option<&Waker>) -> Submitted {
         let states = &*self.states;
-        let lock = &states.locks[shard];
         if self.form == Form::Direct {
-            states.requests.add(1);
+            let lock = &states.locks[shard];
+            states.requests.add();
             let ran = if request.is_shared() {
                 request.run(Access::Shared(&lock.read()))
             } else {
@@ -100,7 +124,7 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
         let job = request.job(false);
         handle.spawn(async move {
             let states = &*task.0;
-            states.requests.add(1);
+            states.requests.add();
             let mut wakes = Wakes::default();
             let ran = job.run(&mut states.locks[shard].write(), &mut wakes);
             states.rare.note(ran);
@@ -114,7 +138,7 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
     }
 
     fn shape(&self) -> Shape {
-        let requests = u64::try_from(self.states.requests.sum()).unwrap_or(0);
+        let requests = self.states.requests.sum();
         let mut shape = Shape {
             requests,
             workers: self.workers,

@@ -14,6 +14,7 @@ mod index_lfca_tree;
 mod index_masstree;
 mod index_skip_list;
 mod mailbox;
+mod shard;
 mod sync;
 mod table;
 mod table_match_spec;
@@ -74,6 +75,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_masstree::MUTANTS,
         index_skip_list::MUTANTS,
         mailbox::MUTANTS,
+        shard::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
         table_match_spec::MUTANTS,

@@ -109,7 +109,8 @@ impl Contestant for EtsTable {
             | Job::RangeUpdate(_)
             | Job::Append(_)
             | Job::Batch(_)
-            | Job::Signals(_) => {
+            | Job::Signals(_)
+            | Job::ShardCache(_) => {
                 return Err(self.cannot());
             }
         };

@@ -98,6 +98,12 @@ impl Contestant for InProcess {
                     missing: "it is a table, and was given the work of a channel",
                 });
             }
+            Job::ShardCache(_) => {
+                return Err(LabError::Unavailable {
+                    engine: self.table.name(),
+                    missing: "it is a table, and was given the work of a cache in shards",
+                });
+            }
         };
         let wrong = |fault| LabError::Wrong {
             engine: self.table.name(),

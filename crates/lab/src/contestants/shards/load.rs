@@ -1,0 +1,281 @@
+//! The requesters: tasks that ask, wait for the answer, and ask again.
+
+use super::store::{Appended, BUDGET, Store};
+use crate::{
+    measure::{Lap, Sample, Stage},
+    workload::{CacheTraffic, HOT_IDS, Purpose, ShardCacheJob, ValueSize, generator},
+};
+use hdrhistogram::Histogram;
+use rand::{Rng, RngExt};
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tremula_shard::CallError;
+
+/// The quantiles of the time of a request, by the names of their figures.
+const QUANTILES: [(&str, f64); 3] = [
+    ("request_ns_p50", 0.5),
+    ("request_ns_p99", 0.99),
+    ("request_ns_p99.9", 0.999),
+];
+
+/// Significant digits of a time.
+const DIGITS: u8 = 3;
+
+/// One request of so many is timed: reading the clock takes as long as the shortest of them.
+const TIMED: u64 = 16;
+
+/// Requests that a requester makes before others have their turn, if none of them had to wait.
+const TURN: u64 = 64;
+
+/// How often a requester of a paced load makes a burst of requests: the resolution of timers.
+const PACE: Duration = Duration::from_millis(2);
+
+/// What the payload repeats itself after. No divisor of a size, so that ids differ.
+const OFFSETS: u64 = 61;
+
+const LARGEST: usize = ValueSize::Large.bytes();
+
+/// What is appended.
+static PAYLOAD: [u8; LARGEST + OFFSETS as usize] = {
+    let mut bytes = [0; LARGEST + OFFSETS as usize];
+    let mut place = 0;
+    while place < bytes.len() {
+        bytes[place] = ((place * 31) ^ (place >> 7)) as u8;
+        place += 1;
+    }
+    bytes
+};
+
+/// What is always appended to an id.
+#[inline]
+fn piece(id: u64, size: usize) -> &'static [u8] {
+    &PAYLOAD[(id % OFFSETS) as usize..][..size]
+}
+
+/// Which ids requesters ask for.
+#[derive(Clone)]
+struct Choice {
+    ids: u64,
+    hot: Arc<[u64]>,
+    /// Of a hundred requests so many are for the hot ids.
+    share: u32,
+}
+
+impl Choice {
+    fn of<C: Store>(job: &ShardCacheJob, store: &C) -> Self {
+        let (hot, share): (Vec<u64>, _) = match job.traffic {
+            CacheTraffic::HotId => (vec![0], 50),
+            CacheTraffic::HotWorker(_) => {
+                // Shards are dealt out in turn. One id each, so that they can be shared out again.
+                let mut shards = Vec::new();
+                let fits = |id: &u64| {
+                    let shard = store.shard_of(*id);
+                    let fits = shard.is_multiple_of(job.workers) && !shards.contains(&shard);
+                    if fits {
+                        shards.push(shard);
+                    }
+                    fits
+                };
+                ((0..job.ids).filter(fits).take(HOT_IDS).collect(), 90)
+            }
+            _ => (Vec::new(), 0),
+        };
+        Self {
+            ids: job.ids,
+            share: if hot.is_empty() { 0 } else { share },
+            hot: hot.into(),
+        }
+    }
+
+    #[inline]
+    fn draw(&self, random: &mut impl Rng) -> u64 {
+        let number = random.random::<u64>();
+        let (high, low) = (number >> 32, number & u64::from(u32::MAX));
+        let of = |count: u64| (high * count) >> 32;
+        if self.share > 0 && low % 100 < u64::from(self.share) {
+            self.hot[of(self.hot.len() as u64) as usize]
+        } else {
+            of(self.ids)
+        }
+    }
+}
+
+/// Appends twice to each id, and gets what was appended: whether all answers are right.
+async fn check<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
+    let size = job.traffic.size().bytes();
+    for id in 0..job.ids {
+        for length in [size, 2 * size] {
+            let answer = length_of(store.append(id, piece(id, size)).await)?;
+            if answer != length {
+                return Err(format!("{id} should have {length} bytes, not {answer}"));
+            }
+        }
+        let all = piece(id, size).repeat(2);
+        for part in [size, 2 * size, 3 * size] {
+            let expected = &all[all.len().saturating_sub(part)..];
+            match store.get(id, part).await.map_err(failed)? {
+                Some(bytes) if *bytes == *expected => {}
+                Some(_) => return Err(format!("the last {part} bytes of {id} are others")),
+                None => return Err(format!("{id} is not there")),
+            }
+        }
+    }
+    match store.get(job.ids, size).await.map_err(failed)? {
+        None => Ok(()),
+        Some(_) => Err(format!("{} is there", job.ids)),
+    }
+}
+
+/// Spends the budget, so that appends evict from the first on, and take memory that was in use.
+async fn fill<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
+    for round in 0..BUDGET.div_ceil(LARGEST) as u64 {
+        let id = round % job.ids;
+        length_of(store.append(id, piece(id, LARGEST)).await)?;
+    }
+    Ok(())
+}
+
+fn failed(error: CallError) -> String {
+    error.to_string()
+}
+
+fn length_of(answer: Result<Appended, CallError>) -> Result<usize, String> {
+    answer.map_err(failed)?.map_err(|error| error.to_string())
+}
+
+/// What one requester did.
+struct Tally {
+    begun: Instant,
+    ended: Instant,
+    operations: u64,
+    times: Histogram<u64>,
+}
+
+struct Requester<C> {
+    store: Arc<C>,
+    choice: Choice,
+    size: usize,
+    writes: bool,
+}
+
+impl<C: Store> Requester<C> {
+    /// One request, whose answer is held to what an answer must be.
+    #[inline]
+    async fn ask(&self, id: u64) -> Result<(), String> {
+        let piece = piece(id, self.size);
+        if self.writes {
+            let length = length_of(self.store.append(id, piece).await)?;
+            return if length > 0 && length.is_multiple_of(self.size) {
+                Ok(())
+            } else {
+                Err(format!("{id} cannot have {length} bytes"))
+            };
+        }
+        let answer = self.store.get(id, self.size).await.map_err(failed)?;
+        let ends = |bytes: &[u8]| (bytes.first().copied(), bytes.last().copied());
+        match answer {
+            Some(bytes) if bytes.len() == self.size && ends(&bytes) == ends(piece) => Ok(()),
+            Some(_) => Err(format!("the last {} bytes of {id} are others", self.size)),
+            None => Err(format!("{id} is not there")),
+        }
+    }
+
+    /// Asks until the time is up. `burst` requests each [`PACE`], if it is given.
+    async fn run(
+        self,
+        stage: Arc<Stage>,
+        mut random: impl Rng,
+        burst: Option<f64>,
+    ) -> Result<Tally, String> {
+        let mut times = Histogram::<u64>::new(DIGITS).expect("so many digits are possible");
+        let mut lap = Lap::new(&stage);
+        let mut timer = tokio::time::interval(PACE);
+        let (mut due, mut asked) = (0.0, 0_u64);
+        loop {
+            let turn = match burst {
+                None => TURN,
+                Some(burst) => {
+                    timer.tick().await;
+                    // What is left of a request is made up for.
+                    due += burst;
+                    due as u64 - asked
+                }
+            };
+            for _ in 0..turn {
+                let id = self.choice.draw(&mut random);
+                asked += 1;
+                if asked.is_multiple_of(TIMED) && lap.counts() {
+                    let before = Instant::now();
+                    self.ask(id).await?;
+                    times += u64::try_from(before.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                } else {
+                    self.ask(id).await?;
+                }
+            }
+            if !lap.done(turn) {
+                break;
+            }
+            if burst.is_none() {
+                tokio::task::yield_now().await;
+            }
+        }
+        let (begun, operations) = lap.end();
+        Ok(Tally {
+            begun,
+            ended: Instant::now(),
+            operations,
+            times,
+        })
+    }
+}
+
+/// Checks the store, and measures it under the job's load.
+pub(super) fn measure<C: Store>(store: C, job: &ShardCacheJob) -> Result<Sample, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(job.workers)
+        .enable_time()
+        .build()
+        .map_err(|error| format!("its requesters could not be started: {error}"))?;
+    let store = Arc::new(store);
+    runtime.block_on(check(&*store, job))?;
+    if job.traffic.writes() {
+        runtime.block_on(fill(&*store, job))?;
+    }
+    let choice = Choice::of(job, &*store);
+    let stage = Arc::new(Stage::new());
+    let rate = |rate: f64| rate * PACE.as_secs_f64() / ShardCacheJob::REQUESTERS as f64;
+    let burst = job.rate.map(rate);
+    let start = |number| {
+        let requester = Requester {
+            store: Arc::clone(&store),
+            choice: choice.clone(),
+            size: job.traffic.size().bytes(),
+            writes: job.traffic.writes(),
+        };
+        let random = generator(job.seed, Purpose::Choices, job.run, number);
+        runtime.spawn(requester.run(Arc::clone(&stage), random, burst))
+    };
+    let tasks: Vec<_> = (0..ShardCacheJob::REQUESTERS).map(start).collect();
+    stage.pass(job.span);
+    let mut times = Histogram::<u64>::new(DIGITS).expect("so many digits are possible");
+    let (mut operations, mut first, mut last) = (0, None, None);
+    for task in tasks {
+        let tally = runtime.block_on(task);
+        let tally = tally.map_err(|error| format!("a requester ended: {error}"))??;
+        operations += tally.operations;
+        first = first.into_iter().chain([tally.begun]).min();
+        last = last.max(Some(tally.ended));
+        times += tally.times;
+    }
+    let elapsed = first
+        .zip(last)
+        .map_or(Duration::ZERO, |(first, last)| last - first);
+    let mut sample = Sample::new(operations, elapsed);
+    sample.figures = QUANTILES
+        .map(|(name, quantile)| (name.to_owned(), times.value_at_quantile(quantile) as f64))
+        .into();
+    Ok(sample)
+}

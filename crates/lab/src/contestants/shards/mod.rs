@@ -1,0 +1,166 @@
+//! The strategies of `tremula-shard`, each in several forms, with a cache in their shards.
+
+mod load;
+mod store;
+
+use super::{Contestant, ContestantName};
+use crate::{
+    LabError,
+    measure::{Sample, Span},
+    workload::{CacheTraffic, Job, ShardCacheJob, ValueSize},
+};
+use store::{PlainLocks, cache};
+use tremula_shard::{Config, Form, Shards, Strategy};
+
+/// A way to run the shards of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShardForm {
+    /// The same caches behind readers-writer locks, used by the requesters themselves.
+    PlainLocks,
+    /// A strategy in the form of the article that it is from.
+    Article(Strategy),
+    /// A strategy.
+    Direct(Strategy),
+    /// A strategy whose workers give no shards away.
+    Unbalanced(Strategy),
+    /// A strategy whose requests are run by workers only.
+    Queued(Strategy),
+    /// Both.
+    QueuedUnbalanced(Strategy),
+}
+
+impl ShardForm {
+    /// Every form, in the order in which they take turns.
+    pub const ALL: [Self; 13] = {
+        use Strategy::{Affinity, LocalSet, Threading};
+        [
+            Self::PlainLocks,
+            Self::Article(Threading),
+            Self::Direct(Threading),
+            Self::Article(LocalSet),
+            Self::Direct(LocalSet),
+            Self::Unbalanced(LocalSet),
+            Self::Queued(LocalSet),
+            Self::QueuedUnbalanced(LocalSet),
+            Self::Article(Affinity),
+            Self::Direct(Affinity),
+            Self::Unbalanced(Affinity),
+            Self::Queued(Affinity),
+            Self::QueuedUnbalanced(Affinity),
+        ]
+    };
+
+    /// The name of the contestant.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        use Strategy::{Affinity, LocalSet, Threading};
+        match self {
+            Self::PlainLocks => "plain_locks",
+            Self::Article(Threading) => "threading_article",
+            Self::Direct(Threading) => "threading",
+            Self::Unbalanced(Threading) => "threading_unbalanced",
+            Self::Queued(Threading) => "threading_queued",
+            Self::QueuedUnbalanced(Threading) => "threading_queued_unbalanced",
+            Self::Article(LocalSet) => "local_set_article",
+            Self::Direct(LocalSet) => "local_set",
+            Self::Unbalanced(LocalSet) => "local_set_unbalanced",
+            Self::Queued(LocalSet) => "local_set_queued",
+            Self::QueuedUnbalanced(LocalSet) => "local_set_queued_unbalanced",
+            Self::Article(Affinity) => "affinity_article",
+            Self::Direct(Affinity) => "affinity",
+            Self::Unbalanced(Affinity) => "affinity_unbalanced",
+            Self::Queued(Affinity) => "affinity_queued",
+            Self::QueuedUnbalanced(Affinity) => "affinity_queued_unbalanced",
+        }
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::PlainLocks => "a cache in parts with a lock each, used by tasks themselves",
+            Self::Article(_) => "a strategy of tremula-shard, in the form of the article",
+            Self::Direct(_) => "a strategy of tremula-shard",
+            Self::Unbalanced(_) => "a strategy of tremula-shard, without balancing",
+            Self::Queued(_) => "a strategy of tremula-shard, run by workers only",
+            Self::QueuedUnbalanced(_) => {
+                "a strategy of tremula-shard, run by workers only, without balancing"
+            }
+        }
+    }
+
+    fn config(self, workers: usize) -> Option<Config> {
+        let config = |strategy| {
+            let config = Config::new(strategy).workers(workers);
+            config.shards(ShardCacheJob::SHARDS)
+        };
+        Some(match self {
+            Self::PlainLocks => return None,
+            Self::Article(strategy) => config(strategy).form(Form::Article),
+            Self::Direct(strategy) => config(strategy),
+            Self::Unbalanced(strategy) => config(strategy).balance(None),
+            Self::Queued(strategy) => config(strategy).delegate(false),
+            Self::QueuedUnbalanced(strategy) => config(strategy).delegate(false).balance(None),
+        })
+    }
+
+    fn run(self, job: &ShardCacheJob) -> Result<Sample, String> {
+        let shards = ShardCacheJob::SHARDS;
+        match self.config(job.workers) {
+            None => load::measure(PlainLocks::new(shards), job),
+            Some(config) => {
+                let started = Shards::start(config, move |_| cache(shards));
+                let shards = started.map_err(|error| error.to_string())?;
+                load::measure(shards, job)
+            }
+        }
+    }
+}
+
+/// How many requests a second `affinity` answers at most, of this job's kind.
+///
+/// # Errors
+///
+/// It answered wrongly, or could not be started.
+pub fn peak_of_affinity(job: &ShardCacheJob) -> Result<f64, LabError> {
+    let form = ShardForm::Direct(Strategy::Affinity);
+    let job = ShardCacheJob {
+        traffic: CacheTraffic::Read(ValueSize::Small),
+        rate: None,
+        span: Span::warmed(job.span.counted / 2),
+        ..*job
+    };
+    let sample = form.run(&job).map_err(|fault| LabError::Wrong {
+        engine: form.name(),
+        fault,
+    })?;
+    Ok(sample.mops() * 1e6)
+}
+
+/// A form as a contestant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShardContestant(pub(super) ShardForm);
+
+impl Contestant for ShardContestant {
+    fn name(&self) -> ContestantName {
+        ContestantName::Shard(self.0)
+    }
+
+    fn version(&self) -> String {
+        format!("tremula {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
+        let Job::ShardCache(job) = job else {
+            return Err(LabError::Unavailable {
+                engine: self.0.name(),
+                missing: "it takes part in shard_cache only",
+            });
+        };
+        let sample = self.0.run(job).map_err(|fault| LabError::Wrong {
+            engine: self.0.name(),
+            fault,
+        })?;
+        Ok(vec![Ok(sample)])
+    }
+}

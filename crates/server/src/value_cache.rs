@@ -1,0 +1,190 @@
+//! The cache of values that are appended to: the shards of [`tremula_shard::cache::Cache`].
+//!
+//! A value in it has a number that no other ever had; in the index its key has that number in the
+//! value's place. So what is done with a number can be done at any time: if the key has another value
+//! since, nobody asks for the number any more.
+
+use crate::Key;
+use bytes::Bytes;
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tremula_shard::cache::{AppendError, Cache, CacheConfig};
+use tremula_shard::{Config, Shards, StartError, Strategy};
+
+/// Bytes from which a value that is appended to lies in the cache, unless told otherwise. Below, a
+/// copy costs less than the way to the cache.
+pub const CACHED_FROM: usize = 4096;
+
+/// The least bytes of a cache: some values of every shard.
+pub const LEAST_CACHE: usize = 1 << 20;
+
+/// Shards, whatever the workers: each has its part of the bytes, and a value must fit in one.
+const SHARDS: usize = 8;
+
+/// How large values are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// Who runs the shards.
+    pub strategy: Strategy,
+    /// Bytes that all values in the cache may hold together.
+    pub bytes: usize,
+    /// Bytes from which a value that is appended to lies there.
+    pub from: usize,
+}
+
+/// Whose value it is: its number, and where its key is, to be told when it is evicted.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedId {
+    pub(crate) number: u64,
+    pub(crate) database: usize,
+    pub(crate) key: Key,
+}
+
+impl Borrow<u64> for CachedId {
+    fn borrow(&self) -> &u64 {
+        &self.number
+    }
+}
+
+impl Hash for CachedId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl PartialEq for CachedId {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for CachedId {}
+
+/// What an append comes to.
+pub(crate) enum Appended {
+    /// The value's length then.
+    To(usize),
+    /// It would be longer than a value may be, and is as it was.
+    TooLong,
+    /// It is too large for the cache, and is here, no longer there.
+    NoRoom(Bytes),
+    /// It has been evicted.
+    Gone,
+}
+
+pub(crate) struct ValueCache {
+    shards: Shards<Cache<CachedId>>,
+    pub(crate) from: usize,
+    next: AtomicU64,
+}
+
+/// Values that others had to give way to.
+pub(crate) type Evicted = Vec<CachedId>;
+
+impl ValueCache {
+    pub(crate) fn start(settings: &CacheSettings) -> Result<Self, StartError> {
+        let limits = CacheConfig {
+            budget: settings.bytes / SHARDS,
+            keep_evicted: true,
+            ..CacheConfig::default()
+        };
+        let config = Config::new(settings.strategy).shards(SHARDS);
+        Ok(Self {
+            shards: Shards::start(config, move |_| Cache::new(limits))?,
+            from: settings.from,
+            next: AtomicU64::new(0),
+        })
+    }
+
+    /// Asks the shard of a number. `None` stands for a value that is not there, too: a shard that
+    /// cannot answer has lost it.
+    fn ask<R: Send + 'static>(
+        &self,
+        number: u64,
+        evicted: &mut Evicted,
+        ask: impl FnOnce(&Cache<CachedId>) -> Option<R> + Send + 'static,
+    ) -> Option<R> {
+        let call = self.shards.read(number, move |cache: &Cache<CachedId>| {
+            let answer = ask(cache);
+            (answer, cache.take_evicted())
+        });
+        let (answer, gone) = call.wait().ok()?;
+        evicted.extend(gone);
+        answer
+    }
+
+    /// Puts a value into the cache, of two pieces; its number, or `None` if it is too large.
+    pub(crate) fn begin(
+        &self,
+        database: usize,
+        key: &Key,
+        pieces: [&[u8]; 2],
+        evicted: &mut Evicted,
+    ) -> Option<u64> {
+        // Relaxed: only that no two are the same matters.
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = CachedId {
+            number,
+            database,
+            key: key.clone(),
+        };
+        let bytes = Bytes::from(pieces.concat());
+        self.ask(number, evicted, move |cache| {
+            cache.append(&id, &bytes).ok().map(|_| number)
+        })
+    }
+
+    /// Appends to a value, which may have at most `longest` bytes then.
+    pub(crate) fn append(
+        &self,
+        id: CachedId,
+        suffix: &[u8],
+        longest: usize,
+        evicted: &mut Evicted,
+    ) -> Appended {
+        let suffix = Bytes::copy_from_slice(suffix);
+        let appended = self.ask(id.number, evicted, move |cache| {
+            let length = cache.length(&id.number)?;
+            if suffix.len() > longest.saturating_sub(length) {
+                return Some(Appended::TooLong);
+            }
+            Some(match cache.append(&id, &suffix) {
+                Ok(length) => Appended::To(length),
+                Err(AppendError::TooLong { .. } | AppendError::OverBudget(..)) => {
+                    let bytes = cache.get(&id.number, usize::MAX)?;
+                    cache.remove(&id.number);
+                    Appended::NoRoom(bytes)
+                }
+            })
+        });
+        appended.unwrap_or(Appended::Gone)
+    }
+
+    /// Looks at a value, by a function that is given the cache and its number.
+    pub(crate) fn look<R: Send + 'static>(
+        &self,
+        number: u64,
+        evicted: &mut Evicted,
+        look: impl FnOnce(&Cache<CachedId>, u64) -> Option<R> + Send + 'static,
+    ) -> Option<R> {
+        self.ask(number, evicted, move |cache| look(cache, number))
+    }
+
+    /// Takes a value out; `None` if it has been evicted.
+    pub(crate) fn take(&self, number: u64, evicted: &mut Evicted) -> Option<Bytes> {
+        self.ask(number, evicted, move |cache| {
+            let bytes = cache.get(&number, usize::MAX);
+            cache.remove(&number);
+            bytes
+        })
+    }
+
+    /// Removes a value; whether it was there.
+    pub(crate) fn remove(&self, number: u64) -> bool {
+        let removed = self.ask(number, &mut Vec::new(), move |cache| {
+            cache.remove(&number).then_some(())
+        });
+        removed.is_some()
+    }
+}

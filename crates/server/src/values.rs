@@ -1,0 +1,233 @@
+//! The values of one database, wherever they lie: in the index, or in the cache.
+//!
+//! A key whose value was evicted is removed from the index before the command that caused it is
+//! answered. Who comes in between finds the number, and nothing in the cache, and removes the key.
+
+use crate::keyspace::{Database, Keyspace};
+use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
+use crate::{Key, Value};
+use bytes::Bytes;
+use std::ops::Deref;
+use tremula_index::Update;
+use tremula_shard::cache::Cache;
+
+/// The values of one database.
+#[derive(Clone, Copy)]
+pub(crate) struct Values<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) cache: Option<&'a ValueCache>,
+    pub(crate) number: usize,
+}
+
+/// What was found under a key.
+pub(crate) enum Found<R> {
+    /// What was given a plain value has seen it.
+    Plain,
+    /// What was asked of one in the cache.
+    Cached(R),
+    Absent,
+}
+
+/// A value's bytes.
+pub(crate) enum Text {
+    Plain(Value),
+    Cached(Bytes),
+}
+
+impl Deref for Text {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Plain(value) => value,
+            Self::Cached(bytes) => bytes,
+        }
+    }
+}
+
+/// A value would be longer than an argument may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooLong;
+
+impl<'a> Values<'a> {
+    fn database(&self) -> &'a Database {
+        self.keyspace.database(self.number)
+    }
+
+    /// Shows a plain value to `plain`, or asks the cache.
+    pub(crate) fn find<R: Send + 'static>(
+        &self,
+        key: &Key,
+        plain: &mut dyn FnMut(&[u8]),
+        cached: impl Fn(&Cache<CachedId>, u64) -> Option<R> + Clone + Send + 'static,
+    ) -> Found<R> {
+        loop {
+            let mut number = None;
+            let is_there = self.database().get_with(key, &mut |value| {
+                number = value.cached();
+                if number.is_none() {
+                    plain(value);
+                }
+            });
+            let (Some(number), Some(cache)) = (number, self.cache) else {
+                return if is_there {
+                    Found::Plain
+                } else {
+                    Found::Absent
+                };
+            };
+            let mut evicted = Evicted::new();
+            let answer = cache.look(number, &mut evicted, cached.clone());
+            self.forget(evicted);
+            if let Some(answer) = answer {
+                return Found::Cached(answer);
+            }
+            // Evicted; or the key has another value since, which is looked for.
+            self.forget_one(self.number, key, number);
+        }
+    }
+
+    /// The bytes under a key.
+    pub(crate) fn get(&self, key: &Key) -> Option<Text> {
+        let mut text = None;
+        let mut plain = |value: &[u8]| text = Some(Text::Plain(Value::from(value)));
+        match self.find(key, &mut plain, |cache, number| {
+            cache.get(&number, usize::MAX)
+        }) {
+            Found::Cached(bytes) => Some(Text::Cached(bytes)),
+            Found::Plain | Found::Absent => text,
+        }
+    }
+
+    /// The bytes of a value that was found under this key.
+    pub(crate) fn text(&self, key: &Key, value: &Value) -> Option<Text> {
+        if value.cached().is_some() {
+            self.get(key)
+        } else {
+            Some(Text::Plain(value.clone()))
+        }
+    }
+
+    /// The bytes of a value that was taken out of the index.
+    pub(crate) fn taken(&self, value: Option<Value>) -> Option<Text> {
+        let value = value?;
+        let (Some(number), Some(cache)) = (value.cached(), self.cache) else {
+            return Some(Text::Plain(value));
+        };
+        let mut evicted = Evicted::new();
+        let bytes = cache.take(number, &mut evicted);
+        self.forget(evicted);
+        bytes.map(Text::Cached)
+    }
+
+    /// A value was taken out of the index, and nobody wants it: whether it was there.
+    pub(crate) fn dropped(&self, value: Option<Value>) -> bool {
+        let Some(value) = value else { return false };
+        match (value.cached(), self.cache) {
+            (Some(number), Some(cache)) => cache.remove(number),
+            _ => true,
+        }
+    }
+
+    /// Changes the value of a key by its bytes; what is put lies in the index.
+    pub(crate) fn update(&self, key: Key, change: &mut dyn FnMut(Option<&[u8]>) -> Update<Value>) {
+        let mut evicted = Evicted::new();
+        let mut replaced = None;
+        self.database().update(key, &mut |current| {
+            let number = current.and_then(Value::cached);
+            let (Some(number), Some(cache)) = (number, self.cache) else {
+                return change(current.map(|value| &**value));
+            };
+            let all = |cache: &Cache<CachedId>, number| cache.get(&number, usize::MAX);
+            let bytes = cache.look(number, &mut evicted, all);
+            match (change(bytes.as_deref()), bytes.is_some()) {
+                (Update::Keep, true) => Update::Keep,
+                (Update::Keep, false) => Update::Remove,
+                (other, _) => {
+                    replaced = Some(number);
+                    other
+                }
+            }
+        });
+        if let (Some(number), Some(cache)) = (replaced, self.cache) {
+            cache.remove(number);
+        }
+        self.forget(evicted);
+    }
+
+    /// Appends to the value of a key; its length then.
+    pub(crate) fn append(&self, key: Key, suffix: &[u8], limit: usize) -> Result<usize, TooLong> {
+        let mut evicted = Evicted::new();
+        let mut length = Ok(0);
+        let id_key = self.cache.map(|_| key.clone());
+        self.database().update(key, &mut |current| {
+            let cached = current.and_then(Value::cached);
+            let mut bytes = None;
+            if let (Some(cache), Some(number), Some(key)) = (self.cache, cached, &id_key) {
+                let id = CachedId {
+                    number,
+                    database: self.number,
+                    key: key.clone(),
+                };
+                match cache.append(id, suffix, limit, &mut evicted) {
+                    Appended::To(appended) => {
+                        length = Ok(appended);
+                        return Update::Keep;
+                    }
+                    Appended::TooLong => {
+                        length = Err(TooLong);
+                        return Update::Keep;
+                    }
+                    Appended::NoRoom(all) => bytes = Some(all),
+                    Appended::Gone => {}
+                }
+            }
+            let front: &[u8] = match &bytes {
+                Some(bytes) => bytes,
+                None => current.map_or(&[], |value| value),
+            };
+            length = checked_end(front.len(), suffix.len(), limit);
+            let Ok(length) = length else {
+                return Update::Keep;
+            };
+            if let (Some(cache), Some(key), None) = (self.cache, &id_key, &bytes)
+                && length >= cache.from
+                && let Some(number) = cache.begin(self.number, key, [front, suffix], &mut evicted)
+            {
+                return Update::Put(Value::in_cache(number));
+            }
+            Update::Put(Value::build(length, |bytes| {
+                let (before, behind) = bytes.split_at_mut(front.len());
+                before.copy_from_slice(front);
+                behind.copy_from_slice(suffix);
+            }))
+        });
+        self.forget(evicted);
+        length
+    }
+
+    /// Removes the keys of values that have been evicted.
+    fn forget(&self, evicted: Evicted) {
+        for id in evicted {
+            self.forget_one(id.database, &id.key, id.number);
+        }
+    }
+
+    fn forget_one(&self, database: usize, key: &Key, number: u64) {
+        let database = self.keyspace.database(database);
+        database.update(
+            key.clone(),
+            &mut |current| match current.and_then(Value::cached) {
+                Some(other) if other == number => Update::Remove,
+                _ => Update::Keep,
+            },
+        );
+    }
+}
+
+pub(crate) fn checked_end(start: usize, length: usize, limit: usize) -> Result<usize, TooLong> {
+    start
+        .checked_add(length)
+        .filter(|end| *end <= limit)
+        .ok_or(TooLong)
+}

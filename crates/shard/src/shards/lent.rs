@@ -1,0 +1,118 @@
+//! Shared access to a shard that no move can help: one that alone has more to do than a worker's
+//! part, and most of whose requests only look.
+//!
+//! Its state is taken out of the seat and put behind a readers-writer lock, where callers run on it
+//! themselves, as under the strategy `threading`. The seat says so to who comes there.
+//!
+//! Invariants:
+//!
+//! 1. A state is in its seat, with who runs it, or here.
+//! 2. It comes here only while nothing is queued, and the seat queues nothing while it is here: so
+//!    a caller's requests keep their order.
+
+use tremula_sync::RwLock;
+use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Of the requests of a shard that is lent, reads must be so many times the changes.
+pub(super) const READS: u64 = 8;
+
+/// Reads must be fewer times the changes before it is taken back, so that it does not go to and fro.
+const STAYS: u64 = 4;
+
+/// Changes after which it is looked at again.
+const CHANGES: u64 = 256;
+
+/// Where the state of a shard lies that is lent.
+pub(super) struct Lent<P> {
+    /// Whether it does: a hint, read where every request passes.
+    on: AtomicBool,
+    place: RwLock<Option<P>>,
+    reads: AtomicU64,
+    changes: AtomicU64,
+    /// The reads at the last look.
+    looked: AtomicU64,
+    /// How often it was lent.
+    times: AtomicU64,
+}
+
+impl<P> Default for Lent<P> {
+    fn default() -> Self {
+        Self {
+            on: AtomicBool::new(false),
+            place: RwLock::new(None),
+            reads: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
+            times: AtomicU64::new(0),
+        }
+    }
+}
+
+/// How a state is used.
+pub(super) enum Use<'a, P> {
+    Look(&'a P),
+    Change(&'a mut P),
+}
+
+impl<P> Lent<P> {
+    /// Whether it is worth trying. Relaxed: who is wrong finds out from the lock, or from the seat.
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Puts the state here. Who does so has taken it from the seat.
+    pub(super) fn put(&self, place: P) {
+        self.looked
+            .store(self.reads.load(Ordering::Relaxed), Ordering::Relaxed);
+        *self.place.write() = Some(place);
+    }
+
+    /// The seat has been told.
+    pub(super) fn announce(&self) {
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.on.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the state back, to put it into the seat; waits for who uses it.
+    pub(super) fn take(&self) -> Option<P> {
+        self.on.store(false, Ordering::Relaxed);
+        self.place.write().take()
+    }
+
+    /// Uses the state, if it is here: alone, or beside others who look.
+    pub(super) fn with<R>(&self, looks: bool, run: impl FnOnce(Use<'_, P>) -> R) -> Option<R> {
+        // Relaxed: counts, that order nothing.
+        if looks {
+            let place = self.place.read();
+            let ran = run(Use::Look(place.as_ref()?));
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            Some(ran)
+        } else {
+            let mut place = self.place.write();
+            let ran = run(Use::Change(place.as_mut()?));
+            self.changes.fetch_add(1, Ordering::Relaxed);
+            Some(ran)
+        }
+    }
+
+    /// Whether it should be taken back: to be asked after each change.
+    pub(super) fn is_changed_too_often(&self) -> bool {
+        if !self.changes.load(Ordering::Relaxed).is_multiple_of(CHANGES) {
+            return false;
+        }
+        let reads = self.reads.load(Ordering::Relaxed);
+        let before = self.looked.swap(reads, Ordering::Relaxed);
+        reads.saturating_sub(before) < STAYS * CHANGES
+    }
+
+    /// How often the shard was lent.
+    pub(super) fn times(&self) -> u64 {
+        self.times.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were run here.
+    pub(super) fn requests(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed) + self.changes.load(Ordering::Relaxed)
+    }
+}
