@@ -167,7 +167,7 @@ fn histories_of_locked_with_dawdling_keys_are_right() {
 
 #[test]
 fn histories_of_a_restless_ca_tree_are_right() {
-    let make = || CaTree::<_, _, BTree<_, _, 4>>::with_config(RESTLESS);
+    let make = || CaTree::<_, _, BTree<_, _, NoHead, 4>>::with_config(RESTLESS);
     check_restless(
         "restless ca_tree on b_tree, dawdling",
         ["splits", "joins"],

@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 use tremula_check::Campaign;
 use tremula_check::map::{Kind, Operation, Response, Span};
 use tremula_check::record::{Dawdler, Subject};
-use tremula_index::bw_tree::BwTreeConfig;
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::key::NoHead;
 use tremula_index::{BwMultiMap, Direction, KeyRange};
 
@@ -21,6 +21,7 @@ const SMALL_NODES: BwTreeConfig = BwTreeConfig {
     leaf_merge: 2,
     inner_split: 3,
     inner_merge: 1,
+    switches: BwTreeSwitches::ON,
 };
 
 /// A value of a pair, in the order of a number, with what the map that is checked has there.
