@@ -1,5 +1,6 @@
 //! Taking time: threads that start together, and what their times amount to.
 
+use crate::record::Moment;
 use std::{
     sync::{
         Barrier,
@@ -22,6 +23,8 @@ pub struct Sample {
     pub bytes_per_key: Option<f64>,
     /// What else was measured, by name.
     pub figures: Vec<(String, f64)>,
+    /// How it went, moment by moment, where that was measured.
+    pub series: Vec<Moment>,
 }
 
 impl Sample {
@@ -34,6 +37,7 @@ impl Sample {
             send_mops: None,
             bytes_per_key: None,
             figures: Vec::new(),
+            series: Vec::new(),
         }
     }
 

@@ -48,8 +48,25 @@ pub struct Record {
     pub bytes_per_key: Option<f64>,
     /// What else was measured, by name: medians of the runs.
     pub figures: BTreeMap<String, f64>,
+    /// How the run went whose result is the median, moment by moment, where that is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Moment>,
     /// What produced the record.
     pub made_by: MadeBy,
+}
+
+/// A moment of a measurement that shows how it goes over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// When it ended, in seconds from the start of the measurement.
+    pub seconds: f64,
+    /// What was done then, by name.
+    pub phase: String,
+    /// Million operations a second in it.
+    pub mops: f64,
+    /// What else was seen at its end, by name, such as the shape of the table.
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// What produced a record.
@@ -247,6 +264,7 @@ pub(crate) mod tests {
             send_mops: None,
             bytes_per_key: None,
             figures: BTreeMap::new(),
+            series: Vec::new(),
             made_by: MadeBy::this_lab(
                 experiment,
                 &case,

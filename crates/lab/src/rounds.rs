@@ -6,7 +6,7 @@ use crate::{
     experiments::{Case, Experiment},
     gauge::{Gauge, QUIET},
     measure::{Sample, median},
-    record::{MadeBy, Record},
+    record::{MadeBy, Moment, Record},
     workload::Job,
 };
 use std::collections::BTreeMap;
@@ -163,6 +163,8 @@ struct Results {
     send_mops: Vec<f64>,
     bytes_per_key: Vec<f64>,
     figures: BTreeMap<String, Vec<f64>>,
+    /// What each run was like, moment by moment.
+    series: Vec<Vec<Moment>>,
     /// Whether a run gave wrong answers, so that none of its figures counts.
     wrong: bool,
 }
@@ -179,7 +181,17 @@ impl Results {
         self.runs.push(sample.mops());
         self.shares.push(share);
         self.send_mops.extend(sample.send_mops);
+        self.series.push(sample.series.clone());
         self.keep_weight(sample, share);
+    }
+
+    /// The moments of the run whose result is the median; of two such runs, the slower one.
+    fn series_of_median(&self) -> Vec<Moment> {
+        let mut runs: Vec<_> = self.runs.iter().zip(&self.series).collect();
+        runs.sort_by(|one, two| one.0.total_cmp(two.0));
+        let middle = runs.len().saturating_sub(1) / 2;
+        runs.get(middle)
+            .map_or_else(Vec::new, |(_, series)| series.to_vec())
     }
 }
 
@@ -322,6 +334,7 @@ fn summarize(
             .iter()
             .filter_map(|(name, figures)| Some((name.clone(), median(figures)?)))
             .collect(),
+        series: results.series_of_median(),
         made_by: MadeBy::this_lab(
             experiment,
             case,

@@ -46,6 +46,40 @@ fn problem<T: std::fmt::Debug>(result: Result<T, BadArgument>) -> Problem {
     result.unwrap_err().problem
 }
 
+/// Keys of an `ordered_set` that are equal need not be identical, and a step gives that of the row.
+#[test]
+fn steps_give_the_key_of_the_row_and_not_its_equal() {
+    let pairs = [
+        ("1", "1.0"),
+        ("1.0", "1"),
+        ("{1}", "{1.0}"),
+        ("{1.0}", "{1}"),
+        ("{a,[1]}", "{a,[1.0]}"),
+        ("[{1}]", "[{1.0}]"),
+        ("#{a => 1}", "#{a => 1.0}"),
+    ];
+    for (old, new) in pairs {
+        for table in all_tables() {
+            if table.kind() != Kind::OrderedSet {
+                continue;
+            }
+            for row in [format!("{{{old},1}}"), format!("{{{new},2}}")] {
+                table.insert(term(&row)).unwrap();
+            }
+            let new = term(new);
+            let before = term("0");
+            for key in [
+                table.first().unwrap(),
+                table.last().unwrap(),
+                table.next(&before).unwrap(),
+            ] {
+                let key = key.unwrap();
+                assert!(key.is_identical(&new), "{key} of the row with {new}");
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_come_back_as_they_were_put_in() {
     for table in all_tables() {

@@ -58,7 +58,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "Term::Tuple(elements) => elements.iter().all(tells_itself),",
         replacement: "Term::Tuple(_) => true,",
         why: "A step to a row gives the key that the store has, {1}, and not the row's, {1.0}.",
-        checker: ERLANG,
+        checker: checker(Target::Test("tables"), "steps_give_the_key"),
         hangs: false,
     },
     Mutant {
