@@ -61,6 +61,17 @@ pub enum Offered<J> {
     Lent(J),
 }
 
+/// What a caller finds that wants to run its own job.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Tried<T> {
+    /// It holds the state.
+    Taken(T),
+    /// Somebody is running, and nothing is queued: it may be over soon.
+    Running,
+    /// The job is to be queued.
+    Refused,
+}
+
 /// What a worker finds that looks at a seat.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Begun<T> {
@@ -133,10 +144,12 @@ impl<T, J> Seat<T, J> {
     /// Who takes it gives it back with
     /// [`end_in_place`](Self::end_in_place).
     #[inline]
-    pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Option<T> {
+    pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Tried<T> {
         let mut inner = self.0.lock();
-        let free = inner.jobs.is_empty() && !inner.closed && may(inner.owner);
-        if free { inner.state.take() } else { None }
+        if !inner.jobs.is_empty() || inner.closed || inner.lent || !may(inner.owner) {
+            return Tried::Refused;
+        }
+        inner.state.take().map_or(Tried::Running, Tried::Taken)
     }
 
     /// Queues a job; registers `waker` if there is no room for it.

@@ -369,6 +369,30 @@ fn a_caller_on_the_owning_worker_runs_in_place_and_must_not_wait_for_itself() {
 }
 
 #[test]
+fn who_runs_a_shard_does_what_came_meanwhile_as_a_worker_would() {
+    for strategy in [Strategy::LocalSet, Strategy::Affinity] {
+        let shards = Shards::start(Config::new(strategy).workers(1).shards(1), |_| 0).unwrap();
+        let (shards, gate) = (Arc::new(shards), Gate::default());
+        let (inner, inner_gate) = (Arc::clone(&shards), gate.clone());
+        let caller = thread::spawn(move || {
+            let passed = inner.call(0, move |_| inner_gate.pass());
+            assert_eq!(passed.wait(), Ok(()));
+            thread::current().id()
+        });
+        gate.reached();
+        let inner = Arc::clone(&shards);
+        let answer = shards.call(0, move |_| {
+            let itself = inner.call(0, |state| *state).wait();
+            (thread::current().id(), itself)
+        });
+        gate.open();
+        let (ran_on, itself) = answer.wait().unwrap();
+        assert_eq!(itself, Err(CallError::OnWorker), "{strategy}");
+        assert_eq!(ran_on, caller.join().unwrap(), "{strategy}");
+    }
+}
+
+#[test]
 fn a_state_that_cannot_be_made_is_an_error() {
     for config in configs() {
         let started = Shards::start(config, |shard| assert_ne!(shard, 5, "five is out"));

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
-use tremula_shard::seat::{Begun, Ended, Offered, Seat};
+use tremula_shard::seat::{Begun, Ended, Offered, Seat, Tried};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, Mutex, thread};
@@ -82,17 +82,41 @@ impl Run {
         }
     }
 
+    /// What a caller does that runs its own job and helps with one of others.
+    fn help(&self, worker: usize, workers: &[Sender<()>]) {
+        let mut batch = VecDeque::new();
+        match self.seat.begin(worker, 1, &mut batch) {
+            Begun::Nothing => {}
+            Begun::Tell(worker) => workers[worker].send(()).unwrap(),
+            Begun::Run(mut state) => {
+                batch.drain(..).for_each(|job| self.job(&mut state, job));
+                self.ended(self.seat.end(state, 1, 0), workers);
+            }
+        }
+    }
+
     fn call(&self, caller: usize, in_place: bool, workers: &[Sender<()>]) {
         for number in 0..JOBS {
             let job = (caller, number);
-            if in_place && let Some(mut state) = self.seat.try_begin(|_| true) {
+            if in_place && let Tried::Taken(mut state) = self.seat.try_begin(|_| true) {
                 self.job(&mut state, job);
-                self.ended(self.seat.end_in_place(state, false), workers);
+                match self.seat.end_in_place(state, false) {
+                    Ended::Tell(worker) => self.help(worker, workers),
+                    ended => self.ended(ended, workers),
+                }
                 continue;
             }
             loop {
                 match self.seat.offer(job, None) {
+                    Offered::Queued if in_place => {
+                        let mut batch = VecDeque::new();
+                        if let Some(mut state) = self.seat.begin_anyway(1, &mut batch) {
+                            batch.drain(..).for_each(|job| self.job(&mut state, job));
+                            self.ended(self.seat.end(state, 1, 0), workers);
+                        }
+                    }
                     Offered::Queued => {}
+                    Offered::Tell(worker) if in_place => self.help(worker, workers),
                     Offered::Tell(worker) => workers[worker].send(()).unwrap(),
                     Offered::Lent(job) => match &mut *self.lent.lock() {
                         Some(state) => self.job(state, job),
@@ -143,7 +167,7 @@ fn handed_over(in_place: bool, meanwhile: Meanwhile) {
     for round in 0..4 {
         if meanwhile == Meanwhile::Moved {
             run.seat.assign(1 - round % 2);
-        } else if let Some(state) = run.seat.try_begin(|_| true) {
+        } else if let Tried::Taken(state) = run.seat.try_begin(|_| true) {
             *run.lent.lock() = Some(state);
             let lent = run.seat.lend();
             thread::yield_now();
@@ -213,7 +237,7 @@ fn closing_leaves_nothing_behind() {
         let caller = thread::spawn(move || {
             let mut taken = 0;
             while taken < JOBS
-                && let Some(mut state) = other.seat.try_begin(|_| true)
+                && let Tried::Taken(mut state) = other.seat.try_begin(|_| true)
             {
                 other.job(&mut state, (0, taken));
                 other.ended(other.seat.end_in_place(state, false), &senders);

@@ -69,7 +69,8 @@ pub enum Form {
 /// When a worker that has more to do than others gives shards away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// Requests after which a worker compares. 4096: about a millisecond of small ones.
+    /// Requests by a worker after which loads are compared; one whose caller found the shard in use
+    /// counts for sixteen. 4096: about a millisecond of small ones.
     pub window: u64,
     /// How much more than the average, in percent of it, a worker must have had. 20.
     pub tolerance: u64,
@@ -106,8 +107,9 @@ pub struct Config {
     pub capacity: NonZeroUsize,
     /// Whether, and when, workers give shards away. They do by default.
     pub balance: Option<Balance>,
-    /// Whether a caller runs its request itself when nothing is queued at the shard and its worker
-    /// has nothing to do, rather than wake it. It does by default, where states may change threads.
+    /// Whether a caller runs its request itself when nothing is queued at the shard and nobody runs,
+    /// and a few of those of others that came meanwhile, rather than wake the worker. It does by
+    /// default, where states may change threads.
     pub delegate: bool,
 }
 
@@ -164,7 +166,7 @@ impl Config {
         self
     }
 
-    /// Sets whether callers run requests for workers that have nothing to do.
+    /// Sets whether callers run requests themselves.
     #[must_use]
     pub const fn delegate(mut self, delegate: bool) -> Self {
         self.delegate = delegate;

@@ -7,6 +7,7 @@ mod call;
 mod config;
 mod lent;
 mod owned;
+mod place;
 mod request;
 mod shared;
 mod tally;
@@ -154,7 +155,7 @@ impl<S: Send + Sync + 'static> Shards<S> {
             }
             (_, Form::Article) => (Arc::new(article::Article::start(&config, make)?), Here::No),
             (_, Form::Direct) => {
-                let owned = owned::Owned::<S, owned::Movable<S>>::start(&config, make)?;
+                let owned = owned::Owned::<S, place::Movable<S>>::start(&config, make)?;
                 let here = Here::Seated(owned.core());
                 (Arc::new(owned), here)
             }
@@ -187,7 +188,7 @@ impl<S: 'static> Shards<S> {
         let backend: Arc<dyn Backend<S>> = match (config.strategy, config.form) {
             (Strategy::Threading, _) => return Err(StartError::NotShared),
             (_, Form::Article) => Arc::new(article::Article::start(&config, make)?),
-            (_, Form::Direct) => Arc::new(owned::Owned::<S, owned::Fixed>::start(&config, make)?),
+            (_, Form::Direct) => Arc::new(owned::Owned::<S, place::Fixed>::start(&config, make)?),
         };
         Ok(Self::over(backend, Here::No, &config))
     }
@@ -214,7 +215,7 @@ impl<S: 'static> Shards<S> {
                 Some(states) => Ok(states.run(shard, operation)),
                 None => Err(operation),
             },
-            Here::Seated(core) => match core.downcast_ref::<owned::Core<S, owned::Movable<S>>>() {
+            Here::Seated(core) => match core.downcast_ref::<owned::Core<S, place::Movable<S>>>() {
                 Some(core) => core.run_here(shard, operation),
                 None => Err(operation),
             },

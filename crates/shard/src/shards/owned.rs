@@ -1,23 +1,24 @@
 //! The strategies `local_set` and `affinity` in their direct form: workers that own shards.
 //!
-//! A request is run by the caller if the shard's [`Seat`] lets it, else queued there; whoever
-//! queues the first tells the owner by its mailbox, which wakes it if it sleeps. The worker takes
-//! all that is queued at once, runs it, and then wakes those who wait for the answers.
+//! A request is run by the caller if the shard's [`Seat`] lets it, else queued there. Callers do not
+//! leave at once what is queued to the worker: who has run its own request does a few of those that
+//! came meanwhile, and so does who queues one where nobody runs. Of the rest the owner is told by
+//! its mailbox, which wakes it if it sleeps. The worker takes all that is queued at once, runs it,
+//! and then wakes those who wait for the answers.
 
 use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::balance::plan;
 use super::config::{Balance, Config, Strategy};
 use super::lent::{Lent, READS, Use};
+use super::place::{Movable, Place, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
-use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts};
+use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts, Tried};
 use crate::topology::{self, Cpu};
-use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::thread::{self, JoinHandle};
@@ -27,6 +28,17 @@ use tremula_sync::{Backoff, CachePadded, Mutex, thread_index};
 
 /// Jobs that are run before those who wait for them are woken and another shard has its turn.
 const BATCH: usize = 128;
+
+/// Jobs of others that a caller runs, after its own, before it tells their worker: enough that
+/// callers that meet wake no worker, few enough that none works for all the others.
+const FAVOURS: usize = 8;
+
+/// How often a caller that finds a shard in use looks again before it queues its request. It spins in
+/// between, longer each time, for a microsecond in all: what small requests take.
+const LOOKS_AGAIN: u32 = 5;
+
+/// For so many requests counts one that found its shard in use, when it comes to comparing loads.
+const MEETING: u64 = 16;
 
 /// Notices that a worker takes at once.
 const NOTICES: usize = 64;
@@ -38,80 +50,9 @@ const LANES: usize = 8;
 /// The notice by which a worker ends.
 const STOP: usize = usize::MAX;
 
-/// How the state of a shard sits in its seat.
-pub(super) trait Place<S>: Sized + 'static {
-    /// Whether every thread may run it, or only its worker.
-    const ANYWHERE: bool;
-    /// Seats a state that this worker has just made.
-    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self;
-    /// The state, to be shared: of those that may change threads only.
-    fn share(&self) -> Option<&S>;
-    /// Lends the state.
-    fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S));
-}
-
-/// The states that never leave their worker.
-type Locals<S> = Rc<Vec<RefCell<Option<S>>>>;
-
-/// A state that may change threads.
-pub(super) struct Movable<S>(Box<S>);
-
-impl<S: 'static> Place<S> for Movable<S> {
-    const ANYWHERE: bool = true;
-
-    fn seat(state: S, _: usize, _: &Locals<S>) -> Self {
-        Self(Box::new(state))
-    }
-
-    #[inline]
-    fn share(&self) -> Option<&S> {
-        Some(&self.0)
-    }
-
-    #[inline]
-    fn with(&mut self, _: usize, run: &mut dyn FnMut(&mut S)) {
-        run(&mut self.0);
-    }
-}
-
-/// The token of a state that stays with its worker.
-pub(super) struct Fixed;
-
-impl<S> Movable<S> {
-    #[inline]
-    fn state(&mut self) -> &mut S {
-        &mut self.0
-    }
-}
-
-impl<S: 'static> Place<S> for Fixed {
-    const ANYWHERE: bool = false;
-
-    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self {
-        *locals[shard].borrow_mut() = Some(state);
-        Self
-    }
-
-    fn share(&self) -> Option<&S> {
-        None
-    }
-
-    fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S)) {
-        let locals = LOCALS.with_borrow(|locals| locals.clone());
-        let locals = locals.and_then(|locals| locals.downcast::<Vec<RefCell<Option<S>>>>().ok());
-        let locals = locals.expect("the token is taken by the worker only");
-        let mut state = locals[shard].borrow_mut();
-        run(state
-            .as_mut()
-            .expect("a seat is filled when the state is there"));
-    }
-}
-
 thread_local! {
     /// Which worker of which shards this thread is.
     static ME: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
-    /// The states of this worker that stay with it.
-    static LOCALS: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
 }
 
 /// Whether this thread is a worker of any shards.
@@ -121,6 +62,22 @@ pub(super) fn is_worker() -> bool {
 
 pub(super) fn note_worker(shards: u64, worker: usize) {
     ME.set(Some((shards, worker)));
+}
+
+/// While it lives, this thread passes for a worker: what others have asked for is run as it would be
+/// there, and must not wait for calls, least of all for one that this thread is in the midst of.
+struct Role(Option<(u64, usize)>);
+
+impl Role {
+    fn of_worker(shards: u64, worker: usize) -> Self {
+        Self(ME.replace(Some((shards, worker))))
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        ME.set(self.0);
+    }
 }
 
 /// A number that no other shards of the process have.
@@ -153,9 +110,7 @@ pub(super) struct Core<S, P> {
 
 struct Worker {
     lanes: [Sender<usize>; LANES],
-    /// Whether it runs jobs, rather than waiting for some.
-    busy: AtomicBool,
-    /// Jobs since it last compared loads.
+    /// Jobs since loads were last compared for it, and [`MEETING`] for each meeting of callers.
     since: AtomicU64,
 }
 
@@ -173,7 +128,6 @@ impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
             mailboxes.push(mailbox);
             CachePadded::new(Worker {
                 lanes: std::array::from_fn(|_| sender.clone()),
-                busy: AtomicBool::new(false),
                 since: AtomicU64::new(0),
             })
         });
@@ -221,8 +175,7 @@ impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
                     work(&core, number, mailbox, strategy);
                 }
                 // The states that stayed here are dropped here.
-                let locals = LOCALS.take();
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(locals)));
+                drop_locals();
             };
             let thread = thread::Builder::new().name(name).spawn(main);
             match thread {
@@ -264,13 +217,12 @@ fn work<S: 'static, P: Place<S>>(
     let mut notices = Vec::with_capacity(NOTICES);
     let mut batch = VecDeque::new();
     let mut turn = |notices: &mut Vec<usize>| {
-        core.workers[me].busy.store(true, Ordering::Relaxed);
         let mut stop = false;
         for shard in notices.drain(..) {
             if shard == STOP {
                 stop = true;
             } else {
-                core.look(me, shard, &mut batch);
+                core.look(me, shard, BATCH, &mut batch);
             }
         }
         if stop {
@@ -278,7 +230,6 @@ fn work<S: 'static, P: Place<S>>(
         } else {
             core.compare(me);
         }
-        core.workers[me].busy.store(false, Ordering::Relaxed);
         !stop
     };
     if strategy == Strategy::Affinity {
@@ -304,14 +255,14 @@ fn work<S: 'static, P: Place<S>>(
 impl<S: 'static, P: Place<S>> Core<S, P> {
     fn take_seats(&self, me: usize, make: &dyn Fn(usize) -> S) -> Result<(), String> {
         note_worker(self.identity, me);
-        let locals: Locals<S> = Rc::new(self.seats.iter().map(|_| RefCell::new(None)).collect());
+        let locals = no_locals(self.seats.len());
         let mine = (me..self.seats.len()).step_by(self.workers.len());
         for shard in mine {
             let state = catch_unwind(AssertUnwindSafe(|| make(shard)));
             let state = state.map_err(|panic| super::request::message(&*panic))?;
             self.seats[shard].fill(P::seat(state, shard, &locals));
         }
-        LOCALS.set(Some(locals));
+        keep_locals(locals);
         Ok(())
     }
 
@@ -321,18 +272,17 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         lane.send(shard).is_ok()
     }
 
-    /// A worker has had notice of a shard.
-    fn look(&self, me: usize, shard: usize, batch: &mut VecDeque<Job<S>>) {
-        match self.seats[shard].begin(me, BATCH, batch) {
+    /// A worker has had notice of a shard, or somebody in its place.
+    fn look(&self, me: usize, shard: usize, most: usize, batch: &mut VecDeque<Job<S>>) {
+        match self.seats[shard].begin(me, most, batch) {
             Begun::Nothing => {}
             Begun::Tell(worker) => {
                 self.tell(worker, shard);
             }
             Begun::Run(place) => {
                 let jobs = batch.len() as u64;
-                // Relaxed: only this worker writes it.
-                let since = &self.workers[me].since;
-                since.store(since.load(Ordering::Relaxed) + jobs, Ordering::Relaxed);
+                // Relaxed: a count.
+                self.workers[me].since.fetch_add(jobs, Ordering::Relaxed);
                 let mut wakes = Wakes::default();
                 let ended = self.run(shard, place, batch, &mut wakes);
                 wakes.wake();
@@ -357,6 +307,84 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
             }
         });
         self.seats[shard].end(place, jobs, looks)
+    }
+
+    /// Sees to what came while a caller ran its own request.
+    #[inline]
+    fn ended_in_place(&self, shard: usize, ended: Ended) {
+        if ended != Ended::Nothing {
+            self.favour(shard, ended);
+        }
+    }
+
+    #[cold]
+    fn favour(&self, shard: usize, ended: Ended) {
+        match ended {
+            Ended::Tell(worker) => self.help_or_tell(worker, shard),
+            ended => self.go_on(shard, ended),
+        }
+    }
+
+    /// Something is queued that this worker is to be told of: a caller may do some of it first.
+    fn help_or_tell(&self, worker: usize, shard: usize) {
+        if self.delegate {
+            let _role = Role::of_worker(self.identity, worker);
+            self.look(worker, shard, FAVOURS, &mut VecDeque::new());
+        } else {
+            self.tell(worker, shard);
+        }
+    }
+
+    /// A caller has queued its request behind others, of which the worker knows: does some of them,
+    /// if nobody is at it yet.
+    fn help(&self, shard: usize) {
+        if !self.delegate {
+            return;
+        }
+        let mut batch = VecDeque::new();
+        if let Some(place) = self.seats[shard].begin_anyway(FAVOURS, &mut batch) {
+            let _role = Role::of_worker(self.identity, self.seats[shard].counts().owner);
+            let mut wakes = Wakes::default();
+            let ended = self.run(shard, place, &mut batch, &mut wakes);
+            wakes.wake();
+            self.ended(shard, ended);
+        }
+    }
+
+    /// Takes the state for a caller that wants to run its own request.
+    #[inline]
+    fn try_begin(&self, shard: usize) -> Option<P> {
+        match self.seats[shard].try_begin(|owner| self.may_run(owner)) {
+            Tried::Taken(place) => Some(place),
+            Tried::Refused => None,
+            Tried::Running => self.look_again(shard),
+        }
+    }
+
+    /// Somebody uses the shard: waits a little.
+    #[cold]
+    fn look_again(&self, shard: usize) -> Option<P> {
+        let seat = &self.seats[shard];
+        self.met(seat.counts().owner);
+        let backoff = Backoff::new();
+        for _ in 0..LOOKS_AGAIN {
+            backoff.wait();
+            match seat.try_begin(|owner| self.may_run(owner)) {
+                Tried::Taken(place) => return Some(place),
+                Tried::Refused => return None,
+                Tried::Running => {}
+            }
+        }
+        None
+    }
+
+    /// Callers have met at a shard of this worker: if they do so often, loads are compared.
+    fn met(&self, worker: usize) {
+        // Relaxed: a count.
+        self.workers[worker]
+            .since
+            .fetch_add(MEETING, Ordering::Relaxed);
+        self.compare(worker);
     }
 
     /// Sees to what came while somebody ran.
@@ -397,18 +425,18 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         }
     }
 
-    /// Gives shards away, if this worker has more to do than others.
+    /// Gives shards of a worker away, if it has more to do than others.
     fn compare(&self, me: usize) {
         let Some(balance) = self.balance else { return };
         let since = &self.workers[me].since;
         if since.load(Ordering::Relaxed) < balance.window.max(1) {
             return;
         }
-        since.store(0, Ordering::Relaxed);
         // Acquire and Release: who compares sees the loads as the last one has left them.
         if self.balancing.swap(true, Ordering::Acquire) {
             return;
         }
+        since.store(0, Ordering::Relaxed);
         let counts: Vec<SeatCounts> = self.seats.iter().map(|seat| seat.counts()).collect();
         let loads: Vec<(usize, u64)> = counts.iter().map(|seat| (seat.owner, seat.load)).collect();
         for (shard, worker) in plan(&loads, self.workers.len(), me, balance.tolerance) {
@@ -428,7 +456,7 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     /// Lets callers share a shard, if nothing is queued there and nobody runs.
     fn lend(&self, shard: usize) {
         let (seat, lent) = (&self.seats[shard], &self.lent[shard]);
-        let Some(place) = seat.try_begin(|_| true) else {
+        let Tried::Taken(place) = seat.try_begin(|_| true) else {
             return;
         };
         lent.put(place);
@@ -475,9 +503,7 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     /// Whether this thread may run what is asked of a shard with this owner.
     #[inline]
     fn may_run(&self, owner: usize) -> bool {
-        // Relaxed: a hint; the seat sees to it that one runs at a time.
-        (self.delegate && !self.workers[owner].busy.load(Ordering::Relaxed))
-            || ME.get() == Some((self.identity, owner))
+        self.delegate || ME.get() == Some((self.identity, owner))
     }
 }
 
@@ -489,17 +515,16 @@ impl<S: 'static> Core<S, Movable<S>> {
         shard: usize,
         operation: O,
     ) -> Result<Outcome<O::Output>, O> {
-        let seat = &self.seats[shard];
         if self.lent[shard].is_on() {
             return self.run_here_lent(shard, operation);
         }
-        let Some(mut place) = seat.try_begin(|owner| self.may_run(owner)) else {
+        let Some(mut place) = self.try_begin(shard) else {
             return Err(operation);
         };
         let outcome = perform(operation, Access::Exclusive(place.state()));
         self.rare.note(Ran::of(&outcome));
-        let ended = seat.end_in_place(place, O::SHARED);
-        self.ended(shard, ended);
+        let ended = self.seats[shard].end_in_place(place, O::SHARED);
+        self.ended_in_place(shard, ended);
         Ok(outcome)
     }
 
@@ -512,7 +537,7 @@ impl<S: 'static> Core<S, Movable<S>> {
         let outcome = self.lent[shard].with(O::SHARED, |place| {
             let operation = operation.take()?;
             Some(match place {
-                Use::Look(place) => perform(operation, Access::Shared(&place.0)),
+                Use::Look(place) => perform(operation, Access::Shared(place.look())),
                 Use::Change(place) => perform(operation, Access::Exclusive(place.state())),
             })
         });
@@ -539,20 +564,23 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
     ) -> Submitted {
         let core = &*self.core;
         let seat = &core.seats[shard];
-        if let Some(mut place) = seat.try_begin(|owner| core.may_run(owner)) {
+        if let Some(mut place) = core.try_begin(shard) {
             place.with(shard, &mut |state| {
                 core.rare.note(request.run(Access::Exclusive(state)));
             });
             let ended = seat.end_in_place(place, request.is_shared());
-            core.ended(shard, ended);
+            core.ended_in_place(shard, ended);
             return Submitted::Ran;
         }
         let backoff = Backoff::new();
         loop {
             match seat.offer(request.job(true), waker) {
-                Offered::Queued => return Submitted::Queued,
+                Offered::Queued => {
+                    core.help(shard);
+                    return Submitted::Queued;
+                }
                 Offered::Tell(worker) => {
-                    core.tell(worker, shard);
+                    core.help_or_tell(worker, shard);
                     return Submitted::Queued;
                 }
                 Offered::Full(job) => {

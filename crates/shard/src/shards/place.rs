@@ -1,0 +1,101 @@
+//! Where a worker's states are: in their seats, or with it for good.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// How the state of a shard sits in its seat.
+pub(super) trait Place<S>: Sized + 'static {
+    /// Whether every thread may run it, or only its worker.
+    const ANYWHERE: bool;
+    /// Seats a state that this worker has just made.
+    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self;
+    /// The state, to be shared: of those that may change threads only.
+    fn share(&self) -> Option<&S>;
+    /// Lends the state.
+    fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S));
+}
+
+/// The states that never leave their worker.
+pub(super) type Locals<S> = Rc<Vec<RefCell<Option<S>>>>;
+
+/// A state that may change threads.
+pub(super) struct Movable<S>(Box<S>);
+
+impl<S: 'static> Place<S> for Movable<S> {
+    const ANYWHERE: bool = true;
+
+    fn seat(state: S, _: usize, _: &Locals<S>) -> Self {
+        Self(Box::new(state))
+    }
+
+    #[inline]
+    fn share(&self) -> Option<&S> {
+        Some(&self.0)
+    }
+
+    #[inline]
+    fn with(&mut self, _: usize, run: &mut dyn FnMut(&mut S)) {
+        run(&mut self.0);
+    }
+}
+
+/// The token of a state that stays with its worker.
+pub(super) struct Fixed;
+
+impl<S> Movable<S> {
+    #[inline]
+    pub(super) fn look(&self) -> &S {
+        &self.0
+    }
+
+    #[inline]
+    pub(super) fn state(&mut self) -> &mut S {
+        &mut self.0
+    }
+}
+
+impl<S: 'static> Place<S> for Fixed {
+    const ANYWHERE: bool = false;
+
+    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self {
+        *locals[shard].borrow_mut() = Some(state);
+        Self
+    }
+
+    fn share(&self) -> Option<&S> {
+        None
+    }
+
+    fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S)) {
+        let locals = LOCALS.with_borrow(|locals| locals.clone());
+        let locals = locals.and_then(|locals| locals.downcast::<Vec<RefCell<Option<S>>>>().ok());
+        let locals = locals.expect("the token is taken by the worker only");
+        let mut state = locals[shard].borrow_mut();
+        run(state
+            .as_mut()
+            .expect("a seat is filled when the state is there"));
+    }
+}
+
+thread_local! {
+    /// The states of this worker that stay with it.
+    static LOCALS: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
+}
+
+/// States that this worker makes for so many shards in all, none of them yet.
+pub(super) fn no_locals<S>(shards: usize) -> Locals<S> {
+    Rc::new((0..shards).map(|_| RefCell::new(None)).collect())
+}
+
+/// Keeps the states that stay with this thread.
+pub(super) fn keep_locals<S: 'static>(locals: Locals<S>) {
+    LOCALS.set(Some(locals));
+}
+
+/// Drops them, on the thread that made them.
+pub(super) fn drop_locals() {
+    let locals = LOCALS.take();
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(locals)));
+}
