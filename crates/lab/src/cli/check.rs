@@ -5,7 +5,7 @@ use crate::{
     LabError,
     contestants::ContestantName,
     histories::{self, Outcome},
-    memory::this_program_before,
+    memory::this_program,
 };
 use clap::Args;
 use std::{io, process::Command, time::Duration};
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &CheckArgs) -> Result<bool, LabError> {
     for &name in &names {
         table_of(name)?;
     }
-    let (program, before) = this_program_before("check")?;
+    let (program, before) = this_program()?;
     let mut right = true;
     for name in names {
         let mut command = Command::new(&program);

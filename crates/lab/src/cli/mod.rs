@@ -1,8 +1,11 @@
 //! The command line: `tremula lab list`, `tremula lab run EXPERIMENT` and what shows its results; a
 //! file for each command.
 
+mod all;
 mod best;
 mod check;
+mod follow;
+mod interrupt;
 mod list;
 mod run;
 mod weigh;
@@ -32,6 +35,8 @@ enum LabCommand {
     List,
     /// Run an experiment, and show a table of its results.
     Run(run::RunArgs),
+    /// Run every experiment, one after the other, and show a table of each.
+    All(all::AllArgs),
     /// Show the fastest engine of each case in files of results, as a table in Markdown.
     Best(best::BestArgs),
     /// Record what threads do to the tables at once, and check that the answers are right.
@@ -67,12 +72,13 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Carries out `tremula lab …`: status 0 if all went well, 1 with one line on standard error
-/// if not. `check` ends with 2 if an index of this project was wrong.
+/// if not, 130 if Ctrl-C ended it. `check` ends with 2 if an index of this project was wrong.
 #[must_use]
 pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {
         LabCommand::List => print(&list::list()),
         LabCommand::Run(arguments) => run::run(arguments),
+        LabCommand::All(arguments) => all::run(arguments),
         LabCommand::Best(arguments) => best::run(&arguments),
         LabCommand::Check(arguments) => match check::run(&arguments) {
             Ok(right) => return status_of(right),
@@ -87,6 +93,10 @@ pub fn run(arguments: LabArgs) -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(LabError::Interrupted) => {
+            eprintln!("interrupted");
+            ExitCode::from(interrupt::STATUS)
+        }
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE

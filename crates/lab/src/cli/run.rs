@@ -1,18 +1,17 @@
 //! `lab run`: one experiment, and a table of its results.
 
-use super::{parse_seconds, parse_threads, print, refuse_twice};
+use super::{follow::Follow, parse_seconds, parse_threads, print, refuse_twice};
 use crate::{
-    LabError, Settings, Watch,
+    LabError, Settings,
     contestants::{self, ContestantName},
-    experiments::{self, Case, ContestantKind, Experiment},
+    estimate,
+    experiments::{self, ContestantKind, Experiment},
     keys::KeySet,
     memory::FillCommand,
-    record::{self, Record, RecordFile},
-    report, rounds,
+    record, report, rounds,
     workload::{Distribution, MessageKind},
 };
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Args, Debug)]
@@ -60,9 +59,16 @@ pub(super) struct RunArgs {
     /// The kinds of message to send, in an experiment that sends any [default: all].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     messages: Vec<MessageKind>,
+    /// Pin each working thread to a processor: one after the other, and from the first one on again if
+    /// there are more threads.
+    #[arg(long)]
+    pin: bool,
     /// Append the results to this file: JSON Lines, one record a measurement.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Measure only what the file does not have from a run with the same flags.
+    #[arg(long, requires = "json")]
+    resume: bool,
 }
 
 fn parse_runs(text: &str) -> Result<usize, String> {
@@ -81,6 +87,7 @@ pub(super) fn run(arguments: RunArgs) -> Result<(), LabError> {
         duration: arguments.seconds,
         runs: arguments.runs,
         repeats: arguments.repeats,
+        pin: arguments.pin,
         seed: arguments.seed,
         mixes: arguments.mixes,
         key_sets: arguments.key_sets,
@@ -95,24 +102,47 @@ pub(super) fn run(arguments: RunArgs) -> Result<(), LabError> {
     refuse_twice(&settings.distributions)?;
     refuse_twice(&settings.messages)?;
     refuse_twice(&arguments.engines)?;
-    let file = arguments
-        .json
-        .as_deref()
-        .map(RecordFile::open)
-        .transpose()?;
+    let mut follow = Follow::new(arguments.json.as_deref(), arguments.resume)?;
     let names = choose(arguments.engines, experiment, &settings)?;
-    let mut contestants = contestants::assemble(&names, &settings)?;
     tell_gaps(&names, experiment, &settings);
+    tell_debug();
+    follow.expect(vec![estimate::groups(experiment, &settings, &names)]);
+    follow.begin(0);
+    let done = measure(experiment, &settings, &names, &mut follow);
+    follow.close();
+    print(&report::table(&follow.end()))?;
+    follow.tell_resume(&done);
+    done
+}
+
+/// Measures, and lets the follower keep the records.
+pub(super) fn measure(
+    experiment: &dyn Experiment,
+    settings: &Settings,
+    names: &[ContestantName],
+    follow: &mut Follow,
+) -> Result<(), LabError> {
+    let mut contestants = contestants::assemble(names, settings)?;
+    rounds::run(experiment, settings, &mut contestants, follow).map(|_| ())
+}
+
+/// Tells that the figures mean little, if they do.
+pub(super) fn tell_debug() {
     if record::build() == "debug" {
         eprintln!("note: this is a debug build; its figures mean little");
     }
-    let mut watch = Follow {
-        bar: ProgressBar::no_length(),
-        file,
-    };
-    let records = rounds::run(experiment, &settings, &mut contestants, &mut watch);
-    watch.bar.finish_and_clear();
-    print(&report::table(&records?))
+}
+
+/// Why it can do nothing of what is asked for; `None` if it can.
+pub(super) fn refusal(
+    contestant: ContestantName,
+    experiment: &dyn Experiment,
+    settings: &Settings,
+) -> Option<&'static str> {
+    let cases = experiment.groups(settings).concat();
+    let why = |case| contestant.refuses_case(experiment, case);
+    // One that can do some of the cases does these.
+    cases.iter().map(why).min().flatten()
 }
 
 /// The engines that were asked for; if none, all that are available and can do something.
@@ -121,12 +151,7 @@ fn choose(
     experiment: &dyn Experiment,
     settings: &Settings,
 ) -> Result<Vec<ContestantName>, LabError> {
-    let cases = experiment.groups(settings).concat();
-    let refusal = |contestant: ContestantName| {
-        let why = |case| contestant.refuses_case(experiment, case);
-        // One that can do some of the cases does these.
-        cases.iter().map(why).min().flatten()
-    };
+    let refusal = |contestant| refusal(contestant, experiment, settings);
     if !asked.is_empty() {
         for contestant in &asked {
             if let Some(why) = refusal(*contestant) {
@@ -178,48 +203,6 @@ fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &S
                 eprintln!("note: {name} cannot do all of '{what}': {why}");
                 told.push(what);
             }
-        }
-    }
-}
-
-/// Shows the progress on standard error, if that is a terminal, and keeps the records of each
-/// finished case.
-struct Follow {
-    bar: ProgressBar,
-    file: Option<RecordFile>,
-}
-
-impl Watch for Follow {
-    fn begins(&mut self, measurements: u64) {
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} left  {msg}");
-        self.bar.set_style(style.expect("the template is right"));
-        self.bar.set_length(measurements);
-    }
-
-    fn measures(&mut self, case: &Case, engine: &str) {
-        let Case {
-            workload, threads, ..
-        } = case;
-        self.bar
-            .set_message(format!("{workload}, {threads} threads: {engine}"));
-    }
-
-    fn wrong(&mut self, case: &Case, fault: &LabError) {
-        let Case {
-            workload, key_set, ..
-        } = case;
-        self.bar
-            .suspend(|| eprintln!("note: no figure for {workload}, {key_set}: {fault}"));
-    }
-
-    fn measured(&mut self) {
-        self.bar.inc(1);
-    }
-
-    fn finished(&mut self, records: &[Record]) -> Result<(), LabError> {
-        match &mut self.file {
-            Some(file) => file.append(records),
-            None => Ok(()),
         }
     }
 }

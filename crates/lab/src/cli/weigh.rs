@@ -5,6 +5,7 @@ use crate::{
     LabError,
     contestants::{self, ChannelKind, ContestantName},
     keys::KeySet,
+    measure::pin_workers,
     workload::FillJob,
 };
 use clap::Args;
@@ -23,6 +24,9 @@ pub(super) struct FillArgs {
     seed: u64,
     #[arg(long)]
     run: usize,
+    /// Pin the threads.
+    #[arg(long)]
+    pin: bool,
 }
 
 #[derive(Args, Debug)]
@@ -32,10 +36,14 @@ pub(super) struct BurstArgs {
     keys: u64,
     #[arg(long, value_parser = parse_threads)]
     threads: usize,
+    /// Pin the threads.
+    #[arg(long)]
+    pin: bool,
 }
 
 /// Fills a table, and prints what it weighs.
 pub(super) fn fill(arguments: &FillArgs) -> Result<(), LabError> {
+    let _pinned = pin_workers(arguments.pin)?;
     let job = FillJob {
         key_set: arguments.key_set,
         count: arguments.keys,
@@ -49,6 +57,7 @@ pub(super) fn fill(arguments: &FillArgs) -> Result<(), LabError> {
 /// Sends a burst through a channel, and prints what it weighs.
 pub(super) fn burst(arguments: &BurstArgs) -> Result<(), LabError> {
     contestants::available(arguments.engine)?;
+    let _pinned = pin_workers(arguments.pin)?;
     let kind = match arguments.engine {
         ContestantName::Mailbox(mode) => ChannelKind::Mailbox(mode),
         ContestantName::ChannelRival(rival) => ChannelKind::Rival(rival),
