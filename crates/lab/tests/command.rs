@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::{
+    collections::HashSet,
     fs,
     process::{Command, Output},
 };
@@ -106,6 +107,34 @@ fn a_run_prints_a_table_and_appends_a_record_a_measurement() {
 }
 
 #[test]
+fn a_record_says_what_produced_it() {
+    let (table, records) = measured(
+        "run ordered_mix --engines locked,ca_tree --mixes lookup --threads 1,1000 --keys 100 \
+         --seconds 0.01 --runs 1 --repeats 0 --pin",
+    );
+    assert_eq!(records.len(), 4);
+    let mut hashes = HashSet::new();
+    for record in &records {
+        let made_by = &record["made_by"];
+        assert!(record["disturbed"].is_boolean());
+        assert_eq!(record["oversubscribed"], record["threads"] == 1000);
+        assert!(hashes.insert(made_by["configuration_hash"].to_string()));
+        assert_eq!(made_by["group_records"], 2);
+        assert!(made_by["started"].as_u64() > Some(1_700_000_000));
+        assert!(made_by["load_average"].is_array());
+        let configuration = &made_by["configuration"];
+        assert_eq!(configuration["pinned"], true);
+        assert_eq!(configuration["runs"], 1);
+        let compiler = configuration["rustc"].as_str().unwrap();
+        assert!(compiler.starts_with("rustc 1."), "{compiler}");
+    }
+    assert!(
+        table.contains("1000*") && table.contains("*  oversubscribed"),
+        "{table}"
+    );
+}
+
+#[test]
 fn insert_disjoint_ranges_weighs_its_tables() {
     let (table, records) =
         measured("run insert_disjoint_ranges --engines ca_tree --threads 2 --keys 200000 --runs 1");
@@ -115,7 +144,8 @@ fn insert_disjoint_ranges_weighs_its_tables() {
 
 #[test]
 fn memory_weighs_tables_of_every_key_set_full_and_emptied() {
-    let (table, records) = measured("run memory --engines ca_tree,locked --keys 100000 --runs 1");
+    let (table, records) =
+        measured("run memory --engines ca_tree,locked --keys 100000 --runs 1 --pin");
     assert!(
         table.contains("allocated_bytes_per_key_after_removal"),
         "{table}"
@@ -291,6 +321,17 @@ fn bad_input_is_refused_by_name_before_anything_is_measured() {
         (
             "run ycsb --engines mailbox_auto".to_owned(),
             "it is a channel and no table",
+        ),
+        ("run memory --resume".to_owned(), "--json <FILE>"),
+        ("all --quick --full".to_owned(), "--full"),
+        ("all --only ordered_mox".to_owned(), "ordered_mox"),
+        (
+            "all --only ycsb,ycsb --json /no/such/folder/file".to_owned(),
+            "'ycsb' is given twice",
+        ),
+        (
+            "all --json /no/such/folder/file".to_owned(),
+            "/no/such/folder/file",
         ),
         (
             "run signals --mixes burst --engines erlang_on_heap".to_owned(),
