@@ -18,6 +18,11 @@ pub(super) fn list() -> String {
             }
         };
         also("workloads", experiment.workloads());
+        let threads = experiment.default_threads().iter();
+        let threads: Vec<_> = threads.map(ToString::to_string).collect();
+        also("threads", threads.iter().map(String::as_str).collect());
+        let keys = experiment.default_keys(None).to_string();
+        also("keys", vec![&keys]);
         let key_sets = experiment.key_sets().iter();
         also("key sets", key_sets.map(|set| set.name()).collect());
         let distributions = experiment.distributions().iter();
@@ -36,6 +41,28 @@ pub(super) fn list() -> String {
     ] {
         text += &format!("\n{heading}\n");
         text += &list_contestants(kind);
+    }
+    text + &list_missing()
+}
+
+/// What is missing here, how to get it, and who cannot take part without it.
+fn list_missing() -> String {
+    let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
+    for contestant in ContestantName::all() {
+        let Some(what) = contestant.missing() else {
+            continue;
+        };
+        match missing.iter_mut().find(|(other, _)| *other == what) {
+            Some((_, names)) => names.push(contestant.name()),
+            None => missing.push((what, vec![contestant.name()])),
+        }
+    }
+    if missing.is_empty() {
+        return "\nnothing is missing on this machine\n".to_owned();
+    }
+    let mut text = "\nmissing on this machine\n".to_owned();
+    for (what, names) in missing {
+        text += &format!("  {what}\n    without it: {}\n", names.join(", "));
     }
     text
 }
