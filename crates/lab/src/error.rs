@@ -183,4 +183,14 @@ pub enum LabError {
         /// The experiment's name.
         experiment: &'static str,
     },
+    /// Threads cannot be pinned: the system does not tell which processors the process may use.
+    #[error("cannot pin threads: {error}")]
+    Pin {
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// The user ended the experiment before all was measured.
+    #[error("interrupted")]
+    Interrupted,
 }

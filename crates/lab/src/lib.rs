@@ -5,12 +5,14 @@ pub mod best;
 pub mod cli;
 pub mod contestants;
 mod error;
+mod estimate;
 pub mod experiments;
 mod gauge;
 pub mod histories;
 pub mod keys;
 pub mod measure;
 pub mod memory;
+mod plan;
 pub mod record;
 pub mod report;
 #[cfg(feature = "rivals")]

@@ -1,7 +1,9 @@
 //! Taking time: threads that start together, and what their times amount to.
 
-use crate::record::Moment;
+use crate::{LabError, record::Moment};
 use std::{
+    cell::RefCell,
+    rc::Rc,
     sync::{
         Barrier,
         atomic::{AtomicU8, Ordering},
@@ -9,6 +11,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use tremula_shard::topology::{self, Cpu};
 
 /// What one measurement of one contestant gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +74,66 @@ impl Span {
     }
 }
 
+thread_local! {
+    /// The processors that the threads are pinned to whom this thread sets to work.
+    static PROCESSORS: RefCell<Rc<[Cpu]>> = RefCell::default();
+}
+
+/// As long as it lives, the threads that measure for this thread are pinned.
+#[derive(Debug)]
+pub(crate) struct Pinned(());
+
+/// Pins the threads that measure for this thread from now on, if that is asked for: each to a processor that the process
+/// may use, one after the other, and from the first one on again if there are more threads.
+///
+/// # Errors
+///
+/// The system does not tell which processors may be used.
+pub(crate) fn pin_workers(asked: bool) -> Result<Pinned, LabError> {
+    if asked {
+        let allowed = topology::allowed().map_err(|error| LabError::Pin { error })?;
+        PROCESSORS.with(|processors| *processors.borrow_mut() = allowed.into());
+    }
+    Ok(Pinned(()))
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        PROCESSORS.with(|processors| *processors.borrow_mut() = Rc::default());
+    }
+}
+
+/// Where the threads are to run that this thread sets to work.
+#[derive(Clone, Debug)]
+pub(crate) struct Places(Vec<Cpu>);
+
+impl Places {
+    /// As was said to [`pin_workers`]; anywhere, if nothing was.
+    pub(crate) fn of_workers() -> Self {
+        Self(PROCESSORS.with(|processors| processors.borrow().to_vec()))
+    }
+
+    /// Whether threads are pinned.
+    pub(crate) const fn are_chosen(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Pins the calling thread, the worker of this number.
+    ///
+    /// # Panics
+    ///
+    /// A processor that the process could use was taken from it meanwhile: what would be measured is
+    /// not what was asked for.
+    pub(crate) fn take(&self, worker: usize) {
+        if let Some(worker) = worker.checked_rem(self.0.len()) {
+            let cpu = self.0[worker];
+            topology::pin(cpu).unwrap_or_else(|error| {
+                panic!("processor {} was taken from this process: {error}", cpu.0)
+            });
+        }
+    }
+}
+
 /// What threads returned, and how long they took together.
 #[derive(Debug)]
 pub struct Timed<R> {
@@ -91,6 +154,16 @@ pub struct Timed<R> {
 /// Passes on the panic of a thread.
 pub fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Timed<R> {
     start(threads, None, |thread, _| work(thread))
+}
+
+/// Has one thread do the work: as [`together`] with a single one.
+///
+/// # Panics
+///
+/// Passes on the panic of the thread.
+pub(crate) fn alone<R: Send>(work: impl Fn() -> R + Sync) -> R {
+    let mut results = together(1, |_| work()).results;
+    results.pop().expect("there is one thread")
 }
 
 /// As [`together`], until the time is up; `work` must then end, as its [`Lap`] tells it.
@@ -184,11 +257,13 @@ fn start<R: Send>(
 ) -> Timed<R> {
     let barrier = Barrier::new(threads + 1);
     let stage = Stage::new();
-    let (barrier, stage, work) = (&barrier, &stage, &work);
+    let places = Places::of_workers();
+    let (barrier, stage, work, places) = (&barrier, &stage, &work, &places);
     let done: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|thread| {
                 scope.spawn(move || {
+                    places.take(thread);
                     barrier.wait();
                     let mut lap = Lap::new(stage);
                     let result = work(thread, &mut lap);
@@ -258,6 +333,17 @@ mod tests {
             thread
         });
         assert_eq!(timed.results, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn pinned_threads_run_on_one_processor_each_and_unpinned_ones_anywhere() {
+        let all = topology::allowed().unwrap();
+        let places = || together(3, |_| topology::allowed().unwrap()).results;
+        let pinned = pin_workers(true).unwrap();
+        let expected: Vec<_> = (0..3).map(|thread| vec![all[thread % all.len()]]).collect();
+        assert_eq!(places(), expected);
+        drop(pinned);
+        assert_eq!(places(), vec![all; 3]);
     }
 
     #[test]

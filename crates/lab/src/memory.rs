@@ -8,11 +8,14 @@
 
 use crate::{
     LabError,
-    measure::Sample,
+    measure::{Places, Sample},
     workload::{FillJob, SignalsJob},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{ffi::OsString, fs, io, path::PathBuf, process::Command, time::Duration};
+use std::{
+    ffi::OsString, fs, io, os::unix::process::CommandExt, path::PathBuf, process::Command,
+    time::Duration,
+};
 use tremula_sync::counting_allocator;
 
 /// How to start the process that weighs itself: this program, up to the word `fill` or `burst`.
@@ -132,13 +135,13 @@ impl From<BurstReport> for Sample {
 
 impl FillCommand {
     /// The command that this process was started as: its program, and what stands before the
-    /// word `run`.
+    /// command of the lab.
     ///
     /// # Errors
     ///
     /// The path of this program cannot be found.
     pub fn this_one() -> Result<Self, LabError> {
-        let (program, arguments) = this_program_before("run")?;
+        let (program, arguments) = this_program()?;
         Ok(Self { program, arguments })
     }
 
@@ -188,10 +191,14 @@ impl FillCommand {
     /// second: else what is resident after removing everything would be a matter of luck.
     fn ask<R: DeserializeOwned>(&self, arguments: &[&str]) -> Result<R, LabError> {
         let program = self.program.display().to_string();
+        let pin = Places::of_workers().are_chosen().then_some("--pin");
         let output = Command::new(&self.program)
             .args(&self.arguments)
             .args(arguments)
+            .args(pin)
             .env("MIMALLOC_PURGE_DELAY", "0")
+            // A Ctrl-C is for this process, which ends when the measurement is over.
+            .process_group(0)
             .output()
             .map_err(|error| LabError::Program {
                 program: program.clone(),
@@ -207,18 +214,19 @@ impl FillCommand {
     }
 }
 
-/// The program that runs, and the arguments that it was started with that stand before the word.
+/// The program that runs, and the arguments before the command of the lab: in `tremula lab run` that
+/// is `lab`, in `tremula-lab run` nothing.
 ///
 /// # Errors
 ///
 /// The path of this program cannot be found.
-pub(crate) fn this_program_before(word: &str) -> Result<(PathBuf, Vec<OsString>), LabError> {
+pub(crate) fn this_program() -> Result<(PathBuf, Vec<OsString>), LabError> {
     let program = std::env::current_exe().map_err(|error| LabError::Program {
         program: "this program".to_owned(),
         error,
     })?;
     let arguments = std::env::args_os().skip(1);
-    let before = arguments.take_while(|argument| argument != word);
+    let before = arguments.take_while(|argument| argument == "lab");
     Ok((program, before.collect()))
 }
 

@@ -1,6 +1,6 @@
 //! The table at the end of a run.
 
-use crate::{gauge::QUIET, measure::median, record::Record};
+use crate::{gauge::QUIET, record::Record};
 use std::{collections::BTreeSet, fmt::Write};
 
 /// The contestant that others are compared with, if it takes part; else the first one.
@@ -37,14 +37,17 @@ pub fn table(records: &[Record]) -> String {
     text += &grid(records, &engines, |record, row| {
         let base = row.iter().find(|other| other.engine == base);
         let ratio = base.map_or(1.0, |base| record.mops / base.mops);
-        let mark = if is_disturbed(record) { '!' } else { ' ' };
+        let mark = if record.is_disturbed() { '!' } else { ' ' };
         format!("{:.3}{} ×{ratio:<5.2}{mark}", record.mops, spread(record))
     });
-    if records.iter().any(is_disturbed) {
+    if records.iter().any(Record::is_disturbed) {
         text += &format!(
             "\n!  in most runs other work had more than {:.0} % of the machine\n",
             (1.0 - QUIET) * 100.0
         );
+    }
+    if records.iter().any(Record::is_oversubscribed) {
+        text += "\n*  oversubscribed: more threads work than there are cores\n";
     }
     if records.iter().any(|record| record.send_mops.is_some()) {
         text += "\nsend_mops\n\n";
@@ -64,11 +67,6 @@ pub fn table(records: &[Record]) -> String {
         });
     }
     text
-}
-
-/// Whether at least half of the runs were not quiet.
-fn is_disturbed(record: &Record) -> bool {
-    median(&record.shares).is_some_and(|share| share < QUIET)
 }
 
 fn number(figure: Option<f64>, decimals: usize) -> String {
@@ -117,6 +115,7 @@ struct Row<'a> {
     distribution: Option<&'a str>,
     key_set: &'a str,
     threads: usize,
+    oversubscribed: bool,
 }
 
 impl<'a> Row<'a> {
@@ -126,6 +125,7 @@ impl<'a> Row<'a> {
             distribution: record.distribution.as_deref(),
             key_set: &record.key_set,
             threads: record.threads,
+            oversubscribed: record.is_oversubscribed(),
         }
     }
 
@@ -136,7 +136,11 @@ impl<'a> Row<'a> {
                 .trim()
                 .to_owned(),
             self.key_set.to_owned(),
-            self.threads.to_string(),
+            format!(
+                "{}{}",
+                self.threads,
+                if self.oversubscribed { "*" } else { "" }
+            ),
         ]
     }
 }

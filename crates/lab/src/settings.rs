@@ -21,6 +21,8 @@ pub struct Settings {
     pub runs: usize,
     /// How many times a measurement is repeated that other work on the machine disturbed.
     pub repeats: usize,
+    /// Whether each thread that works is pinned to a processor.
+    pub pin: bool,
     /// The seed that every random choice comes from.
     pub seed: u64,
     /// The mixes to measure, by name, in an experiment that has mixes; empty: all.
@@ -64,6 +66,7 @@ impl Default for Settings {
             duration: Self::DURATION,
             runs: Self::RUNS,
             repeats: Self::REPEATS,
+            pin: false,
             seed: Self::SEED,
             mixes: Vec::new(),
             key_sets: Vec::new(),

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 use std::{
+    collections::HashSet,
     fs,
     process::{Command, Output},
+    thread,
 };
 
 fn lab(arguments: &str) -> Command {
@@ -106,6 +108,35 @@ fn a_run_prints_a_table_and_appends_a_record_a_measurement() {
 }
 
 #[test]
+fn a_record_says_what_produced_it() {
+    let many = thread::available_parallelism().map_or(1, usize::from) + 1;
+    let (table, records) = measured(&format!(
+        "run ordered_mix --engines locked,ca_tree --mixes lookup --threads 1,{many} --keys 100 \
+         --seconds 0.01 --runs 1 --repeats 0 --pin"
+    ));
+    assert_eq!(records.len(), 4);
+    let mut hashes = HashSet::new();
+    for record in &records {
+        let made_by = &record["made_by"];
+        assert!(record["disturbed"].is_boolean());
+        assert_eq!(record["oversubscribed"], record["threads"] == many);
+        assert!(hashes.insert(made_by["configuration_hash"].to_string()));
+        assert_eq!(made_by["group_records"], 2);
+        assert!(made_by["started"].as_u64() > Some(1_700_000_000));
+        assert!(made_by["load_average"].is_array());
+        let configuration = &made_by["configuration"];
+        assert_eq!(configuration["pinned"], true);
+        assert_eq!(configuration["runs"], 1);
+        let compiler = configuration["rustc"].as_str().unwrap();
+        assert!(compiler.starts_with("rustc 1."), "{compiler}");
+    }
+    assert!(
+        table.contains(&format!("{many}*")) && table.contains("*  oversubscribed"),
+        "{table}"
+    );
+}
+
+#[test]
 fn insert_disjoint_ranges_weighs_its_tables() {
     let (table, records) =
         measured("run insert_disjoint_ranges --engines ca_tree --threads 2 --keys 200000 --runs 1");
@@ -115,7 +146,8 @@ fn insert_disjoint_ranges_weighs_its_tables() {
 
 #[test]
 fn memory_weighs_tables_of_every_key_set_full_and_emptied() {
-    let (table, records) = measured("run memory --engines ca_tree,locked --keys 100000 --runs 1");
+    let (table, records) =
+        measured("run memory --engines ca_tree,locked --keys 100000 --runs 1 --pin");
     assert!(
         table.contains("allocated_bytes_per_key_after_removal"),
         "{table}"
@@ -292,6 +324,17 @@ fn bad_input_is_refused_by_name_before_anything_is_measured() {
             "run ycsb --engines mailbox_auto".to_owned(),
             "it is a channel and no table",
         ),
+        ("run memory --resume".to_owned(), "--json <FILE>"),
+        ("all --quick --full".to_owned(), "--full"),
+        ("all --only ordered_mox".to_owned(), "ordered_mox"),
+        (
+            "all --only ycsb,ycsb --json /no/such/folder/file".to_owned(),
+            "'ycsb' is given twice",
+        ),
+        (
+            "all --json /no/such/folder/file".to_owned(),
+            "/no/such/folder/file",
+        ),
         (
             "run signals --mixes burst --engines erlang_on_heap".to_owned(),
             "does not have this workload",
@@ -316,6 +359,11 @@ fn without_escript_erlang_is_left_out_and_the_user_is_told_how_to_get_it() {
     assert!(
         good && text.contains("apt-get install erlang-base"),
         "{text}"
+    );
+    let (_, missing) = text.split_once("missing on this machine").unwrap();
+    assert!(
+        missing.contains("without it: erlang_ets_old, erlang_ets_new"),
+        "{missing}"
     );
 
     let (good, _, errors) = without("run insert_disjoint_ranges --engines erlang_ets_new");

@@ -6,6 +6,7 @@ mod erlang;
 mod in_process;
 mod rival;
 mod row_bench;
+mod row_model;
 mod row_table;
 mod shards;
 mod signals;
@@ -45,6 +46,17 @@ pub trait Contestant {
 
     /// What it is, for the record: project and version.
     fn version(&self) -> String;
+
+    /// Does a few thousand random operations of those that the case's experiment asks for, one after
+    /// the other, and compares each answer with a simple model's. One whose answers the measurements
+    /// themselves check as fully has nothing to do here.
+    ///
+    /// # Errors
+    ///
+    /// An answer was wrong.
+    fn check_against_model(&mut self, _case: &Case, _seed: u64) -> Result<(), LabError> {
+        Ok(())
+    }
 
     /// Does the job once, on a fresh table or channel, and checks it. For each measurement
     /// of the job, in their order, there is a sample, or the error that answers were wrong in it.

@@ -1,9 +1,10 @@
 //! The tables of rows of this project: the real thing, with terms and match specifications.
 
-use super::{Contestant, ContestantName, row_bench};
+use super::{Contestant, ContestantName, row_bench, row_model};
 use crate::{
     LabError,
-    measure::{Lap, Sample, together_for},
+    experiments::Case,
+    measure::{Lap, Sample, alone, together_for},
     workload::{self, BINARY_BYTES, EtsJob, Job, Kind as Operation, Rows, SELECTED_KEYS, Selected},
 };
 use std::hint::black_box;
@@ -78,7 +79,7 @@ impl RowTable {
         }
     }
 
-    fn create(self) -> Result<Table, BadArgument> {
+    pub(super) fn create(self) -> Result<Table, BadArgument> {
         let public = Options::new()
             .access(Access::Public)
             .write_concurrency(WriteConcurrency::On);
@@ -103,12 +104,20 @@ impl Contestant for RowTableContestant {
         format!("tremula {}", env!("CARGO_PKG_VERSION"))
     }
 
+    fn check_against_model(&mut self, case: &Case, seed: u64) -> Result<(), LabError> {
+        let checked = row_model::check(self.0, rows_of(case), seed);
+        checked.map_err(|fault| LabError::Wrong {
+            engine: self.0.name(),
+            fault,
+        })
+    }
+
     fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
         let measured = match job {
             Job::Ets(job) => measure(self.0, job),
             Job::EtsBench(job) => {
                 let table = self.0.create().map_err(|error| error.to_string());
-                table.and_then(|table| row_bench::measure(&table, job))
+                table.and_then(|table| alone(|| row_bench::measure(&table, job)))
             }
             _ => {
                 return Err(LabError::Unavailable {
@@ -148,9 +157,16 @@ fn measure(kind: RowTable, job: &EtsJob) -> Result<Sample, String> {
     Ok(Sample::new(timed.operations, timed.elapsed))
 }
 
+/// The rows that the case names.
+fn rows_of(case: &Case) -> Rows {
+    let named = |rows: &Rows| rows.name() == case.key_set;
+    let rows = Rows::ALL.into_iter().find(named);
+    rows.expect("a case of tables of rows names its rows")
+}
+
 /// A row as it is inserted: new, with a binary of its own.
 #[inline]
-fn row(rows: Rows, key: u32) -> Term {
+pub(super) fn row(rows: Rows, key: u32) -> Term {
     match rows {
         Rows::Int => Term::tuple([Term::from(key)]),
         Rows::IntBinary => Term::tuple([Term::from(key), Term::binary(&[0; BINARY_BYTES])]),
@@ -268,7 +284,7 @@ impl Worker<'_> {
 }
 
 /// `[{{'$1'}, Guards, ['$1']}]`, made anew for each select as Erlang's is.
-fn spec(rows: Rows, what: Selected, from: u32) -> Result<MatchSpec, BadArgument> {
+pub(super) fn spec(rows: Rows, what: Selected, from: u32) -> Result<MatchSpec, BadArgument> {
     let atom = |name| Term::atom(name).expect("a short name is an atom");
     let key = || atom("$1");
     let head = match rows {
@@ -312,6 +328,15 @@ mod tests {
                 assert_eq!(found(Selected::Range), keys(700..1700), "{kind:?}");
                 assert_eq!(found(Selected::All), keys(0..3000), "{kind:?}");
                 check(&table, rows).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_table_answers_as_the_model_does() {
+        for kind in RowTable::ALL {
+            for rows in Rows::ALL {
+                assert_eq!(row_model::check(kind, rows, 5), Ok(()), "{kind:?}");
             }
         }
     }

@@ -94,6 +94,11 @@ pub trait Experiment: Sync {
         false
     }
 
+    /// How many threads work at the same time in a case.
+    fn working_threads(&self, case: &Case) -> usize {
+        case.threads
+    }
+
     /// The workloads it has, by name.
     fn workloads(&self) -> Vec<&'static str>;
 

@@ -59,6 +59,11 @@ impl Experiment for ShardCache {
         true
     }
 
+    fn working_threads(&self, case: &Case) -> usize {
+        // As many have the requesters.
+        2 * case.threads
+    }
+
     fn workloads(&self) -> Vec<&'static str> {
         CacheTraffic::ALL.map(CacheTraffic::name).into()
     }

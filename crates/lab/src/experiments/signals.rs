@@ -57,6 +57,15 @@ impl Experiment for Signals {
         case.workload != Traffic::Burst.name()
     }
 
+    fn working_threads(&self, case: &Case) -> usize {
+        // The receiver works while others send, but for what sends first and receives then.
+        let receives_meanwhile = match case.workload.parse() {
+            Ok(Traffic::Drain | Traffic::UncontendedSend | Traffic::Burst) => 0,
+            Ok(Traffic::Live | Traffic::PingPong | Traffic::Phases) | Err(_) => 1,
+        };
+        case.threads + receives_meanwhile
+    }
+
     fn workloads(&self) -> Vec<&'static str> {
         let others = Traffic::ALL.into_iter().filter(|t| *t != Traffic::Phases);
         others.map(Traffic::name).chain(SLICES).collect()

@@ -17,6 +17,7 @@ use std::{
     cell::RefCell,
     env, fs,
     io::{self, BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     rc::Rc,
 };
@@ -64,6 +65,8 @@ impl ErlangMachine {
         let mut child = Command::new(ESCRIPT)
             .arg(&program)
             .current_dir(folder.path())
+            // A Ctrl-C is for this process, which ends Erlang when it ends.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -4,6 +4,7 @@ mod append;
 mod batch;
 mod fill;
 mod insert_ranges;
+mod model;
 mod ordered_mix;
 mod range_update;
 mod tables;
@@ -18,6 +19,7 @@ pub(crate) use tables::Task;
 use super::{Contestant, ContestantName};
 use crate::{
     LabError,
+    experiments::Case,
     keys::{Key, Keys},
     measure::Sample,
     memory::FillCommand,
@@ -65,6 +67,17 @@ impl Contestant for InProcess {
 
     fn version(&self) -> String {
         self.table.version()
+    }
+
+    fn check_against_model(&mut self, case: &Case, seed: u64) -> Result<(), LabError> {
+        let checked = match model::keys_of(case, seed) {
+            Keys::Integers(keys) => self.table.run_integers(model::Check { keys: &keys, seed }),
+            Keys::Texts(keys) => self.table.run_texts(model::Check { keys: &keys, seed }),
+        };
+        checked.map_err(|fault| LabError::Wrong {
+            engine: self.table.name(),
+            fault,
+        })
     }
 
     fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {

@@ -84,7 +84,7 @@ impl Subject<u64> for Faulty {
         match self.fault {
             Fault::SkipsFirst if from.is_some() && shown.len() > 1 => drop(shown.remove(0)),
             Fault::OutOfOrder if from.is_some() && shown.len() > 2 => shown.swap(1, 2),
-            Fault::ForeignScan if from.is_some() => shown[0].1 ^= 1,
+            Fault::ForeignScan if from.is_some() && !shown.is_empty() => shown[0].1 ^= 1,
             Fault::EmptyScan if from.is_some() => shown.clear(),
             _ => {}
         }
@@ -211,6 +211,33 @@ fn a_wrong_table_is_not_believed_in_ycsb() {
             fault_of(ycsb_job(mix).run(faulty(fault))).is_some(),
             "{fault:?}"
         );
+    }
+}
+
+/// Fails if a fault were found only by measuring, if at all.
+#[test]
+fn a_wrong_table_is_found_out_by_the_model() {
+    let keys: Vec<u64> = (0..2000).collect();
+    let check = |fault| {
+        let check = super::model::Check {
+            keys: &keys,
+            seed: 5,
+        };
+        check.run(faulty(fault))
+    };
+    assert_eq!(check(Fault::Nothing), Ok(()));
+    for (fault, said) in [
+        (Fault::LosesInserts, "expected"),
+        (Fault::KeepsRemoved, "expected"),
+        (Fault::ForeignValue, "get"),
+        (Fault::StuckNext, "next"),
+        (Fault::SkipsFirst, "scan of"),
+        (Fault::OutOfOrder, "scan of"),
+        (Fault::ForeignScan, "scan of"),
+        (Fault::EmptyScan, "scan of"),
+    ] {
+        let found = check(fault).unwrap_err();
+        assert!(found.contains(said), "{fault:?}: {found}");
     }
 }
 

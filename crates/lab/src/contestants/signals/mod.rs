@@ -20,7 +20,7 @@ pub(super) use throughput::DRAIN;
 use super::{Contestant, ContestantName};
 use crate::{
     LabError,
-    measure::Sample,
+    measure::{Places, Sample, alone},
     memory::FillCommand,
     workload::{Job, MessageKind, SignalsJob, Traffic},
 };
@@ -139,10 +139,13 @@ impl Contestant for InProcessChannel {
         };
         let measured = match job.traffic {
             Traffic::Drain | Traffic::Live => self.throughput(job),
-            Traffic::PingPong => self.kind.run(ping_pong::PingPong { span: job.span }),
+            Traffic::PingPong => {
+                let (span, places) = (job.span, &Places::of_workers());
+                alone(|| self.kind.run(ping_pong::PingPong { places, span }))
+            }
             Traffic::UncontendedSend => {
-                let task = uncontended_send::UncontendedSend { span: job.span };
-                self.kind.run(task)
+                let span = job.span;
+                alone(|| self.kind.run(uncontended_send::UncontendedSend { span }))
             }
             Traffic::Phases => self.kind.run(phases::Phases {
                 senders: job.senders,

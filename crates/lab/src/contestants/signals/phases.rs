@@ -5,7 +5,7 @@ use super::{
     stream::{Progress, Stop, joined, receive_all, send_until},
 };
 use crate::{
-    measure::{Sample, Span},
+    measure::{Places, Sample, Span},
     workload::SignalsJob,
 };
 use std::{thread, time::Instant};
@@ -27,13 +27,22 @@ impl ChannelTask<u64> for Phases {
         let counting = first.another();
         let further: Vec<_> = (1..self.senders).map(|_| first.another()).collect();
         let (progress, stop, stop_further) = (Progress::of(self.senders), Stop::new(), Stop::new());
+        let places = Places::of_workers();
         let (progress, stop, stop_further) = (&progress, &stop, &stop_further);
+        let send = |sender, index, stop| {
+            places.take(index);
+            send_until(sender, index, progress, stop)
+        };
+        let send = &send;
         let slices = SignalsJob::senders_of_slices(self.senders);
         let length = self.span.counted / slices.len() as u32;
         let mut samples = Vec::new();
         let (sent, received) = thread::scope(|scope| {
-            let receiving = scope.spawn(move || receive_all(receiver, progress));
-            let mut sending = vec![scope.spawn(move || send_until(first, 0, progress, stop))];
+            let receiving = scope.spawn(|| {
+                places.take(self.senders);
+                receive_all(receiver, progress)
+            });
+            let mut sending = vec![scope.spawn(move || send(first, 0, stop))];
             progress.pass_pausing(self.span.warm_up, self.most_waiting, &[stop]);
             let mut further = Some(further);
             let mut before = Reading::of(progress, &counting);
@@ -41,7 +50,7 @@ impl ChannelTask<u64> for Phases {
                 let many = slice / SignalsJob::SLICES == 1;
                 if many && let Some(further) = further.take() {
                     sending.extend(further.into_iter().zip(1..).map(|(sender, index)| {
-                        scope.spawn(move || send_until(sender, index, progress, stop_further))
+                        scope.spawn(move || send(sender, index, stop_further))
                     }));
                 }
                 let stops = if many {

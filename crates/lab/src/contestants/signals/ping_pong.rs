@@ -1,7 +1,7 @@
 //! How long a message takes to another thread and back, when nothing else is to be done.
 
 use super::{Channel, ChannelTask, Measured, Receiving, Sending, stream::joined};
-use crate::measure::{Sample, Span};
+use crate::measure::{Places, Sample, Span};
 use hdrhistogram::Histogram;
 use std::{
     thread,
@@ -19,18 +19,22 @@ pub(in crate::contestants) const QUANTILES: [(&str, f64); 3] = [
 const DIGITS: u8 = 3;
 
 /// Two threads send one message to and fro, through a channel each way.
-pub(super) struct PingPong {
+pub(super) struct PingPong<'a> {
+    /// Where they run; the one that measures is there already.
+    pub(super) places: &'a Places,
     pub(super) span: Span,
 }
 
-impl ChannelTask<u64> for PingPong {
+impl ChannelTask<u64> for PingPong<'_> {
     type Output = Measured;
 
     fn run<C: Channel<u64>>(self, channel: &C) -> Measured {
         let (mut there, mut far_receiver) = channel.open(1);
         let (mut back, mut receiver) = channel.open(1);
         thread::scope(|scope| {
+            let places = self.places;
             let echo = scope.spawn(move || {
+                places.take(1);
                 while let Some(message) = far_receiver.receive() {
                     back.send(message);
                 }

@@ -9,7 +9,7 @@ use super::{
     stream::{Progress, Stop, joined, receive_all, send_until},
 };
 use crate::{
-    measure::{Sample, Span},
+    measure::{Places, Sample, Span},
     workload::Message,
 };
 use std::{
@@ -51,24 +51,20 @@ impl Throughput {
         senders.push(first);
         let (progress, stop) = (Progress::of(self.senders), Stop::new());
         let barrier = Barrier::new(self.senders + usize::from(self.live) + 1);
-        let (progress, stop, barrier) = (&progress, &stop, &barrier);
+        let places = Places::of_workers();
+        let (progress, stop, barrier, places) = (&progress, &stop, &barrier, &places);
         let (sent, received) = thread::scope(|scope| {
             let sending: Vec<_> = senders
                 .into_iter()
                 .enumerate()
                 .map(|(index, sender)| {
                     scope.spawn(move || {
+                        places.take(index);
                         barrier.wait();
                         send_until(sender, index, progress, stop)
                     })
                 })
                 .collect();
-            let receive = |begin: fn(&Barrier)| {
-                move || {
-                    begin(barrier);
-                    receive_all(receiver, progress)
-                }
-            };
             let pass = || {
                 barrier.wait();
                 progress.pass(duration, self.most_waiting);
@@ -76,13 +72,15 @@ impl Throughput {
                 sending.into_iter().map(joined).collect::<Vec<_>>()
             };
             if self.live {
-                let receiving = scope.spawn(receive(|barrier| {
+                let receiving = scope.spawn(move || {
+                    places.take(self.senders);
                     barrier.wait();
-                }));
+                    receive_all(receiver, progress)
+                });
                 let sent = pass();
                 (sent, joined(receiving))
             } else {
-                (pass(), receive(|_| ())())
+                (pass(), receive_all(receiver, progress))
             }
         });
         let received = received?;

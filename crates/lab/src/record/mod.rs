@@ -1,17 +1,17 @@
 //! The record of a measurement: the one JSON shape of results in this project.
 
+mod file;
+
+pub use file::{RecordFile, read};
+
 use crate::{
-    LabError, Settings,
+    Settings,
     experiments::{Case, Experiment},
+    gauge::QUIET,
+    measure::median,
 };
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    fs::{self, File, OpenOptions},
-    io::Write,
-    path::{Path, PathBuf},
-    thread,
-};
+use std::{collections::BTreeMap, fs, thread};
 
 /// One measurement: a contestant on a workload with a number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,14 @@ pub struct Record {
     /// whichever is less. Empty in records of labs that did not measure it.
     #[serde(default)]
     pub shares: Vec<f64>,
+    /// Whether other work had more than a fifth of the machine in most runs. `false` in records of
+    /// labs that did not say so: [`is_disturbed`](Self::is_disturbed) knows.
+    #[serde(default)]
+    pub disturbed: bool,
+    /// Whether more threads worked than the machine has cores. `false` in records of labs that did
+    /// not say so: [`is_oversubscribed`](Self::is_oversubscribed) knows.
+    #[serde(default)]
+    pub oversubscribed: bool,
     /// Million messages a second that were sent (the median), where messages are; else null.
     pub send_mops: Option<f64>,
     /// Bytes of memory for each key of the filled table (the median, where each run measures
@@ -53,6 +61,57 @@ pub struct Record {
     pub series: Vec<Moment>,
     /// What produced the record.
     pub made_by: MadeBy,
+}
+
+impl Record {
+    /// Whether at least half of the runs were not quiet.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        self.disturbed || median(&self.shares).is_some_and(|share| share < QUIET)
+    }
+
+    /// Whether more threads worked than the machine has cores.
+    #[must_use]
+    pub fn is_oversubscribed(&self) -> bool {
+        self.oversubscribed || self.threads > self.made_by.machine.cores
+    }
+
+    /// A hash of all that decides what is measured and how, and of nothing that is measured: the
+    /// experiment, the case (workload, distribution, key set, threads, keys), the engine, the lab's
+    /// version, the machine, the configuration (with all engines that take turns, the engine's
+    /// version, times, runs, the compiler and the build), and the seed. Two records of one hash are
+    /// two measurements of one thing.
+    ///
+    /// 64-bit FNV-1a (Fowler, Noll and Vo) of these fields as JSON, as sixteen hexadecimal digits:
+    /// the same on every machine and in every version that has the same fields.
+    #[must_use]
+    pub fn hash_configuration(&self) -> String {
+        let made_by = &self.made_by;
+        let case = (
+            &self.experiment,
+            &self.workload,
+            &self.distribution,
+            &self.key_set,
+            self.threads,
+            self.keys,
+            &self.engine,
+        );
+        let made = (
+            &made_by.version,
+            &made_by.machine,
+            &made_by.configuration,
+            made_by.seed,
+        );
+        let bytes = serde_json::to_vec(&(case, made)).expect("a record is plain data");
+        format!("{:016x}", fnv_1a(&bytes))
+    }
+}
+
+/// FNV-1a with its offset and prime for 64 bits.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+    })
 }
 
 /// A moment of a measurement that shows how it goes over time.
@@ -81,6 +140,20 @@ pub struct MadeBy {
     pub configuration: Configuration,
     /// The seed that every random choice came from.
     pub seed: u64,
+    /// Of what was measured and how, as [`Record::hash_configuration`] computes it.
+    #[serde(default)]
+    pub configuration_hash: Option<String>,
+    /// How many records the group of cases gave that were measured in turn, this one among them: they
+    /// are written together, and measured again if some are missing.
+    #[serde(default)]
+    pub group_records: Option<usize>,
+    /// When the first run of the group began: seconds since 1970, UTC.
+    #[serde(default)]
+    pub started: Option<u64>,
+    /// How many threads of the whole system wanted to run, on average over a minute, when the first
+    /// run of the group began and when the last one was over; null where the system does not tell.
+    #[serde(default)]
+    pub load_average: Option<[f64; 2]>,
 }
 
 /// A machine.
@@ -109,6 +182,22 @@ pub struct Configuration {
     pub warm_up_seconds: Option<f64>,
     /// The build of the lab: `release`, or `debug` with assertions, whose figures mean little.
     pub build: String,
+    /// The compiler of the lab.
+    #[serde(default)]
+    pub rustc: Option<String>,
+    /// How many runs there are.
+    #[serde(default)]
+    pub runs: Option<usize>,
+    /// How many times a disturbed run may be repeated.
+    #[serde(default)]
+    pub repeats: Option<usize>,
+    /// Whether each working thread was pinned to a processor.
+    #[serde(default)]
+    pub pinned: bool,
+    /// The workloads that are measured one after the other on one table, in their order; empty if
+    /// there is one only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_table: Vec<String>,
 }
 
 impl Machine {
@@ -154,11 +243,23 @@ impl MadeBy {
                 seconds: timed.then_some(span.counted.as_secs_f64()),
                 warm_up_seconds: timed.then_some(span.warm_up.as_secs_f64()),
                 build: build().to_owned(),
+                rustc: Some(RUSTC.to_owned()),
+                runs: Some(settings.runs),
+                repeats: Some(settings.repeats),
+                pinned: settings.pin,
+                one_table: Vec::new(),
             },
             seed: settings.seed,
+            configuration_hash: None,
+            group_records: None,
+            started: None,
+            load_average: None,
         }
     }
 }
+
+/// What compiled this program.
+const RUSTC: &str = env!("TREMULA_LAB_RUSTC");
 
 /// The build of this program: `release` or `debug`.
 #[must_use]
@@ -168,70 +269,6 @@ pub const fn build() -> &'static str {
     } else {
         "release"
     }
-}
-
-/// A file that records are appended to, a line each.
-#[derive(Debug)]
-pub struct RecordFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl RecordFile {
-    /// Opens the file for appending, and makes it if it is not there.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be opened for writing.
-    pub fn open(path: &Path) -> Result<Self, LabError> {
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        Ok(Self {
-            path: path.to_owned(),
-            file: file.map_err(|error| LabError::Write {
-                path: path.to_owned(),
-                error,
-            })?,
-        })
-    }
-
-    /// Appends the records in one write, so that a line is there as a whole or not at all.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn append(&mut self, records: &[Record]) -> Result<(), LabError> {
-        let mut lines = Vec::new();
-        for record in records {
-            serde_json::to_writer(&mut lines, record).expect("a record is plain data");
-            lines.push(b'\n');
-        }
-        self.file
-            .write_all(&lines)
-            .map_err(|error| LabError::Write {
-                path: self.path.clone(),
-                error,
-            })
-    }
-}
-
-/// The records of a file, in their order.
-///
-/// # Errors
-///
-/// The file cannot be read, or has a line that is no record.
-pub fn read(path: &Path) -> Result<Vec<Record>, LabError> {
-    let text = fs::read_to_string(path).map_err(|error| LabError::Read {
-        path: path.to_owned(),
-        error,
-    })?;
-    let read = |(number, line)| {
-        serde_json::from_str(line).map_err(|error| LabError::NoRecord {
-            path: path.to_owned(),
-            line: number + 1,
-            error,
-        })
-    };
-    text.lines().enumerate().map(read).collect()
 }
 
 #[cfg(test)]
@@ -261,6 +298,8 @@ pub(crate) mod tests {
             mops,
             runs: vec![mops * 0.9, mops, mops * 1.1],
             shares: vec![0.9, 1.0, 0.7],
+            disturbed: false,
+            oversubscribed: false,
             send_mops: None,
             bytes_per_key: None,
             figures: BTreeMap::new(),
@@ -294,6 +333,7 @@ pub(crate) mod tests {
             [
                 "bytes_per_key",
                 "distribution",
+                "disturbed",
                 "engine",
                 "experiment",
                 "figures",
@@ -302,6 +342,7 @@ pub(crate) mod tests {
                 "keys",
                 "made_by",
                 "mops",
+                "oversubscribed",
                 "runs",
                 "send_mops",
                 "shares",
@@ -313,50 +354,52 @@ pub(crate) mod tests {
         let made_by = &value["made_by"];
         assert_eq!(
             fields(made_by),
-            ["configuration", "machine", "seed", "version"]
+            [
+                "configuration",
+                "configuration_hash",
+                "group_records",
+                "load_average",
+                "machine",
+                "seed",
+                "started",
+                "version"
+            ]
         );
         assert_eq!(fields(&made_by["machine"]), ["cores", "cpu", "kernel"]);
     }
 
     #[test]
-    fn a_file_is_appended_to_and_reads_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("records.jsonl");
-        let records = ["a", "b", "c"].map(|engine| some_record("lookup", 1, engine, 0.1 + 0.2));
-        RecordFile::open(&path)
-            .unwrap()
-            .append(&records[..1])
-            .unwrap();
-        RecordFile::open(&path)
-            .unwrap()
-            .append(&records[1..])
-            .unwrap();
-        assert_eq!(read(&path).unwrap(), records);
+    fn the_hash_is_of_what_was_asked_for_and_not_of_what_came_out() {
+        let record = some_record("lookup", 2, "locked", 1.5);
+        let hash = record.hash_configuration();
+        assert!(hash.len() == 16 && hash.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let mut again = some_record("lookup", 2, "locked", 9.0);
+        again.made_by.started = Some(1);
+        again.disturbed = true;
+        assert_eq!(again.hash_configuration(), hash);
+        let changes: [fn(&mut Record); 10] = [
+            |record| record.workload.push('x'),
+            |record| record.distribution = Some("zipfian".to_owned()),
+            |record| record.engine.push('x'),
+            |record| record.threads += 1,
+            |record| record.keys += 1,
+            |record| record.made_by.seed += 1,
+            |record| record.made_by.version.push('x'),
+            |record| record.made_by.machine.cores += 1,
+            |record| record.made_by.configuration.pinned = true,
+            |record| record.made_by.configuration.engine_version.push('x'),
+        ];
+        for change in changes {
+            let mut other = record.clone();
+            change(&mut other);
+            assert_ne!(other.hash_configuration(), hash, "{other:?}");
+        }
     }
 
     #[test]
-    fn a_line_that_is_no_record_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("records.jsonl");
-        let record = some_record("lookup", 1, "locked", 1.0);
-        RecordFile::open(&path).unwrap().append(&[record]).unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text + "{\"engine\":3}\n").unwrap();
-        let error = read(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("records.jsonl', line 2, is no record"),
-            "{error}"
-        );
-        let error = read(Path::new("/no/such/file")).unwrap_err();
-        assert!(
-            error.to_string().contains("cannot read '/no/such/file'"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_named() {
-        let error = RecordFile::open(Path::new("/no/such/folder/x")).unwrap_err();
-        assert!(error.to_string().contains("/no/such/folder/x"), "{error}");
+    fn the_hash_function_is_that_of_its_authors() {
+        // From their list of test vectors.
+        assert_eq!(fnv_1a(b""), 0xCBF2_9CE4_8422_2325);
+        assert_eq!(fnv_1a(b"foobar"), 0x8594_4171_F739_67E8);
     }
 }

@@ -1,15 +1,22 @@
 //! The order of measuring: contestants take turns within every run.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{
     LabError, Settings,
     contestants::{Contestant, ContestantName},
     experiments::{Case, Experiment},
     gauge::{Gauge, QUIET},
-    measure::{Sample, median},
+    measure::{self, Sample, median},
     record::{MadeBy, Moment, Record},
     workload::Job,
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// One who follows a run of an experiment.
 pub trait Watch {
@@ -21,6 +28,18 @@ pub trait Watch {
 
     /// A rival answered wrongly in a measurement of this case: there will be no record of it.
     fn wrong(&mut self, case: &Case, fault: &LabError);
+
+    /// Whether this group of cases, of which these would be the records, was measured before and is not
+    /// to be measured again. They have all that is known before, and no figures. Asked for each group
+    /// before the first measurement.
+    fn keeps(&mut self, _group: &[Record]) -> bool {
+        false
+    }
+
+    /// Whether the experiment is to end here, before the next measurement.
+    fn interrupted(&self) -> bool {
+        false
+    }
 
     /// The measurement is over.
     fn measured(&mut self);
@@ -39,11 +58,13 @@ pub trait Watch {
 /// Each run of a group of cases makes its job once and gives it to every contestant in turn (run
 /// 1: A, B, C; run 2: A, B, C; …), so that whatever changes on the machine meanwhile meets all
 /// alike. What was measured while other work had more than a fifth of the machine is measured again,
-/// as often as the settings say, and the quietest counts.
+/// as often as the settings say, and the quietest counts. Before, each contestant's answers are
+/// compared with a model's, once for each key set.
 ///
 /// # Errors
 ///
-/// The settings do not fit the experiment, a contestant failed, or the watcher did.
+/// The settings do not fit the experiment, a contestant failed, or the watcher did. A watcher that
+/// interrupts gets [`LabError::Interrupted`]; the groups that were finished before are with it.
 pub fn run(
     experiment: &dyn Experiment,
     settings: &Settings,
@@ -65,32 +86,96 @@ fn run_gauged(
     share: &mut dyn FnMut() -> f64,
 ) -> Result<Vec<Record>, LabError> {
     check(experiment, settings)?;
-    let groups = experiment.groups(settings);
-    let turns = |group: &Vec<Case>| {
-        let weighing = usize::from(experiment.weighing(group, settings).is_some());
-        let taking_part = contestants
-            .iter()
-            .filter(|contestant| takes_part(experiment, group, contestant.name()))
-            .count();
-        (settings.runs + weighing) * taking_part
+    let _pinned = measure::pin_workers(settings.pin)?;
+    let mut groups = Vec::new();
+    let mut checked = BTreeMap::new();
+    for cases in experiment.groups(settings) {
+        let mut taking_part = Vec::new();
+        for (place, contestant) in contestants.iter_mut().enumerate() {
+            if takes_part(experiment, &cases, contestant.name())
+                && is_right(
+                    &mut **contestant,
+                    place,
+                    &cases[0],
+                    settings,
+                    &mut checked,
+                    watch,
+                )?
+            {
+                taking_part.push(place);
+            }
+        }
+        let blank = blank(experiment, &cases, settings, contestants, &taking_part);
+        if !watch.keeps(&blank) {
+            groups.push(Group {
+                cases,
+                taking_part,
+                blank,
+            });
+        }
+    }
+    let turns = |group: &Group| {
+        let weighing = usize::from(experiment.weighing(&group.cases, settings).is_some());
+        (settings.runs + weighing) * group.taking_part.len()
     };
     watch.begins(groups.iter().map(turns).sum::<usize>() as u64);
     let mut records = Vec::new();
-    for group in &groups {
-        let mut taking_part: Vec<_> = contestants
-            .iter_mut()
-            .filter(|contestant| takes_part(experiment, group, contestant.name()))
+    for group in groups {
+        let begun = (seconds_since_1970(), load_average());
+        let taking_part = contestants.iter_mut().enumerate();
+        let mut taking_part: Vec<_> = taking_part
+            .filter(|(place, _)| group.taking_part.contains(place))
+            .map(|(_, contestant)| contestant)
             .collect();
-        let results = measure(experiment, group, settings, &mut taking_part, watch, share)?;
-        let finished = summarize(experiment, group, settings, &taking_part, &results);
+        let results = measure(
+            experiment,
+            &group.cases,
+            settings,
+            &mut taking_part,
+            watch,
+            share,
+        )?;
+        let finished = summarize(group.blank, &results, begun);
         watch.finished(&finished)?;
         records.extend(finished);
     }
     Ok(records)
 }
 
+/// Cases that are measured one after the other on one table.
+struct Group {
+    cases: Vec<Case>,
+    /// The places of the contestants that do it, among all.
+    taking_part: Vec<usize>,
+    /// For each case and each of them, in this order, its record without figures.
+    blank: Vec<Record>,
+}
+
+/// Whether the contestant answers as the model does, with keys of the case's set: found out once.
+/// One of our own that does not is an error.
+fn is_right(
+    contestant: &mut dyn Contestant,
+    place: usize,
+    case: &Case,
+    settings: &Settings,
+    checked: &mut BTreeMap<(usize, &'static str), bool>,
+    watch: &mut dyn Watch,
+) -> Result<bool, LabError> {
+    if let Some(right) = checked.get(&(place, case.key_set)) {
+        return Ok(*right);
+    }
+    let result = contestant.check_against_model(case, settings.seed);
+    let right = believed(contestant.name(), case, result, watch)?.is_some();
+    checked.insert((place, case.key_set), right);
+    Ok(right)
+}
+
 /// Whether the contestant can do what the group asks for. All its cases have one key set.
-fn takes_part(experiment: &dyn Experiment, group: &[Case], contestant: ContestantName) -> bool {
+pub(crate) fn takes_part(
+    experiment: &dyn Experiment,
+    group: &[Case],
+    contestant: ContestantName,
+) -> bool {
     group
         .iter()
         .all(|case| contestant.refuses_case(experiment, case).is_none())
@@ -217,6 +302,9 @@ fn measure(
         for (contestant, results) in contestants.iter_mut().zip(&mut results) {
             watch.measures(&group[0], contestant.name().name());
             let (samples, share) = quietest(settings.repeats, share, || {
+                if watch.interrupted() {
+                    return Err(LabError::Interrupted);
+                }
                 believe(contestant.name(), group, contestant.measure(job), watch)
             })?;
             for (results, sample) in results.iter_mut().zip(&samples) {
@@ -279,18 +367,7 @@ fn believe(
     measured: Result<Vec<Result<Sample, LabError>>, LabError>,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Option<Sample>>, LabError> {
-    let rival = matches!(
-        who,
-        ContestantName::Rival(_) | ContestantName::ChannelRival(_)
-    );
-    let mut believe = |case: &Case, sample| match sample {
-        Ok(sample) => Ok(Some(sample)),
-        Err(error @ LabError::Wrong { .. }) if rival => {
-            watch.wrong(case, &error);
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    };
+    let mut believe = |case: &Case, sample| believed(who, case, sample, watch);
     match measured {
         Ok(samples) => group
             .iter()
@@ -305,204 +382,128 @@ fn believe(
     }
 }
 
-fn summarize(
+/// What came out; `None` if it is wrong, and a rival's. What is wrong in one of our own is an error.
+fn believed<T>(
+    who: ContestantName,
+    case: &Case,
+    result: Result<T, LabError>,
+    watch: &mut dyn Watch,
+) -> Result<Option<T>, LabError> {
+    let rival = matches!(
+        who,
+        ContestantName::Rival(_) | ContestantName::ChannelRival(_)
+    );
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error @ LabError::Wrong { .. }) if rival => {
+            watch.wrong(case, &error);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The records of a group without figures: all that is known before it is measured.
+fn blank(
     experiment: &dyn Experiment,
     group: &[Case],
     settings: &Settings,
-    contestants: &[&mut Box<dyn Contestant>],
-    measured: &Measured,
+    contestants: &[Box<dyn Contestant>],
+    taking_part: &[usize],
 ) -> Vec<Record> {
-    let names = || contestants.iter().map(|c| c.name().to_string());
-    let record = |case: &Case, contestant: &dyn Contestant, results: &Results| Record {
-        experiment: experiment.name().to_owned(),
-        workload: case.workload.to_owned(),
-        distribution: case
-            .distribution
-            .map(|distribution| distribution.to_string()),
-        engine: contestant.name().to_string(),
-        key_set: case.key_set.to_owned(),
-        key_bytes: measured.key_bytes,
-        threads: case.threads,
-        keys: case.keys,
-        mops: median(&results.runs).unwrap_or_default(),
-        runs: results.runs.clone(),
-        shares: results.shares.clone(),
-        send_mops: median(&results.send_mops),
-        bytes_per_key: median(&results.bytes_per_key),
-        figures: results
-            .figures
-            .iter()
-            .filter_map(|(name, figures)| Some((name.clone(), median(figures)?)))
-            .collect(),
-        series: results.series_of_median(),
-        made_by: MadeBy::this_lab(
+    let names = taking_part.iter().map(|place| contestants[*place].name());
+    let names: Vec<_> = names.map(|name| name.to_string()).collect();
+    let on_table = |case: &Case| match case.distribution {
+        Some(distribution) => format!("{} {distribution}", case.workload),
+        None => case.workload.to_owned(),
+    };
+    let record = |case: &Case, contestant: &dyn Contestant| {
+        let mut made_by = MadeBy::this_lab(
             experiment,
             case,
             settings,
-            names().collect(),
+            names.clone(),
             contestant.version(),
-        ),
-    };
-    let mut records = Vec::new();
-    for (place, case) in group.iter().enumerate() {
-        for (contestant, results) in contestants.iter().zip(&measured.results) {
-            if !results[place].wrong {
-                records.push(record(case, &***contestant, &results[place]));
-            }
+        );
+        if group.len() > 1 {
+            made_by.configuration.one_table = group.iter().map(on_table).collect();
         }
+        let cores = made_by.machine.cores;
+        let mut record = Record {
+            experiment: experiment.name().to_owned(),
+            workload: case.workload.to_owned(),
+            distribution: case
+                .distribution
+                .map(|distribution| distribution.to_string()),
+            engine: contestant.name().to_string(),
+            key_set: case.key_set.to_owned(),
+            key_bytes: 0.0,
+            threads: case.threads,
+            keys: case.keys,
+            mops: 0.0,
+            runs: Vec::new(),
+            shares: Vec::new(),
+            disturbed: false,
+            oversubscribed: experiment.working_threads(case) > cores,
+            send_mops: None,
+            bytes_per_key: None,
+            figures: BTreeMap::new(),
+            series: Vec::new(),
+            made_by,
+        };
+        record.made_by.configuration_hash = Some(record.hash_configuration());
+        record
+    };
+    let of_case = |case| {
+        let record = &record;
+        let taking_part = taking_part.iter();
+        taking_part.map(move |place| record(case, &*contestants[*place]))
+    };
+    group.iter().flat_map(of_case).collect()
+}
+
+/// Fills the records in with what was measured; leaves out what was wrong.
+fn summarize(
+    blank: Vec<Record>,
+    measured: &Measured,
+    (started, load_before): (u64, Option<f64>),
+) -> Vec<Record> {
+    let load_average = load_before.zip(load_average());
+    let contestants = measured.results.len();
+    let results = |place: usize| &measured.results[place % contestants][place / contestants];
+    let fill_in = |(place, mut record): (usize, Record)| {
+        let results = results(place);
+        record.key_bytes = measured.key_bytes;
+        record.mops = median(&results.runs).unwrap_or_default();
+        record.runs.clone_from(&results.runs);
+        record.shares.clone_from(&results.shares);
+        record.disturbed = record.is_disturbed();
+        record.send_mops = median(&results.send_mops);
+        record.bytes_per_key = median(&results.bytes_per_key);
+        let figures = results.figures.iter();
+        record.figures = figures
+            .filter_map(|(name, figures)| Some((name.clone(), median(figures)?)))
+            .collect();
+        record.series = results.series_of_median();
+        record.made_by.started = Some(started);
+        record.made_by.load_average = load_average.map(|(before, after)| [before, after]);
+        (!results.wrong).then_some(record)
+    };
+    let mut records: Vec<_> = blank.into_iter().enumerate().filter_map(fill_in).collect();
+    let group_records = Some(records.len());
+    for record in &mut records {
+        record.made_by.group_records = group_records;
     }
     records
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{experiments, keys::KeySet, workload::Distribution};
-    use std::{cell::RefCell, rc::Rc, time::Duration};
-    use tremula_index::Engine;
+fn seconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
 
-    /// Notes each turn; takes one more second for the same work from run to run.
-    struct Noting {
-        engine: Engine,
-        turns: Rc<RefCell<Vec<&'static str>>>,
-        seconds: u64,
-    }
-
-    impl Contestant for Noting {
-        fn name(&self) -> ContestantName {
-            ContestantName::Index(self.engine)
-        }
-
-        fn version(&self) -> String {
-            "0".to_owned()
-        }
-
-        fn measure(&mut self, _job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-            self.turns.borrow_mut().push(self.engine.name());
-            self.seconds += 1;
-            let mut sample = Sample::new(6_000_000, Duration::from_secs(self.seconds));
-            sample.send_mops = Some(self.seconds as f64);
-            sample.bytes_per_key = Some(self.seconds as f64);
-            sample
-                .figures
-                .push(("restarts".to_owned(), self.seconds as f64));
-            Ok(vec![Ok(sample)])
-        }
-    }
-
-    #[derive(Default)]
-    struct Counting {
-        begun: u64,
-        measured: u64,
-        groups: usize,
-    }
-
-    impl Watch for Counting {
-        fn begins(&mut self, measurements: u64) {
-            self.begun = measurements;
-        }
-
-        fn measures(&mut self, _case: &Case, _engine: &str) {}
-
-        fn wrong(&mut self, _case: &Case, _fault: &LabError) {}
-
-        fn measured(&mut self) {
-            self.measured += 1;
-        }
-
-        fn finished(&mut self, _records: &[Record]) -> Result<(), LabError> {
-            self.groups += 1;
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn contestants_alternate_and_the_median_is_kept() {
-        let turns = Rc::new(RefCell::new(Vec::new()));
-        let noting = |engine| Noting {
-            engine,
-            turns: Rc::clone(&turns),
-            seconds: 0,
-        };
-        let mut contestants: Vec<Box<dyn Contestant>> = vec![
-            Box::new(noting(Engine::Locked)),
-            Box::new(noting(Engine::CaTree)),
-        ];
-        let settings = Settings {
-            threads: Some(vec![1]),
-            ..Settings::default()
-        };
-        let mut watch = Counting::default();
-        let experiment = experiments::find("insert_disjoint_ranges").unwrap();
-        let records = run_gauged(
-            experiment,
-            &settings,
-            &mut contestants,
-            &mut watch,
-            &mut || 1.0,
-        )
-        .unwrap();
-        assert_eq!(*turns.borrow(), ["locked", "ca_tree"].repeat(3));
-        assert_eq!((watch.begun, watch.measured, watch.groups), (6, 6, 1));
-        assert_eq!(records.len(), 2);
-        for record in records {
-            assert_eq!(record.runs, [6.0, 3.0, 2.0]);
-            assert_eq!(record.shares, [1.0; 3]);
-            assert_eq!(record.mops, 3.0);
-            assert_eq!(record.send_mops, Some(2.0));
-            assert_eq!(record.bytes_per_key, Some(2.0));
-            assert_eq!(record.figures["restarts"], 2.0);
-            assert_eq!(record.key_bytes, 8.0);
-        }
-    }
-
-    #[test]
-    fn what_was_disturbed_is_measured_again_and_the_quietest_counts() {
-        // Each reading is the end of one measurement, and the beginning of the next.
-        let measured = |repeats: usize, readings: &[f64], wrong: Option<usize>| {
-            let mut readings = readings.iter().copied();
-            let mut times = 0;
-            let (samples, share) = quietest(repeats, &mut || readings.next().unwrap(), || {
-                times += 1;
-                let sample = Sample::new(times as u64, Duration::from_secs(1));
-                Ok(vec![(wrong != Some(times)).then_some(sample)])
-            })
-            .unwrap();
-            let which = samples[0].as_ref().map(|sample| sample.operations);
-            (times, which, share)
-        };
-        assert_eq!(measured(2, &[1.0, 0.9], None), (1, Some(1), 0.9));
-        assert_eq!(measured(0, &[1.0, 0.5], None), (1, Some(1), 0.5));
-        assert_eq!(measured(2, &[1.0, 0.5, 0.9, 1.0], None), (3, Some(3), 0.9));
-        assert_eq!(measured(2, &[0.6, 0.7, 0.5, 0.5], None), (3, Some(1), 0.6));
-        assert_eq!(measured(2, &[0.6, 0.7, 0.5], Some(2)), (2, None, 0.5));
-    }
-
-    #[test]
-    fn settings_that_do_not_fit_are_refused() {
-        let experiment = experiments::find("memory").unwrap();
-        let refused = |settings| check(experiment, &settings).unwrap_err().to_string();
-        let keys = refused(Settings {
-            keys: Some(0),
-            ..Settings::default()
-        });
-        assert!(keys.contains("--keys 0"), "{keys}");
-        let mixes = refused(Settings {
-            mixes: vec!["lookup".to_owned()],
-            ..Settings::default()
-        });
-        assert!(mixes.contains("--mixes lookup") && mixes.contains("'memory'"));
-        let distributions = refused(Settings {
-            distributions: vec![Distribution::Uniform],
-            ..Settings::default()
-        });
-        assert!(distributions.contains("--distribution uniform"));
-        let experiment = experiments::find("high_contention").unwrap();
-        let settings = Settings {
-            key_sets: vec![KeySet::Email],
-            ..Settings::default()
-        };
-        let error = check(experiment, &settings).unwrap_err().to_string();
-        assert!(error.contains("--key-set email"), "{error}");
-    }
+/// How many threads of the whole system wanted to run, on average over the last minute.
+fn load_average() -> Option<f64> {
+    let loads = fs::read_to_string("/proc/loadavg").ok()?;
+    loads.split_whitespace().next()?.parse().ok()
 }

@@ -1,0 +1,120 @@
+//! `lab list`: the experiments, and who can take part.
+
+use crate::{
+    contestants::ContestantName,
+    experiments::{self, ContestantKind, Experiment},
+    keys::KeySet,
+    workload::{MessageKind, Traffic},
+};
+
+/// Everything there is, by name.
+pub(super) fn list() -> String {
+    let mut text = "experiments\n".to_owned();
+    for experiment in experiments::ALL {
+        text += &format!("  {:<22}  {}\n", experiment.name(), experiment.about());
+        let mut also = |what, names: Vec<&str>| {
+            if !names.is_empty() {
+                text += &format!("  {:<22}  {what}: {}\n", "", names.join(", "));
+            }
+        };
+        also("workloads", experiment.workloads());
+        let threads = experiment.default_threads().iter();
+        let threads: Vec<_> = threads.map(ToString::to_string).collect();
+        also("threads", threads.iter().map(String::as_str).collect());
+        let keys = experiment.default_keys(None).to_string();
+        also("keys", vec![&keys]);
+        let key_sets = experiment.key_sets().iter();
+        also("key sets", key_sets.map(|set| set.name()).collect());
+        let distributions = experiment.distributions().iter();
+        let messages = experiment.messages().iter();
+        also("messages", messages.map(|kind| kind.name()).collect());
+        also("distributions", distributions.map(|d| d.name()).collect());
+    }
+    text += "\nkey sets\n";
+    for set in KeySet::ALL {
+        text += &format!("  {:<22}  {}\n", set.name(), set.about());
+    }
+    for (heading, kind) in [
+        ("engines", ContestantKind::Tables),
+        ("engines of signals", ContestantKind::Channels),
+        ("engines of shard_cache", ContestantKind::Shards),
+    ] {
+        text += &format!("\n{heading}\n");
+        text += &list_contestants(kind);
+    }
+    text + &list_missing()
+}
+
+/// What is missing here, how to get it, and who cannot take part without it.
+fn list_missing() -> String {
+    let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
+    for contestant in ContestantName::all() {
+        let Some(what) = contestant.missing() else {
+            continue;
+        };
+        match missing.iter_mut().find(|(other, _)| *other == what) {
+            Some((_, names)) => names.push(contestant.name()),
+            None => missing.push((what, vec![contestant.name()])),
+        }
+    }
+    if missing.is_empty() {
+        return "\nnothing is missing on this machine\n".to_owned();
+    }
+    let mut text = "\nmissing on this machine\n".to_owned();
+    for (what, names) in missing {
+        text += &format!("  {what}\n    without it: {}\n", names.join(", "));
+    }
+    text
+}
+
+fn list_contestants(kind: ContestantKind) -> String {
+    let mut text = String::new();
+    for contestant in ContestantName::all() {
+        if contestant.kind() != kind {
+            continue;
+        }
+        text += &format!("  {:<22}  {}\n", contestant.name(), contestant.about());
+        if let Some(missing) = contestant.missing() {
+            text += &format!("  {:<22}  not available here: {missing}\n", "");
+        }
+        for (what, why) in refusals(contestant) {
+            text += &format!("  {:<22}  cannot do {what}: {why}\n", "");
+        }
+    }
+    text
+}
+
+/// What the contestant cannot do, and why: whole experiments, or key sets of all experiments.
+fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
+    if contestant.kind() == ContestantKind::Channels {
+        let of_workload = |traffic: Traffic| {
+            let why = contestant.refuses_traffic(traffic, None)?;
+            Some((traffic.name().to_owned(), why))
+        };
+        let of_message = |kind: MessageKind| {
+            let why = contestant.refuses_traffic(Traffic::Live, Some(kind))?;
+            Some((format!("messages {kind}"), why))
+        };
+        let workloads = Traffic::ALL.into_iter().filter_map(of_workload);
+        let messages = MessageKind::ALL.into_iter().filter_map(of_message);
+        return workloads.chain(messages).collect();
+    }
+    if contestant.kind() == ContestantKind::Shards {
+        return Vec::new();
+    }
+    let of_tables = experiments::ALL
+        .iter()
+        .filter(|experiment| experiment.contestants() == ContestantKind::Tables);
+    let whole = |experiment: &&dyn Experiment| {
+        let name = experiment.name();
+        Some((name.to_owned(), contestant.refuses(name, None)?))
+    };
+    let with_set = |set: KeySet| {
+        let why = contestant.refuses("memory", Some(set))?;
+        Some((format!("key set {set}"), why))
+    };
+    of_tables
+        .filter_map(whole)
+        .chain(KeySet::ALL.into_iter().filter_map(with_set))
+        .collect()
+}

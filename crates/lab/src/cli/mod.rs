@@ -1,0 +1,153 @@
+//! The command line: `tremula lab list`, `tremula lab run EXPERIMENT` and what shows its results; a
+//! file for each command.
+
+mod all;
+mod best;
+mod check;
+mod follow;
+mod interrupt;
+mod list;
+mod run;
+mod weigh;
+
+use crate::{
+    LabError, Settings,
+    contestants::{self, ContestantName, Table},
+    histories,
+};
+use clap::{Args, Subcommand};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    time::Duration,
+};
+
+/// The flags of `tremula lab`.
+#[derive(Args, Debug)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum LabCommand {
+    /// Show the experiments, and the engines that can take part.
+    List,
+    /// Run an experiment, and show a table of its results.
+    Run(run::RunArgs),
+    /// Run every experiment, one after the other, and show a table of each.
+    All(all::AllArgs),
+    /// Show the fastest engine of each case in files of results, as a table in Markdown.
+    Best(best::BestArgs),
+    /// Record what threads do to the tables at once, and check that the answers are right.
+    Check(check::CheckArgs),
+    /// Check one table, and end with status 2 if it is wrong (for `check`, which starts it in a
+    /// process of its own).
+    #[command(hide = true)]
+    CheckOne(check::CheckOneArgs),
+    /// Fill one index, weigh it, and print a line of JSON (for `run`, which starts it in a
+    /// process of its own).
+    #[command(hide = true)]
+    Fill(weigh::FillArgs),
+    /// Send a burst through one channel, weigh it, and print a line of JSON (for `run`, which
+    /// starts it in a process of its own).
+    #[command(hide = true)]
+    Burst(weigh::BurstArgs),
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let most = Settings::MOST_THREADS;
+    match text.parse() {
+        Ok(threads) if (1..=most).contains(&threads) => Ok(threads),
+        _ => Err(format!("a number of threads is 1 to {most}")),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    const MOST: f64 = 86_400.0;
+    match text.parse() {
+        Ok(seconds) if (0.001..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("it is a number of seconds, 0.001 to {MOST}")),
+    }
+}
+
+/// Carries out `tremula lab …`: status 0 if all went well, 1 with one line on standard error
+/// if not, 130 if Ctrl-C ended it. `check` ends with 2 if an index of this project was wrong.
+#[must_use]
+pub fn run(arguments: LabArgs) -> ExitCode {
+    let done = match arguments.command {
+        LabCommand::List => print(&list::list()),
+        LabCommand::Run(arguments) => run::run(arguments),
+        LabCommand::All(arguments) => all::run(arguments),
+        LabCommand::Best(arguments) => best::run(&arguments),
+        LabCommand::Check(arguments) => match check::run(&arguments) {
+            Ok(right) => return status_of(right),
+            Err(error) => Err(error),
+        },
+        LabCommand::CheckOne(arguments) => match check::run_one(&arguments) {
+            Ok(right) => return status_of(right),
+            Err(error) => Err(error),
+        },
+        LabCommand::Fill(arguments) => weigh::fill(&arguments),
+        LabCommand::Burst(arguments) => weigh::burst(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(LabError::Interrupted) => {
+            eprintln!("interrupted");
+            ExitCode::from(interrupt::STATUS)
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn refuse_twice<'a, T: PartialEq + ToString + 'a>(
+    names: impl IntoIterator<Item = &'a T>,
+) -> Result<(), LabError> {
+    let mut seen: Vec<&T> = Vec::new();
+    for name in names {
+        if seen.contains(&name) {
+            return Err(LabError::Twice {
+                name: name.to_string(),
+            });
+        }
+        seen.push(name);
+    }
+    Ok(())
+}
+
+/// The table of this process that has the name.
+fn table_of(name: ContestantName) -> Result<Table, LabError> {
+    contestants::available(name)?;
+    match name {
+        ContestantName::Index(engine) => Ok(Table::Index(engine)),
+        ContestantName::BwVariant(variant) => Ok(Table::BwVariant(variant)),
+        ContestantName::Rival(rival) => Ok(Table::Rival(rival)),
+        other => Err(LabError::Unavailable {
+            engine: other.name(),
+            missing: "it is no table of this process",
+        }),
+    }
+}
+
+fn status_of(right: bool) -> ExitCode {
+    if right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(histories::WRONG)
+    }
+}
+
+/// Writes to standard output; a reader who has left (`| head`) is no error.
+fn print(text: &str) -> Result<(), LabError> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(LabError::Write {
+            path: "standard output".into(),
+            error,
+        }),
+        _ => Ok(()),
+    }
+}

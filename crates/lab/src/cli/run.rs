@@ -1,0 +1,208 @@
+//! `lab run`: one experiment, and a table of its results.
+
+use super::{follow::Follow, parse_seconds, parse_threads, print, refuse_twice};
+use crate::{
+    LabError, Settings,
+    contestants::{self, ContestantName},
+    estimate,
+    experiments::{self, ContestantKind, Experiment},
+    keys::KeySet,
+    memory::FillCommand,
+    record, report, rounds,
+    workload::{Distribution, MessageKind},
+};
+use clap::Args;
+use std::{path::PathBuf, time::Duration};
+
+#[derive(Args, Debug)]
+pub(super) struct RunArgs {
+    /// The experiment; `lab list` shows them.
+    #[arg(value_parser = experiments::find)]
+    experiment: &'static dyn Experiment,
+    /// Engines to compare, in the order in which they take turns [default: all that the experiment
+    /// is about].
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    engines: Vec<ContestantName>,
+    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1; signals:
+    /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; ets_bench has always 1].
+    #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
+    threads: Vec<usize>,
+    /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
+    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; ets_throughput: 1000000;
+    /// ets_bench: 100000; signals, messages of a burst: 10000000; shard_cache, ids: 1024].
+    #[arg(long, value_name = "N")]
+    keys: Option<u64>,
+    /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
+    /// itself.
+    #[arg(long, value_name = "S", default_value = "0.5", value_parser = parse_seconds)]
+    seconds: Duration,
+    /// How many times everything is measured; the median counts.
+    #[arg(long, value_name = "R", default_value_t = Settings::RUNS, value_parser = parse_runs)]
+    runs: usize,
+    /// How many times a measurement is repeated during which other work had more than a fifth of the
+    /// machine; the quietest counts.
+    #[arg(long, value_name = "R", default_value_t = Settings::REPEATS)]
+    repeats: usize,
+    /// The seed of all that is random.
+    #[arg(long, value_name = "X", default_value_t = Settings::SEED)]
+    seed: u64,
+    /// The mixes to measure, of an experiment that has mixes [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    mixes: Vec<String>,
+    /// The key sets to measure with, in an experiment that has a choice [default: all; ycsb:
+    /// mono_int,rand_int,email].
+    #[arg(long = "key-set", value_delimiter = ',', value_name = "A,B")]
+    key_sets: Vec<KeySet>,
+    /// How keys are chosen, in an experiment that has a choice [default: all; batched_get: uniform].
+    #[arg(long = "distribution", value_delimiter = ',', value_name = "A,B")]
+    distributions: Vec<Distribution>,
+    /// The kinds of message to send, in an experiment that sends any [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    messages: Vec<MessageKind>,
+    /// Pin each working thread to a processor: one after the other, and from the first one on again if
+    /// there are more threads.
+    #[arg(long)]
+    pin: bool,
+    /// Append the results to this file: JSON Lines, one record a measurement.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Measure only what the file does not have from a run with the same flags.
+    #[arg(long, requires = "json")]
+    resume: bool,
+}
+
+fn parse_runs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(runs) if runs > 0 => Ok(runs),
+        _ => Err("a number of runs is at least 1".to_owned()),
+    }
+}
+
+/// Runs the experiment.
+pub(super) fn run(arguments: RunArgs) -> Result<(), LabError> {
+    let experiment = arguments.experiment;
+    let settings = Settings {
+        threads: Some(arguments.threads).filter(|threads| !threads.is_empty()),
+        keys: arguments.keys,
+        duration: arguments.seconds,
+        runs: arguments.runs,
+        repeats: arguments.repeats,
+        pin: arguments.pin,
+        seed: arguments.seed,
+        mixes: arguments.mixes,
+        key_sets: arguments.key_sets,
+        distributions: arguments.distributions,
+        messages: arguments.messages,
+        fill_command: Some(FillCommand::this_one()?),
+    };
+    rounds::check(experiment, &settings)?;
+    refuse_twice(settings.threads.iter().flatten())?;
+    refuse_twice(&settings.mixes)?;
+    refuse_twice(&settings.key_sets)?;
+    refuse_twice(&settings.distributions)?;
+    refuse_twice(&settings.messages)?;
+    refuse_twice(&arguments.engines)?;
+    let mut follow = Follow::new(arguments.json.as_deref(), arguments.resume)?;
+    let names = choose(arguments.engines, experiment, &settings)?;
+    tell_gaps(&names, experiment, &settings);
+    tell_debug();
+    follow.expect(vec![estimate::groups(experiment, &settings, &names)]);
+    follow.begin(0);
+    let done = measure(experiment, &settings, &names, &mut follow);
+    follow.close();
+    print(&report::table(&follow.end()))?;
+    follow.tell_resume(&done);
+    done
+}
+
+/// Measures, and lets the follower keep the records.
+pub(super) fn measure(
+    experiment: &dyn Experiment,
+    settings: &Settings,
+    names: &[ContestantName],
+    follow: &mut Follow,
+) -> Result<(), LabError> {
+    let mut contestants = contestants::assemble(names, settings)?;
+    rounds::run(experiment, settings, &mut contestants, follow).map(|_| ())
+}
+
+/// Tells that the figures mean little, if they do.
+pub(super) fn tell_debug() {
+    if record::build() == "debug" {
+        eprintln!("note: this is a debug build; its figures mean little");
+    }
+}
+
+/// Why it can do nothing of what is asked for; `None` if it can.
+pub(super) fn refusal(
+    contestant: ContestantName,
+    experiment: &dyn Experiment,
+    settings: &Settings,
+) -> Option<&'static str> {
+    let cases = experiment.groups(settings).concat();
+    let why = |case| contestant.refuses_case(experiment, case);
+    // One that can do some of the cases does these.
+    cases.iter().map(why).min().flatten()
+}
+
+/// The engines that were asked for; if none, all that are available and can do something.
+fn choose(
+    asked: Vec<ContestantName>,
+    experiment: &dyn Experiment,
+    settings: &Settings,
+) -> Result<Vec<ContestantName>, LabError> {
+    let refusal = |contestant| refusal(contestant, experiment, settings);
+    if !asked.is_empty() {
+        for contestant in &asked {
+            if let Some(why) = refusal(*contestant) {
+                return Err(LabError::Refuses {
+                    engine: contestant.name(),
+                    experiment: experiment.name(),
+                    why,
+                });
+            }
+        }
+        return Ok(asked);
+    }
+    let mut left_out: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut all = ContestantName::all();
+    all.retain(|contestant| contestant.kind() == experiment.contestants());
+    all.retain(|contestant| {
+        let Some(why) = contestant.missing().or_else(|| refusal(*contestant)) else {
+            return true;
+        };
+        match left_out.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, names)) => names.push(contestant.name()),
+            None => left_out.push((why, vec![contestant.name()])),
+        }
+        false
+    });
+    for (why, names) in left_out {
+        eprintln!("note: without {}: {why}", names.join(", "));
+    }
+    Ok(all)
+}
+
+/// Tells who is left out of a part of what was asked for, and why.
+fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &Settings) {
+    let cases = experiment.groups(settings).concat();
+    for name in names {
+        let mut told = Vec::new();
+        for case in &cases {
+            let Some(why) = name.refuses_case(experiment, case) else {
+                continue;
+            };
+            // Tables are refused keys, whatever the workload.
+            let what = match experiment.contestants() {
+                ContestantKind::Tables => case.key_set.to_owned(),
+                ContestantKind::Channels | ContestantKind::Shards => {
+                    format!("{} of {}", case.workload, case.key_set)
+                }
+            };
+            if !told.contains(&what) {
+                eprintln!("note: {name} cannot do all of '{what}': {why}");
+                told.push(what);
+            }
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What `lab all` measures: for each experiment its settings, quick and full.
+//!
+//! Quick touches every experiment and is over within ten minutes on two cores, with rivals and Erlang.
+//! Full takes about forty, and is what figures are quoted from: three runs of every cell that tells
+//! something, on tables that do not fit a processor's caches.
+
+use crate::{
+    LabError, Settings,
+    contestants::ContestantName,
+    experiments::{self, Experiment},
+    keys::KeySet,
+    workload::{Distribution, MessageKind},
+};
+use std::time::Duration;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Quick,
+    Full,
+}
+
+/// An experiment, and what is measured in it.
+struct Entry {
+    experiment: &'static str,
+    quick: &'static [Part],
+    full: &'static [Part],
+}
+
+/// What is measured in one go. What is empty or `None` is left to the experiment.
+struct Part {
+    /// All that can take part, if empty.
+    engines: &'static [&'static str],
+    threads: &'static [usize],
+    keys: Option<u64>,
+    key_sets: &'static [KeySet],
+    mixes: &'static [&'static str],
+    messages: &'static [MessageKind],
+    distributions: &'static [Distribution],
+    /// How long a measurement lasts that is not over by itself, in milliseconds.
+    milliseconds: u64,
+    runs: usize,
+}
+
+const QUICK: Part = Part {
+    engines: &[],
+    threads: &[1, 2],
+    keys: None,
+    key_sets: &[],
+    mixes: &[],
+    messages: &[],
+    distributions: &[],
+    milliseconds: 40,
+    runs: 1,
+};
+
+const FULL: Part = Part {
+    threads: &[1, 2, 8],
+    milliseconds: 300,
+    runs: 3,
+    ..QUICK
+};
+
+/// The tables of rows that differ most, and Erlang's.
+const ROWS: &[&str] = &[
+    "table_set",
+    "table_ca_tree",
+    "table_locked",
+    "table_b_tree",
+    "erlang_ets_old",
+    "erlang_ets_new",
+    "erlang_ets_set",
+];
+
+/// The forms of shards that the article compares, and this crate's.
+const SHARDS: &[&str] = &[
+    "plain_locks",
+    "threading_article",
+    "local_set_article",
+    "affinity_article",
+    "threading",
+    "local_set",
+    "affinity",
+];
+
+/// In the order in which they are measured.
+const PLAN: &[Entry] = &[
+    Entry {
+        experiment: "insert_disjoint_ranges",
+        quick: &[Part {
+            keys: Some(50_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            keys: Some(1_000_000),
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "ordered_mix",
+        quick: &[Part {
+            keys: Some(1 << 16),
+            mixes: &["update100", "lookup", "nextseq"],
+            ..QUICK
+        }],
+        full: &[Part {
+            keys: Some(1 << 18),
+            mixes: &["update100", "update20", "lookup", "nextseq"],
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "range_update",
+        quick: &[Part {
+            threads: &[2],
+            keys: Some(1 << 16),
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[2, 8],
+            keys: Some(1 << 18),
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "ycsb",
+        quick: &[Part {
+            keys: Some(50_000),
+            distributions: &[Distribution::Zipfian],
+            ..QUICK
+        }],
+        full: &[Part {
+            keys: Some(1_000_000),
+            distributions: &[Distribution::Zipfian],
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "high_contention",
+        quick: &[Part {
+            keys: Some(50_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            keys: Some(1_000_000),
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "batched_get",
+        quick: &[Part {
+            keys: Some(50_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[1, 2],
+            keys: Some(1_000_000),
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "bw_tree_ablation",
+        quick: &[Part {
+            keys: Some(50_000),
+            distributions: &[Distribution::Zipfian],
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[1, 2],
+            keys: Some(1_000_000),
+            distributions: &[Distribution::Zipfian],
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "memory",
+        quick: &[Part {
+            threads: &[1],
+            keys: Some(50_000),
+            ..QUICK
+        }],
+        // Bytes are the same every time.
+        full: &[Part {
+            threads: &[1],
+            keys: Some(1_000_000),
+            runs: 1,
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "signals",
+        quick: &[
+            Part {
+                threads: &[1, 2, 8],
+                messages: &[MessageKind::Word],
+                mixes: &["drain", "live", "ping_pong", "uncontended_send", "phases"],
+                ..QUICK
+            },
+            Part {
+                threads: &[1],
+                keys: Some(100_000),
+                mixes: &["burst"],
+                ..QUICK
+            },
+        ],
+        full: &[
+            Part {
+                threads: &[1, 2, 4, 16, 64],
+                messages: &[MessageKind::Word],
+                mixes: &["drain", "live", "ping_pong", "uncontended_send", "phases"],
+                ..FULL
+            },
+            Part {
+                threads: &[1, 16],
+                messages: &[MessageKind::Words8, MessageKind::Words100],
+                mixes: &["live"],
+                ..FULL
+            },
+            Part {
+                threads: &[1, 16],
+                keys: Some(2_000_000),
+                mixes: &["burst"],
+                ..FULL
+            },
+        ],
+    },
+    Entry {
+        experiment: "ets_throughput",
+        quick: &[Part {
+            engines: ROWS,
+            keys: Some(1 << 16),
+            mixes: &["update100", "lookup", "next100", "select_range_1_in_100"],
+            ..QUICK
+        }],
+        full: &[Part {
+            engines: ROWS,
+            threads: &[1, 2, 8],
+            keys: Some(1 << 18),
+            mixes: &[
+                "update100",
+                "update20",
+                "lookup",
+                "next100",
+                "select_range_1_in_100",
+            ],
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "ets_bench",
+        quick: &[Part {
+            engines: ROWS,
+            keys: Some(10_000),
+            mixes: &[
+                "insert_absent",
+                "lookup_hit",
+                "update_counter",
+                "delete",
+                "next",
+                "select_100",
+                "tab2list",
+            ],
+            ..QUICK
+        }],
+        full: &[Part {
+            engines: ROWS,
+            keys: Some(100_000),
+            milliseconds: 100,
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "shard_cache",
+        quick: &[Part {
+            engines: SHARDS,
+            threads: &[2],
+            mixes: &["write_64", "read_64", "hot_id", "paced"],
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[],
+            ..FULL
+        }],
+    },
+];
+
+impl Part {
+    fn settings(&self, own: &Settings) -> Settings {
+        Settings {
+            threads: Some(self.threads.to_vec()).filter(|threads| !threads.is_empty()),
+            keys: self.keys,
+            key_sets: self.key_sets.to_vec(),
+            mixes: self.mixes.iter().map(ToString::to_string).collect(),
+            messages: self.messages.to_vec(),
+            distributions: self.distributions.to_vec(),
+            duration: Duration::from_millis(self.milliseconds),
+            runs: self.runs,
+            ..own.clone()
+        }
+    }
+}
+
+/// What is measured in one go.
+pub(crate) struct Planned {
+    pub(crate) experiment: &'static dyn Experiment,
+    pub(crate) settings: Settings,
+    /// Who may take part; some of them cannot.
+    pub(crate) engines: Vec<ContestantName>,
+}
+
+/// What is measured to this extent, in this order; of the settings that are the user's own the seed,
+/// the repeats, pinning and the command that weighs count.
+///
+/// # Errors
+///
+/// The plan names what does not exist.
+pub(crate) fn plan(extent: Extent, own: &Settings) -> Result<Vec<Planned>, LabError> {
+    let mut planned = Vec::new();
+    for entry in PLAN {
+        let experiment = experiments::find(entry.experiment)?;
+        let parts = match extent {
+            Extent::Quick => entry.quick,
+            Extent::Full => entry.full,
+        };
+        for part in parts {
+            let mut engines = ContestantName::all();
+            engines.retain(|engine| {
+                engine.kind() == experiment.contestants()
+                    && (part.engines.is_empty() || part.engines.contains(&engine.name()))
+            });
+            planned.push(Planned {
+                experiment,
+                settings: part.settings(own),
+                engines,
+            });
+        }
+    }
+    Ok(planned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rounds;
+
+    #[test]
+    fn every_experiment_is_planned_with_settings_that_it_takes() {
+        for extent in [Extent::Quick, Extent::Full] {
+            let planned = plan(extent, &Settings::default()).unwrap();
+            for experiment in experiments::ALL {
+                let parts = planned.iter();
+                let parts = parts.filter(|part| part.experiment.name() == experiment.name());
+                let parts: Vec<_> = parts.collect();
+                assert!(!parts.is_empty(), "{experiment:?} is not planned");
+                for part in parts {
+                    rounds::check(experiment, &part.settings).unwrap();
+                    assert!(!part.engines.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_engines_that_are_planned_exist() {
+        for entry in PLAN {
+            for part in entry.quick.iter().chain(entry.full) {
+                for engine in part.engines {
+                    engine.parse::<ContestantName>().unwrap();
+                }
+            }
+        }
+    }
+}
