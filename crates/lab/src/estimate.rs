@@ -15,6 +15,14 @@ const SECONDS_A_KEY: f64 = 1e-6;
 /// What surrounds each measurement: starting threads, and two readings of how busy the machine is.
 const SECONDS_BESIDE: f64 = 0.02;
 
+/// About how long a measurement takes, in seconds, that is made of so many that last as the settings
+/// say, one after the other on a table with so many keys.
+pub(crate) fn measurement(timed: usize, keys: u64, settings: &Settings) -> f64 {
+    let span = settings.span();
+    let length = (span.warm_up + span.counted).as_secs_f64();
+    length * timed as f64 + keys as f64 * SECONDS_A_KEY + SECONDS_BESIDE
+}
+
 /// How long a group of cases takes.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupEstimate {
@@ -33,18 +41,12 @@ impl GroupEstimate {
         settings: &Settings,
         contestants: &[ContestantName],
     ) -> Self {
-        let span = settings.span();
-        let timed = group
-            .iter()
-            .filter(|case| experiment.is_timed(case))
-            .count();
-        let length = (span.warm_up + span.counted).as_secs_f64() * timed as f64;
         let weighing = usize::from(experiment.weighing(group, settings).is_some());
         let takes_part = |name: &&ContestantName| takes_part(experiment, group, **name);
         let contestants = contestants.iter().filter(takes_part).count();
         let first = group[0].clone();
         Self {
-            seconds: length + first.keys as f64 * SECONDS_A_KEY + SECONDS_BESIDE,
+            seconds: experiment.estimate(group, settings),
             first,
             turns: (settings.runs + weighing) * contestants,
         }

@@ -14,7 +14,7 @@ mod signals;
 mod ycsb;
 
 use crate::{
-    LabError, Settings,
+    LabError, Settings, estimate,
     keys::{KeySet, MOST_KEYS},
     workload::{Distribution, Job, MessageKind},
 };
@@ -97,6 +97,13 @@ pub trait Experiment: Sync {
     /// How many threads work at the same time in a case.
     fn working_threads(&self, case: &Case) -> usize {
         case.threads
+    }
+
+    /// About how long one contestant's measurement of a group takes, in seconds: see
+    /// [`estimate::measurement`].
+    fn estimate(&self, group: &[Case], settings: &Settings) -> f64 {
+        let timed = group.iter().filter(|case| self.is_timed(case)).count();
+        estimate::measurement(timed, group[0].keys, settings)
     }
 
     /// The workloads it has, by name.

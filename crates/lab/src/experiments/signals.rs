@@ -5,7 +5,7 @@
 
 use super::{Case, ContestantKind, Experiment, chosen, threads};
 use crate::{
-    Settings,
+    Settings, estimate,
     keys::KeySet,
     workload::{Job, MessageKind, SignalsJob, Traffic},
 };
@@ -64,6 +64,17 @@ impl Experiment for Signals {
             Ok(Traffic::Live | Traffic::PingPong | Traffic::Phases) | Err(_) => 1,
         };
         case.threads + receives_meanwhile
+    }
+
+    fn estimate(&self, group: &[Case], settings: &Settings) -> f64 {
+        let (times, messages) = match group[0].workload.parse() {
+            // What is sent takes as long to receive.
+            Ok(Traffic::Drain) => (2, 0),
+            Ok(Traffic::Burst) => (0, group[0].keys),
+            // The slices share the time.
+            Ok(_) | Err(_) => (1, 0),
+        };
+        estimate::measurement(times, messages, settings)
     }
 
     fn workloads(&self) -> Vec<&'static str> {
