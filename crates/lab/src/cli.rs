@@ -1,5 +1,8 @@
 //! The command line: `tremula lab list`, `tremula lab run EXPERIMENT` and what shows its results.
 
+mod compare;
+mod report;
+
 use crate::{
     LabError, Settings, Watch, best,
     contestants::{self, ChannelKind, ContestantName, Table},
@@ -8,11 +11,13 @@ use crate::{
     keys::KeySet,
     memory::{FillCommand, this_program_before},
     record::{self, Record, RecordFile},
-    report, rounds,
+    rounds,
     workload::{Distribution, FillJob, MessageKind, Traffic},
 };
 use clap::{Args, Subcommand};
+use compare::CompareArgs;
 use indicatif::{ProgressBar, ProgressStyle};
+use report::ReportArgs;
 use serde::Serialize;
 use std::{
     io::{self, Write},
@@ -36,6 +41,10 @@ enum LabCommand {
     Run(RunArgs),
     /// Show the fastest engine of each case in files of results, as a table in Markdown.
     Best(BestArgs),
+    /// Show files of results as a page: charts, tables, and what the originals found.
+    Report(ReportArgs),
+    /// Show what changed between two files of results; the status is 3 if something got worse.
+    Compare(CompareArgs),
     /// Record what threads do to the tables at once, and check that the answers are right.
     Check(CheckArgs),
     /// Check one table, and end with status 2 if it is wrong (for `check`, which starts it in a
@@ -185,13 +194,20 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Carries out `tremula lab …`: status 0 if all went well, 1 with one line on standard error
-/// if not. `check` ends with 2 if an index of this project was wrong.
+/// if not. `check` ends with 2 if an index of this project was wrong, and `compare` with 3 if
+/// something got worse.
 #[must_use]
 pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {
         LabCommand::List => print(&list()),
         LabCommand::Run(arguments) => run_experiment(arguments),
         LabCommand::Best(arguments) => show_best(&arguments),
+        LabCommand::Report(arguments) => report::run(arguments),
+        LabCommand::Compare(arguments) => match compare::run(&arguments) {
+            Ok(true) => return ExitCode::from(crate::compare::WORSE),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        },
         LabCommand::Check(arguments) => match run_check(&arguments) {
             Ok(right) => return status_of(right),
             Err(error) => Err(error),
@@ -335,7 +351,7 @@ fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
     };
     let records = rounds::run(experiment, &settings, &mut contestants, &mut watch);
     watch.bar.finish_and_clear();
-    print(&report::table(&records?))
+    print(&crate::report::table(&records?))
 }
 
 /// The engines that were asked for; if none, all that are available and can do something.

@@ -67,7 +67,7 @@ pub fn table(records: &[Record]) -> String {
 }
 
 /// Whether at least half of the runs were not quiet.
-fn is_disturbed(record: &Record) -> bool {
+pub(crate) fn is_disturbed(record: &Record) -> bool {
     median(&record.shares).is_some_and(|share| share < QUIET)
 }
 
@@ -163,7 +163,8 @@ fn grid(
     align(&rows)
 }
 
-fn align(rows: &[Vec<String>]) -> String {
+/// Rows of cells as text, the first column aligned to the left and the others to the right.
+pub(crate) fn align(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
