@@ -3,7 +3,7 @@
 use super::{
     chart::{Bar, BarChart, TimeLine, percentile_chart, thread_chart, time_chart},
     markup::{anchor, number},
-    study::{Panel, Study, Words, in_order, slice_of},
+    study::{Panel, Study, Words, slice_of},
     values,
 };
 use crate::{record::Record, report::is_disturbed};
@@ -24,6 +24,9 @@ const BYTES: [(&str, &str); 1] = [(
     "bytes_per_key_after_removal",
     "bytes per key that stay after all keys are removed",
 )];
+
+/// What is drawn of a shape over time, if it has any of it; else all that was seen.
+const SHAPE: [&str; 2] = ["base_nodes", "route_depth"];
 
 /// Makes the charts of one experiment, and numbers them.
 struct Gallery<'a> {
@@ -69,9 +72,7 @@ impl Gallery<'_> {
                 self.add_series(panel, threads);
             }
         } else if panel.has_slices {
-            for &threads in &counts {
-                self.add_slices(panel, threads);
-            }
+            self.add_slices(panel);
         } else if self.study.experiment == "memory" {
             // How fast the inserts were while the allocator counted stands in the table.
         } else if counts.len() > 1 {
@@ -127,8 +128,14 @@ impl Gallery<'_> {
         if bars.is_empty() {
             return;
         }
-        bars.sort_by(|one, other| other.value.total_cmp(&one.value));
-        let caption = format!("{}, {threads} {}", panel.name(), self.threads(threads));
+        // The best comes first: of a rate the greatest, of bytes the least.
+        bars.sort_by(|one, other| one.value.total_cmp(&other.value));
+        let mut caption = format!("{}, {threads} {}", panel.name(), self.threads(threads));
+        if is_rate {
+            bars.reverse();
+        } else {
+            caption = format!("{caption}: {unit}");
+        }
         let chart = BarChart {
             id: self.id(),
             summary: format!("{unit}: {caption}"),
@@ -170,7 +177,12 @@ impl Gallery<'_> {
         let chart = time_chart(self.id(), &unit, "seconds", &rates, true);
         self.add(caption.clone(), chart.svg(), true, String::new());
         let seen = records.iter().flat_map(|record| &record.series);
-        let names: BTreeSet<&String> = seen.flat_map(|moment| moment.figures.keys()).collect();
+        let mut names: BTreeSet<&str> = seen
+            .flat_map(|moment| moment.figures.keys().map(String::as_str))
+            .collect();
+        if names.iter().any(|name| SHAPE.contains(name)) {
+            names.retain(|name| SHAPE.contains(name));
+        }
         for name in names {
             let lines: Vec<_> = records
                 .iter()
@@ -188,24 +200,25 @@ impl Gallery<'_> {
         }
     }
 
-    /// The slices of a workload that is measured slice by slice.
-    fn add_slices(&mut self, panel: &Panel<'_>, threads: usize) {
-        let records = panel.with_threads(threads);
-        let engines = in_order(records.iter().map(|record| record.engine.as_str()));
+    /// The slices of a workload that is measured slice by slice, whatever their threads.
+    fn add_slices(&mut self, panel: &Panel<'_>) {
         let line = |engine: &&str| {
-            let of_engine = records.iter().filter(|record| record.engine == *engine);
-            let moment = |record: &&Record| {
+            let moment = |record: &Record| {
                 let slice = slice_of(&record.workload)?;
-                Some((f64::from(slice), "slice".to_owned(), record.mops))
+                let threads = self.threads(record.threads);
+                let phase = format!("{} {threads}", record.threads);
+                Some((f64::from(slice), phase, record.mops))
             };
+            let mut moments: Vec<_> = panel.of_engine(engine).filter_map(moment).collect();
+            moments.sort_by(|one, other| one.0.total_cmp(&other.0));
             TimeLine {
                 engine: (*engine).to_owned(),
-                moments: of_engine.filter_map(moment).collect(),
+                moments,
             }
         };
-        let lines: Vec<_> = engines.iter().map(line).collect();
+        let lines: Vec<_> = panel.engines().iter().map(line).collect();
         let unit = format!("million {} / s", self.words.operations);
-        let chart = time_chart(self.id(), &unit, "slices of the time", &lines, false);
+        let chart = time_chart(self.id(), &unit, "slices of the time", &lines, true);
         self.add(panel.name(), chart.svg(), true, String::new());
     }
 

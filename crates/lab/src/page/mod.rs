@@ -1,6 +1,6 @@
 //! The report: one page in HTML that needs no network and no script.
 //!
-//! [`page`] goes through the records experiment by experiment ([`study`](Study)): the question, the charts, what
+//! [`page`] goes through the records experiment by experiment ([`Study`]): the question, the charts, what
 //! the originals found, the figures, and the command that repeats them. The looks are in `style.css`;
 //! everything else only names classes.
 
@@ -187,7 +187,7 @@ fn method(superseded: usize) -> String {
          The whole of it is in <a href=\"{METHOD}\">docs/method.md</a>.</p>{superseded}\
          <dl class=\"marks\"><div><dt><span class=\"mark\">!</span> and a broken ring</dt>\
          <dd><em>disturbed</em>: in most runs other work had more than {part:.0} % of the \
-         machine.</dd></div><div><dt><span class=\"swatch\"></span> shaded ground, ⧉</dt>\
+         machine.</dd></div><div><dt><span class=\"swatch\"></span> shaded ground, »</dt>\
          <dd><em>oversubscribed</em>: more threads than the machine has cores. This is a workload of \
          its own: it shows what waiting costs, not what scales.</dd></div>\
          <div><dt><svg class=\"key ours c1\" viewBox=\"0 0 34 10\" aria-hidden=\"true\">\

@@ -18,7 +18,7 @@ const REFERENCES: [&str; 7] = [
     "locked",
     "table_locked",
     "plain_locks",
-    "btree_map",
+    "btreemap",
     "bw_all_off",
     "std_mpsc",
     "redis",
@@ -126,7 +126,7 @@ fn case_name(panel: &Panel<'_>, record: &Record, words: Words) -> String {
     let mut text = format!("{name} · {} {threads}", record.threads);
     if values::is_oversubscribed(record) {
         let cores = record.made_by.machine.cores;
-        write!(text, " ⧉ oversubscribed on {cores} cores").expect("a string takes all text");
+        write!(text, " » oversubscribed on {cores} cores").expect("a string takes all text");
     }
     text
 }

@@ -1,9 +1,9 @@
-//! Bars: one figure for each contestant, the greatest on top.
+//! Bars: one figure for each contestant, the best on top.
 
 use super::{
     backend::LETTER,
     frame::{Axis, Frame, LETTERS, Margins},
-    look::Look,
+    look::{Look, short},
 };
 use crate::page::markup::{escape, number};
 use std::fmt::Write;
@@ -45,12 +45,16 @@ impl BarChart {
             None => bar.value,
         });
         let most = most.fold(0.0, f64::max);
-        let longest = self.bars.iter().map(|bar| bar.engine.chars().count()).max();
+        let longest = self
+            .bars
+            .iter()
+            .map(|bar| short(&bar.engine).chars().count())
+            .max();
         let margins = Margins {
             left: longest.unwrap_or(1) as f64 * LETTER * LETTERS + 12.0,
             right: 44.0,
             top: 4.0,
-            bottom: 2.0 * LETTERS + 18.0,
+            bottom: 2.0 * LETTERS + 12.0,
         };
         let count = self.bars.len() as f64;
         let height = count * STEP + margins.top + margins.bottom;
@@ -92,7 +96,7 @@ impl Bar {
             look.class(),
             escape(&self.title),
             frame.left - 7.0,
-            escape(&self.engine),
+            escape(&short(&self.engine)),
             frame.left,
             y - THICK / 2.0,
             (end - frame.left).max(0.0),

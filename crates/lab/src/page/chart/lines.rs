@@ -3,7 +3,7 @@
 use super::{
     backend::LETTER,
     frame::{Axis, Frame, LETTERS, Margins},
-    look::Look,
+    look::{Look, short},
 };
 use crate::page::markup::escape;
 use std::fmt::Write;
@@ -67,7 +67,7 @@ impl LineChart {
     /// The element.
     pub(in crate::page) fn svg(&self) -> String {
         let named = self.lines.iter().filter(|line| !line.is_faint);
-        let longest = named.map(|line| line.engine.chars().count()).max();
+        let longest = named.map(|line| short(&line.engine).chars().count()).max();
         let names = longest.map_or(0.0, |letters| {
             letters as f64 * LETTER * NAME + NAME_GAP + 4.0
         });
@@ -76,7 +76,7 @@ impl LineChart {
             left: ticks.max().unwrap_or(1) as f64 * LETTER * LETTERS + LETTERS * 1.6 + 10.0,
             right: names.max(8.0),
             top: if self.bands.is_empty() { 8.0 } else { 20.0 },
-            bottom: 2.0 * LETTERS + 18.0,
+            bottom: 2.0 * LETTERS + 12.0,
         };
         let frame = Frame::draw(self.width, self.height, margins, &self.x, &self.y);
         let mut svg = format!(
@@ -148,7 +148,7 @@ impl LineChart {
                 line.look.class(),
                 from + MARKER + 2.0,
                 x - 2.0,
-                escape(&line.engine)
+                escape(&short(&line.engine))
             )
             .expect("a string takes all text");
         }

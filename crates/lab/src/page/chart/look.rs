@@ -37,7 +37,17 @@ pub(in crate::page) enum Marker {
 use Marker::{Circle, Cross, Diamond, Hexagon, Plus, Square, Triangle, Wedge};
 
 /// Those that are known, by the structure that they are: a table or a variant is named after it.
-const LOOKS: [(&str, u8, Marker); 56] = [
+const LOOKS: [(&str, u8, Marker); 66] = [
+    ("ca_tree_coarse", 2, Square),
+    ("ca_tree_fine", 5, Diamond),
+    ("central", 8, Square),
+    ("striped", 1, Circle),
+    ("size_of_table_set", 5, Diamond),
+    ("size_of_table_ordered_set", 2, Square),
+    ("size_of_erlang_set_central", 8, Wedge),
+    ("size_of_erlang_set_decentralized", 5, Wedge),
+    ("size_of_erlang_ordered_set_central", 7, Triangle),
+    ("size_of_erlang_ordered_set_decentralized", 2, Triangle),
     ("ca_tree", 1, Circle),
     ("lfca_tree", 5, Diamond),
     ("b_tree", 2, Square),
@@ -73,7 +83,7 @@ const LOOKS: [(&str, u8, Marker); 56] = [
     ("affinity_article", 5, Diamond),
     ("tremula_server", 1, Circle),
     ("redis", 8, Square),
-    ("btree_map", 8, Square),
+    ("btreemap", 8, Square),
     ("rwlock_btreemap", 8, Wedge),
     ("crossbeam_skiplist", 7, Triangle),
     ("scc_tree_index", 5, Circle),
@@ -134,28 +144,42 @@ fn mixed(name: &str) -> u64 {
     })
 }
 
+/// What the names of ours begin with that are no engines by themselves.
+const OURS: [&str; 7] = [
+    "ca_tree_",
+    "lfca_tree_",
+    "table_",
+    "size_of_table_",
+    "mailbox_",
+    "striped",
+    "tremula",
+];
+
 /// Whether a contestant is of this project. One that this lab does not know is, if it is named as
 /// ours are.
 pub(in crate::page) fn is_ours(engine: &str) -> bool {
-    match engine.parse() {
-        Ok(
-            ContestantName::Rival(_)
-            | ContestantName::Erlang(_)
-            | ContestantName::ChannelRival(_)
-            | ContestantName::ErlangProcess(_),
-        ) => false,
-        Ok(_) => true,
-        Err(_) => [
-            "tremula",
-            "ca_tree_",
-            "lfca_tree_",
-            "table_",
-            "mailbox_",
-            "counter_",
-        ]
-        .iter()
-        .any(|start| engine.starts_with(start)),
+    let is_known = matches!(
+        engine.parse(),
+        Ok(ContestantName::Index(_)
+            | ContestantName::BwVariant(_)
+            | ContestantName::Table(_)
+            | ContestantName::Mailbox(_)
+            | ContestantName::Shard(_))
+    );
+    is_known || OURS.iter().any(|start| engine.starts_with(start))
+}
+
+/// The longest name that is written in a chart.
+const LONGEST_NAME: usize = 26;
+
+/// A name as it is written in a chart: of a long one the end, where names that begin alike differ.
+pub(in crate::page) fn short(engine: &str) -> String {
+    let letters = engine.chars().count();
+    if letters <= LONGEST_NAME {
+        return engine.to_owned();
     }
+    let end = engine.chars().skip(letters + 1 - LONGEST_NAME);
+    std::iter::once('…').chain(end).collect()
 }
 
 impl Marker {
@@ -237,7 +261,12 @@ mod tests {
         let look = Look::of("something_new");
         assert_eq!(look, Look::of("something_new"));
         assert!((1..COLOURS).contains(&look.colour) && !look.is_ours);
-        assert!(is_ours("ca_tree_fixed") && is_ours("tremula_server"));
+        assert!(is_ours("ca_tree_coarse") && is_ours("tremula_server"));
+        assert_eq!(short("ca_tree"), "ca_tree");
+        assert_eq!(
+            short("size_of_erlang_ordered_set_central"),
+            "…erlang_ordered_set_central".replace("erlang", "lang")
+        );
         assert!(!is_ours("congee") && !is_ours("redis") && !is_ours("erlang_ets_new"));
     }
 }
