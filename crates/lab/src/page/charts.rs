@@ -159,10 +159,10 @@ impl Gallery<'_> {
         let records = panel.with_threads(threads);
         let records: Vec<_> = records.iter().filter(|r| !r.series.is_empty()).collect();
         let line = |record: &Record, value: &dyn Fn(&crate::record::Moment) -> Option<f64>| {
-            let moments = record
-                .series
-                .iter()
-                .filter_map(|moment| Some((moment.seconds, moment.phase.clone(), value(moment)?)));
+            let moments = record.series.iter().filter_map(|moment| {
+                let phase = moment.phase.replace('_', " ");
+                Some((moment.seconds, phase, value(moment)?))
+            });
             TimeLine {
                 engine: record.engine.clone(),
                 moments: moments.collect(),

@@ -123,6 +123,10 @@ impl DrawingBackend for Picture<'_> {
         style: &TStyle,
         position: BackendCoord,
     ) -> Drawn {
+        // An axis without a unit has an empty one.
+        if text.is_empty() {
+            return Ok(());
+        }
         let (x, y) = place(position);
         let anchor = style.anchor();
         let align = match anchor.h_pos {

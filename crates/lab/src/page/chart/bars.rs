@@ -118,7 +118,7 @@ impl Bar {
             svg,
             "<text class=\"value\" x=\"{:.1}\" y=\"{y:.1}\" dy=\"0.34em\">{}</text></g>",
             text + 5.0,
-            number(self.value)
+            number(self.value) + if self.is_disturbed { " !" } else { "" }
         )
         .expect("a string takes all text");
         svg

@@ -60,6 +60,9 @@ const REACH: f64 = 9.0;
 /// The size of the names at the ends of lines, and the least distance between two.
 const NAME: f64 = 10.0;
 const NAME_STEP: f64 = 11.5;
+/// A chart that is wider than this takes the width of the page, and has so much room to its left.
+const WIDE: f64 = 600.0;
+const WIDE_LEFT: f64 = 58.0;
 /// From the end of a line to its name.
 const NAME_GAP: f64 = 12.0;
 
@@ -72,8 +75,11 @@ impl LineChart {
             letters as f64 * LETTER * NAME + NAME_GAP + 4.0
         });
         let ticks = self.y.ticks.iter().map(|(_, text)| text.chars().count());
+        // Wide charts stand one above the other, with one axis of time.
+        let least = if self.width > WIDE { WIDE_LEFT } else { 0.0 };
         let margins = Margins {
-            left: ticks.max().unwrap_or(1) as f64 * LETTER * LETTERS + LETTERS * 1.6 + 10.0,
+            left: (ticks.max().unwrap_or(1) as f64 * LETTER * LETTERS + LETTERS * 1.6 + 10.0)
+                .max(least),
             right: names.max(8.0),
             top: if self.bands.is_empty() { 8.0 } else { 20.0 },
             bottom: 2.0 * LETTERS + 12.0,
