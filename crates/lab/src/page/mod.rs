@@ -1,6 +1,6 @@
 //! The report: one page in HTML that needs no network and no script.
 //!
-//! [`page`] goes through the records experiment by experiment ([`Study`]): the question, the charts, what
+//! [`page`] goes through the records experiment by experiment (`study`): the question, the charts, what
 //! the originals found, the figures, and the command that repeats them. The looks are in `style.css`;
 //! everything else only names classes.
 
@@ -100,10 +100,11 @@ fn head(records: &[Record], date: &str, judged: &[(&Claim, Verdict)]) -> String 
         let configuration = &record.made_by.configuration;
         format!("{} ({} build)", record.made_by.version, configuration.build)
     }));
-    let versions = in_order(records.iter().map(|record| {
-        let version = record.made_by.configuration.engine_version.as_str();
-        version
-    }));
+    let versions = in_order(
+        records
+            .iter()
+            .map(|record| record.made_by.configuration.engine_version.as_str()),
+    );
     let seeds = in_order(records.iter().map(|record| record.made_by.seed.to_string()));
     let runs = in_order(records.iter().map(|record| record.runs.len()));
     let runs: Vec<_> = runs.iter().map(ToString::to_string).collect();
