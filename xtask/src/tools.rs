@@ -22,6 +22,8 @@ pub(crate) enum Tool {
     Python,
     /// `escript`, which runs Erlang programs.
     Erlang,
+    /// Chromium, which opens the lab's report.
+    Chromium,
 }
 
 /// A program, and the Debian package that has it.
@@ -33,16 +35,18 @@ const REDIS: [Program; 3] = [
     ("redis-benchmark", "redis-tools"),
 ];
 const ERLANG: [Program; 1] = [("escript", "erlang-base")];
+const CHROMIUM: [Program; 1] = [("chromium", "chromium")];
 const PYTHON: [Program; 1] = [("python3", "python3-venv")];
 
 impl Tool {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Rustfmt,
         Self::Clippy,
         Self::Nightly,
         Self::Redis,
         Self::Python,
         Self::Erlang,
+        Self::Chromium,
     ];
 
     /// Makes sure that the tool is there; what was run for it is added to `log`.
@@ -53,6 +57,7 @@ impl Tool {
             Self::Nightly => nightly(log),
             Self::Redis => programs(&REDIS, log),
             Self::Erlang => programs(&ERLANG, log),
+            Self::Chromium => programs(&CHROMIUM, log),
             Self::Python => python(workspace, log),
         }
     }

@@ -130,6 +130,12 @@ pub enum LabError {
         #[source]
         error: serde_json::Error,
     },
+    /// A file of results has nothing in it.
+    #[error("'{}' has no records", path.display())]
+    NoRecords {
+        /// The file.
+        path: PathBuf,
+    },
     /// Of two records nobody can say which counts.
     #[error(
         "'{engine}' is measured twice on '{workload}' of '{key_set}' with {threads} threads; \

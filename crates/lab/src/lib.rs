@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod best;
+pub mod claims;
 pub mod cli;
+pub mod compare;
 pub mod contestants;
 mod error;
 mod estimate;
@@ -12,13 +14,16 @@ pub mod histories;
 pub mod keys;
 pub mod measure;
 pub mod memory;
+pub mod page;
 mod plan;
 pub mod record;
 pub mod report;
+pub mod results;
 #[cfg(feature = "rivals")]
 mod rivals;
 mod rounds;
 mod settings;
+pub mod statistics;
 pub mod workload;
 
 pub use error::LabError;

@@ -167,7 +167,8 @@ fn grid(
     align(&rows)
 }
 
-fn align(rows: &[Vec<String>]) -> String {
+/// Rows of cells as text, the first column aligned to the left and the others to the right.
+pub(crate) fn align(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)

@@ -86,7 +86,7 @@ const STEPS: [Step; 13] = [
     Step {
         name: "integration",
         about: "integration tests of the other crates",
-        tools: &[Tool::Erlang],
+        tools: &[Tool::Erlang, Tool::Chromium],
         run: tests::integration,
     },
     Step {

@@ -4,9 +4,11 @@
 mod all;
 mod best;
 mod check;
+mod compare;
 mod follow;
 mod interrupt;
 mod list;
+mod report;
 mod run;
 mod weigh;
 
@@ -39,6 +41,10 @@ enum LabCommand {
     All(all::AllArgs),
     /// Show the fastest engine of each case in files of results, as a table in Markdown.
     Best(best::BestArgs),
+    /// Show files of results as a page: charts, tables, and what the originals found.
+    Report(report::ReportArgs),
+    /// Show what changed between two files of results; the status is 3 if something got worse.
+    Compare(compare::CompareArgs),
     /// Record what threads do to the tables at once, and check that the answers are right.
     Check(check::CheckArgs),
     /// Check one table, and end with status 2 if it is wrong (for `check`, which starts it in a
@@ -72,7 +78,8 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Carries out `tremula lab …`: status 0 if all went well, 1 with one line on standard error
-/// if not, 130 if Ctrl-C ended it. `check` ends with 2 if an index of this project was wrong.
+/// if not, 130 if Ctrl-C ended it. `check` ends with 2 if an index of this project was
+/// wrong, and `compare` with 3 if something got worse.
 #[must_use]
 pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {
@@ -80,6 +87,12 @@ pub fn run(arguments: LabArgs) -> ExitCode {
         LabCommand::Run(arguments) => run::run(arguments),
         LabCommand::All(arguments) => all::run(arguments),
         LabCommand::Best(arguments) => best::run(&arguments),
+        LabCommand::Report(arguments) => report::run(arguments),
+        LabCommand::Compare(arguments) => match compare::run(&arguments) {
+            Ok(true) => return ExitCode::from(crate::compare::WORSE),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        },
         LabCommand::Check(arguments) => match check::run(&arguments) {
             Ok(right) => return status_of(right),
             Err(error) => Err(error),

@@ -43,6 +43,8 @@ pub enum Purpose {
     Keys = 3,
     /// Which keys the operations of one thread are on.
     Choices = 4,
+    /// Which runs an interval is drawn from.
+    Resamples = 5,
 }
 
 /// The one way to get random numbers in the lab: a generator for a purpose, a run and a thread.

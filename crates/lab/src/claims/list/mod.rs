@@ -1,0 +1,118 @@
+//! The claims, a file for each kind of original.
+
+mod indexes;
+mod messages;
+mod rivals;
+mod tables;
+
+use super::{Claim, Field, Measure, Pick, Rule, Source, Threads};
+
+/// Every claim.
+pub static ALL: [&[Claim]; 4] = [
+    &tables::CLAIMS,
+    &indexes::CLAIMS,
+    &messages::CLAIMS,
+    &rivals::CLAIMS,
+];
+
+/// The throughput of a contestant.
+const fn speed(
+    engine: &'static str,
+    workload: &'static str,
+    key_set: &'static str,
+    threads: Threads,
+) -> Pick {
+    Pick {
+        workload,
+        key_set,
+        engine,
+        threads,
+        field: Field::Mops,
+    }
+}
+
+/// A claim that one contestant is so many times as fast as another at the same work.
+const fn faster(
+    source: Source,
+    experiment: &'static str,
+    says: &'static str,
+    (workload, key_set, threads): (&'static str, &'static str, Threads),
+    (above, below): (&'static str, &'static str),
+    original: f64,
+) -> Claim {
+    Claim {
+        experiment,
+        says,
+        source,
+        original,
+        measure: Measure::Ratio(
+            speed(above, workload, key_set, threads),
+            speed(below, workload, key_set, threads),
+        ),
+        rule: Rule::SameSide,
+    }
+}
+
+/// A claim that a contestant is so many times as fast with more threads as with fewer.
+const fn scales(
+    source: Source,
+    experiment: &'static str,
+    says: &'static str,
+    (workload, key_set, engine): (&'static str, &'static str, &'static str),
+    (more, fewer): (usize, usize),
+    original: f64,
+) -> Claim {
+    Claim {
+        experiment,
+        says,
+        source,
+        original,
+        measure: Measure::Ratio(
+            speed(engine, workload, key_set, Threads::Just(more)),
+            speed(engine, workload, key_set, Threads::Just(fewer)),
+        ),
+        rule: Rule::SameSide,
+    }
+}
+
+/// A claim about bytes for each key.
+const fn weighs(
+    source: Source,
+    says: &'static str,
+    (engine, key_set): (&'static str, &'static str),
+    original: f64,
+) -> Claim {
+    Claim {
+        experiment: "memory",
+        says,
+        source,
+        original,
+        measure: Measure::Value(Pick {
+            workload: "fill",
+            key_set,
+            engine,
+            threads: Threads::Just(1),
+            field: Field::BytesPerKey,
+        }),
+        // Allocators and layouts differ; a half more or less is another structure.
+        rule: Rule::Within(1.5),
+    }
+}
+
+impl Claim {
+    /// The same claim, agreed with only if the figure is near the original's.
+    const fn within(mut self, factor: f64) -> Self {
+        self.rule = Rule::Within(factor);
+        self
+    }
+
+    /// The same claim, of what was sent rather than of what was received.
+    const fn sent(mut self) -> Self {
+        if let Measure::Ratio(mut above, mut below) = self.measure {
+            above.field = Field::SendMops;
+            below.field = Field::SendMops;
+            self.measure = Measure::Ratio(above, below);
+        }
+        self
+    }
+}

@@ -1,0 +1,318 @@
+//! What the originals found, and whether it is found again: each figure that this project's structures
+//! are known for, with the same figure computed from records.
+//!
+//! The list is in [`list`](ALL). A row is never left out because it disagrees: what was not measured
+//! says so.
+
+mod list;
+
+pub use list::ALL;
+
+use crate::{
+    gauge::QUIET,
+    measure::median,
+    record::Record,
+    statistics::{Interval, ratio},
+};
+use std::fmt;
+
+/// Something that an original found.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// The experiment that measures it.
+    pub experiment: &'static str,
+    /// What was found, in a sentence.
+    pub says: &'static str,
+    /// Who found it.
+    pub source: Source,
+    /// The number that was found.
+    pub original: f64,
+    /// The same number here.
+    pub measure: Measure,
+    /// When the two agree.
+    pub rule: Rule,
+}
+
+/// Who found something, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The paper or the program, and the figure or section.
+    pub name: &'static str,
+    /// How many cores it had.
+    pub cores: usize,
+}
+
+/// What is computed from records.
+#[derive(Clone, Copy, Debug)]
+pub enum Measure {
+    /// A figure of one record, divided by the same of another.
+    Ratio(Pick, Pick),
+    /// A figure of one record.
+    Value(Pick),
+}
+
+/// A figure of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Pick {
+    /// The workload.
+    pub workload: &'static str,
+    /// The key set, or the kind of message; `""` where there is only one.
+    pub key_set: &'static str,
+    /// The contestant.
+    pub engine: &'static str,
+    /// With how many threads.
+    pub threads: Threads,
+    /// Which figure.
+    pub field: Field,
+}
+
+/// A number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// This one.
+    Just(usize),
+    /// The greatest that was measured with as many cores, or more.
+    Cores,
+}
+
+/// A figure in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Million operations a second.
+    Mops,
+    /// Million messages a second that were sent.
+    SendMops,
+    /// Bytes for each key.
+    BytesPerKey,
+    /// One of the other figures.
+    Figure(&'static str),
+}
+
+/// When a figure here agrees with the original's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// It lies on the same side of 1: the same one is ahead.
+    SameSide,
+    /// It is at most by this factor greater or less.
+    Within(f64),
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SameSide => out.write_str("the same one is ahead"),
+            Self::Within(factor) => write!(out, "within a factor of {factor}"),
+        }
+    }
+}
+
+impl Rule {
+    fn agrees(self, original: f64, here: f64) -> bool {
+        match self {
+            Self::SameSide => (original > 1.0) == (here > 1.0),
+            Self::Within(factor) => (original / factor..=original * factor).contains(&here),
+        }
+    }
+}
+
+/// What records say of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The figures agree.
+    Agrees(Finding),
+    /// They do not.
+    Differs(Finding),
+    /// Nothing was measured that could tell: what is missing.
+    NotMeasured(String),
+}
+
+/// The same figure here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The figure.
+    pub here: f64,
+    /// Where it lies with a confidence of 95 %, where there are runs that tell.
+    pub interval: Option<Interval>,
+    /// The threads of what was divided, and of what it was divided by.
+    pub threads: (usize, usize),
+    /// What else is to be known of it, such as that the cores were fewer.
+    pub remarks: Vec<String>,
+}
+
+impl Claim {
+    /// What these records say of it.
+    #[must_use]
+    pub fn judge(&self, records: &[Record]) -> Verdict {
+        let of_experiment: Vec<&Record> = records
+            .iter()
+            .filter(|record| record.experiment == self.experiment)
+            .collect();
+        if of_experiment.is_empty() {
+            return Verdict::NotMeasured(format!("{} is not in these results", self.experiment));
+        }
+        let (picks, found) = match self.measure {
+            Measure::Value(pick) => {
+                let found = of_experiment.iter().find_map(|record| {
+                    let value = pick.of(record, &of_experiment)?;
+                    Some((vec![*record], value, None))
+                });
+                (vec![pick], found)
+            }
+            Measure::Ratio(above, below) => {
+                (vec![above, below], divide(above, below, &of_experiment))
+            }
+        };
+        let Some((used, here, interval)) = found else {
+            let missing = picks.iter().find(|pick| {
+                let mut records = of_experiment.iter();
+                !records.any(|record| pick.of(record, &of_experiment).is_some())
+            });
+            return Verdict::NotMeasured(missing.map_or_else(
+                || "not measured with the same keys".to_owned(),
+                |pick| format!("no record of {pick}"),
+            ));
+        };
+        let finding = Finding {
+            here,
+            interval,
+            threads: (used[0].threads, used[used.len() - 1].threads),
+            remarks: self.remarks(&used),
+        };
+        if self.rule.agrees(self.original, here) {
+            Verdict::Agrees(finding)
+        } else {
+            Verdict::Differs(finding)
+        }
+    }
+
+    fn remarks(&self, used: &[&Record]) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let cores = used[0].made_by.machine.cores;
+        if cores != self.source.cores {
+            let original = self.source.cores;
+            remarks.push(format!("{cores} cores here, {original} there"));
+        }
+        let oversubscribed = used.iter().map(|record| record.threads).max();
+        if let Some(threads) = oversubscribed.filter(|&threads| threads > cores) {
+            remarks.push(format!(
+                "oversubscribed: {threads} threads on {cores} cores"
+            ));
+        }
+        if used.iter().any(|record| record.is_disturbed()) {
+            let part = (1.0 - QUIET) * 100.0;
+            remarks.push(format!(
+                "disturbed: other work had over {part:.0} % of the machine"
+            ));
+        }
+        if used[0].made_by.configuration.build != "release" {
+            remarks.push(format!("a {} build", used[0].made_by.configuration.build));
+        }
+        remarks
+    }
+}
+
+type Found<'a> = (Vec<&'a Record>, f64, Option<Interval>);
+
+/// Divides figures that were measured with the same keys, chosen in the same way.
+fn divide<'a>(above: Pick, below: Pick, records: &[&'a Record]) -> Option<Found<'a>> {
+    for &upper in records {
+        let Some(numerator) = above.of(upper, records) else {
+            continue;
+        };
+        let lower = records.iter().find(|lower| {
+            lower.keys == upper.keys
+                && lower.distribution == upper.distribution
+                && below.of(lower, records).is_some_and(|value| value > 0.0)
+        });
+        let Some(&lower) = lower else { continue };
+        let denominator = below.of(lower, records)?;
+        // Only the runs of `mops` are in the record; of other figures there is the median alone.
+        let runs = above.field == Field::Mops && below.field == Field::Mops;
+        let interval = runs.then(|| ratio(&upper.runs, &lower.runs).ok()?.interval);
+        return Some((
+            vec![upper, lower],
+            numerator / denominator,
+            interval.flatten(),
+        ));
+    }
+    None
+}
+
+impl Pick {
+    /// The figure of this record, if it is the one that is meant among these.
+    fn of(&self, record: &Record, among: &[&Record]) -> Option<f64> {
+        let is_meant = |record: &Record| {
+            record.workload == self.workload
+                && record.engine == self.engine
+                && (self.key_set.is_empty() || record.key_set == self.key_set)
+        };
+        let threads = match self.threads {
+            Threads::Just(threads) => threads,
+            Threads::Cores => {
+                let like_it = among.iter().filter(|record| is_meant(record));
+                let counts = like_it.map(|record| record.threads);
+                let cores = record.made_by.machine.cores;
+                counts.filter(|&threads| threads <= cores).max()?
+            }
+        };
+        if !is_meant(record) || record.threads != threads {
+            return None;
+        }
+        let value = match self.field {
+            // As the runs have it, so that the interval is of the same figure.
+            Field::Mops => median(&record.runs).or(Some(record.mops)),
+            Field::SendMops => record.send_mops,
+            Field::BytesPerKey => record.bytes_per_key,
+            Field::Figure(name) => record.figures.get(name).copied(),
+        };
+        value.filter(|value| value.is_finite())
+    }
+}
+
+impl fmt::Display for Pick {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} in {}", self.engine, self.workload)?;
+        if !self.key_set.is_empty() {
+            write!(out, " of {}", self.key_set)?;
+        }
+        match self.threads {
+            Threads::Just(1) => out.write_str(", 1 thread")?,
+            Threads::Just(threads) => write!(out, ", {threads} threads")?,
+            Threads::Cores => out.write_str(", a thread on each core")?,
+        }
+        match self.field {
+            Field::Mops => Ok(()),
+            Field::SendMops => out.write_str(", sent"),
+            Field::BytesPerKey => out.write_str(", bytes per key"),
+            Field::Figure(name) => write!(out, ", {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(pick) => write!(out, "{pick}"),
+            Self::Ratio(above, below) if above.workload != below.workload => {
+                write!(out, "{above} ÷ {below}")
+            }
+            Self::Ratio(above, below) if above.engine == below.engine => {
+                let pick = Pick {
+                    threads: above.threads,
+                    ..*below
+                };
+                write!(out, "{pick} ÷ ")?;
+                match below.threads {
+                    Threads::Just(threads) => write!(out, "with {threads}"),
+                    Threads::Cores => out.write_str("one on each core"),
+                }
+            }
+            Self::Ratio(above, below) => {
+                write!(out, "{} ÷ {below}", above.engine)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The records of one experiment, and what of them is shown together.
+
+use super::markup;
+use crate::record::Record;
+
+/// All that was measured in one experiment.
+pub(super) struct Study<'a> {
+    /// The experiment's name.
+    pub(super) experiment: &'a str,
+    pub(super) records: Vec<&'a Record>,
+    pub(super) panels: Vec<Panel<'a>>,
+}
+
+/// What belongs in one chart: a workload on a key set.
+pub(super) struct Panel<'a> {
+    /// The workload; of slices of one, what their names have in common.
+    pub(super) workload: &'a str,
+    pub(super) distribution: Option<&'a str>,
+    pub(super) key_set: &'a str,
+    pub(super) keys: u64,
+    /// Whether its records are slices of time, in order.
+    pub(super) has_slices: bool,
+    pub(super) records: Vec<&'a Record>,
+}
+
+/// What is counted in an experiment.
+#[derive(Clone, Copy)]
+pub(super) struct Words {
+    pub(super) threads: &'static str,
+    pub(super) operations: &'static str,
+}
+
+impl Words {
+    pub(super) fn of(experiment: &str) -> Self {
+        let (threads, operations) = match experiment {
+            "signals" => ("senders", "messages"),
+            "shard_cache" => ("workers", "requests"),
+            "redis" => ("threads", "commands"),
+            "memory" => ("threads", "inserts"),
+            _ => ("threads", "operations"),
+        };
+        Self {
+            threads,
+            operations,
+        }
+    }
+}
+
+/// The workload of `signals` that is measured slice by slice: `phases_01`, `phases_02`, …
+const SLICED: &str = "phases";
+
+/// The number of a slice, if a workload is one.
+pub(super) fn slice_of(workload: &str) -> Option<u32> {
+    let number = workload.strip_prefix(SLICED)?.strip_prefix('_')?;
+    number.parse().ok()
+}
+
+impl<'a> Study<'a> {
+    /// The studies that records are of, in the order of their first records.
+    pub(super) fn all(records: &'a [Record]) -> Vec<Self> {
+        let mut studies: Vec<Self> = Vec::new();
+        for record in records {
+            let of_experiment = |study: &&mut Self| study.experiment == record.experiment;
+            let study = match studies.iter_mut().find(of_experiment) {
+                Some(study) => study,
+                None => {
+                    studies.push(Self {
+                        experiment: &record.experiment,
+                        records: Vec::new(),
+                        panels: Vec::new(),
+                    });
+                    studies.last_mut().expect("one was added")
+                }
+            };
+            study.records.push(record);
+            study.add(record);
+        }
+        studies
+    }
+
+    fn add(&mut self, record: &'a Record) {
+        let slice = slice_of(&record.workload);
+        let workload = slice.map_or(record.workload.as_str(), |_| SLICED);
+        let belongs = |panel: &&mut Panel<'a>| {
+            panel.workload == workload
+                && panel.distribution == record.distribution.as_deref()
+                && panel.key_set == record.key_set
+                && panel.keys == record.keys
+                && panel.has_slices == slice.is_some()
+        };
+        match self.panels.iter_mut().find(belongs) {
+            Some(panel) => panel.records.push(record),
+            None => self.panels.push(Panel {
+                workload,
+                distribution: record.distribution.as_deref(),
+                key_set: &record.key_set,
+                keys: record.keys,
+                has_slices: slice.is_some(),
+                records: vec![record],
+            }),
+        }
+    }
+}
+
+impl<'a> Panel<'a> {
+    /// What stands above it.
+    pub(super) fn name(&self) -> String {
+        let distribution = self.distribution.map(|d| format!(", {d}"));
+        format!(
+            "{}{} · {} × {}",
+            self.workload,
+            distribution.unwrap_or_default(),
+            self.key_set,
+            markup::count(self.keys)
+        )
+    }
+
+    /// The contestants, in the order of their turns.
+    pub(super) fn engines(&self) -> Vec<&'a str> {
+        in_order(self.records.iter().map(|record| record.engine.as_str()))
+    }
+
+    /// The numbers of threads, ascending.
+    pub(super) fn thread_counts(&self) -> Vec<usize> {
+        let mut counts = in_order(self.records.iter().map(|record| record.threads));
+        counts.sort_unstable();
+        counts
+    }
+
+    /// The records of one contestant.
+    pub(super) fn of_engine(&self, engine: &str) -> impl Iterator<Item = &'a Record> {
+        let records = self.records.iter().copied();
+        records.filter(move |record| record.engine == engine)
+    }
+
+    /// The records with this number of threads.
+    pub(super) fn with_threads(&self, threads: usize) -> Vec<&'a Record> {
+        let records = self.records.iter().copied();
+        records.filter(|record| record.threads == threads).collect()
+    }
+}
+
+/// Each of them once, in the order in which they come first.
+pub(super) fn in_order<T: PartialEq>(names: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut unique = Vec::new();
+    for name in names {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    }
+    unique
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::some_record;
+
+    #[test]
+    fn panels_are_workloads_on_key_sets_and_slices_are_put_together() {
+        let mut records = vec![
+            some_record("lookup", 1, "locked", 1.0),
+            some_record("lookup", 2, "ca_tree", 1.0),
+            some_record("phases_01", 2, "ca_tree", 1.0),
+            some_record("phases_02", 2, "ca_tree", 1.0),
+        ];
+        records[1].keys = records[0].keys;
+        let mut other = some_record("lookup", 1, "locked", 1.0);
+        other.experiment = "something_new".to_owned();
+        records.push(other);
+        let studies = Study::all(&records);
+        assert_eq!(studies.len(), 2);
+        let panels = &studies[0].panels;
+        assert_eq!(panels.len(), 2);
+        assert_eq!(panels[0].thread_counts(), [1, 2]);
+        assert_eq!(panels[0].engines(), ["locked", "ca_tree"]);
+        assert!(panels[1].has_slices && panels[1].workload == "phases");
+        assert_eq!(panels[1].records.len(), 2);
+    }
+
+    #[test]
+    fn slices_have_a_number() {
+        assert_eq!(slice_of("phases_12"), Some(12));
+        assert_eq!(slice_of("phases"), None);
+        assert_eq!(slice_of("write_64"), None);
+    }
+}

@@ -1,0 +1,221 @@
+use super::*;
+use crate::record::{Moment, tests::some_record};
+use std::collections::BTreeMap;
+
+fn of(experiment: &str, workload: &str, threads: usize, engine: &str, mops: f64) -> Record {
+    let mut record = some_record(workload, threads, engine, mops);
+    record.experiment = experiment.to_owned();
+    record.made_by.machine.cores = 2;
+    record
+}
+
+fn svg_ids(html: &str) -> Vec<&str> {
+    let starts = html.split("<svg id=\"").skip(1);
+    starts
+        .map(|rest| rest.split_once('"').expect("the id ends").0)
+        .collect()
+}
+
+#[test]
+fn every_experiment_has_a_section_a_chart_a_table_and_a_command() {
+    let mut records = Vec::new();
+    for experiment in experiments::ALL {
+        let workload = experiment.workloads()[0];
+        for engine in ["ca_tree", "locked"] {
+            let mut record = of(experiment.name(), workload, 1, engine, 2.0);
+            record.bytes_per_key = Some(20.0);
+            records.push(record);
+        }
+    }
+    let html = page(records, "2026-11-22");
+    let ids = svg_ids(&html);
+    for experiment in experiments::ALL {
+        let name = anchor(experiment.name());
+        assert!(html.contains(&format!("<section id=\"{name}\">")), "{name}");
+        assert!(html.contains(&format!("href=\"#{name}\"")), "{name}");
+        assert!(ids.contains(&format!("chart-{name}-1").as_str()), "{name}");
+        let command = format!("tremula lab run {} --engines", experiment.name());
+        assert!(html.contains(&command), "{command}");
+    }
+    assert_eq!(in_order(ids.iter()).len(), ids.len(), "an id stands twice");
+    assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+    assert_eq!(
+        html.matches("class=\"unit\"").count(),
+        html.matches("class=\"chart lines\"").count() * 2
+            + html.matches("class=\"chart bars\"").count(),
+        "an axis has no unit"
+    );
+}
+
+#[test]
+fn the_kind_of_chart_follows_from_what_was_measured() {
+    let mut records = vec![
+        of("ordered_mix", "lookup", 1, "ca_tree", 2.0),
+        of("ordered_mix", "lookup", 8, "ca_tree", 3.0),
+        of("ordered_mix", "update100", 2, "ca_tree", 3.0),
+    ];
+    let mut over_time = of("adaptation", "phases_of_use", 2, "ca_tree", 1.0);
+    over_time.series = ["fill", "fill", "hammer"]
+        .into_iter()
+        .enumerate()
+        .map(|(at, phase)| Moment {
+            seconds: at as f64 + 1.0,
+            phase: phase.to_owned(),
+            mops: 1.5,
+            figures: BTreeMap::from([("base_nodes".to_owned(), 4.0), ("x".to_owned(), 1.0)]),
+        })
+        .collect();
+    records.push(over_time);
+    let mut latency = of("shard_cache", "read_64", 2, "affinity", 1.0);
+    for (name, value) in [("p50", 300.0), ("p99", 900.0), ("p99.9", 20_000.0)] {
+        let name = format!("request_ns_{name}");
+        latency.figures.insert(name, value);
+    }
+    records.push(latency);
+    for slice in 1..=3 {
+        let workload = format!("phases_{slice:02}");
+        records.push(of("signals", &workload, slice, "mailbox_auto", 1.0));
+    }
+    let html = page(records, "2026-11-22");
+    let kind = |id: &str| {
+        let (_, rest) = html.split_once(&format!("<svg id=\"{id}\"")).expect(id);
+        rest.split_once("</svg>").expect("the end").0.to_owned()
+    };
+    let lines = kind("chart-ordered-mix-1");
+    assert!(lines.contains("class=\"chart lines\"") && lines.contains("more threads than cores"));
+    assert!(lines.contains("million operations per second") && lines.contains("(of 2 cores)"));
+    assert!(lines.contains(
+        "<title>ca_tree, 8 threads: 3.00 million operations per second (2.70 to 3.30 in 3 runs); \
+         more threads than cores</title>"
+    ));
+    assert!(kind("chart-ordered-mix-2").contains("class=\"chart bars\""));
+    let time = kind("chart-adaptation-1");
+    assert!(time.contains(">hammer</text>") && time.contains(">seconds</text>"));
+    assert!(kind("chart-adaptation-2").contains(">base nodes</text>"));
+    assert!(!html.contains("chart-adaptation-3"));
+    let percentiles = kind("chart-shard-cache-2");
+    assert!(percentiles.contains(">99.9 %</text>") && percentiles.contains("nanoseconds"));
+    assert!(percentiles.contains("affinity: 99 % took at most 900 nanoseconds"));
+    let slices = kind("chart-signals-1");
+    assert!(slices.contains("mailbox_auto, 3 senders, until 3.00 slices of the time"));
+    assert!(!html.contains("chart-signals-2"));
+}
+
+#[test]
+fn with_many_contestants_the_best_rivals_have_names_and_the_others_are_grey() {
+    let rivals = [
+        "congee",
+        "artmap",
+        "arctic_map",
+        "ferntree",
+        "concurrent_map",
+        "scc_tree_index",
+        "masstree_crate",
+        "rwlock_btreemap",
+    ];
+    let mut records = Vec::new();
+    for threads in [1, 2] {
+        records.push(of("ycsb", "c", threads, "ca_tree", 0.5));
+        for (at, rival) in rivals.into_iter().enumerate() {
+            records.push(of("ycsb", "c", threads, rival, 1.0 + at as f64));
+        }
+    }
+    let html = page(records, "2026-11-22");
+    assert!(html.contains("Thin and grey: congee, artmap, arctic_map, ferntree, concurrent_map."));
+    for name in [
+        "ca_tree",
+        "rwlock_btreemap",
+        "masstree_crate",
+        "scc_tree_index",
+    ] {
+        assert!(
+            html.contains(&format!("dy=\"0.32em\">{name}</text>")),
+            "{name}"
+        );
+    }
+    assert!(!html.contains("dy=\"0.32em\">congee</text>"));
+}
+
+#[test]
+fn the_table_has_the_ratio_to_the_reference_with_its_interval_and_the_marks() {
+    let mut disturbed = of("ordered_mix", "lookup", 8, "ca_tree", 4.0);
+    disturbed.shares = vec![0.1; 3];
+    let html = page(
+        vec![disturbed, of("ordered_mix", "lookup", 8, "locked", 2.0)],
+        "2026-11-22",
+    );
+    let (_, table) = html.split_once("All figures").unwrap();
+    assert!(table.contains("reference: locked") && table.contains("oversubscribed on 2 cores"));
+    assert!(table.contains("title=\"disturbed by other work\">!</abbr>"));
+    // The median, both ends, half the spread, the ratio, and its interval.
+    let cells = "<td class=\"n\">4.00<td class=\"n\">3.60–4.40<td class=\"n\">10\
+                 <td class=\"n\">2.00<td class=\"n\">1.64–2.44";
+    assert!(table.contains(cells), "{table}");
+}
+
+#[test]
+fn what_an_original_found_stands_with_the_experiment_and_at_the_end() {
+    let claim = |engine, mops| of("ordered_mix", "update100", 2, engine, mops);
+    let html = page(
+        vec![claim("ca_tree", 3.0), claim("locked", 1.0)],
+        "2026-11-22",
+    );
+    let says = "the contention-adapting tree does three times as many as one lock, with two";
+    assert_eq!(html.matches(says).count(), 2);
+    assert_eq!(html.matches("<b>agrees here</b>").count(), 2);
+    let claims = claims::ALL.into_iter().flatten().count();
+    let (_, all) = html.split_once("<section id=\"claims\">").unwrap();
+    assert_eq!(all.matches("data-label=\"Verdict\"").count(), claims);
+    assert_eq!(
+        all.matches("<b>not measured in these results</b>").count(),
+        claims - 1
+    );
+    let differs = page(
+        vec![claim("ca_tree", 1.0), claim("locked", 2.0)],
+        "2026-11-22",
+    );
+    assert_eq!(differs.matches("<b>differs here</b>").count(), 2);
+}
+
+#[test]
+fn what_the_lab_does_not_know_is_shown_as_it_is_and_never_as_markup() {
+    let mut record = of("<script>", "a\"b", 1, "<b>&", 1.0);
+    record.key_set = "</svg>".to_owned();
+    record.made_by.machine.cpu = "<i>".to_owned();
+    record.figures.insert("<u>".to_owned(), f64::INFINITY);
+    let html = page(vec![record], "<date>");
+    for wrong in ["<script", "<b>&", "</svg> ×", "<i>", "<u>", "<date>"] {
+        assert!(!html.contains(wrong), "{wrong}");
+    }
+    assert!(html.contains("&lt;script&gt;") && html.contains("does not know"));
+}
+
+#[test]
+fn figures_that_say_nothing_break_no_chart() {
+    let mut records = Vec::new();
+    for (threads, mops) in [(1, 0.0), (2, 0.0)] {
+        let mut record = of("ordered_mix", "lookup", threads, "ca_tree", mops);
+        record.runs = vec![mops];
+        record.shares = Vec::new();
+        records.push(record);
+    }
+    let mut none = of("memory", "fill", 1, "ca_tree", 0.0);
+    none.runs = Vec::new();
+    records.push(none);
+    let html = page(records, "2026-11-22");
+    assert!(!html.contains("NaN") && !html.contains("inf"), "{html}");
+    assert_eq!(page(Vec::new(), "2026-11-22").matches("<svg id").count(), 0);
+}
+
+#[test]
+fn a_later_measurement_takes_the_place_of_an_earlier_one_and_the_page_says_so() {
+    let html = page(
+        vec![
+            of("ordered_mix", "lookup", 1, "ca_tree", 7.77),
+            of("ordered_mix", "lookup", 1, "ca_tree", 8.88),
+        ],
+        "2026-11-22",
+    );
+    assert!(html.contains("1 earlier record made way") && html.contains("8.88"));
+    assert!(!html.contains("7.77"));
+}

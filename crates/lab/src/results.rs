@@ -1,0 +1,109 @@
+//! Files of results: reading several, and which record of a case counts.
+
+use crate::{
+    LabError,
+    record::{self, Record},
+};
+use std::path::PathBuf;
+
+/// What was measured, apart from who did it: records of one case are compared with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CaseKey<'a> {
+    /// The experiment's name.
+    pub experiment: &'a str,
+    /// The key set's name.
+    pub key_set: &'a str,
+    /// How many keys.
+    pub keys: u64,
+    /// The workload's name.
+    pub workload: &'a str,
+    /// How keys were chosen.
+    pub distribution: Option<&'a str>,
+    /// How many threads.
+    pub threads: usize,
+}
+
+impl<'a> CaseKey<'a> {
+    /// The case of a record.
+    #[must_use]
+    pub fn of(record: &'a Record) -> Self {
+        Self {
+            experiment: &record.experiment,
+            key_set: &record.key_set,
+            keys: record.keys,
+            workload: &record.workload,
+            distribution: record.distribution.as_deref(),
+            threads: record.threads,
+        }
+    }
+}
+
+/// The records of these files, in their order.
+///
+/// # Errors
+///
+/// A file cannot be read, has no records, or has a line that is none.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Record>, LabError> {
+    let mut records = Vec::new();
+    for path in paths {
+        let of_file = record::read(path)?;
+        if of_file.is_empty() {
+            return Err(LabError::NoRecords { path: path.clone() });
+        }
+        records.extend(of_file);
+    }
+    Ok(records)
+}
+
+/// The last record of each engine in each case, in the order of the first: what was measured later
+/// takes the place of what was measured before.
+#[must_use]
+pub fn latest(records: Vec<Record>) -> Vec<Record> {
+    let mut kept: Vec<Record> = Vec::with_capacity(records.len());
+    let mut places = std::collections::HashMap::new();
+    for record in records {
+        let case = CaseKey::of(&record);
+        let key = format!("{case:?} {}", record.engine);
+        match places.get(&key) {
+            Some(&place) => kept[place] = record,
+            None => {
+                places.insert(key, kept.len());
+                kept.push(record);
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::some_record;
+
+    #[test]
+    fn the_last_record_of_an_engine_in_a_case_counts() {
+        let records = latest(vec![
+            some_record("lookup", 1, "locked", 1.0),
+            some_record("lookup", 2, "locked", 2.0),
+            some_record("lookup", 1, "ca_tree", 3.0),
+            some_record("lookup", 1, "locked", 4.0),
+        ]);
+        let rows: Vec<_> = records
+            .iter()
+            .map(|record| (record.threads, record.engine.as_str(), record.mops))
+            .collect();
+        assert_eq!(
+            rows,
+            [(1, "locked", 4.0), (2, "locked", 2.0), (1, "ca_tree", 3.0)]
+        );
+    }
+
+    #[test]
+    fn files_without_records_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("empty.jsonl");
+        std::fs::write(&path, "").unwrap();
+        let error = read(&[path]).unwrap_err().to_string();
+        assert!(error.contains("empty.jsonl' has no records"), "{error}");
+    }
+}
