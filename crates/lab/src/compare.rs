@@ -111,7 +111,7 @@ impl Comparison {
     /// a contestant in a case, as [`latest`](crate::results::latest) leaves it.
     ///
     /// A throughput has changed if the 95 % interval of its ratio (see
-    /// [`ratio`](crate::statistics::ratio)) does not hold 1, *and* the ratio is further from 1 than
+    /// [`ratio`]) does not hold 1, *and* the ratio is further from 1 than
     /// the threshold. One that was run only once on a side is never said to have changed. A record
     /// has the bytes for each key only as a median; they have changed if they differ by more than
     /// the threshold.
