@@ -240,6 +240,20 @@ bw_tree_with! {
     bw_tree_of_sorted_runs: fast_consolidation;
     bw_tree_of_shortcuts: search_shortcuts;
     bw_tree_of_filters: chain_filter;
+    bw_tree_of_whole_inner_nodes: whole_inner_nodes;
+    bw_tree_of_whole_splits: whole_splits;
+}
+
+/// A tree with deltas of every kind, and keys that can only be compared.
+fn bw_tree_of_deltas<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
+    BwTree::with_config(BwTreeConfig {
+        switches: BwTreeSwitches {
+            whole_inner_nodes: false,
+            whole_splits: false,
+            ..BwTreeSwitches::ON
+        },
+        ..restless_bw()
+    })
 }
 
 /// And with keys that can only be compared.
@@ -273,6 +287,9 @@ engine!(bw_tree_with_local_epochs, bw_tree_of_local_epochs);
 engine!(bw_tree_with_fast_consolidation, bw_tree_of_sorted_runs);
 engine!(bw_tree_with_search_shortcuts, bw_tree_of_shortcuts);
 engine!(bw_tree_with_chain_filter, bw_tree_of_filters);
+engine!(bw_tree_with_whole_inner_nodes, bw_tree_of_whole_inner_nodes);
+engine!(bw_tree_with_whole_splits, bw_tree_of_whole_splits);
+engine!(bw_tree_with_deltas_of_every_kind, bw_tree_of_deltas);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
@@ -296,6 +313,10 @@ engine_under_panics!(panics_leave_bw_tree_usable, low_bw_tree);
 engine_under_panics!(
     panics_leave_bw_tree_without_optimisations_usable,
     original_bw_tree
+);
+engine_under_panics!(
+    panics_leave_bw_tree_with_deltas_of_every_kind_usable,
+    bw_tree_of_deltas
 );
 engine_under_panics!(
     panics_leave_bw_tree_without_heads_usable,

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::slice;
-use tremula_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tremula_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The id that stands for no node.
 pub(super) const NO_NODE: usize = usize::MAX;
@@ -34,6 +34,7 @@ const HAS_HIGH: u16 = 1;
 const HAS_LOW: u16 = 2;
 const SHORTCUTS: u16 = 4;
 const SORTED_RUNS: u16 = 8;
+const SPLIT_DELTAS: u16 = 16;
 
 /// Where a node is in the tree: what stays the same when its contents are consolidated.
 pub(super) struct Position<K, H> {
@@ -81,7 +82,8 @@ pub(super) struct Base<K, V, H> {
     filter: [AtomicU64; FILTER],
     high_head: u64,
     high_word: *mut (),
-    pub(super) right: usize,
+    /// The node on the right when it was made.
+    pub(super) made_right: usize,
     pub(super) first_child: usize,
     /// Places of the area that were claimed; more than `slots` when more were asked for.
     claimed: AtomicU32,
@@ -92,6 +94,8 @@ pub(super) struct Base<K, V, H> {
     // What comes now, lookups do not need.
     low_head: u64,
     low_word: *mut (),
+    /// Whether a split delta was made for a chain on this.
+    was_split: AtomicBool,
     of: PhantomData<(fn() -> (K, H), V)>,
 }
 
@@ -191,8 +195,10 @@ fn count_below_in_segment(heads: &[u64; STRIDE], head: u64) -> usize {
 }
 
 impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
+    /// The fence that it was made with. Of a chain on it, [`View::high`](super::node::View::high)
+    /// knows better.
     #[inline]
-    pub(super) fn high(&self) -> Option<StoredKey<K, H>> {
+    pub(super) fn made_high(&self) -> Option<StoredKey<K, H>> {
         (self.flags & HAS_HIGH != 0).then(|| StoredKey::of_words(self.high_head, self.high_word))
     }
 
@@ -205,6 +211,19 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
     #[inline]
     pub(super) fn has_shortcuts(&self) -> bool {
         self.flags & SHORTCUTS != 0
+    }
+
+    /// Whether there may be a split delta in a chain that was found before.
+    #[inline]
+    pub(super) fn may_be_split(&self) -> bool {
+        // Relaxed: set before the word was published by which the caller came to the delta.
+        self.flags & SPLIT_DELTAS != 0 && self.was_split.load(Ordering::Relaxed)
+    }
+
+    /// To be called before a split delta is published.
+    pub(super) fn announce_split(&self) {
+        // Relaxed: see `may_be_split`.
+        self.was_split.store(true, Ordering::Relaxed);
     }
 
     /// Whether its entries are copied in runs when it is consolidated.
@@ -244,16 +263,6 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
         // Relaxed: a figure.
         let claimed = self.claimed.load(Ordering::Relaxed) as usize;
         claimed.min(self.slots as usize)
-    }
-
-    pub(super) fn position(&self) -> Position<K, H> {
-        Position {
-            level: self.level,
-            low: self.low(),
-            high: self.high(),
-            right: self.right,
-            first_child: self.first_child,
-        }
     }
 }
 
@@ -433,10 +442,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         Err(first)
     }
 
-    /// How many separators lie in front of a place: its child has this index.
+    /// How many of the first `end` separators lie in front of a place: its child has this index.
     #[inline(always)]
-    pub(super) fn child_index(self, place: &Place<'_, K, H>) -> usize {
-        let all = 0..self.count as usize;
+    pub(super) fn child_index(self, place: &Place<'_, K, H>, end: usize) -> usize {
+        let all = 0..end;
         match place {
             Place::Start => 0,
             Place::At(probe) if H::IS_KEY => match probe.head.checked_add(1) {
@@ -502,7 +511,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
         let flags = flag(position.high.is_some(), HAS_HIGH)
             | flag(position.low.is_some(), HAS_LOW)
             | flag(fittings.switches.search_shortcuts, SHORTCUTS)
-            | flag(fittings.switches.fast_consolidation, SORTED_RUNS);
+            | flag(fittings.switches.fast_consolidation, SORTED_RUNS)
+            | flag(!fittings.switches.whole_splits, SPLIT_DELTAS);
         // All bits are set in a filter that is not to be used.
         let filter = if fittings.switches.chain_filter {
             0
@@ -517,7 +527,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
                 filter: std::array::from_fn(|_| AtomicU64::new(filter)),
                 high_head,
                 high_word,
-                right: position.right,
+                made_right: position.right,
                 first_child: position.first_child,
                 claimed: AtomicU32::new(0),
                 count: count as u32,
@@ -526,6 +536,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
                 flags,
                 low_head,
                 low_word,
+                was_split: AtomicBool::new(false),
                 of: PhantomData,
             });
             Self {

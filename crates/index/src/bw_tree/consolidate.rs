@@ -12,7 +12,7 @@ use crate::key::KeyHead;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// What a leaf has of a key.
+/// What a node has of a key.
 pub(super) struct Found<K, H> {
     /// The key's entry, if it is there.
     pub(super) entry: Option<Entry<K, H>>,
@@ -22,7 +22,7 @@ pub(super) struct Found<K, H> {
     pub(super) overwrites: bool,
 }
 
-/// A part of what a consolidated leaf has, in the order of the keys.
+/// A part of what a consolidated node has, in the order of the keys.
 enum Part<K, H> {
     /// A run of the base node's entries.
     Run(Range<usize>),
@@ -36,19 +36,24 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         if self.base.may_have_deltas(probe.head) {
             return self.find(probe).entry.map(|entry| entry.value);
         }
-        let found = self.base.search(probe, 0..self.base.count as usize);
+        let found = self.base.search(probe, 0..self.end());
         found.ok().map(|at| self.base.values()[at])
     }
 
-    /// Looks a key up in a leaf. Each delta that it passes narrows what is left to search of the
+    /// Looks a key up in a node. Each delta that it passes narrows what is left to search of the
     /// base node.
     pub(super) fn find(&self, probe: &Probe<'_, K, H>) -> Found<K, H> {
-        let all = 0..self.base.count as usize;
+        let split = self.split();
+        let all = 0..split.map_or(self.base.count, |split| split.offset) as usize;
         let mut next = self
             .delta()
             .filter(|_| self.base.may_have_deltas(probe.head));
         let (mut low, mut high) = (all.start, all.end);
         while let Some(delta) = next {
+            if split.is_some_and(|split| !split.is_in_front(delta)) {
+                next = delta.next();
+                continue;
+            }
             // SAFETY: the chain lives, and with it the keys in it.
             match unsafe { probe.compare(delta.key) } {
                 Ordering::Less => high = high.min(delta.offset as usize),
@@ -83,7 +88,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The newest delta on each key that has any, in the order of the keys.
     fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
-        let mut newest: Vec<_> = self.deltas().collect();
+        let mut newest: Vec<_> = self.changes().collect();
         let compare = |a: &Delta<K, V, H>, b: &Delta<K, V, H>| {
             // SAFETY: the chain lives, and with it the keys in it.
             (a.offset.cmp(&b.offset)).then_with(|| unsafe { a.key.compare(b.key) })
@@ -94,11 +99,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         newest
     }
 
-    /// All that is in the leaf, in the order of the keys, as the original Bw-tree has it: the
+    /// All that is in the node, in the order of the keys, as the original Bw-tree has it: the
     /// deltas are replayed on a copy of the base node, and that is sorted.
     fn replayed(&self) -> Vec<Entry<K, H>> {
-        let mut entries: Vec<_> = self.base.entries().collect();
-        let mut deltas: Vec<_> = self.deltas().collect();
+        let mut entries: Vec<_> = self.base.entries().take(self.end()).collect();
+        let mut deltas: Vec<_> = self.changes().collect();
         deltas.reverse();
         for delta in deltas {
             let there = entries.iter().position(|entry| entry.key.is(delta.key));
@@ -119,7 +124,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         entries
     }
 
-    /// Shows all that is in the leaf, in the order of the keys.
+    /// Shows all that is in the node, in the order of the keys.
     fn consolidated(&self, mut visit: impl FnMut(Part<K, H>)) {
         if !self.base.has_sorted_runs() {
             self.replayed().into_iter().map(Part::One).for_each(visit);
@@ -137,7 +142,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                 }));
             }
         }
-        visit(Part::Run(at..self.base.count as usize));
+        visit(Part::Run(at..self.end()));
     }
 
     /// Appends a private copy of all that is in the node to `out`.
@@ -154,7 +159,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// A base node with all that is in a node.
     pub(super) fn copy(&self, view: &View<'_, K, V, H>) -> Draft<K, V, H> {
-        let position = view.base.position();
+        let position = view.position();
         let mut draft = Draft::new(position, view.count(), self.fittings(position.level));
         view.consolidated(|part| match part {
             Part::Run(run) => draft.push_run(view.base, run),
@@ -209,7 +214,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let Some(view) = (unsafe { View::of(word, guard) }) else {
             return;
         };
-        let is_empty = view.count() == 0 && view.base.low().or(view.base.high()).is_some();
+        let is_empty = view.count() == 0 && view.base.low().or(view.high()).is_some();
         if view.depth() >= self.config.leaf_chain || is_empty {
             self.consolidate(&Spot { id, word, view }, guard);
         }
@@ -220,6 +225,6 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
     /// Whether everything that is new in the leaf lies behind what the base node has.
     fn appends(&self) -> bool {
         let end = self.base.count;
-        self.delta().is_some() && self.deltas().all(|delta| delta.offset == end)
+        self.delta().is_some() && self.changes().all(|delta| delta.offset == end)
     }
 }

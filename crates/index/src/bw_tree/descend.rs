@@ -56,14 +56,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         loop {
             // SAFETY: the root is always in use; others were linked by nodes that were.
             let spot = match unsafe { self.visit(id, guard) } {
-                Some(spot) if !place.is_beyond(&spot.view.base) => spot,
+                Some(spot) if !place.is_beyond(&spot.view) => spot,
                 _ => break,
             };
-            let base = spot.view.base;
-            if base.level == 0 {
+            if spot.view.base.level == 0 {
                 return spot;
             }
-            id = base.child(base.child_index(&place));
+            id = spot.view.child_of(&place);
         }
         self.descend(&place, 0, guard)
     }
@@ -97,19 +96,18 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         loop {
             // SAFETY: the root is always in use; others were linked by nodes that were.
             let spot = unsafe { self.visit(id, guard) }?;
-            let base = spot.view.base;
-            if place.is_beyond(&base) {
+            if place.is_beyond(&spot.view) {
                 if let Some((id, word)) = parent.take() {
                     self.post_below(id, word, &spot, guard);
                 }
-                id = base.right;
+                id = spot.view.right();
                 continue;
             }
-            if base.level <= level {
+            if spot.view.base.level <= level {
                 return Some(spot);
             }
             parent = Some((id, spot.word));
-            id = base.child(base.child_index(place));
+            id = spot.view.child_of(place);
         }
     }
 
@@ -134,7 +132,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         // SAFETY: it was in use during this pin.
         match unsafe { self.visit(spot.id, guard) } {
             // Its low fence has not changed.
-            Some(spot) if spot.view.base.level == 0 && !place.is_beyond(&spot.view.base) => spot,
+            Some(spot) if spot.view.base.level == 0 && !place.is_beyond(&spot.view) => spot,
             _ => self.descend(place, 0, guard),
         }
     }

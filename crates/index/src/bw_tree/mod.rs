@@ -107,6 +107,7 @@ mod consolidate;
 mod descend;
 mod hold;
 mod ids;
+mod inner;
 mod keys;
 mod map;
 mod mapping_table;
@@ -147,6 +148,9 @@ pub struct BwTreeConfig {
     pub leaf_split: usize,
     /// A leaf that has no more entries when it is consolidated is merged. The paper's value is 32.
     pub leaf_merge: usize,
+    /// An inner node with so many deltas is given a new base node with the next change; it has none
+    /// with [`whole_inner_nodes`](BwTreeSwitches::whole_inner_nodes). The paper's value is 2.
+    pub inner_chain: usize,
     /// An inner node with more separators is split. The paper's value is 64; a greater one saves a
     /// level, and costs a larger copy once a split of a child.
     pub inner_split: usize,
@@ -163,6 +167,7 @@ impl Default for BwTreeConfig {
                 leaf_chain: 2,
                 leaf_split: 3,
                 leaf_merge: 1,
+                inner_chain: 1,
                 inner_split: 3,
                 inner_merge: 1,
                 switches: BwTreeSwitches::ON,
@@ -172,6 +177,7 @@ impl Default for BwTreeConfig {
             leaf_chain: 12,
             leaf_split: 128,
             leaf_merge: 32,
+            inner_chain: 8,
             inner_split: 256,
             inner_merge: 64,
             switches: BwTreeSwitches::ON,
@@ -188,6 +194,7 @@ impl BwTreeConfig {
             leaf_chain: self.leaf_chain.clamp(1, 1 << 10),
             leaf_split,
             leaf_merge: self.leaf_merge.min(leaf_split / 2),
+            inner_chain: self.inner_chain.clamp(1, 1 << 10),
             inner_split,
             inner_merge: self.inner_merge.min(inner_split / 2),
             switches: self.switches,
@@ -277,10 +284,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// What a base node of a level has beside its entries.
     fn fittings(&self, level: u32) -> Fittings {
-        let has_area = level == 0 && self.config.switches.preallocation;
+        let switches = self.config.switches;
+        let chain = match level {
+            0 => self.config.leaf_chain,
+            _ if switches.whole_inner_nodes => 0,
+            _ => self.config.inner_chain,
+        };
+        // A split delta comes on top.
+        let slots = chain + usize::from(!switches.whole_splits && chain > 0);
         Fittings {
-            slots: if has_area { self.config.leaf_chain } else { 0 },
-            switches: self.config.switches,
+            slots: if switches.preallocation { slots } else { 0 },
+            switches,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Deltas, chains of them, and the views that readers have of them.
 
-use super::base::{Base, BaseRef, free_base};
+use super::base::{Base, BaseRef, Position, free_base};
 use super::keys::{OwnedKey, StoredKey};
 use super::reclaim::Guard;
 use super::word::{Kind, Switch, Word};
@@ -18,9 +18,12 @@ pub(super) enum Change {
     Insert,
     Update,
     Delete,
+    /// The node ends here, at a key of the base node; the value is the id of the node that has what
+    /// lay behind.
+    Split,
 }
 
-/// One change of a leaf. Immutable once others see it. It is a cache line long.
+/// One change of a node. Immutable once others see it. It is a cache line long.
 #[repr(C, align(64))]
 pub(super) struct Delta<K, V, H> {
     pub(super) change: Change,
@@ -32,12 +35,12 @@ pub(super) struct Delta<K, V, H> {
     pub(super) depth: u32,
     /// Keys of the base node that lie below this one.
     pub(super) offset: u32,
-    /// Entries of the leaf from here on.
+    /// Entries of the node from here on.
     pub(super) count: u32,
     pub(super) key: StoredKey<K, H>,
-    /// The value, unless this deletes.
+    /// The value, unless this deletes: of a separator, the id of the child.
     pub(super) value: *mut (),
-    /// The value before this; null if this inserts.
+    /// The value before this; null if there was none, and in inner nodes.
     pub(super) old: *mut (),
     /// What this was prepended to.
     pub(super) next: Word,
@@ -51,6 +54,13 @@ impl<K, V, H> Delta<K, V, H> {
     pub(super) fn next(&self) -> Option<&Self> {
         // SAFETY: a chain is freed as a whole.
         (self.next.kind() == Kind::Delta).then(|| unsafe { &*self.next.address::<Self>() })
+    }
+
+    /// Whether another delta on the same base node is about a key in front of this, which splits.
+    /// No key is looked at: those behind belong to another node, and may be gone.
+    #[inline]
+    pub(super) fn is_in_front(&self, other: &Self) -> bool {
+        (other.offset, other.overwrites) < (self.offset, true)
     }
 }
 
@@ -229,6 +239,62 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         (!is_base).then(|| unsafe { self.head.cast().as_ref() })
     }
 
+    /// What a delta that nobody else sees leads to: a node to be.
+    ///
+    /// # Safety
+    ///
+    /// The delta continues a chain that the caller has a view of.
+    pub(super) unsafe fn of_delta(delta: &'g Delta<K, V, H>, base: BaseRef<'g, K, V, H>) -> Self {
+        Self {
+            head: NonNull::from(delta).cast(),
+            base,
+        }
+    }
+
+    /// The delta by which the node was split since it has this base node.
+    #[inline]
+    pub(super) fn split(&self) -> Option<&'g Delta<K, V, H>> {
+        if self.base.may_be_split() {
+            self.deltas().find(|delta| delta.change == Change::Split)
+        } else {
+            None
+        }
+    }
+
+    /// Where what is on the right begins, if there is anything.
+    #[inline]
+    pub(super) fn high(&self) -> Option<StoredKey<K, H>> {
+        match self.split() {
+            None => self.base.made_high(),
+            Some(split) => Some(split.key),
+        }
+    }
+
+    /// The node on the right.
+    #[inline]
+    pub(super) fn right(&self) -> usize {
+        match self.split() {
+            None => self.base.made_right,
+            Some(split) => split.value.addr(),
+        }
+    }
+
+    /// How many entries of the base node belong to this. The keys of others may be gone.
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        self.split().map_or(self.base.count, |split| split.offset) as usize
+    }
+
+    pub(super) fn position(&self) -> Position<K, H> {
+        Position {
+            level: self.base.level,
+            low: self.base.low(),
+            high: self.high(),
+            right: self.right(),
+            first_child: self.base.first_child,
+        }
+    }
+
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.delta().map_or(self.base.count, |delta| delta.count) as usize
@@ -242,6 +308,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// The deltas, the newest first.
     pub(super) fn deltas(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
         std::iter::successors(self.delta(), |delta| delta.next())
+    }
+
+    /// Those of them that tell what is in the node, the newest first.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
+        let split = self.split();
+        (self.deltas()).filter(move |delta| split.is_none_or(|split| split.is_in_front(delta)))
     }
 }
 
@@ -257,6 +329,11 @@ pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(w
     // delta, and each value replaced by at most one.
     unsafe {
         let mut word = word;
+        // The values of inner nodes are ids.
+        let has_values = match word.kind() {
+            Kind::Delta => (*word.address::<Delta<K, V, H>>()).base.as_ref().level == 0,
+            _ => true,
+        };
         while word.kind() == Kind::Delta {
             let at = word.address::<Delta<K, V, H>>();
             let (change, key, old) = ((*at).change, (*at).key, (*at).old);
@@ -264,7 +341,7 @@ pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(w
             if on_heap {
                 dealloc(at.cast(), Layout::new::<Delta<K, V, H>>());
             }
-            if change != Change::Insert {
+            if has_values && matches!(change, Change::Update | Change::Delete) {
                 drop(Packed::<V>::of_word(old).take());
             }
             if change == Change::Delete {
@@ -299,13 +376,13 @@ pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
                 drop(Packed::<V>::of_word(value).take());
             }
         };
-        [view.base.low(), view.base.high()]
+        [view.base.low(), view.high()]
             .into_iter()
             .flatten()
             .for_each(&mut own);
         let mut seen: Vec<StoredKey<K, H>> = Vec::new();
         let mut overwritten = vec![false; view.base.count as usize];
-        for delta in view.deltas() {
+        for delta in view.changes() {
             if delta.overwrites {
                 overwritten[delta.offset as usize] = true;
             }
@@ -318,7 +395,7 @@ pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
                 free_value(delta.value);
             }
         }
-        for (entry, overwritten) in view.base.entries().zip(overwritten) {
+        for (entry, overwritten) in view.base.entries().take(view.end()).zip(overwritten) {
             if !overwritten {
                 own(entry.key);
                 free_value(entry.value);

@@ -34,13 +34,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let base = view.base;
             depth = depth.max(u64::from(base.level) + 1);
             bytes += base.bytes();
-            keys += usize::from(base.low().is_some()) + usize::from(base.high().is_some());
+            keys += usize::from(base.low().is_some()) + usize::from(view.high().is_some());
             if base.level > 0 {
                 inner_nodes += 1;
-                keys += base.count as usize;
-                return;
+                keys += view.count();
+            } else {
+                leaves += 1;
             }
-            leaves += 1;
             deltas += view.depth();
             longest = longest.max(view.depth());
             let apart = view.deltas().filter(|delta| delta.on_heap).count();
@@ -100,7 +100,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 if id == first {
                     below = spot.view.base.first_child;
                 }
-                id = spot.view.base.right;
+                id = spot.view.right();
             }
             first = below;
         }

@@ -41,8 +41,8 @@ fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
         offset: found.offset as u32,
         count: match change {
             Change::Insert => count + 1,
-            Change::Update => count,
             Change::Delete => count - 1,
+            Change::Update | Change::Split => count,
         },
         // What is there already keeps its key.
         key: old.map(|old| old.key).or(new_key)?,
@@ -197,8 +197,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 key.give();
                 self.len.add(1);
             }
-            Change::Update => {}
             Change::Delete => self.len.add(-1),
+            Change::Update | Change::Split => {}
         }
         drop(holds);
         self.tend(spot.id, word, guard);
