@@ -3,6 +3,7 @@
 use super::BwTreeSwitches;
 use super::keys::{Place, Probe, StoredKey};
 use super::node::{Delta, Entry};
+use super::spread::{SUB_CHAINS, SubChain};
 use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -35,6 +36,7 @@ const HAS_LOW: u16 = 2;
 const SHORTCUTS: u16 = 4;
 const SORTED_RUNS: u16 = 8;
 const SPLIT_DELTAS: u16 = 16;
+const SPREAD: u16 = 32;
 
 /// Where a node is in the tree: what stays the same when its contents are consolidated.
 pub(super) struct Position<K, H> {
@@ -63,6 +65,10 @@ impl<K, H> Copy for Position<K, H> {}
 pub(super) struct Fittings {
     /// Places for deltas in its area.
     pub(super) slots: usize,
+    /// Whether it has sub-chains.
+    pub(super) is_spread: bool,
+    /// How much contention it begins with.
+    pub(super) contention: u32,
     /// How it is searched and consolidated.
     pub(super) switches: BwTreeSwitches,
 }
@@ -70,7 +76,7 @@ pub(super) struct Fittings {
 /// A base node: immutable but for the claims to its area, and its filter.
 ///
 /// ```text
-/// deltas … <- claimed downward | this header, hints | heads | keys, unless heads tell them | values
+/// deltas … <- claimed downward | sub-chains, if spread | this header, hints | heads | keys, unless heads tell them | values
 /// ```
 ///
 /// The *hints* are copies of each sixteenth head but the first. A search waits for memory twice:
@@ -96,6 +102,8 @@ pub(super) struct Base<K, V, H> {
     low_word: *mut (),
     /// Whether a split delta was made for a chain on this.
     was_split: AtomicBool,
+    /// Compare-and-swaps that were lost on the leaf, those before this by halves.
+    contention: AtomicU32,
     of: PhantomData<(fn() -> (K, H), V)>,
 }
 
@@ -107,9 +115,10 @@ struct Plan {
     heads: usize,
 }
 
-fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize) -> Plan {
+fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Plan {
     let words = if H::IS_KEY { 2 } else { 3 };
-    let area = slots * size_of::<Delta<K, V, H>>();
+    let sub_chains = if is_spread { SUB_CHAINS } else { 0 };
+    let area = slots * size_of::<Delta<K, V, H>>() + sub_chains * size_of::<SubChain>();
     let heads = heads_at::<K, V, H>(count);
     let size = area + (heads + count * words) * size_of::<u64>();
     match Layout::from_size_align(size, LINE) {
@@ -213,6 +222,23 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
         self.flags & SHORTCUTS != 0
     }
 
+    #[inline]
+    pub(super) fn is_spread(&self) -> bool {
+        self.flags & SPREAD != 0
+    }
+
+    pub(super) fn contention(&self) -> u32 {
+        // Relaxed, here and below: a figure.
+        self.contention.load(Ordering::Relaxed)
+    }
+
+    /// Counts contention, up to a limit: beyond that nobody writes to the header.
+    pub(super) fn note_contention(&self, limit: u32) {
+        if self.contention() < limit {
+            self.contention.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Whether there may be a split delta in a chain that was found before.
     #[inline]
     pub(super) fn may_be_split(&self) -> bool {
@@ -292,7 +318,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     pub(super) fn bytes(self) -> usize {
-        plan::<K, V, H>(self.count as usize, self.slots as usize)
+        plan::<K, V, H>(self.count as usize, self.slots as usize, self.is_spread())
             .layout
             .size()
     }
@@ -479,7 +505,9 @@ pub(super) unsafe fn free_base<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     // SAFETY: the caller alone has it; it was allocated with this layout, at this distance.
     unsafe {
         let (count, slots) = (base.as_ref().count, base.as_ref().slots);
-        let plan = plan::<K, V, H>(count as usize, slots as usize);
+        let sub_chains = BaseRef::of(base).sub_chains();
+        let plan = plan::<K, V, H>(count as usize, slots as usize, !sub_chains.is_empty());
+        ptr::from_ref(sub_chains).cast_mut().drop_in_place();
         base.drop_in_place();
         dealloc(base.as_ptr().cast::<u8>().sub(plan.area), plan.layout);
     }
@@ -496,7 +524,7 @@ pub(super) struct Draft<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
     pub(super) fn new(position: Position<K, H>, count: usize, fittings: Fittings) -> Self {
-        let plan = plan::<K, V, H>(count, fittings.slots);
+        let plan = plan::<K, V, H>(count, fittings.slots, fittings.is_spread);
         // SAFETY: a header has a size.
         let start = unsafe { alloc(plan.layout) };
         if start.is_null() {
@@ -512,9 +540,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
             | flag(position.low.is_some(), HAS_LOW)
             | flag(fittings.switches.search_shortcuts, SHORTCUTS)
             | flag(fittings.switches.fast_consolidation, SORTED_RUNS)
-            | flag(!fittings.switches.whole_splits, SPLIT_DELTAS);
-        // All bits are set in a filter that is not to be used.
-        let filter = if fittings.switches.chain_filter {
+            | flag(!fittings.switches.whole_splits, SPLIT_DELTAS)
+            | flag(fittings.is_spread, SPREAD);
+        // All bits are set in a filter that is not to be used: one that all write to would be fought
+        // over, too.
+        let filter = if fittings.switches.chain_filter && !fittings.is_spread {
             0
         } else {
             u64::MAX
@@ -537,8 +567,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
                 low_head,
                 low_word,
                 was_split: AtomicBool::new(false),
+                contention: AtomicU32::new(fittings.contention),
                 of: PhantomData,
             });
+            if fittings.is_spread {
+                for number in 1..=SUB_CHAINS {
+                    let empty = SubChain::new(Word::base(base));
+                    base.cast::<SubChain>().sub(number).write(empty);
+                }
+            }
             Self {
                 base,
                 heads: base.cast::<u64>().add(plan.heads),

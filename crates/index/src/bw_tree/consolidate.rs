@@ -1,7 +1,7 @@
 //! Reading a chain: one key, all of it; and giving a long one a new base node.
 
 use super::BwTree;
-use super::base::{BaseRef, Draft};
+use super::base::{BaseRef, Draft, Fittings};
 use super::descend::Spot;
 use super::keys::Probe;
 use super::node::{Change, Delta, Entry, View, free_chain};
@@ -159,8 +159,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// A base node with all that is in a node.
     pub(super) fn copy(&self, view: &View<'_, K, V, H>) -> Draft<K, V, H> {
-        let position = view.position();
-        let mut draft = Draft::new(position, view.count(), self.fittings(position.level));
+        self.copy_with(view, self.fittings(view.base.level))
+    }
+
+    pub(super) fn copy_with(&self, view: &View<'_, K, V, H>, fittings: Fittings) -> Draft<K, V, H> {
+        let mut draft = Draft::new(view.position(), view.count(), fittings);
         view.consolidated(|part| match part {
             Part::Run(run) => draft.push_run(view.base, run),
             Part::One(entry) => draft.push(entry),
@@ -176,6 +179,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return;
         }
         let view = &spot.view;
+        self.freeze(view);
         let level = view.base.level;
         if view.count() > self.split_above(level) {
             let mut entries = Vec::new();
@@ -183,7 +187,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             self.split(spot, &entries, view.appends(), guard);
             return;
         }
-        let copy = self.copy(view);
+        let fittings = self.fittings_after(view);
+        let copy = self.copy_with(view, fittings);
         if !self.table.exchange(spot.id, spot.word, copy.word()) {
             return;
         }
@@ -191,6 +196,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         // SAFETY: it has just been unlinked; the new base node has what is left of it.
         unsafe { self.retire(spot.word, guard) };
         self.counters.consolidations.add(1);
+        self.count_spread(view, fittings.is_spread);
         if view.count() <= self.merge_below(level) {
             self.merge(spot, guard);
         }
@@ -214,6 +220,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let Some(view) = (unsafe { View::of(word, guard) }) else {
             return;
         };
+        if view.base.is_spread() {
+            // Who finds a sub-chain full sees to it.
+            return;
+        }
         let is_empty = view.count() == 0 && view.base.low().or(view.high()).is_some();
         if view.depth() >= self.config.leaf_chain || is_empty {
             self.consolidate(&Spot { id, word, view }, guard);
@@ -222,9 +232,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
-    /// Whether everything that is new in the leaf lies behind what the base node has.
+    /// Whether everything that is new in the leaf lies behind what the base node has; of a spread
+    /// leaf, where threads are not always in step, whether most of it does.
     fn appends(&self) -> bool {
         let end = self.base.count;
-        self.delta().is_some() && self.changes().all(|delta| delta.offset == end)
+        let (mut all, mut appended) = (0, 0);
+        for delta in self.changes() {
+            all += 1;
+            appended += usize::from(delta.offset == end);
+        }
+        all > 0
+            && if self.base.is_spread() {
+                appended * 2 > all
+            } else {
+                appended == all
+            }
     }
 }

@@ -36,6 +36,12 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Probe<'k, K, H> {
         }
     }
 
+    /// A hash of the key: equal ones have the same.
+    #[inline]
+    pub(super) fn hash(&self) -> u64 {
+        H::hash(self.key, self.head, OfThisCrate)
+    }
+
     /// How this key compares with one in a node.
     ///
     /// # Safety

@@ -55,7 +55,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return None;
         }
         // SAFETY: they are children of a node that is held, and so stay in use.
-        let (left, right) = unsafe { (self.visit(left_id, guard)?, self.visit(right_id, guard)?) };
+        let (left, right) = unsafe {
+            let left = self.visit_whole(left_id, guard)?;
+            (left, self.visit_whole(right_id, guard)?)
+        };
         let count = left.view.count() + right.view.count();
         let is_alone = left.view.count() == 0 || right.view.count() == 0;
         let level = left.view.base.level;
@@ -161,7 +164,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
         let child_id = base.first_child;
         // SAFETY: it is the child of a node that is held, and so stays in use.
-        let Some(child) = (unsafe { self.visit(child_id, guard) }) else {
+        let Some(child) = (unsafe { self.visit_whole(child_id, guard) }) else {
             return false;
         };
         // One that has been split has a neighbour that the root does not know yet.

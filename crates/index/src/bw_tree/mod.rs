@@ -118,6 +118,7 @@ mod post;
 mod ranges;
 mod reclaim;
 mod shape;
+mod spread;
 mod switches;
 mod word;
 mod write;
@@ -148,6 +149,11 @@ pub struct BwTreeConfig {
     pub leaf_split: usize,
     /// A leaf that has no more entries when it is consolidated is merged. The paper's value is 32.
     pub leaf_merge: usize,
+    /// A leaf on which so many compare-and-swaps were lost is spread when it is consolidated. Of
+    /// those lost before its last consolidation half count, of those before that a quarter, and so on:
+    /// so the default stands for one lost in two writes. With 0 each leaf is spread that has
+    /// more entries than [`leaf_merge`](Self::leaf_merge).
+    pub leaf_contention: usize,
     /// An inner node with so many deltas is given a new base node with the next change; it has none
     /// with [`whole_inner_nodes`](BwTreeSwitches::whole_inner_nodes). The paper's value is 2.
     pub inner_chain: usize,
@@ -167,6 +173,7 @@ impl Default for BwTreeConfig {
                 leaf_chain: 2,
                 leaf_split: 3,
                 leaf_merge: 1,
+                leaf_contention: 1,
                 inner_chain: 1,
                 inner_split: 3,
                 inner_merge: 1,
@@ -177,6 +184,7 @@ impl Default for BwTreeConfig {
             leaf_chain: 12,
             leaf_split: 128,
             leaf_merge: 32,
+            leaf_contention: 12,
             inner_chain: 8,
             inner_split: 256,
             inner_merge: 64,
@@ -194,6 +202,7 @@ impl BwTreeConfig {
             leaf_chain: self.leaf_chain.clamp(1, 1 << 10),
             leaf_split,
             leaf_merge: self.leaf_merge.min(leaf_split / 2),
+            leaf_contention: self.leaf_contention.min(1 << 20),
             inner_chain: self.inner_chain.clamp(1, 1 << 10),
             inner_split,
             inner_merge: self.inner_merge.min(inner_split / 2),
@@ -294,6 +303,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let slots = chain + usize::from(!switches.whole_splits && chain > 0);
         Fittings {
             slots: if switches.preallocation { slots } else { 0 },
+            is_spread: false,
+            contention: 0,
             switches,
         }
     }

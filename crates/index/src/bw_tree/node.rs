@@ -3,6 +3,7 @@
 use super::base::{Base, BaseRef, Position, free_base};
 use super::keys::{OwnedKey, StoredKey};
 use super::reclaim::Guard;
+use super::spread::SubChain;
 use super::word::{Kind, Switch, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -101,8 +102,9 @@ impl<K: Ord + Storable, H: KeyHead<K>> Entry<K, H> {
 /// A place for a delta that nobody sees yet.
 pub(super) struct Claim<K, V, H> {
     at: NonNull<Delta<K, V, H>>,
-    /// How far in front of the header of the base node it lies; 0 on the heap.
+    /// How far in front of the header of the base node it lies; 0 if its word does not tell.
     distance: usize,
+    on_heap: bool,
     /// The base node that it may be used on.
     pub(super) base: NonNull<Base<K, V, H>>,
 }
@@ -118,6 +120,24 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
         Some(Self {
             at,
             distance,
+            on_heap: false,
+            base: base.as_ptr(),
+        })
+    }
+
+    /// The same, for a sub-chain of a spread leaf.
+    pub(super) fn in_sub_chain(
+        base: BaseRef<'_, K, V, H>,
+        sub_chain: &SubChain,
+        number: usize,
+    ) -> Option<Self> {
+        if base.has_no_area() {
+            return Some(Self::on_heap(base));
+        }
+        Some(Self {
+            at: base.claim_in(sub_chain, number)?,
+            distance: 0,
+            on_heap: false,
             base: base.as_ptr(),
         })
     }
@@ -132,6 +152,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
         Self {
             at,
             distance: 0,
+            on_heap: true,
             base: base.as_ptr(),
         }
     }
@@ -140,7 +161,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
     /// [`forget`](Self::forget) next.
     #[inline]
     pub(super) fn write(&self, base: BaseRef<'_, K, V, H>, mut delta: Delta<K, V, H>) -> Word {
-        delta.on_heap = self.distance == 0;
+        delta.on_heap = self.on_heap;
         base.announce_delta(delta.key.head);
         // SAFETY: the place is the caller's alone.
         unsafe { self.at.write(delta) };
@@ -156,7 +177,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
 
 impl<K, V, H> Drop for Claim<K, V, H> {
     fn drop(&mut self) {
-        if self.distance == 0 {
+        if self.on_heap {
             // SAFETY: it came from `on_heap`, and nobody has seen it. A delta owns nothing.
             unsafe { dealloc(self.at.as_ptr().cast(), Layout::new::<Delta<K, V, H>>()) };
         }
@@ -295,8 +316,30 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         }
     }
 
+    /// A spread leaf with one of its sub-chains, of which this is the word.
+    #[inline]
+    pub(super) fn of_sub_chain(&self, word: Word) -> Self {
+        match NonNull::new(word.address()) {
+            Some(head) => Self { head, ..*self },
+            None => *self,
+        }
+    }
+
+    /// How many entries there are; of a spread leaf, once it is frozen.
     #[inline]
     pub(super) fn count(&self) -> usize {
+        let count = self.count_of_chain();
+        let base = self.base;
+        // Each counts what the base node has, and its own deltas.
+        let others = (base.sub_chains().iter())
+            .filter_map(|sub_chain| self.of_sub_chain(sub_chain.load()).delta())
+            .map(|delta| delta.count as isize - base.count as isize);
+        count.saturating_add_signed(others.sum())
+    }
+
+    /// How many entries there are, as far as the newest delta knows.
+    #[inline]
+    pub(super) fn count_of_chain(&self) -> usize {
         self.delta().map_or(self.base.count, |delta| delta.count) as usize
     }
 
@@ -310,10 +353,19 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         std::iter::successors(self.delta(), |delta| delta.next())
     }
 
-    /// Those of them that tell what is in the node, the newest first.
+    /// Those of all sub-chains of a spread leaf, one behind another; else as [`deltas`](Self::deltas).
+    pub(super) fn all_deltas(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
+        let whole = *self;
+        let others = (self.base.sub_chains().iter())
+            .flat_map(move |sub_chain| whole.of_sub_chain(sub_chain.load()).deltas());
+        self.deltas().chain(others)
+    }
+
+    /// Those of them that tell what is in the node; of one key, the newest first. A spread leaf is
+    /// frozen.
     pub(super) fn changes(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
         let split = self.split();
-        (self.deltas()).filter(move |delta| split.is_none_or(|split| split.is_in_front(delta)))
+        (self.all_deltas()).filter(move |delta| split.is_none_or(|split| split.is_in_front(delta)))
     }
 }
 
@@ -328,12 +380,33 @@ pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(w
     // SAFETY: the caller alone has the chain. Each key that was inserted is deleted by at most one
     // delta, and each value replaced by at most one.
     unsafe {
-        let mut word = word;
         // The values of inner nodes are ids.
         let has_values = match word.kind() {
             Kind::Delta => (*word.address::<Delta<K, V, H>>()).base.as_ref().level == 0,
             _ => true,
         };
+        if word.kind() == Kind::Base {
+            let base = BaseRef::of(NonNull::new_unchecked(word.address::<Base<K, V, H>>()));
+            for sub_chain in base.sub_chains() {
+                free_deltas::<K, V, H>(sub_chain.load(), true);
+            }
+        }
+        let base = free_deltas::<K, V, H>(word, has_values);
+        free_base(NonNull::new_unchecked(base.address::<Base<K, V, H>>()));
+    }
+}
+
+/// Frees the deltas of a chain, and what only they lead to; returns the word of the base node.
+///
+/// # Safety
+///
+/// As for [`free_chain`].
+unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    mut word: Word,
+    has_values: bool,
+) -> Word {
+    // SAFETY: passed on to the caller.
+    unsafe {
         while word.kind() == Kind::Delta {
             let at = word.address::<Delta<K, V, H>>();
             let (change, key, old) = ((*at).change, (*at).key, (*at).old);
@@ -349,8 +422,8 @@ pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(w
             }
             word = next;
         }
-        free_base(NonNull::new_unchecked(word.address::<Base<K, V, H>>()));
     }
+    word
 }
 
 /// Frees a node with everything in it.

@@ -63,7 +63,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let middle = entries[place];
         let position = spot.view.position();
         let level = position.level;
-        let fittings = self.fittings(level);
+        let (left_fittings, right_fittings) = self.fittings_of_halves(&spot.view, middle.key);
         // SAFETY: it is an entry of a node that can be read; so in all copies of it.
         let copy = || unsafe { OwnedKey::<K, H>::copy_of(middle.key) };
         let (low, high, right_id) = (copy(), copy(), self.new_id());
@@ -81,7 +81,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ..position
             },
             right_entries,
-            fittings,
+            right_fittings,
         );
         self.table.store(right_id.id, right.word());
         if let Some((_, offset)) = by_delta {
@@ -114,7 +114,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                     ..position
                 },
                 left_entries,
-                fittings,
+                left_fittings,
             );
             if !self.replace_by_left(spot, left, copy, right_id.id, guard) {
                 return;
@@ -131,6 +131,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             }
         }
         self.counters.splits.add(1);
+        let is_spread = left_fittings.is_spread || right_fittings.is_spread;
+        self.count_spread(&spot.view, is_spread);
         if spot.id != ROOT {
             // On the way there the separator is found missing, and posted.
             // SAFETY: what was retired is alive during this pin.
@@ -152,7 +154,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         place: usize,
     ) -> Option<(usize, usize)> {
         let view = &spot.view;
-        if self.config.switches.whole_splits || spot.id == ROOT || view.split().is_some() {
+        let keeps_chain = !self.config.switches.whole_splits && spot.id != ROOT;
+        if !keeps_chain || view.split().is_some() || view.base.is_spread() {
             return None;
         }
         let all = 0..view.base.count as usize;

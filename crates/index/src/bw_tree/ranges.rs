@@ -253,6 +253,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             if spot.word.kind() == Kind::Switch {
                 return false;
             }
+            if spot.view.base.is_spread() {
+                self.make_whole(&spot, guard);
+                continue;
+            }
             seen.push(spot);
             if !walk.read(&spot, limit, &mut scratch, out) {
                 return true;
@@ -373,7 +377,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let mut walk = Walk::new(range, direction);
         let (mut scratch, mut entries) = (Vec::new(), Vec::new());
         loop {
-            let spot = walk.at_next(range, |place| self.descend(place, 0, guard));
+            let spot = walk.at_next(range, |place| self.descend_to_whole_leaf(place, guard));
             entries.clear();
             let goes_on = walk.read(&spot, usize::MAX, &mut scratch, &mut entries);
             if entries.iter().any(|entry| visit(entry).is_break()) || !goes_on {

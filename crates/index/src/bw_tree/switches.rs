@@ -44,6 +44,9 @@ pub struct BwTreeSwitches {
     /// A node is split into two new base nodes; else the left one keeps its chain, with a delta that
     /// says where it ends now. It is not in the paper.
     pub whole_splits: bool,
+    /// A leaf whose chain is fought over has several of them, until that ends; else threads that write
+    /// to it keep fighting. It is not in the paper.
+    pub spread_leaves: bool,
 }
 
 impl BwTreeSwitches {
@@ -56,6 +59,7 @@ impl BwTreeSwitches {
         chain_filter: true,
         whole_inner_nodes: true,
         whole_splits: true,
+        spread_leaves: true,
     };
 
     /// None of them: the original Bw-tree's ways.
@@ -67,6 +71,7 @@ impl BwTreeSwitches {
         chain_filter: false,
         whole_inner_nodes: false,
         whole_splits: false,
+        spread_leaves: false,
     };
 }
 

@@ -7,6 +7,7 @@ use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
+use super::spread::SUB_CHAIN;
 use super::word::{Kind, Word};
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
@@ -29,15 +30,16 @@ fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     found: &Found<K, H>,
     new_key: Option<StoredKey<K, H>>,
     value: *mut (),
-    spot: &Spot<'_, K, V, H>,
+    word: Word,
+    view: &View<'_, K, V, H>,
 ) -> Option<Delta<K, V, H>> {
     let old = found.entry;
-    let count = spot.view.count() as u32;
+    let count = view.count_of_chain() as u32;
     Some(Delta {
         change,
         on_heap: false,
         overwrites: found.overwrites,
-        depth: spot.view.depth() as u32 + 1,
+        depth: view.depth() as u32 + 1,
         offset: found.offset as u32,
         count: match change {
             Change::Insert => count + 1,
@@ -48,8 +50,8 @@ fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
         key: old.map(|old| old.key).or(new_key)?,
         value,
         old: old.map_or(ptr::null_mut(), |old| old.value),
-        next: spot.word.released(),
-        base: spot.view.base.as_ptr(),
+        next: word.released(),
+        base: view.base.as_ptr(),
         of: PhantomData,
     })
 }
@@ -59,7 +61,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     #[inline]
     pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<*mut ()> {
         let probe = Probe::new(key);
-        self.leaf_of(&probe, guard).view.value_of(&probe)
+        self.leaf_of(&probe, guard)
+            .view
+            .at_key(&probe)
+            .value_of(&probe)
     }
 
     /// Puts a value under a key; returns the old one. Unless it `may_replace`, nothing happens if
@@ -130,30 +135,49 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let mut spot = self.leaf_of(probe, guard);
         let mut claim: Option<Claim<K, V, H>> = None;
         loop {
-            let found = spot.view.find(probe);
-            let (change, key, value) = decide(&found)?;
             let base = spot.view.base;
-            if spot.word.is_held() || spot.word.kind() == Kind::Switch {
+            let sub_chain = base.sub_chain(probe);
+            let (word, view) = match sub_chain {
+                None => (spot.word, spot.view),
+                Some((sub_chain, _)) => {
+                    let word = sub_chain.load();
+                    (word, spot.view.of_sub_chain(word))
+                }
+            };
+            let found = view.find(probe);
+            let (change, key, value) = decide(&found)?;
+            if sub_chain.is_none() && (word.is_held() || word.kind() == Kind::Switch) {
                 backoff.wait();
                 spot = self.again(&spot, &place, guard);
                 continue;
             }
             claim = claim
                 .filter(|claim| claim.base == base.as_ptr())
-                .or_else(|| Claim::new(base));
+                .or_else(|| match sub_chain {
+                    None => Claim::new(base),
+                    Some(_) if word.is_held() || view.depth() >= SUB_CHAIN => None,
+                    Some((sub_chain, number)) => Claim::in_sub_chain(base, sub_chain, number),
+                })
+                // Nobody publishes anything on what is frozen.
+                .filter(|_| !word.is_held());
             let Some(claimed) = &claim else {
                 self.consolidate(&spot, guard);
                 spot = self.again(&spot, &place, guard);
                 continue;
             };
-            let word = claimed.write(base, delta(change, &found, key, value, &spot)?);
-            if self.table.exchange(spot.id, spot.word, word) {
+            let new = claimed.write(base, delta(change, &found, key, value, word, &view)?);
+            let is_done = match sub_chain {
+                None => self.table.exchange(spot.id, word, new),
+                Some((sub_chain, _)) => sub_chain.exchange(word, new),
+            };
+            if is_done {
                 if let Some(claimed) = claim {
                     claimed.forget();
                 }
+                let word = if sub_chain.is_some() { spot.word } else { new };
                 return Some((spot.id, word, found.entry.map(|entry| entry.value)));
             }
-            self.counters.aborts.add(1);
+            self.note_contention(&base);
             spot = self.again(&spot, &place, guard);
         }
     }
@@ -186,7 +210,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             (Update::Put(value), None) => (Change::Insert, Some(OwnedValue::new(value))),
         };
         let new = value.as_ref().map_or(ptr::null_mut(), OwnedValue::word);
-        let delta = delta(change, &found, Some(key.stored()), new, &spot)?;
+        let new_key = Some(key.stored());
+        let delta = delta(change, &found, new_key, new, spot.word, &spot.view)?;
         let word = Self::prepare(&spot.view, delta);
         holds.release(spot.id, word);
         if let Some(value) = value {
@@ -222,7 +247,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> Option<Word> {
         // SAFETY: the entry is in the leaf during this pin.
         let found = unsafe { entry.key.with(|key| spot.view.find(&Probe::new(key))) };
-        let delta = delta(Change::Delete, &found, None, ptr::null_mut(), spot)?;
+        let (word, view) = (spot.word, &spot.view);
+        let delta = delta(Change::Delete, &found, None, ptr::null_mut(), word, view)?;
         Some(Self::prepare(&spot.view, delta))
     }
 }

@@ -50,6 +50,7 @@ pub(crate) fn restless_bw() -> BwTreeConfig {
         leaf_chain: 3,
         leaf_split: 6,
         leaf_merge: 2,
+        leaf_contention: 1,
         inner_chain: 2,
         inner_split: 4,
         inner_merge: 1,
