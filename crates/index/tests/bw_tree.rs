@@ -6,11 +6,12 @@ mod support;
 
 use std::cell::Cell;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::suite::{Random, join_all, scaled};
-use tremula_index::bw_tree::BwTreeConfig;
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::{BwTree, ByteKey, KeyRange, OrderedIndex};
 use tremula_sync::epoch;
 
@@ -206,4 +207,44 @@ fn a_leaf_with_one_hot_key_is_not_spread() {
     }
     assert!(figure("consolidations") > consolidations + 4);
     assert_eq!(figure("spread_leaves"), 0, "one key was spread");
+}
+
+/// Separators come and go by deltas, and leaves are split by them; all that is there is found at each
+/// turn. It would fail if a delta led to the wrong child, or one half of a split had what is the
+/// other's.
+#[test]
+fn a_tree_with_deltas_of_every_kind_has_what_a_model_has() {
+    let tree = BwTree::<String, u64>::with_config(BwTreeConfig {
+        switches: BwTreeSwitches {
+            whole_inner_nodes: false,
+            whole_splits: false,
+            ..BwTreeSwitches::ON
+        },
+        ..support::restless_bw()
+    });
+    let (mut model, mut random) = (BTreeMap::new(), Random::new(7));
+    for turn in 0..40 {
+        for step in 0..scaled(1_000) {
+            let key = format!("the key {:04}", random.below(1_000));
+            if random.below(10) < if turn % 4 < 2 { 7 } else { 3 } {
+                let value = u64::from(step);
+                assert_eq!(tree.insert(key.clone(), value), model.insert(key, value));
+            } else {
+                assert_eq!(tree.remove(&key), model.remove(&key));
+            }
+        }
+        assert!(
+            model
+                .iter()
+                .all(|(key, value)| tree.get(key) == Some(*value))
+        );
+        let found = tree.snapshot(KeyRange::all()).unwrap();
+        assert!(found.into_iter().eq(model.clone()));
+    }
+    let figure = |name: &str| tree.shape().get(name).unwrap();
+    assert!(
+        figure("splits") > 100 && figure("merges") > 100,
+        "{:?}",
+        tree.shape()
+    );
 }

@@ -25,15 +25,21 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// be it a delta's or the base node's.
     #[inline(never)]
     fn child_beside_deltas(&self, place: &Place<'_, K, H>) -> usize {
+        let split = self.split();
         let mut nearest: Option<&Delta<K, V, H>> = None;
-        for delta in self.changes() {
+        let mut has_deleted = false;
+        for delta in self.deltas() {
+            if split.is_some_and(|split| !split.is_in_front(delta)) {
+                continue;
+            }
+            has_deleted |= delta.change == Change::Delete;
             // SAFETY: the chain lives, and with it the keys in it.
             let is_nearer = unsafe {
                 delta.change == Change::Insert
                     && place.is_behind(delta.key)
                     && nearest.is_none_or(|nearest| delta.key.compare(nearest.key).is_gt())
             };
-            if is_nearer && !self.is_deleted_again(delta) {
+            if is_nearer && !(has_deleted && self.is_deleted_again(delta)) {
                 nearest = Some(delta);
             }
         }

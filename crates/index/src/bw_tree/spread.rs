@@ -21,7 +21,8 @@
 //! is spread; below, half of it is handed on. A spread leaf that is consolidated, since one of its
 //! sub-chains is full, and had less than a quarter of that, is whole again. When it is split, the half
 //! that got most of the deltas stays spread: of appends the right one, where the next come.
-//! Deltas that would all be in one sub-chain, as of one hot key, are left in one chain.
+//! Deltas that would all be in one sub-chain, as of one hot key or of keys without bytes to hash
+//! ([`NoHead`](crate::key::NoHead)), are left in one chain.
 //!
 //! # How it is replaced
 //!
