@@ -243,7 +243,13 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
     #[inline]
     pub(super) fn may_be_split(&self) -> bool {
         // Relaxed: set before the word was published by which the caller came to the delta.
-        self.flags & SPLIT_DELTAS != 0 && self.was_split.load(Ordering::Relaxed)
+        self.was_split.load(Ordering::Relaxed)
+    }
+
+    /// Whether there are split deltas in the tree.
+    #[inline]
+    pub(super) fn has_split_deltas(&self) -> bool {
+        self.flags & SPLIT_DELTAS != 0
     }
 
     /// To be called before a split delta is published.

@@ -88,7 +88,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The newest delta on each key that has any, in the order of the keys.
     fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
-        let mut newest: Vec<_> = self.changes().collect();
+        let mut newest: Vec<_> = if self.base.is_spread() || self.split().is_some() {
+            self.changes().collect()
+        } else {
+            self.deltas().collect()
+        };
         let compare = |a: &Delta<K, V, H>, b: &Delta<K, V, H>| {
             // SAFETY: the chain lives, and with it the keys in it.
             (a.offset.cmp(&b.offset)).then_with(|| unsafe { a.key.compare(b.key) })
@@ -224,7 +228,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             // Who finds a sub-chain full sees to it.
             return;
         }
-        let is_empty = view.count() == 0 && view.base.low().or(view.high()).is_some();
+        let is_empty = view.count_of_chain() == 0 && view.base.low().or(view.high()).is_some();
         if view.depth() >= self.config.leaf_chain || is_empty {
             self.consolidate(&Spot { id, word, view }, guard);
         }

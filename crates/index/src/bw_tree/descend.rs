@@ -62,7 +62,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             if spot.view.base.level == 0 {
                 return spot;
             }
-            id = spot.view.child_of(&place);
+            id = spot.view.child_at(probe);
         }
         self.descend(&place, 0, guard)
     }

@@ -67,10 +67,10 @@
 //!    looked at for that. Those on the right belong to another node, and may have been freed. A base
 //!    node's own fence and right link count as long as there is no split delta in the chain.
 //! 10. The word of a *spread leaf* is that of its base node, and neither held nor given a delta: it
-//!    is only replaced, after each of the sub-chains was frozen. All deltas on one key are in one
-//!    sub-chain. `spread.rs` has the rest.
+//!     is only replaced, after each of the sub-chains was frozen. All deltas on one key are in one
+//!     sub-chain. `spread.rs` has the rest.
 //! 11. Comparisons, clones and closures run before an operation's first change, or after its last;
-//!    whoever holds nodes lets them go when user code panics.
+//!     whoever holds nodes lets them go when user code panics.
 //!
 //! # What a lookup costs
 //!

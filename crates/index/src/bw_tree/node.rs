@@ -273,13 +273,21 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// The delta by which the node was split since it has this base node.
-    #[inline]
+    #[inline(always)]
     pub(super) fn split(&self) -> Option<&'g Delta<K, V, H>> {
-        if self.base.may_be_split() {
-            self.deltas().find(|delta| delta.change == Change::Split)
+        if self.base.has_split_deltas() {
+            self.find_split()
         } else {
             None
         }
+    }
+
+    #[cold]
+    fn find_split(self) -> Option<&'g Delta<K, V, H>> {
+        if !self.base.may_be_split() {
+            return None;
+        }
+        self.deltas().find(|delta| delta.change == Change::Split)
     }
 
     /// Where what is on the right begins, if there is anything.
@@ -328,8 +336,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// How many entries there are; of a spread leaf, once it is frozen.
     #[inline]
     pub(super) fn count(&self) -> usize {
-        let count = self.count_of_chain();
-        let base = self.base;
+        let (count, base) = (self.count_of_chain(), self.base);
+        if !base.is_spread() {
+            return count;
+        }
         // Each counts what the base node has, and its own deltas.
         let others = (base.sub_chains().iter())
             .filter_map(|sub_chain| self.of_sub_chain(sub_chain.load()).delta())

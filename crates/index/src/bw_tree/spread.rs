@@ -37,11 +37,13 @@
 
 use super::BwTree;
 use super::base::{Base, BaseRef, Fittings, LINE};
+use super::consolidate::Found;
 use super::descend::Spot;
 use super::keys::{Place, Probe, StoredKey};
-use super::node::{Delta, View};
+use super::node::{Claim, Delta, View};
 use super::reclaim::Guard;
 use super::word::Word;
+use super::write::{Changed, Decision, delta};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use std::ptr::NonNull;
@@ -136,15 +138,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         unsafe { Some(self.as_ptr().cast::<Delta<K, V, H>>().sub(distance)) }
     }
 
-    /// The sub-chain that the deltas on a key belong to, and its number; `None` if the leaf is not
-    /// spread.
-    #[inline]
-    pub(super) fn sub_chain(self, probe: &Probe<'_, K, H>) -> Option<(&'g SubChain, usize)> {
-        if !self.is_spread() {
-            return None;
-        }
+    /// The sub-chain of a spread leaf that the deltas on a key belong to, and its number.
+    fn sub_chain(self, probe: &Probe<'_, K, H>) -> (&'g SubChain, usize) {
         let number = sub_chain_of(probe.hash());
-        Some((&self.sub_chains()[number], number))
+        (&self.sub_chains()[number], number)
     }
 
     fn freeze(self) {
@@ -153,14 +150,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 }
 
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
-    /// The leaf as those see it who look for a key: with the sub-chain that it belongs to, if the leaf
-    /// is spread.
-    #[inline]
-    pub(super) fn at_key(&self, probe: &Probe<'_, K, H>) -> Self {
-        match self.base.sub_chain(probe) {
-            None => *self,
-            Some((sub_chain, _)) => self.of_sub_chain(sub_chain.load()),
-        }
+    /// The value of a key in a spread leaf.
+    #[inline(never)]
+    pub(super) fn value_in_sub_chain(self, probe: &Probe<'_, K, H>) -> Option<*mut ()> {
+        let (sub_chain, _) = self.base.sub_chain(probe);
+        self.of_sub_chain(sub_chain.load()).value_of(probe)
     }
 
     /// Whether not all deltas belong to one sub-chain.
@@ -236,6 +230,49 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         match view.deltas_around(middle) {
             (behind, in_front) if behind >= in_front => (cool, fittings),
             _ => (fittings, cool),
+        }
+    }
+
+    /// Prepends a delta to the sub-chain of a spread leaf that a key belongs to, as
+    /// [`change`](Self::change) does to other leaves; `None` if the leaf is replaced, and it is to be
+    /// tried again.
+    #[inline(never)]
+    pub(super) fn change_in_sub_chain(
+        &self,
+        spot: &Spot<'_, K, V, H>,
+        probe: &Probe<'_, K, H>,
+        decide: impl Fn(&Found<K, H>) -> Option<Decision<K, H>>,
+        guard: &Guard,
+    ) -> Option<Option<Changed>> {
+        let base = spot.view.base;
+        let (sub_chain, number) = base.sub_chain(probe);
+        let mut claim: Option<Claim<K, V, H>> = None;
+        loop {
+            let word = sub_chain.load();
+            let view = spot.view.of_sub_chain(word);
+            let found = view.find(probe);
+            let Some((change, key, value)) = decide(&found) else {
+                return Some(None);
+            };
+            let is_open = !word.is_held() && view.depth() < SUB_CHAIN;
+            claim = claim
+                .filter(|_| is_open)
+                .or_else(|| Claim::in_sub_chain(base, sub_chain, number).filter(|_| is_open));
+            let Some(claimed) = &claim else {
+                self.consolidate(spot, guard);
+                return None;
+            };
+            let Some(delta) = delta(change, &found, key, value, word, &view) else {
+                return Some(None);
+            };
+            if sub_chain.exchange(word, claimed.write(base, delta)) {
+                if let Some(claimed) = claim {
+                    claimed.forget();
+                }
+                let old = found.entry.map(|entry| entry.value);
+                return Some(Some((spot.id, spot.word, old)));
+            }
+            self.note_contention(&base);
         }
     }
 

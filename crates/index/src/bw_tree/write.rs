@@ -7,7 +7,6 @@ use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
-use super::spread::SUB_CHAIN;
 use super::word::{Kind, Word};
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
@@ -23,9 +22,15 @@ pub(super) fn copied<V: Storable>(value: *mut (), _pinned: &Guard) -> V {
     unsafe { Packed::<V>::of_word(value).with(V::clone) }
 }
 
+/// What is to be done with a key: how to change it, the key if it is new, and the value.
+pub(super) type Decision<K, H> = (Change, Option<StoredKey<K, H>>, *mut ());
+
+/// What came of a change: the leaf, its word, and the value before.
+pub(super) type Changed = (usize, Word, Option<*mut ()>);
+
 /// The delta that changes a key, as it was found in a leaf; `value` is null to delete.
 #[inline]
-fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     change: Change,
     found: &Found<K, H>,
     new_key: Option<StoredKey<K, H>>,
@@ -61,10 +66,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     #[inline]
     pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<*mut ()> {
         let probe = Probe::new(key);
-        self.leaf_of(&probe, guard)
-            .view
-            .at_key(&probe)
-            .value_of(&probe)
+        let view = self.leaf_of(&probe, guard).view;
+        if view.base.is_spread() {
+            return view.value_in_sub_chain(&probe);
+        }
+        view.value_of(&probe)
     }
 
     /// Puts a value under a key; returns the old one. Unless it `may_replace`, nothing happens if
@@ -127,54 +133,45 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     fn change(
         &self,
         probe: &Probe<'_, K, H>,
-        decide: impl Fn(&Found<K, H>) -> Option<(Change, Option<StoredKey<K, H>>, *mut ())>,
+        decide: impl Fn(&Found<K, H>) -> Option<Decision<K, H>>,
         guard: &Guard,
-    ) -> Option<(usize, Word, Option<*mut ()>)> {
+    ) -> Option<Changed> {
         let place = Place::At(*probe);
         let backoff = Backoff::new();
         let mut spot = self.leaf_of(probe, guard);
         let mut claim: Option<Claim<K, V, H>> = None;
         loop {
             let base = spot.view.base;
-            let sub_chain = base.sub_chain(probe);
-            let (word, view) = match sub_chain {
-                None => (spot.word, spot.view),
-                Some((sub_chain, _)) => {
-                    let word = sub_chain.load();
-                    (word, spot.view.of_sub_chain(word))
+            if base.is_spread() {
+                match self.change_in_sub_chain(&spot, probe, &decide, guard) {
+                    Some(change) => return change,
+                    None => {
+                        spot = self.again(&spot, &place, guard);
+                        continue;
+                    }
                 }
-            };
-            let found = view.find(probe);
+            }
+            let found = spot.view.find(probe);
             let (change, key, value) = decide(&found)?;
-            if sub_chain.is_none() && (word.is_held() || word.kind() == Kind::Switch) {
+            if spot.word.is_held() || spot.word.kind() == Kind::Switch {
                 backoff.wait();
                 spot = self.again(&spot, &place, guard);
                 continue;
             }
             claim = claim
                 .filter(|claim| claim.base == base.as_ptr())
-                .or_else(|| match sub_chain {
-                    None => Claim::new(base),
-                    Some(_) if word.is_held() || view.depth() >= SUB_CHAIN => None,
-                    Some((sub_chain, number)) => Claim::in_sub_chain(base, sub_chain, number),
-                })
-                // Nobody publishes anything on what is frozen.
-                .filter(|_| !word.is_held());
+                .or_else(|| Claim::new(base));
             let Some(claimed) = &claim else {
                 self.consolidate(&spot, guard);
                 spot = self.again(&spot, &place, guard);
                 continue;
             };
-            let new = claimed.write(base, delta(change, &found, key, value, word, &view)?);
-            let is_done = match sub_chain {
-                None => self.table.exchange(spot.id, word, new),
-                Some((sub_chain, _)) => sub_chain.exchange(word, new),
-            };
-            if is_done {
+            let delta = delta(change, &found, key, value, spot.word, &spot.view)?;
+            let word = claimed.write(base, delta);
+            if self.table.exchange(spot.id, spot.word, word) {
                 if let Some(claimed) = claim {
                     claimed.forget();
                 }
-                let word = if sub_chain.is_some() { spot.word } else { new };
                 return Some((spot.id, word, found.entry.map(|entry| entry.value)));
             }
             self.note_contention(&base);
