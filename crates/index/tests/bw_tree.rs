@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::suite::{Random, join_all, scaled};
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
+use tremula_index::bw_tree::BwTreeConfig;
 use tremula_index::{BwTree, ByteKey, KeyRange, OrderedIndex};
 use tremula_sync::epoch;
 
@@ -214,14 +214,7 @@ fn a_leaf_with_one_hot_key_is_not_spread() {
 /// other's.
 #[test]
 fn a_tree_with_deltas_of_every_kind_has_what_a_model_has() {
-    let tree = BwTree::<String, u64>::with_config(BwTreeConfig {
-        switches: BwTreeSwitches {
-            whole_inner_nodes: false,
-            whole_splits: false,
-            ..BwTreeSwitches::ON
-        },
-        ..support::restless_bw()
-    });
+    let tree = BwTree::<String, u64>::with_config(support::bw_with_deltas());
     let (mut model, mut random) = (BTreeMap::new(), Random::new(7));
     for turn in 0..40 {
         for step in 0..scaled(1_000) {

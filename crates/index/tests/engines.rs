@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::{restless, restless_bw, restless_lfca};
+use support::{bw_of_spread_leaves, bw_with_deltas, restless, restless_bw, restless_lfca};
 use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
@@ -242,18 +242,17 @@ bw_tree_with! {
     bw_tree_of_filters: chain_filter;
     bw_tree_of_whole_inner_nodes: whole_inner_nodes;
     bw_tree_of_whole_splits: whole_splits;
+    bw_tree_that_spreads_leaves: spread_leaves;
 }
 
 /// A tree with deltas of every kind, and keys that can only be compared.
 fn bw_tree_of_deltas<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
-    BwTree::with_config(BwTreeConfig {
-        switches: BwTreeSwitches {
-            whole_inner_nodes: false,
-            whole_splits: false,
-            ..BwTreeSwitches::ON
-        },
-        ..restless_bw()
-    })
+    BwTree::with_config(bw_with_deltas())
+}
+
+/// A tree of spread leaves.
+fn bw_tree_of_spread_leaves<K: ByteKey, V: Storable>() -> BwTree<K, V> {
+    BwTree::with_config(bw_of_spread_leaves())
 }
 
 /// And with keys that can only be compared.
@@ -289,7 +288,9 @@ engine!(bw_tree_with_search_shortcuts, bw_tree_of_shortcuts);
 engine!(bw_tree_with_chain_filter, bw_tree_of_filters);
 engine!(bw_tree_with_whole_inner_nodes, bw_tree_of_whole_inner_nodes);
 engine!(bw_tree_with_whole_splits, bw_tree_of_whole_splits);
+engine!(bw_tree_with_spread_leaves, bw_tree_that_spreads_leaves);
 engine!(bw_tree_with_deltas_of_every_kind, bw_tree_of_deltas);
+engine!(bw_tree_of_spread_leaves_only, bw_tree_of_spread_leaves);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
