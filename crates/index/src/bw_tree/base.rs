@@ -211,13 +211,6 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
         (self.flags & HAS_HIGH != 0).then(|| StoredKey::of_words(self.high_head, self.high_word))
     }
 
-    /// The same, if there is one, and no split delta can have moved it.
-    #[inline]
-    pub(super) fn sure_high(&self) -> Option<StoredKey<K, H>> {
-        (self.flags & (HAS_HIGH | SPLIT_DELTAS) == HAS_HIGH)
-            .then(|| StoredKey::of_words(self.high_head, self.high_word))
-    }
-
     #[inline]
     pub(super) fn low(&self) -> Option<StoredKey<K, H>> {
         (self.flags & HAS_LOW != 0).then(|| StoredKey::of_words(self.low_head, self.low_word))

@@ -43,7 +43,15 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// Looks a key up in a node. Each delta that it passes narrows what is left to search of the
     /// base node.
     pub(super) fn find(&self, probe: &Probe<'_, K, H>) -> Found<K, H> {
-        let split = self.split();
+        if self.base.has_split_deltas() {
+            return self.find_beside(self.split(), probe);
+        }
+        self.find_beside(None, probe)
+    }
+
+    /// The same, given the delta by which the node was split.
+    #[inline(always)]
+    fn find_beside(&self, split: Option<&Delta<K, V, H>>, probe: &Probe<'_, K, H>) -> Found<K, H> {
         let all = 0..split.map_or(self.base.count, |split| split.offset) as usize;
         let mut next = self
             .delta()
@@ -224,12 +232,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let Some(view) = (unsafe { View::of(word, guard) }) else {
             return;
         };
-        if view.base.is_spread() {
-            // Who finds a sub-chain full sees to it.
-            return;
-        }
-        let is_empty = view.count_of_chain() == 0 && view.base.low().or(view.high()).is_some();
-        if view.depth() >= self.config.leaf_chain || is_empty {
+        // Of a spread leaf, whoever finds a sub-chain full sees to it.
+        let is_empty = view.count_of_chain() == 0 && !view.base.is_spread();
+        let is_long = view.depth() >= self.config.leaf_chain;
+        if is_long || (is_empty && view.base.low().or(view.base.made_high()).is_some()) {
             self.consolidate(&Spot { id, word, view }, guard);
         }
     }

@@ -52,17 +52,22 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         guard: &'g Guard,
     ) -> Spot<'g, K, V, H> {
         let place = Place::At(*probe);
+        if self.has_deltas_on_the_way {
+            return self.descend(&place, 0, guard);
+        }
         let mut id = ROOT;
-        loop {
-            // SAFETY: the root is always in use; others were linked by nodes that were.
-            let spot = match unsafe { self.visit(id, guard) } {
-                Some(spot) if !place.is_beyond(&spot.view) => spot,
-                _ => break,
-            };
-            if spot.view.base.level == 0 {
+        // SAFETY: the root is always in use; others were linked by nodes that were.
+        while let Some(spot) = unsafe { self.visit(id, guard) } {
+            let base = spot.view.base;
+            // SAFETY: the node can be read, and its fences live as long as that.
+            let is_beyond = |high| unsafe { place.is_behind(high) };
+            if base.made_high().is_some_and(is_beyond) {
+                break;
+            }
+            if base.level == 0 {
                 return spot;
             }
-            id = spot.view.child_at(probe);
+            id = base.child(base.child_index(&place, base.count as usize));
         }
         self.descend(&place, 0, guard)
     }

@@ -21,20 +21,6 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         }
     }
 
-    /// The same for a key's place, which needs not be in memory where there are no deltas.
-    #[inline(always)]
-    pub(super) fn child_at(&self, probe: &Probe<'_, K, H>) -> usize {
-        if self.delta().is_some() {
-            return self.child_at_beside_deltas(probe);
-        }
-        self.child_of(&Place::At(*probe))
-    }
-
-    #[inline(never)]
-    fn child_at_beside_deltas(self, probe: &Probe<'_, K, H>) -> usize {
-        self.child_beside_deltas(&Place::At(*probe))
-    }
-
     /// The same, where there are deltas: the child of the greatest separator in front of the place,
     /// be it a delta's or the base node's.
     #[inline(never)]

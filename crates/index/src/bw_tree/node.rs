@@ -293,11 +293,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// Where what is on the right begins, if there is anything.
     #[inline]
     pub(super) fn high(&self) -> Option<StoredKey<K, H>> {
-        let sure = self.base.sure_high();
-        sure.or_else(|| match self.split() {
+        match self.split() {
             None => self.base.made_high(),
             Some(split) => Some(split.key),
-        })
+        }
     }
 
     /// The node on the right.
