@@ -222,6 +222,44 @@ fn histories_of_a_bw_tree_of_small_nodes_are_right() {
     );
 }
 
+/// Separators come and go by deltas, and leaves are split by them.
+#[test]
+fn histories_of_a_bw_tree_with_deltas_of_every_kind_are_right() {
+    let switches = BwTreeSwitches {
+        whole_inner_nodes: false,
+        whole_splits: false,
+        ..BwTreeSwitches::ON
+    };
+    let make = || {
+        BwTree::<_, _, NoHead>::with_config(BwTreeConfig {
+            switches,
+            ..SMALL_NODES
+        })
+    };
+    check_restless(
+        "bw_tree with deltas of every kind, dawdling",
+        ["consolidations", "splits", "merges"],
+        make,
+    );
+}
+
+/// Each leaf is spread when it is consolidated, fought over or not.
+#[test]
+fn histories_of_a_bw_tree_of_spread_leaves_are_right() {
+    let make = || {
+        BwTree::<_, _>::with_config(BwTreeConfig {
+            leaf_contention: 0,
+            leaf_merge: 1,
+            ..SMALL_NODES
+        })
+    };
+    check_restless(
+        "bw_tree of spread leaves, dawdling",
+        ["spreads", "made_whole"],
+        make,
+    );
+}
+
 /// The bytes of a dawdler have no fixed length: small numbers differ in a layer below the first.
 #[test]
 fn histories_of_a_masstree_of_small_nodes_are_right() {
@@ -268,6 +306,8 @@ const SMALL_NODES: BwTreeConfig = BwTreeConfig {
     leaf_chain: 2,
     leaf_split: 4,
     leaf_merge: 2,
+    leaf_contention: 1,
+    inner_chain: 2,
     inner_split: 3,
     inner_merge: 1,
     switches: BwTreeSwitches::ON,

@@ -19,6 +19,8 @@ const SMALL_NODES: BwTreeConfig = BwTreeConfig {
     leaf_chain: 2,
     leaf_split: 4,
     leaf_merge: 2,
+    leaf_contention: 1,
+    inner_chain: 2,
     inner_split: 3,
     inner_merge: 1,
     switches: BwTreeSwitches::ON,

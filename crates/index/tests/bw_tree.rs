@@ -1,12 +1,18 @@
-//! What only the OpenBw-Tree promises: its mapping table grows and shrinks with its nodes.
+//! What only the OpenBw-Tree promises: its mapping table grows and shrinks with its nodes, and its
+//! leaves are spread while they are fought over.
 #![cfg(not(any(loom, shuttle)))]
 
 mod support;
 
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::suite::{Random, join_all, scaled};
-use tremula_index::{BwTree, KeyRange, OrderedIndex};
+use tremula_index::bw_tree::BwTreeConfig;
+use tremula_index::{BwTree, ByteKey, KeyRange, OrderedIndex};
 use tremula_sync::epoch;
 
 /// Ids of a page of the mapping table.
@@ -97,4 +103,141 @@ fn the_mapping_table_grows_and_shrinks_under_four_threads() {
     }
     tree.remove_range(KeyRange::all());
     settle(tree);
+}
+
+thread_local! {
+    /// What the next comparison of two [`Meddled`] keys does first.
+    static MEDDLE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+}
+
+/// A key in whose comparisons something else may happen: another write, as if by another thread.
+#[derive(Clone, PartialEq, Eq)]
+struct Meddled(String);
+
+impl Meddled {
+    /// Its first eight bytes are those of all: what follows is compared.
+    fn new(number: u64) -> Self {
+        Self(format!("the key {number:06}"))
+    }
+}
+
+impl Ord for Meddled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if let Some(meddle) = MEDDLE.take() {
+            meddle();
+        }
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Meddled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl ByteKey for Meddled {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        self.0.with_bytes(read)
+    }
+}
+
+/// Whoever appends finds that somebody else was faster: the leaf is spread, and is made whole again
+/// when that ends.
+#[test]
+fn a_leaf_is_spread_while_it_is_fought_over() {
+    let tree = Arc::new(BwTree::<Meddled, u64>::with_config(BwTreeConfig {
+        leaf_contention: 4,
+        ..BwTreeConfig::default()
+    }));
+    let figure = |name: &str| tree.shape().get(name).unwrap();
+    let insert = |number: u64| assert_eq!(tree.insert(Meddled::new(number), number), None);
+    let mut next = 0..;
+    let mut number = move || next.next().unwrap();
+    for _ in 0..100 {
+        insert(number());
+    }
+    assert_eq!((figure("aborts"), figure("spreads")), (0, 0));
+    for _ in 0..50 {
+        let (first, second) = (number(), number());
+        let other = Arc::clone(&tree);
+        MEDDLE.set(Some(Box::new(move || {
+            assert_eq!(other.insert(Meddled::new(first), first), None);
+        })));
+        insert(second);
+    }
+    assert!(figure("aborts") >= 4, "{:?}", tree.shape());
+    assert!(figure("spreads") >= 1, "{:?}", tree.shape());
+    for _ in 0..1_000 {
+        insert(number());
+    }
+    let (spreads, aborts) = (figure("spreads"), figure("aborts"));
+    assert_eq!(figure("spread_leaves"), 0, "{:?}", tree.shape());
+    assert_eq!(figure("made_whole"), spreads);
+    for _ in 0..1_000 {
+        insert(number());
+    }
+    assert_eq!((figure("spreads"), figure("aborts")), (spreads, aborts));
+    let found = tree.snapshot(KeyRange::all()).unwrap();
+    assert!(found.into_iter().map(|(_, number)| number).eq(0..number()));
+}
+
+/// Deltas on one hot key cannot be spread: the leaf keeps its one chain.
+#[test]
+fn a_leaf_with_one_hot_key_is_not_spread() {
+    let tree = BwTree::<u64, u64>::with_config(BwTreeConfig {
+        leaf_contention: 0,
+        ..BwTreeConfig::default()
+    });
+    for key in 0..24 {
+        tree.insert(key, key);
+    }
+    let figure = |name: &str| tree.shape().get(name).unwrap();
+    assert_eq!(figure("spread_leaves"), 0, "a small leaf was spread");
+    let consolidations = figure("consolidations");
+    for key in 24..60 {
+        tree.insert(key, key);
+    }
+    assert_eq!(figure("spread_leaves"), 1);
+    // A scan makes it whole.
+    assert_eq!(tree.snapshot(KeyRange::all()).unwrap().len(), 60);
+    assert_eq!(figure("spread_leaves"), 0);
+    for value in 0..100 {
+        tree.insert(7, value);
+    }
+    assert!(figure("consolidations") > consolidations + 4);
+    assert_eq!(figure("spread_leaves"), 0, "one key was spread");
+}
+
+/// Separators come and go by deltas, and leaves are split by them; all that is there is found at each
+/// turn. It would fail if a delta led to the wrong child, or one half of a split had what is the
+/// other's.
+#[test]
+fn a_tree_with_deltas_of_every_kind_has_what_a_model_has() {
+    let tree = BwTree::<String, u64>::with_config(support::bw_with_deltas());
+    let (mut model, mut random) = (BTreeMap::new(), Random::new(7));
+    for turn in 0..40 {
+        for step in 0..scaled(1_000) {
+            let key = format!("the key {:04}", random.below(1_000));
+            if random.below(10) < if turn % 4 < 2 { 7 } else { 3 } {
+                let value = u64::from(step);
+                assert_eq!(tree.insert(key.clone(), value), model.insert(key, value));
+            } else {
+                assert_eq!(tree.remove(&key), model.remove(&key));
+            }
+        }
+        assert!(
+            model
+                .iter()
+                .all(|(key, value)| tree.get(key) == Some(*value))
+        );
+        let found = tree.snapshot(KeyRange::all()).unwrap();
+        assert!(found.into_iter().eq(model.clone()));
+    }
+    let figure = |name: &str| tree.shape().get(name).unwrap();
+    assert!(
+        figure("splits") > 100 && figure("merges") > 100,
+        "{:?}",
+        tree.shape()
+    );
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::{restless, restless_bw, restless_lfca};
+use support::{bw_of_spread_leaves, bw_with_deltas, restless, restless_bw, restless_lfca};
 use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
@@ -240,6 +240,19 @@ bw_tree_with! {
     bw_tree_of_sorted_runs: fast_consolidation;
     bw_tree_of_shortcuts: search_shortcuts;
     bw_tree_of_filters: chain_filter;
+    bw_tree_of_whole_inner_nodes: whole_inner_nodes;
+    bw_tree_of_whole_splits: whole_splits;
+    bw_tree_that_spreads_leaves: spread_leaves;
+}
+
+/// A tree with deltas of every kind, and keys that can only be compared.
+fn bw_tree_of_deltas<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
+    BwTree::with_config(bw_with_deltas())
+}
+
+/// A tree of spread leaves.
+fn bw_tree_of_spread_leaves<K: ByteKey, V: Storable>() -> BwTree<K, V> {
+    BwTree::with_config(bw_of_spread_leaves())
 }
 
 /// And with keys that can only be compared.
@@ -273,6 +286,11 @@ engine!(bw_tree_with_local_epochs, bw_tree_of_local_epochs);
 engine!(bw_tree_with_fast_consolidation, bw_tree_of_sorted_runs);
 engine!(bw_tree_with_search_shortcuts, bw_tree_of_shortcuts);
 engine!(bw_tree_with_chain_filter, bw_tree_of_filters);
+engine!(bw_tree_with_whole_inner_nodes, bw_tree_of_whole_inner_nodes);
+engine!(bw_tree_with_whole_splits, bw_tree_of_whole_splits);
+engine!(bw_tree_with_spread_leaves, bw_tree_that_spreads_leaves);
+engine!(bw_tree_with_deltas_of_every_kind, bw_tree_of_deltas);
+engine!(bw_tree_of_spread_leaves_only, bw_tree_of_spread_leaves);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
@@ -296,6 +314,10 @@ engine_under_panics!(panics_leave_bw_tree_usable, low_bw_tree);
 engine_under_panics!(
     panics_leave_bw_tree_without_optimisations_usable,
     original_bw_tree
+);
+engine_under_panics!(
+    panics_leave_bw_tree_with_deltas_of_every_kind_usable,
+    bw_tree_of_deltas
 );
 engine_under_panics!(
     panics_leave_bw_tree_without_heads_usable,

@@ -34,7 +34,10 @@
 
 mod support;
 
-use support::{moments, restless, restless_bw, restless_lfca, self_validating};
+use support::{
+    bw_of_spread_leaves, bw_with_deltas, moments, restless, restless_bw, restless_lfca,
+    self_validating,
+};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::{
@@ -108,4 +111,12 @@ engine!(
 engine!(
     bw_tree_without_heads,
     BwTree::<_, _, NoHead>::with_config(restless_bw())
+);
+engine!(
+    bw_tree_with_deltas,
+    BwTree::<_, _, NoHead>::with_config(bw_with_deltas())
+);
+engine!(
+    bw_tree_of_spread_leaves,
+    BwTree::<_, _>::with_config(bw_of_spread_leaves())
 );

@@ -3,6 +3,7 @@
 use super::BwTreeSwitches;
 use super::keys::{Place, Probe, StoredKey};
 use super::node::{Delta, Entry};
+use super::spread::{SUB_CHAINS, SubChain};
 use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -12,7 +13,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::slice;
-use tremula_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tremula_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The id that stands for no node.
 pub(super) const NO_NODE: usize = usize::MAX;
@@ -34,6 +35,8 @@ const HAS_HIGH: u16 = 1;
 const HAS_LOW: u16 = 2;
 const SHORTCUTS: u16 = 4;
 const SORTED_RUNS: u16 = 8;
+const SPLIT_DELTAS: u16 = 16;
+const SPREAD: u16 = 32;
 
 /// Where a node is in the tree: what stays the same when its contents are consolidated.
 pub(super) struct Position<K, H> {
@@ -62,6 +65,10 @@ impl<K, H> Copy for Position<K, H> {}
 pub(super) struct Fittings {
     /// Places for deltas in its area.
     pub(super) slots: usize,
+    /// Whether it has sub-chains.
+    pub(super) is_spread: bool,
+    /// How much contention it begins with.
+    pub(super) contention: u32,
     /// How it is searched and consolidated.
     pub(super) switches: BwTreeSwitches,
 }
@@ -69,7 +76,7 @@ pub(super) struct Fittings {
 /// A base node: immutable but for the claims to its area, and its filter.
 ///
 /// ```text
-/// deltas … <- claimed downward | this header, hints | heads | keys, unless heads tell them | values
+/// deltas … <- claimed downward | sub-chains, if spread | this header, hints | heads | keys, unless heads tell them | values
 /// ```
 ///
 /// The *hints* are copies of each sixteenth head but the first. A search waits for memory twice:
@@ -81,7 +88,8 @@ pub(super) struct Base<K, V, H> {
     filter: [AtomicU64; FILTER],
     high_head: u64,
     high_word: *mut (),
-    pub(super) right: usize,
+    /// The node on the right when it was made.
+    pub(super) made_right: usize,
     pub(super) first_child: usize,
     /// Places of the area that were claimed; more than `slots` when more were asked for.
     claimed: AtomicU32,
@@ -92,6 +100,10 @@ pub(super) struct Base<K, V, H> {
     // What comes now, lookups do not need.
     low_head: u64,
     low_word: *mut (),
+    /// Whether a split delta was made for a chain on this.
+    was_split: AtomicBool,
+    /// Compare-and-swaps that were lost on the leaf, those before this by halves.
+    contention: AtomicU32,
     of: PhantomData<(fn() -> (K, H), V)>,
 }
 
@@ -103,9 +115,10 @@ struct Plan {
     heads: usize,
 }
 
-fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize) -> Plan {
+fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Plan {
     let words = if H::IS_KEY { 2 } else { 3 };
-    let area = slots * size_of::<Delta<K, V, H>>();
+    let sub_chains = if is_spread { SUB_CHAINS } else { 0 };
+    let area = slots * size_of::<Delta<K, V, H>>() + sub_chains * size_of::<SubChain>();
     let heads = heads_at::<K, V, H>(count);
     let size = area + (heads + count * words) * size_of::<u64>();
     match Layout::from_size_align(size, LINE) {
@@ -191,8 +204,10 @@ fn count_below_in_segment(heads: &[u64; STRIDE], head: u64) -> usize {
 }
 
 impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
+    /// The fence that it was made with. Of a chain on it, [`View::high`](super::node::View::high)
+    /// knows better.
     #[inline]
-    pub(super) fn high(&self) -> Option<StoredKey<K, H>> {
+    pub(super) fn made_high(&self) -> Option<StoredKey<K, H>> {
         (self.flags & HAS_HIGH != 0).then(|| StoredKey::of_words(self.high_head, self.high_word))
     }
 
@@ -205,6 +220,42 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
     #[inline]
     pub(super) fn has_shortcuts(&self) -> bool {
         self.flags & SHORTCUTS != 0
+    }
+
+    #[inline]
+    pub(super) fn is_spread(&self) -> bool {
+        self.flags & SPREAD != 0
+    }
+
+    pub(super) fn contention(&self) -> u32 {
+        // Relaxed, here and below: a figure.
+        self.contention.load(Ordering::Relaxed)
+    }
+
+    /// Counts contention, up to a limit: beyond that nobody writes to the header.
+    pub(super) fn note_contention(&self, limit: u32) {
+        if self.contention() < limit {
+            self.contention.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there may be a split delta in a chain that was found before.
+    #[inline]
+    pub(super) fn may_be_split(&self) -> bool {
+        // Relaxed: set before the word was published by which the caller came to the delta.
+        self.was_split.load(Ordering::Relaxed)
+    }
+
+    /// Whether there are split deltas in the tree.
+    #[inline]
+    pub(super) fn has_split_deltas(&self) -> bool {
+        self.flags & SPLIT_DELTAS != 0
+    }
+
+    /// To be called before a split delta is published.
+    pub(super) fn announce_split(&self) {
+        // Relaxed: see `may_be_split`.
+        self.was_split.store(true, Ordering::Relaxed);
     }
 
     /// Whether its entries are copied in runs when it is consolidated.
@@ -245,16 +296,6 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
         let claimed = self.claimed.load(Ordering::Relaxed) as usize;
         claimed.min(self.slots as usize)
     }
-
-    pub(super) fn position(&self) -> Position<K, H> {
-        Position {
-            level: self.level,
-            low: self.low(),
-            high: self.high(),
-            right: self.right,
-            first_child: self.first_child,
-        }
-    }
 }
 
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
@@ -283,7 +324,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     pub(super) fn bytes(self) -> usize {
-        plan::<K, V, H>(self.count as usize, self.slots as usize)
+        plan::<K, V, H>(self.count as usize, self.slots as usize, self.is_spread())
             .layout
             .size()
     }
@@ -433,10 +474,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         Err(first)
     }
 
-    /// How many separators lie in front of a place: its child has this index.
+    /// How many of the first `end` separators lie in front of a place: its child has this index.
     #[inline(always)]
-    pub(super) fn child_index(self, place: &Place<'_, K, H>) -> usize {
-        let all = 0..self.count as usize;
+    pub(super) fn child_index(self, place: &Place<'_, K, H>, end: usize) -> usize {
+        let all = 0..end;
         match place {
             Place::Start => 0,
             Place::At(probe) if H::IS_KEY => match probe.head.checked_add(1) {
@@ -470,7 +511,9 @@ pub(super) unsafe fn free_base<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     // SAFETY: the caller alone has it; it was allocated with this layout, at this distance.
     unsafe {
         let (count, slots) = (base.as_ref().count, base.as_ref().slots);
-        let plan = plan::<K, V, H>(count as usize, slots as usize);
+        let sub_chains = BaseRef::of(base).sub_chains();
+        let plan = plan::<K, V, H>(count as usize, slots as usize, !sub_chains.is_empty());
+        ptr::from_ref(sub_chains).cast_mut().drop_in_place();
         base.drop_in_place();
         dealloc(base.as_ptr().cast::<u8>().sub(plan.area), plan.layout);
     }
@@ -487,7 +530,7 @@ pub(super) struct Draft<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
     pub(super) fn new(position: Position<K, H>, count: usize, fittings: Fittings) -> Self {
-        let plan = plan::<K, V, H>(count, fittings.slots);
+        let plan = plan::<K, V, H>(count, fittings.slots, fittings.is_spread);
         // SAFETY: a header has a size.
         let start = unsafe { alloc(plan.layout) };
         if start.is_null() {
@@ -502,9 +545,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
         let flags = flag(position.high.is_some(), HAS_HIGH)
             | flag(position.low.is_some(), HAS_LOW)
             | flag(fittings.switches.search_shortcuts, SHORTCUTS)
-            | flag(fittings.switches.fast_consolidation, SORTED_RUNS);
-        // All bits are set in a filter that is not to be used.
-        let filter = if fittings.switches.chain_filter {
+            | flag(fittings.switches.fast_consolidation, SORTED_RUNS)
+            | flag(!fittings.switches.whole_splits, SPLIT_DELTAS)
+            | flag(fittings.is_spread, SPREAD);
+        // All bits are set in a filter that is not to be used: one that all write to would be fought
+        // over, too.
+        let filter = if fittings.switches.chain_filter && !fittings.is_spread {
             0
         } else {
             u64::MAX
@@ -517,7 +563,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
                 filter: std::array::from_fn(|_| AtomicU64::new(filter)),
                 high_head,
                 high_word,
-                right: position.right,
+                made_right: position.right,
                 first_child: position.first_child,
                 claimed: AtomicU32::new(0),
                 count: count as u32,
@@ -526,8 +572,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
                 flags,
                 low_head,
                 low_word,
+                was_split: AtomicBool::new(false),
+                contention: AtomicU32::new(fittings.contention),
                 of: PhantomData,
             });
+            if fittings.is_spread {
+                for number in 1..=SUB_CHAINS {
+                    let empty = SubChain::new(Word::base(base));
+                    base.cast::<SubChain>().sub(number).write(empty);
+                }
+            }
             Self {
                 base,
                 heads: base.cast::<u64>().add(plan.heads),

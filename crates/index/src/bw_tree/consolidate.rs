@@ -1,7 +1,7 @@
 //! Reading a chain: one key, all of it; and giving a long one a new base node.
 
 use super::BwTree;
-use super::base::{BaseRef, Draft};
+use super::base::{BaseRef, Draft, Fittings};
 use super::descend::Spot;
 use super::keys::Probe;
 use super::node::{Change, Delta, Entry, View, free_chain};
@@ -12,7 +12,7 @@ use crate::key::KeyHead;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// What a leaf has of a key.
+/// What a node has of a key.
 pub(super) struct Found<K, H> {
     /// The key's entry, if it is there.
     pub(super) entry: Option<Entry<K, H>>,
@@ -22,7 +22,7 @@ pub(super) struct Found<K, H> {
     pub(super) overwrites: bool,
 }
 
-/// A part of what a consolidated leaf has, in the order of the keys.
+/// A part of what a consolidated node has, in the order of the keys.
 enum Part<K, H> {
     /// A run of the base node's entries.
     Run(Range<usize>),
@@ -36,19 +36,32 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         if self.base.may_have_deltas(probe.head) {
             return self.find(probe).entry.map(|entry| entry.value);
         }
-        let found = self.base.search(probe, 0..self.base.count as usize);
+        let found = self.base.search(probe, 0..self.end());
         found.ok().map(|at| self.base.values()[at])
     }
 
-    /// Looks a key up in a leaf. Each delta that it passes narrows what is left to search of the
+    /// Looks a key up in a node. Each delta that it passes narrows what is left to search of the
     /// base node.
     pub(super) fn find(&self, probe: &Probe<'_, K, H>) -> Found<K, H> {
-        let all = 0..self.base.count as usize;
+        if self.base.has_split_deltas() {
+            return self.find_beside(self.split(), probe);
+        }
+        self.find_beside(None, probe)
+    }
+
+    /// The same, given the delta by which the node was split.
+    #[inline(always)]
+    fn find_beside(&self, split: Option<&Delta<K, V, H>>, probe: &Probe<'_, K, H>) -> Found<K, H> {
+        let all = 0..split.map_or(self.base.count, |split| split.offset) as usize;
         let mut next = self
             .delta()
             .filter(|_| self.base.may_have_deltas(probe.head));
         let (mut low, mut high) = (all.start, all.end);
         while let Some(delta) = next {
+            if split.is_some_and(|split| !split.is_in_front(delta)) {
+                next = delta.next();
+                continue;
+            }
             // SAFETY: the chain lives, and with it the keys in it.
             match unsafe { probe.compare(delta.key) } {
                 Ordering::Less => high = high.min(delta.offset as usize),
@@ -83,7 +96,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The newest delta on each key that has any, in the order of the keys.
     fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
-        let mut newest: Vec<_> = self.deltas().collect();
+        let mut newest: Vec<_> = if self.base.is_spread() || self.split().is_some() {
+            self.changes().collect()
+        } else {
+            self.deltas().collect()
+        };
         let compare = |a: &Delta<K, V, H>, b: &Delta<K, V, H>| {
             // SAFETY: the chain lives, and with it the keys in it.
             (a.offset.cmp(&b.offset)).then_with(|| unsafe { a.key.compare(b.key) })
@@ -94,11 +111,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         newest
     }
 
-    /// All that is in the leaf, in the order of the keys, as the original Bw-tree has it: the
+    /// All that is in the node, in the order of the keys, as the original Bw-tree has it: the
     /// deltas are replayed on a copy of the base node, and that is sorted.
     fn replayed(&self) -> Vec<Entry<K, H>> {
-        let mut entries: Vec<_> = self.base.entries().collect();
-        let mut deltas: Vec<_> = self.deltas().collect();
+        let mut entries: Vec<_> = self.base.entries().take(self.end()).collect();
+        let mut deltas: Vec<_> = self.changes().collect();
         deltas.reverse();
         for delta in deltas {
             let there = entries.iter().position(|entry| entry.key.is(delta.key));
@@ -119,7 +136,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         entries
     }
 
-    /// Shows all that is in the leaf, in the order of the keys.
+    /// Shows all that is in the node, in the order of the keys.
     fn consolidated(&self, mut visit: impl FnMut(Part<K, H>)) {
         if !self.base.has_sorted_runs() {
             self.replayed().into_iter().map(Part::One).for_each(visit);
@@ -137,7 +154,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                 }));
             }
         }
-        visit(Part::Run(at..self.base.count as usize));
+        visit(Part::Run(at..self.end()));
     }
 
     /// Appends a private copy of all that is in the node to `out`.
@@ -154,8 +171,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// A base node with all that is in a node.
     pub(super) fn copy(&self, view: &View<'_, K, V, H>) -> Draft<K, V, H> {
-        let position = view.base.position();
-        let mut draft = Draft::new(position, view.count(), self.fittings(position.level));
+        self.copy_with(view, self.fittings(view.base.level))
+    }
+
+    pub(super) fn copy_with(&self, view: &View<'_, K, V, H>, fittings: Fittings) -> Draft<K, V, H> {
+        let mut draft = Draft::new(view.position(), view.count(), fittings);
         view.consolidated(|part| match part {
             Part::Run(run) => draft.push_run(view.base, run),
             Part::One(entry) => draft.push(entry),
@@ -171,6 +191,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return;
         }
         let view = &spot.view;
+        self.freeze(view);
         let level = view.base.level;
         if view.count() > self.split_above(level) {
             let mut entries = Vec::new();
@@ -178,7 +199,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             self.split(spot, &entries, view.appends(), guard);
             return;
         }
-        let copy = self.copy(view);
+        let fittings = self.fittings_after(view);
+        let copy = self.copy_with(view, fittings);
         if !self.table.exchange(spot.id, spot.word, copy.word()) {
             return;
         }
@@ -186,6 +208,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         // SAFETY: it has just been unlinked; the new base node has what is left of it.
         unsafe { self.retire(spot.word, guard) };
         self.counters.consolidations.add(1);
+        self.count_spread(view, fittings.is_spread);
         if view.count() <= self.merge_below(level) {
             self.merge(spot, guard);
         }
@@ -209,17 +232,30 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let Some(view) = (unsafe { View::of(word, guard) }) else {
             return;
         };
-        let is_empty = view.count() == 0 && view.base.low().or(view.base.high()).is_some();
-        if view.depth() >= self.config.leaf_chain || is_empty {
+        // Of a spread leaf, whoever finds a sub-chain full sees to it.
+        let is_empty = view.count_of_chain() == 0 && !view.base.is_spread();
+        let is_long = view.depth() >= self.config.leaf_chain;
+        if is_long || (is_empty && view.base.low().or(view.base.made_high()).is_some()) {
             self.consolidate(&Spot { id, word, view }, guard);
         }
     }
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
-    /// Whether everything that is new in the leaf lies behind what the base node has.
+    /// Whether everything that is new in the leaf lies behind what the base node has; of a spread
+    /// leaf, where threads are not always in step, whether most of it does.
     fn appends(&self) -> bool {
         let end = self.base.count;
-        self.delta().is_some() && self.deltas().all(|delta| delta.offset == end)
+        let (mut all, mut appended) = (0, 0);
+        for delta in self.changes() {
+            all += 1;
+            appended += usize::from(delta.offset == end);
+        }
+        all > 0
+            && if self.base.is_spread() {
+                appended * 2 > all
+            } else {
+                appended == all
+            }
     }
 }

@@ -52,18 +52,22 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         guard: &'g Guard,
     ) -> Spot<'g, K, V, H> {
         let place = Place::At(*probe);
+        if self.has_deltas_on_the_way {
+            return self.descend(&place, 0, guard);
+        }
         let mut id = ROOT;
-        loop {
-            // SAFETY: the root is always in use; others were linked by nodes that were.
-            let spot = match unsafe { self.visit(id, guard) } {
-                Some(spot) if !place.is_beyond(&spot.view.base) => spot,
-                _ => break,
-            };
+        // SAFETY: the root is always in use; others were linked by nodes that were.
+        while let Some(spot) = unsafe { self.visit(id, guard) } {
             let base = spot.view.base;
+            // SAFETY: the node can be read, and its fences live as long as that.
+            let is_beyond = |high| unsafe { place.is_behind(high) };
+            if base.made_high().is_some_and(is_beyond) {
+                break;
+            }
             if base.level == 0 {
                 return spot;
             }
-            id = base.child(base.child_index(&place));
+            id = base.child(base.child_index(&place, base.count as usize));
         }
         self.descend(&place, 0, guard)
     }
@@ -97,19 +101,18 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         loop {
             // SAFETY: the root is always in use; others were linked by nodes that were.
             let spot = unsafe { self.visit(id, guard) }?;
-            let base = spot.view.base;
-            if place.is_beyond(&base) {
+            if place.is_beyond(&spot.view) {
                 if let Some((id, word)) = parent.take() {
                     self.post_below(id, word, &spot, guard);
                 }
-                id = base.right;
+                id = spot.view.right();
                 continue;
             }
-            if base.level <= level {
+            if spot.view.base.level <= level {
                 return Some(spot);
             }
             parent = Some((id, spot.word));
-            id = base.child(base.child_index(place));
+            id = spot.view.child_of(place);
         }
     }
 
@@ -134,7 +137,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         // SAFETY: it was in use during this pin.
         match unsafe { self.visit(spot.id, guard) } {
             // Its low fence has not changed.
-            Some(spot) if spot.view.base.level == 0 && !place.is_beyond(&spot.view.base) => spot,
+            Some(spot) if spot.view.base.level == 0 && !place.is_beyond(&spot.view) => spot,
             _ => self.descend(place, 0, guard),
         }
     }

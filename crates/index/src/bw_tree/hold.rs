@@ -24,7 +24,7 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
         }
     }
 
-    /// Holds a node, if its word is still this one, and nobody holds it.
+    /// Holds a node, if its word is still this one, and nobody holds it. It is no spread leaf.
     pub(super) fn try_hold(&mut self, id: usize, word: Word) -> bool {
         if word.is_held() || matches!(word.kind(), Kind::Removed | Kind::Switch) {
             return false;
@@ -46,7 +46,7 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
     ) -> Spot<'g, K, V, H> {
         let backoff = Backoff::new();
         loop {
-            let spot = self.tree.descend(place, 0, guard);
+            let spot = self.tree.descend_to_whole_leaf(place, guard);
             if self.try_hold(spot.id, spot.word) {
                 return spot;
             }
@@ -63,7 +63,7 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
     ) -> Option<Spot<'g, K, V, H>> {
         let backoff = Backoff::new();
         for _ in 0..attempts {
-            let spot = self.tree.descend(place, 0, guard);
+            let spot = self.tree.descend_to_whole_leaf(place, guard);
             if self.try_hold(spot.id, spot.word) {
                 return Some(spot);
             }

@@ -1,6 +1,6 @@
 //! Keys: the one that is looked for, those in the nodes, and places between them.
 
-use super::base::Base;
+use super::node::View;
 use crate::contract::{KeyRange, Storable};
 use crate::key::{KeyHead, OfThisCrate};
 use crate::packed::Packed;
@@ -34,6 +34,12 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Probe<'k, K, H> {
             head: H::head(key),
             heads: PhantomData,
         }
+    }
+
+    /// A hash of the key: equal ones have the same.
+    #[inline]
+    pub(super) fn hash(&self) -> u64 {
+        H::hash(self.key, self.head, OfThisCrate)
     }
 
     /// How this key compares with one in a node.
@@ -280,16 +286,24 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Place<'k, K, H> {
 
     /// Whether it lies beyond the range of a node, to the right.
     #[inline]
-    pub(super) fn is_beyond<V: Storable>(&self, base: &Base<K, V, H>) -> bool {
-        let Some(high) = base.high() else {
-            return false;
-        };
-        // SAFETY: the base can be read, and its fences live as long as that.
+    pub(super) fn is_beyond<V: Storable>(&self, view: &View<'_, K, V, H>) -> bool {
+        // SAFETY: the node can be read, and its fences live as long as that.
+        (view.high()).is_some_and(|high| unsafe { self.is_behind(high) })
+    }
+
+    /// Whether it belongs to what begins at a fence or separator, or lies further to the right.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::with`].
+    #[inline]
+    pub(super) unsafe fn is_behind(&self, fence: StoredKey<K, H>) -> bool {
+        // SAFETY: passed on to the caller.
         unsafe {
             match self {
                 Self::Start => false,
-                Self::At(probe) => probe.compare(high).is_ge(),
-                Self::Before(probe) => probe.compare(high).is_gt(),
+                Self::At(probe) => probe.compare(fence).is_ge(),
+                Self::Before(probe) => probe.compare(fence).is_gt(),
                 Self::End => true,
             }
         }

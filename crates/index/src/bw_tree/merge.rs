@@ -3,8 +3,8 @@
 use super::base::{Base, BaseRef, Draft, Position};
 use super::descend::Spot;
 use super::hold::Holds;
-use super::keys::Place;
-use super::node::Entry;
+use super::keys::{OwnedKey, Place, StoredKey};
+use super::node::{Claim, Entry};
 use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
@@ -25,7 +25,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 return;
             }
             let mut left = 0;
-            if parent.view.base.count > 0 {
+            if parent.view.count() > 0 {
                 match self.merge_under(&parent, id, guard) {
                     Some(count) => left = count,
                     None => return,
@@ -41,56 +41,59 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Merges a child with its neighbour; how many separators the parent has left, if it did.
     fn merge_under(&self, parent: &Spot<'_, K, V, H>, id: usize, guard: &Guard) -> Option<usize> {
-        let above = parent.view.base;
-        let children = above.count as usize + 1;
-        let index = (0..children).find(|index| above.child(*index) == id)?;
+        let above = &parent.view;
+        let mut separators = Vec::new();
+        above.entries(&mut separators);
+        let first = std::iter::once(above.base.first_child);
+        let children: Vec<_> = first.chain(separators.iter().map(Entry::child)).collect();
+        let index = children.iter().position(|child| *child == id)?;
         // The place of the separator between the two.
         let place = index.max(1) - 1;
-        let (left_id, right_id) = (above.child(place), above.child(place + 1));
+        let (left_id, right_id) = (children[place], children[place + 1]);
         let mut holds = Holds::new(self);
         if !holds.try_hold(parent.id, parent.word) {
             return None;
         }
         // SAFETY: they are children of a node that is held, and so stay in use.
-        let (left, right) = unsafe { (self.visit(left_id, guard)?, self.visit(right_id, guard)?) };
-        let (left_base, right_base) = (left.view.base, right.view.base);
+        let (left, right) = unsafe {
+            let left = self.visit_whole(left_id, guard)?;
+            (left, self.visit_whole(right_id, guard)?)
+        };
         let count = left.view.count() + right.view.count();
         let is_alone = left.view.count() == 0 || right.view.count() == 0;
-        let most = self.split_above(left_base.level);
-        if left_base.right != right_id
+        let level = left.view.base.level;
+        let most = self.split_above(level);
+        if left.view.right() != right_id
             || count + 1 > if is_alone { most + 1 } else { most - most / 4 }
             || !holds.try_hold(left_id, left.word)
             || !holds.try_hold(right_id, right.word)
         {
             return None;
         }
-        let separator = above.entry(place);
+        let separator = separators.remove(place).key;
+        // SAFETY: it is an entry of a node that can be read.
+        let moved = (level > 0).then(|| unsafe { OwnedKey::<K, H>::copy_of(separator) });
         let mut entries = Vec::new();
         left.view.entries(&mut entries);
-        if left_base.level > 0 {
-            // The separator moves down.
+        if let Some(moved) = &moved {
+            // A copy of the separator moves down.
             entries.push(Entry {
-                key: separator.key,
-                value: std::ptr::without_provenance_mut(right_base.first_child),
+                key: moved.stored(),
+                value: std::ptr::without_provenance_mut(right.view.base.first_child),
             });
         }
         right.view.entries(&mut entries);
-        let position = left_base.position();
+        let position = left.view.position();
         let merged = Draft::<K, V, H>::of_entries(
             Position {
-                high: right_base.high(),
-                right: right_base.right,
+                high: right.view.high(),
+                right: right.view.right(),
                 ..position
             },
             &entries,
-            self.fittings(position.level),
+            self.fittings(level),
         );
-        let rest: Vec<_> = (0..above.count as usize)
-            .filter(|at| *at != place)
-            .map(|at| above.entry(at))
-            .collect();
-        let shorter =
-            Draft::<K, V, H>::of_entries(above.position(), &rest, self.fittings(above.level));
+        let shorter = self.without(parent, separator, &separators);
         // Whoever still comes to the right node finds what it had, which nobody changes: its
         // entries are in the left one, too, which is held until nobody comes there any more.
         holds.set(left_id, merged.word());
@@ -98,24 +101,51 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         holds.release(right_id, Word::REMOVED);
         holds.release(left_id, merged.word());
         merged.give();
-        shorter.give();
+        if let Some(moved) = moved {
+            moved.give();
+        }
+        let keeps_chain = shorter.give();
         drop(holds);
-        // SAFETY: the three chains have just been unlinked; two new base nodes have what is left.
-        // The two fences where the nodes met belong to nobody now, nor does the separator, unless
-        // it moved. No node leads to the right one any more.
+        // SAFETY: the chains have just been unlinked; new base nodes have what is left. The two
+        // fences where the nodes met belong to nobody now, nor does the separator, unless a delta
+        // has it. No node leads to the right one any more.
         unsafe {
             self.retire(left.word, guard);
             self.retire(right.word, guard);
-            self.retire(parent.word, guard);
-            let separator = (position.level == 0).then_some(separator.key);
-            let keys = [left_base.high(), right_base.low(), separator];
+            if !keeps_chain {
+                self.retire(parent.word, guard);
+            }
+            let separator = (!keeps_chain).then_some(separator);
+            let keys = [left.view.high(), right.view.base.low(), separator];
             for key in keys.into_iter().flatten() {
                 self.retire_key(key, guard);
             }
             self.table.retire(right_id, guard);
         }
         self.counters.merges.add(1);
-        Some(rest.len())
+        Some(separators.len())
+    }
+
+    /// An inner node without a separator, of which this is the rest: a delta on its chain, or a new
+    /// base node.
+    fn without(
+        &self,
+        spot: &Spot<'_, K, V, H>,
+        separator: StoredKey<K, H>,
+        rest: &[Entry<K, H>],
+    ) -> Shorter<K, V, H> {
+        let view = &spot.view;
+        match self.place_in_inner(view) {
+            Some(claim) => {
+                let delta = view.without_separator(spot.word, separator);
+                Shorter::Delta(claim.write(view.base, delta), claim)
+            }
+            None => Shorter::Base(Draft::of_entries(
+                view.position(),
+                rest,
+                self.fittings(view.base.level),
+            )),
+        }
     }
 
     /// Puts the only child of the root in its place, if it has only one.
@@ -125,7 +155,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return false;
         };
         let base = root.view.base;
-        if base.level == 0 || base.count > 0 {
+        if base.level == 0 || root.view.count() > 0 {
             return false;
         }
         let mut holds = Holds::new(self);
@@ -134,11 +164,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
         let child_id = base.first_child;
         // SAFETY: it is the child of a node that is held, and so stays in use.
-        let Some(child) = (unsafe { self.visit(child_id, guard) }) else {
+        let Some(child) = (unsafe { self.visit_whole(child_id, guard) }) else {
             return false;
         };
         // One that has been split has a neighbour that the root does not know yet.
-        if child.view.base.high().is_some() || !holds.try_hold(child_id, child.word) {
+        if child.view.high().is_some() || !holds.try_hold(child_id, child.word) {
             return false;
         }
         let copy = self.copy(&child.view);
@@ -155,6 +185,36 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
         self.counters.merges.add(1);
         true
+    }
+}
+
+/// What an inner node is to be without one of its separators. Nobody has seen it; dropping it frees
+/// it.
+enum Shorter<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+    Delta(Word, Claim<K, V, H>),
+    Base(Draft<K, V, H>),
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Shorter<K, V, H> {
+    fn word(&self) -> Word {
+        match self {
+            Self::Delta(word, _) => *word,
+            Self::Base(draft) => draft.word(),
+        }
+    }
+
+    /// Leaves it to the mapping table; whether it continues the chain that was there.
+    fn give(self) -> bool {
+        match self {
+            Self::Delta(_, claim) => {
+                claim.forget();
+                true
+            }
+            Self::Base(draft) => {
+                draft.give();
+                false
+            }
+        }
     }
 }
 

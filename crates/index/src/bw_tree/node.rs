@@ -1,8 +1,9 @@
 //! Deltas, chains of them, and the views that readers have of them.
 
-use super::base::{Base, BaseRef, free_base};
+use super::base::{Base, BaseRef, Position, free_base};
 use super::keys::{OwnedKey, StoredKey};
 use super::reclaim::Guard;
+use super::spread::SubChain;
 use super::word::{Kind, Switch, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -18,9 +19,12 @@ pub(super) enum Change {
     Insert,
     Update,
     Delete,
+    /// The node ends here, at a key of the base node; the value is the id of the node that has what
+    /// lay behind.
+    Split,
 }
 
-/// One change of a leaf. Immutable once others see it. It is a cache line long.
+/// One change of a node. Immutable once others see it. It is a cache line long.
 #[repr(C, align(64))]
 pub(super) struct Delta<K, V, H> {
     pub(super) change: Change,
@@ -32,12 +36,12 @@ pub(super) struct Delta<K, V, H> {
     pub(super) depth: u32,
     /// Keys of the base node that lie below this one.
     pub(super) offset: u32,
-    /// Entries of the leaf from here on.
+    /// Entries of the node from here on.
     pub(super) count: u32,
     pub(super) key: StoredKey<K, H>,
-    /// The value, unless this deletes.
+    /// The value, unless this deletes: of a separator, the id of the child.
     pub(super) value: *mut (),
-    /// The value before this; null if this inserts.
+    /// The value before this; null if there was none, and in inner nodes.
     pub(super) old: *mut (),
     /// What this was prepended to.
     pub(super) next: Word,
@@ -51,6 +55,13 @@ impl<K, V, H> Delta<K, V, H> {
     pub(super) fn next(&self) -> Option<&Self> {
         // SAFETY: a chain is freed as a whole.
         (self.next.kind() == Kind::Delta).then(|| unsafe { &*self.next.address::<Self>() })
+    }
+
+    /// Whether another delta on the same base node is about a key in front of this, which splits.
+    /// No key is looked at: those behind belong to another node, and may be gone.
+    #[inline]
+    pub(super) fn is_in_front(&self, other: &Self) -> bool {
+        (other.offset, other.overwrites) < (self.offset, true)
     }
 }
 
@@ -91,8 +102,9 @@ impl<K: Ord + Storable, H: KeyHead<K>> Entry<K, H> {
 /// A place for a delta that nobody sees yet.
 pub(super) struct Claim<K, V, H> {
     at: NonNull<Delta<K, V, H>>,
-    /// How far in front of the header of the base node it lies; 0 on the heap.
+    /// How far in front of the header of the base node it lies; 0 if its word does not tell.
     distance: usize,
+    on_heap: bool,
     /// The base node that it may be used on.
     pub(super) base: NonNull<Base<K, V, H>>,
 }
@@ -108,6 +120,24 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
         Some(Self {
             at,
             distance,
+            on_heap: false,
+            base: base.as_ptr(),
+        })
+    }
+
+    /// The same, for a sub-chain of a spread leaf.
+    pub(super) fn in_sub_chain(
+        base: BaseRef<'_, K, V, H>,
+        sub_chain: &SubChain,
+        number: usize,
+    ) -> Option<Self> {
+        if base.has_no_area() {
+            return Some(Self::on_heap(base));
+        }
+        Some(Self {
+            at: base.claim_in(sub_chain, number)?,
+            distance: 0,
+            on_heap: false,
             base: base.as_ptr(),
         })
     }
@@ -122,6 +152,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
         Self {
             at,
             distance: 0,
+            on_heap: true,
             base: base.as_ptr(),
         }
     }
@@ -130,7 +161,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
     /// [`forget`](Self::forget) next.
     #[inline]
     pub(super) fn write(&self, base: BaseRef<'_, K, V, H>, mut delta: Delta<K, V, H>) -> Word {
-        delta.on_heap = self.distance == 0;
+        delta.on_heap = self.on_heap;
         base.announce_delta(delta.key.head);
         // SAFETY: the place is the caller's alone.
         unsafe { self.at.write(delta) };
@@ -146,7 +177,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
 
 impl<K, V, H> Drop for Claim<K, V, H> {
     fn drop(&mut self) {
-        if self.distance == 0 {
+        if self.on_heap {
             // SAFETY: it came from `on_heap`, and nobody has seen it. A delta owns nothing.
             unsafe { dealloc(self.at.as_ptr().cast(), Layout::new::<Delta<K, V, H>>()) };
         }
@@ -229,8 +260,96 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         (!is_base).then(|| unsafe { self.head.cast().as_ref() })
     }
 
+    /// What a delta that nobody else sees leads to: a node to be.
+    ///
+    /// # Safety
+    ///
+    /// The delta continues a chain that the caller has a view of.
+    pub(super) unsafe fn of_delta(delta: &'g Delta<K, V, H>, base: BaseRef<'g, K, V, H>) -> Self {
+        Self {
+            head: NonNull::from(delta).cast(),
+            base,
+        }
+    }
+
+    /// The delta by which the node was split since it has this base node.
+    #[inline(always)]
+    pub(super) fn split(&self) -> Option<&'g Delta<K, V, H>> {
+        if self.base.has_split_deltas() {
+            self.find_split()
+        } else {
+            None
+        }
+    }
+
+    #[cold]
+    fn find_split(self) -> Option<&'g Delta<K, V, H>> {
+        if !self.base.may_be_split() {
+            return None;
+        }
+        self.deltas().find(|delta| delta.change == Change::Split)
+    }
+
+    /// Where what is on the right begins, if there is anything.
+    #[inline]
+    pub(super) fn high(&self) -> Option<StoredKey<K, H>> {
+        match self.split() {
+            None => self.base.made_high(),
+            Some(split) => Some(split.key),
+        }
+    }
+
+    /// The node on the right.
+    #[inline]
+    pub(super) fn right(&self) -> usize {
+        match self.split() {
+            None => self.base.made_right,
+            Some(split) => split.value.addr(),
+        }
+    }
+
+    /// How many entries of the base node belong to this. The keys of others may be gone.
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        self.split().map_or(self.base.count, |split| split.offset) as usize
+    }
+
+    pub(super) fn position(&self) -> Position<K, H> {
+        Position {
+            level: self.base.level,
+            low: self.base.low(),
+            high: self.high(),
+            right: self.right(),
+            first_child: self.base.first_child,
+        }
+    }
+
+    /// A spread leaf with one of its sub-chains, of which this is the word.
+    #[inline]
+    pub(super) fn of_sub_chain(&self, word: Word) -> Self {
+        match NonNull::new(word.address()) {
+            Some(head) => Self { head, ..*self },
+            None => *self,
+        }
+    }
+
+    /// How many entries there are; of a spread leaf, once it is frozen.
     #[inline]
     pub(super) fn count(&self) -> usize {
+        let (count, base) = (self.count_of_chain(), self.base);
+        if !base.is_spread() {
+            return count;
+        }
+        // Each counts what the base node has, and its own deltas.
+        let others = (base.sub_chains().iter())
+            .filter_map(|sub_chain| self.of_sub_chain(sub_chain.load()).delta())
+            .map(|delta| delta.count as isize - base.count as isize);
+        count.saturating_add_signed(others.sum())
+    }
+
+    /// How many entries there are, as far as the newest delta knows.
+    #[inline]
+    pub(super) fn count_of_chain(&self) -> usize {
         self.delta().map_or(self.base.count, |delta| delta.count) as usize
     }
 
@@ -242,6 +361,21 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// The deltas, the newest first.
     pub(super) fn deltas(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
         std::iter::successors(self.delta(), |delta| delta.next())
+    }
+
+    /// Those of all sub-chains of a spread leaf, one behind another; else as [`deltas`](Self::deltas).
+    pub(super) fn all_deltas(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
+        let whole = *self;
+        let others = (self.base.sub_chains().iter())
+            .flat_map(move |sub_chain| whole.of_sub_chain(sub_chain.load()).deltas());
+        self.deltas().chain(others)
+    }
+
+    /// Those of them that tell what is in the node; of one key, the newest first. A spread leaf is
+    /// frozen.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
+        let split = self.split();
+        (self.all_deltas()).filter(move |delta| split.is_none_or(|split| split.is_in_front(delta)))
     }
 }
 
@@ -256,7 +390,33 @@ pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(w
     // SAFETY: the caller alone has the chain. Each key that was inserted is deleted by at most one
     // delta, and each value replaced by at most one.
     unsafe {
-        let mut word = word;
+        // The values of inner nodes are ids.
+        let has_values = match word.kind() {
+            Kind::Delta => (*word.address::<Delta<K, V, H>>()).base.as_ref().level == 0,
+            _ => true,
+        };
+        if word.kind() == Kind::Base {
+            let base = BaseRef::of(NonNull::new_unchecked(word.address::<Base<K, V, H>>()));
+            for sub_chain in base.sub_chains() {
+                free_deltas::<K, V, H>(sub_chain.load(), true);
+            }
+        }
+        let base = free_deltas::<K, V, H>(word, has_values);
+        free_base(NonNull::new_unchecked(base.address::<Base<K, V, H>>()));
+    }
+}
+
+/// Frees the deltas of a chain, and what only they lead to; returns the word of the base node.
+///
+/// # Safety
+///
+/// As for [`free_chain`].
+unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    mut word: Word,
+    has_values: bool,
+) -> Word {
+    // SAFETY: passed on to the caller.
+    unsafe {
         while word.kind() == Kind::Delta {
             let at = word.address::<Delta<K, V, H>>();
             let (change, key, old) = ((*at).change, (*at).key, (*at).old);
@@ -264,7 +424,7 @@ pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(w
             if on_heap {
                 dealloc(at.cast(), Layout::new::<Delta<K, V, H>>());
             }
-            if change != Change::Insert {
+            if has_values && matches!(change, Change::Update | Change::Delete) {
                 drop(Packed::<V>::of_word(old).take());
             }
             if change == Change::Delete {
@@ -272,8 +432,8 @@ pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(w
             }
             word = next;
         }
-        free_base(NonNull::new_unchecked(word.address::<Base<K, V, H>>()));
     }
+    word
 }
 
 /// Frees a node with everything in it.
@@ -299,13 +459,13 @@ pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
                 drop(Packed::<V>::of_word(value).take());
             }
         };
-        [view.base.low(), view.base.high()]
+        [view.base.low(), view.high()]
             .into_iter()
             .flatten()
             .for_each(&mut own);
         let mut seen: Vec<StoredKey<K, H>> = Vec::new();
         let mut overwritten = vec![false; view.base.count as usize];
-        for delta in view.deltas() {
+        for delta in view.changes() {
             if delta.overwrites {
                 overwritten[delta.offset as usize] = true;
             }
@@ -318,7 +478,7 @@ pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
                 free_value(delta.value);
             }
         }
-        for (entry, overwritten) in view.base.entries().zip(overwritten) {
+        for (entry, overwritten) in view.base.entries().take(view.end()).zip(overwritten) {
             if !overwritten {
                 own(entry.key);
                 free_value(entry.value);

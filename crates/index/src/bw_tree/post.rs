@@ -2,13 +2,14 @@
 
 use super::base::{Draft, NO_NODE, Position};
 use super::descend::Spot;
-use super::keys::{OwnedKey, Place, StoredKey};
-use super::node::{Entry, View};
+use super::keys::{OwnedKey, Place, Probe, StoredKey};
+use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
 use crate::key::KeyHead;
+use std::marker::PhantomData;
 use std::ptr;
 
 /// Of what is appended to a leaf's end alone, this part moves to the right: appends leave leaves
@@ -43,7 +44,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
     }
 
-    /// Splits a node of which these are all the entries, unless somebody changes it meanwhile.
+    /// Splits a node of which these are all the entries, unless somebody changes it meanwhile: by two
+    /// new base nodes, or a new one and a split delta.
     pub(super) fn split(
         &self,
         spot: &Spot<'_, K, V, H>,
@@ -56,10 +58,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         } else {
             entries.len() / 2
         };
+        let by_delta = self.place_of_split_delta(spot, entries, place);
+        let place = by_delta.map_or(place, |(place, _)| place);
         let middle = entries[place];
-        let position = spot.view.base.position();
+        let position = spot.view.position();
         let level = position.level;
-        let fittings = self.fittings(level);
+        let (left_fittings, right_fittings) = self.fittings_of_halves(&spot.view, middle.key);
         // SAFETY: it is an entry of a node that can be read; so in all copies of it.
         let copy = || unsafe { OwnedKey::<K, H>::copy_of(middle.key) };
         let (low, high, right_id) = (copy(), copy(), self.new_id());
@@ -77,56 +81,58 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 ..position
             },
             right_entries,
-            fittings,
-        );
-        let left = Draft::<K, V, H>::of_entries(
-            Position {
-                high: Some(high.stored()),
-                right: right_id.id,
-                ..position
-            },
-            left_entries,
-            fittings,
+            right_fittings,
         );
         self.table.store(right_id.id, right.word());
-        if spot.id == ROOT {
-            // The root stays where it is, one level higher; both halves are new.
-            let (up, left_id) = (copy(), self.new_id());
-            self.table.store(left_id.id, left.word());
-            let root = Draft::<K, V, H>::of_entries(
-                Position {
-                    level: level + 1,
-                    low: None,
-                    high: None,
-                    right: NO_NODE,
-                    first_child: left_id.id,
-                },
-                &[separator(&up, right_id.id)],
-                self.fittings(level + 1),
-            );
-            if !self.table.exchange(ROOT, spot.word, root.word()) {
+        if let Some((_, offset)) = by_delta {
+            let delta = Delta {
+                change: Change::Split,
+                on_heap: false,
+                overwrites: true,
+                depth: spot.view.depth() as u32 + 1,
+                offset: offset as u32,
+                count: left_entries.len() as u32,
+                key: high.stored(),
+                value: ptr::without_provenance_mut(right_id.id),
+                old: ptr::null_mut(),
+                next: spot.word.released(),
+                base: spot.view.base.as_ptr(),
+                of: PhantomData,
+            };
+            let base = spot.view.base;
+            let claim = Claim::new(base).unwrap_or_else(|| Claim::on_heap(base));
+            base.announce_split();
+            if !(self.table).exchange(spot.id, spot.word, claim.write(base, delta)) {
                 return;
             }
-            root.give();
-            up.give();
-            std::mem::forget(left_id);
-        } else if !self.table.exchange(spot.id, spot.word, left.word()) {
-            return;
+            claim.forget();
+        } else {
+            let left = Draft::<K, V, H>::of_entries(
+                Position {
+                    high: Some(high.stored()),
+                    right: right_id.id,
+                    ..position
+                },
+                left_entries,
+                left_fittings,
+            );
+            if !self.replace_by_left(spot, left, copy, right_id.id, guard) {
+                return;
+            }
         }
-        left.give();
         right.give();
         low.give();
         high.give();
         std::mem::forget(right_id);
-        // SAFETY: the chain has just been unlinked; the two nodes have what was left of it. The
-        // separator of an inner node's middle has been copied.
+        // SAFETY: the separator of an inner node's middle has been copied, and has just been unlinked.
         unsafe {
-            self.retire(spot.word, guard);
             if level > 0 {
                 self.retire_key(middle.key, guard);
             }
         }
         self.counters.splits.add(1);
+        let is_spread = left_fittings.is_spread || right_fittings.is_spread;
+        self.count_spread(&spot.view, is_spread);
         if spot.id != ROOT {
             // On the way there the separator is found missing, and posted.
             // SAFETY: what was retired is alive during this pin.
@@ -136,6 +142,70 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                     .with(|key| self.descend(&Place::at(key), level, guard))
             };
         }
+    }
+
+    /// Where to split a node by a delta, if that is how it is to be: at the entry nearest to
+    /// `place`, not behind it, whose key the base node has, too; also tells where that has it. So
+    /// the offsets of older deltas tell on which side they are.
+    fn place_of_split_delta(
+        &self,
+        spot: &Spot<'_, K, V, H>,
+        entries: &[Entry<K, H>],
+        place: usize,
+    ) -> Option<(usize, usize)> {
+        let view = &spot.view;
+        let keeps_chain = !self.config.switches.whole_splits && spot.id != ROOT;
+        if !keeps_chain || view.split().is_some() || view.base.is_spread() {
+            return None;
+        }
+        let all = 0..view.base.count as usize;
+        (1..=place).rev().find_map(|place| {
+            // SAFETY: it is an entry of a node that can be read.
+            let found = unsafe {
+                (entries[place].key).with(|key| view.base.search(&Probe::new(key), all.clone()))
+            };
+            found.ok().map(|offset| (place, offset))
+        })
+    }
+
+    /// Puts the left half of a node in its place; whether it could. The root stays where it is, one
+    /// level higher: then the left half is new, too.
+    fn replace_by_left(
+        &self,
+        spot: &Spot<'_, K, V, H>,
+        left: Draft<K, V, H>,
+        copy_of_separator: impl FnOnce() -> OwnedKey<K, H>,
+        right: usize,
+        guard: &Guard,
+    ) -> bool {
+        let level = spot.view.base.level;
+        if spot.id == ROOT {
+            let (up, left_id) = (copy_of_separator(), self.new_id());
+            self.table.store(left_id.id, left.word());
+            let root = Draft::<K, V, H>::of_entries(
+                Position {
+                    level: level + 1,
+                    low: None,
+                    high: None,
+                    right: NO_NODE,
+                    first_child: left_id.id,
+                },
+                &[separator(&up, right)],
+                self.fittings(level + 1),
+            );
+            if !self.table.exchange(ROOT, spot.word, root.word()) {
+                return false;
+            }
+            root.give();
+            up.give();
+            std::mem::forget(left_id);
+        } else if !self.table.exchange(spot.id, spot.word, left.word()) {
+            return false;
+        }
+        left.give();
+        // SAFETY: the chain has just been unlinked; the two nodes have what was left of it.
+        unsafe { self.retire(spot.word, guard) };
+        true
     }
 
     /// Frees a key of the tree's own once nobody can be looking at it.
@@ -160,35 +230,62 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         child: &Spot<'_, K, V, H>,
         guard: &Guard,
     ) {
-        let (base, left) = (parent.view.base, child.view.base);
+        let (base, left) = (parent.view.base, &child.view);
         let Some(high) = left.high() else {
             return;
         };
-        if parent.word.is_held() || base.level != left.level + 1 {
+        if parent.word.is_held() || base.level != left.base.level + 1 {
             return;
         }
         // SAFETY: fences live as long as the node that they are of can be read.
-        let (index, key) = unsafe {
-            let index = high.with(|key| base.child_index(&Place::at(key)));
-            (index, OwnedKey::<K, H>::copy_of(high))
-        };
-        let (new, count) = (separator(&key, left.right), base.count as usize);
-        let mut draft = Draft::new(base.position(), count + 1, self.fittings(base.level));
-        draft.push_run(base, 0..index);
-        draft.push(new);
-        draft.push_run(base, index..count);
-        let Some(word) = self.replace_inner(parent, draft, guard) else {
+        let key = unsafe { OwnedKey::<K, H>::copy_of(high) };
+        let delta = (parent.view).separator(parent.word, &key, left.right());
+        let count = delta.count as usize;
+        let Some(word) = self.prepend_to_inner(parent, delta, guard) else {
             return;
         };
         key.give();
-        if count + 1 > self.split_above(base.level) {
+        if count > self.split_above(base.level) {
             // SAFETY: the word was published during this pin.
             if let Some(view) = unsafe { View::of(word, guard) } {
-                let entries: Vec<_> = view.base.entries().collect();
+                let mut entries = Vec::new();
+                view.entries(&mut entries);
                 let id = parent.id;
                 self.split(&Spot { id, word, view }, &entries, false, guard);
             }
         }
+    }
+
+    /// Prepends a delta to an inner node, or, if its chain is long enough, gives it a new base node
+    /// with that change; unless somebody changes the node meanwhile. Returns the word by which it is
+    /// found then.
+    fn prepend_to_inner(
+        &self,
+        spot: &Spot<'_, K, V, H>,
+        delta: Delta<K, V, H>,
+        guard: &Guard,
+    ) -> Option<Word> {
+        let base = spot.view.base;
+        if let Some(claim) = self.place_in_inner(&spot.view) {
+            let word = claim.write(base, delta);
+            let is_done = self.table.exchange(spot.id, spot.word, word);
+            return is_done.then(|| {
+                claim.forget();
+                word
+            });
+        }
+        // SAFETY: it continues the chain.
+        let view = unsafe { View::of_delta(&delta, base) };
+        self.replace_inner(spot, self.copy(&view), guard)
+    }
+
+    /// A place for a delta of an inner node; `None` if it is to have a new base node.
+    pub(super) fn place_in_inner(&self, view: &View<'_, K, V, H>) -> Option<Claim<K, V, H>> {
+        let has_room = view.depth() < self.config.inner_chain;
+        if self.config.switches.whole_inner_nodes || !has_room {
+            return None;
+        }
+        Claim::new(view.base)
     }
 
     /// Gives an inner node a new base node, unless somebody changes it meanwhile; returns the word

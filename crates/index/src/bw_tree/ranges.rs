@@ -196,7 +196,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
         }
         match self.direction {
             Direction::Ascending => {
-                self.fence = base.high();
+                self.fence = spot.view.high();
                 self.fence
                     .is_some_and(|fence| self.bounds.reaches_up_to(fence))
             }
@@ -244,7 +244,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let linked = match (direction, seen.last()) {
                 (Direction::Ascending, Some(last)) => {
                     // SAFETY: the leaf on the right was in use when the link to it was read.
-                    unsafe { self.visit(last.view.base.right, guard) }
+                    unsafe { self.visit(last.view.right(), guard) }
                 }
                 _ => None,
             };
@@ -252,6 +252,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 .unwrap_or_else(|| walk.at_next(range, |place| self.descend(place, 0, guard)));
             if spot.word.kind() == Kind::Switch {
                 return false;
+            }
+            if spot.view.base.is_spread() {
+                self.make_whole(&spot, guard);
+                continue;
             }
             seen.push(spot);
             if !walk.read(&spot, limit, &mut scratch, out) {
@@ -373,7 +377,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let mut walk = Walk::new(range, direction);
         let (mut scratch, mut entries) = (Vec::new(), Vec::new());
         loop {
-            let spot = walk.at_next(range, |place| self.descend(place, 0, guard));
+            let spot = walk.at_next(range, |place| self.descend_to_whole_leaf(place, guard));
             entries.clear();
             let goes_on = walk.read(&spot, usize::MAX, &mut scratch, &mut entries);
             if entries.iter().any(|entry| visit(entry).is_break()) || !goes_on {
@@ -432,7 +436,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 spot.view.entries(&mut entries);
                 let inside = Contents::<K, V, H>::Copy(&entries).within(&walk.bounds);
                 entries.drain(inside);
-                let position = spot.view.base.position();
+                let position = spot.view.position();
                 plans.push(Plan {
                     spot,
                     rest: Draft::of_entries(position, &entries, self.fittings(0)),

@@ -15,6 +15,10 @@ pub(super) struct Counters {
     pub(super) consolidations: StripedCounter,
     pub(super) splits: StripedCounter,
     pub(super) merges: StripedCounter,
+    /// Leaves that were given sub-chains since they were fought over.
+    pub(super) spreads: StripedCounter,
+    /// Spread leaves that were made whole again.
+    pub(super) made_whole: StripedCounter,
     /// Deltas that could not be prepended, since somebody else was faster.
     pub(super) aborts: StripedCounter,
     /// Scans that held their leaves in the end.
@@ -26,7 +30,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     pub(super) fn describe(&self, engine: &'static str) -> Shape {
         let guard = self.reclamation.pin();
         let count = |counter: &StripedCounter| u64::try_from(counter.sum()).unwrap_or(0);
-        let (mut leaves, mut inner_nodes, mut depth) = (0, 0, 0);
+        let (mut leaves, mut spread_leaves, mut inner_nodes, mut depth) = (0, 0, 0, 0);
         let (mut deltas, mut longest, mut on_heap) = (0, 0, 0);
         let (mut area, mut used, mut wasted) = (0, 0, 0);
         let (mut bytes, mut keys) = (size_of::<Self>(), 0);
@@ -34,18 +38,23 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let base = view.base;
             depth = depth.max(u64::from(base.level) + 1);
             bytes += base.bytes();
-            keys += usize::from(base.low().is_some()) + usize::from(base.high().is_some());
+            keys += usize::from(base.low().is_some()) + usize::from(view.high().is_some());
             if base.level > 0 {
                 inner_nodes += 1;
-                keys += base.count as usize;
-                return;
+                keys += view.count();
+            } else {
+                leaves += 1;
+                spread_leaves += u64::from(base.is_spread());
             }
-            leaves += 1;
-            deltas += view.depth();
-            longest = longest.max(view.depth());
-            let apart = view.deltas().filter(|delta| delta.on_heap).count();
+            let (mut here, mut apart) = (0, 0);
+            for delta in view.all_deltas() {
+                here += 1;
+                apart += usize::from(delta.on_heap);
+                longest = longest.max(delta.depth);
+            }
+            deltas += here;
             on_heap += apart;
-            let used_here = (view.depth() - apart) * Self::BYTES_OF_DELTA;
+            let used_here = (here - apart) * Self::BYTES_OF_DELTA;
             area += base.bytes_of_area();
             used += used_here;
             wasted += (base.claimed() * Self::BYTES_OF_DELTA).saturating_sub(used_here);
@@ -66,17 +75,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             figures: vec![
                 ("entries", entries as u64),
                 ("leaves", leaves),
+                ("spread_leaves", spread_leaves),
                 ("inner_nodes", inner_nodes),
                 ("depth", depth),
                 ("ids_live", ids.used as u64),
                 ("ids_free", (ids.backed - ids.used) as u64),
                 ("ids_backed", ids.backed as u64),
                 ("deltas", deltas as u64),
-                ("longest_chain", longest as u64),
+                ("longest_chain", u64::from(longest)),
                 ("consolidations", count(&self.counters.consolidations)),
                 ("splits", count(&self.counters.splits)),
                 ("merges", count(&self.counters.merges)),
                 ("aborts", count(&self.counters.aborts)),
+                ("spreads", count(&self.counters.spreads)),
+                ("made_whole", count(&self.counters.made_whole)),
                 ("held_scans", count(&self.counters.held_scans)),
                 ("area_bytes", area as u64),
                 ("area_bytes_used", used as u64),
@@ -100,7 +112,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 if id == first {
                     below = spot.view.base.first_child;
                 }
-                id = spot.view.base.right;
+                id = spot.view.right();
             }
             first = below;
         }

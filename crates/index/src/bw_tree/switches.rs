@@ -37,6 +37,16 @@ pub struct BwTreeSwitches {
     /// A filter in the header tells of most keys that no delta is about them, so that lookups pass
     /// the deltas by; else each walks the chain. It is not in the paper.
     pub chain_filter: bool,
+    /// An inner node is replaced as a whole when a separator comes or goes, so that nobody walks a
+    /// chain on the way down; else the separator is inserted or deleted by a delta. It is not in the
+    /// paper.
+    pub whole_inner_nodes: bool,
+    /// A node is split into two new base nodes; else the left one keeps its chain, with a delta that
+    /// says where it ends now. It is not in the paper.
+    pub whole_splits: bool,
+    /// A leaf whose chain is fought over has several of them, until that ends; else threads that write
+    /// to it keep fighting. It is not in the paper.
+    pub spread_leaves: bool,
 }
 
 impl BwTreeSwitches {
@@ -47,6 +57,9 @@ impl BwTreeSwitches {
         fast_consolidation: true,
         search_shortcuts: true,
         chain_filter: true,
+        whole_inner_nodes: true,
+        whole_splits: true,
+        spread_leaves: true,
     };
 
     /// None of them: the original Bw-tree's ways.
@@ -56,6 +69,9 @@ impl BwTreeSwitches {
         fast_consolidation: false,
         search_shortcuts: false,
         chain_filter: false,
+        whole_inner_nodes: false,
+        whole_splits: false,
+        spread_leaves: false,
     };
 }
 

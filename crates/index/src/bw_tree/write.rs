@@ -22,34 +22,41 @@ pub(super) fn copied<V: Storable>(value: *mut (), _pinned: &Guard) -> V {
     unsafe { Packed::<V>::of_word(value).with(V::clone) }
 }
 
+/// What is to be done with a key: how to change it, the key if it is new, and the value.
+pub(super) type Decision<K, H> = (Change, Option<StoredKey<K, H>>, *mut ());
+
+/// What came of a change: the leaf, its word, and the value before.
+pub(super) type Changed = (usize, Word, Option<*mut ()>);
+
 /// The delta that changes a key, as it was found in a leaf; `value` is null to delete.
 #[inline]
-fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     change: Change,
     found: &Found<K, H>,
     new_key: Option<StoredKey<K, H>>,
     value: *mut (),
-    spot: &Spot<'_, K, V, H>,
+    word: Word,
+    view: &View<'_, K, V, H>,
 ) -> Option<Delta<K, V, H>> {
     let old = found.entry;
-    let count = spot.view.count() as u32;
+    let count = view.count_of_chain() as u32;
     Some(Delta {
         change,
         on_heap: false,
         overwrites: found.overwrites,
-        depth: spot.view.depth() as u32 + 1,
+        depth: view.depth() as u32 + 1,
         offset: found.offset as u32,
         count: match change {
             Change::Insert => count + 1,
-            Change::Update => count,
             Change::Delete => count - 1,
+            Change::Update | Change::Split => count,
         },
         // What is there already keeps its key.
         key: old.map(|old| old.key).or(new_key)?,
         value,
         old: old.map_or(ptr::null_mut(), |old| old.value),
-        next: spot.word.released(),
-        base: spot.view.base.as_ptr(),
+        next: word.released(),
+        base: view.base.as_ptr(),
         of: PhantomData,
     })
 }
@@ -59,7 +66,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     #[inline]
     pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<*mut ()> {
         let probe = Probe::new(key);
-        self.leaf_of(&probe, guard).view.value_of(&probe)
+        let view = self.leaf_of(&probe, guard).view;
+        if view.base.is_spread() {
+            return view.value_in_sub_chain(&probe);
+        }
+        view.value_of(&probe)
     }
 
     /// Puts a value under a key; returns the old one. Unless it `may_replace`, nothing happens if
@@ -122,17 +133,26 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     fn change(
         &self,
         probe: &Probe<'_, K, H>,
-        decide: impl Fn(&Found<K, H>) -> Option<(Change, Option<StoredKey<K, H>>, *mut ())>,
+        decide: impl Fn(&Found<K, H>) -> Option<Decision<K, H>>,
         guard: &Guard,
-    ) -> Option<(usize, Word, Option<*mut ()>)> {
+    ) -> Option<Changed> {
         let place = Place::At(*probe);
         let backoff = Backoff::new();
         let mut spot = self.leaf_of(probe, guard);
         let mut claim: Option<Claim<K, V, H>> = None;
         loop {
+            let base = spot.view.base;
+            if base.is_spread() {
+                match self.change_in_sub_chain(&spot, probe, &decide, guard) {
+                    Some(change) => return change,
+                    None => {
+                        spot = self.again(&spot, &place, guard);
+                        continue;
+                    }
+                }
+            }
             let found = spot.view.find(probe);
             let (change, key, value) = decide(&found)?;
-            let base = spot.view.base;
             if spot.word.is_held() || spot.word.kind() == Kind::Switch {
                 backoff.wait();
                 spot = self.again(&spot, &place, guard);
@@ -146,14 +166,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 spot = self.again(&spot, &place, guard);
                 continue;
             };
-            let word = claimed.write(base, delta(change, &found, key, value, &spot)?);
+            let delta = delta(change, &found, key, value, spot.word, &spot.view)?;
+            let word = claimed.write(base, delta);
             if self.table.exchange(spot.id, spot.word, word) {
                 if let Some(claimed) = claim {
                     claimed.forget();
                 }
                 return Some((spot.id, word, found.entry.map(|entry| entry.value)));
             }
-            self.counters.aborts.add(1);
+            self.note_contention(&base);
             spot = self.again(&spot, &place, guard);
         }
     }
@@ -186,7 +207,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             (Update::Put(value), None) => (Change::Insert, Some(OwnedValue::new(value))),
         };
         let new = value.as_ref().map_or(ptr::null_mut(), OwnedValue::word);
-        let delta = delta(change, &found, Some(key.stored()), new, &spot)?;
+        let new_key = Some(key.stored());
+        let delta = delta(change, &found, new_key, new, spot.word, &spot.view)?;
         let word = Self::prepare(&spot.view, delta);
         holds.release(spot.id, word);
         if let Some(value) = value {
@@ -197,8 +219,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 key.give();
                 self.len.add(1);
             }
-            Change::Update => {}
             Change::Delete => self.len.add(-1),
+            Change::Update | Change::Split => {}
         }
         drop(holds);
         self.tend(spot.id, word, guard);
@@ -222,7 +244,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> Option<Word> {
         // SAFETY: the entry is in the leaf during this pin.
         let found = unsafe { entry.key.with(|key| spot.view.find(&Probe::new(key))) };
-        let delta = delta(Change::Delete, &found, None, ptr::null_mut(), spot)?;
+        let (word, view) = (spot.word, &spot.view);
+        let delta = delta(Change::Delete, &found, None, ptr::null_mut(), word, view)?;
         Some(Self::prepare(&spot.view, delta))
     }
 }

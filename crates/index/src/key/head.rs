@@ -87,6 +87,13 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         drop(unsafe { Packed::<K>::of_word(word).take() });
     }
 
+    /// A hash of a key with this head: equal ones have the same.
+    #[doc(hidden)]
+    #[inline]
+    fn hash(_: &K, head: u64, _: OfThisCrate) -> u64 {
+        head
+    }
+
     /// The bytes allocated for a key beside its head and word.
     #[doc(hidden)]
     fn bytes_beside(_: OfThisCrate) -> usize
@@ -117,6 +124,16 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
     #[inline]
     fn key(head: u64) -> Option<K> {
         K::from_head(head)
+    }
+
+    #[inline]
+    fn hash(key: &K, head: u64, _: OfThisCrate) -> u64 {
+        if K::HEAD_IS_KEY {
+            return head;
+        }
+        // FNV-1a.
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        key.with_bytes(|bytes| bytes.iter().fold(0xCBF2_9CE4_8422_2325, step))
     }
 }
 

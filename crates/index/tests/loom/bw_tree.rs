@@ -6,7 +6,7 @@ use tremula_index::{BwTree, Direction, KeyRange, OrderedIndex, Update};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
-type Tree = BwTree<u32, u32>;
+pub(super) type Tree = BwTree<u32, u32>;
 
 fn tree(keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {
     let tree = Tree::new();
@@ -16,13 +16,13 @@ fn tree(keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {
     Arc::new(tree)
 }
 
-fn keys(tree: &Tree) -> Vec<u32> {
+pub(super) fn keys(tree: &Tree) -> Vec<u32> {
     let entries = tree.snapshot(KeyRange::all()).unwrap();
     entries.into_iter().map(|(key, _)| key).collect()
 }
 
 /// What is in the quiescent tree, found in all ways.
-fn assert_sound(tree: &Tree, expected: &[u32]) {
+pub(super) fn assert_sound(tree: &Tree, expected: &[u32]) {
     assert_eq!(keys(tree), expected);
     let mut backward = Vec::new();
     tree.scan(
@@ -36,7 +36,7 @@ fn assert_sound(tree: &Tree, expected: &[u32]) {
     assert_eq!(tree.len(), expected.len());
 }
 
-fn figure(tree: &Tree, name: &str) -> u64 {
+pub(super) fn figure(tree: &Tree, name: &str) -> u64 {
     tree.shape().get(name).unwrap()
 }
 

@@ -5,6 +5,7 @@ mod art;
 mod b_tree;
 mod bw_multi_map;
 mod bw_tree;
+mod bw_tree_deltas;
 mod bw_tree_ids;
 mod ca_tree;
 mod lfca_tree;

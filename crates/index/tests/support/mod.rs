@@ -50,8 +50,30 @@ pub(crate) fn restless_bw() -> BwTreeConfig {
         leaf_chain: 3,
         leaf_split: 6,
         leaf_merge: 2,
+        leaf_contention: 1,
+        inner_chain: 2,
         inner_split: 4,
         inner_merge: 1,
         switches: BwTreeSwitches::ON,
+    }
+}
+
+/// The same, with deltas of every kind.
+pub(crate) fn bw_with_deltas() -> BwTreeConfig {
+    BwTreeConfig {
+        switches: BwTreeSwitches {
+            whole_inner_nodes: false,
+            whole_splits: false,
+            ..BwTreeSwitches::ON
+        },
+        ..restless_bw()
+    }
+}
+
+/// The same, with leaves that are spread when they are consolidated, fought over or not.
+pub(crate) fn bw_of_spread_leaves() -> BwTreeConfig {
+    BwTreeConfig {
+        leaf_contention: 0,
+        ..restless_bw()
     }
 }

@@ -19,11 +19,17 @@ pub enum BwVariant {
     SearchShortcuts,
     /// Only the filter of deltas.
     ChainFilter,
+    /// Only inner nodes that are replaced as a whole.
+    WholeInnerNodes,
+    /// Only splits that replace both halves.
+    WholeSplits,
+    /// Only leaves that are spread while they are fought over.
+    SpreadLeaves,
 }
 
 impl BwVariant {
     /// Every variant.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::AllOn,
         Self::AllOff,
         Self::Preallocation,
@@ -31,6 +37,9 @@ impl BwVariant {
         Self::FastConsolidation,
         Self::SearchShortcuts,
         Self::ChainFilter,
+        Self::WholeInnerNodes,
+        Self::WholeSplits,
+        Self::SpreadLeaves,
     ];
 
     /// The only experiment that they take part in.
@@ -47,6 +56,9 @@ impl BwVariant {
             Self::FastConsolidation => "bw_fast_consolidation",
             Self::SearchShortcuts => "bw_search_shortcuts",
             Self::ChainFilter => "bw_chain_filter",
+            Self::WholeInnerNodes => "bw_whole_inner_nodes",
+            Self::WholeSplits => "bw_whole_splits",
+            Self::SpreadLeaves => "bw_spread_leaves",
         }
     }
 
@@ -84,6 +96,18 @@ impl BwVariant {
             },
             Self::ChainFilter => BwTreeSwitches {
                 chain_filter: true,
+                ..off
+            },
+            Self::WholeInnerNodes => BwTreeSwitches {
+                whole_inner_nodes: true,
+                ..off
+            },
+            Self::WholeSplits => BwTreeSwitches {
+                whole_splits: true,
+                ..off
+            },
+            Self::SpreadLeaves => BwTreeSwitches {
+                spread_leaves: true,
                 ..off
             },
         };

@@ -33,6 +33,26 @@ const MULTI_MAP: Checker = Checker {
     filter: "",
 };
 
+/// The models of spread leaves, and of deltas where there are none by default.
+const LOOM_DELTAS: Checker = Checker {
+    filter: "bw_tree_deltas",
+    ..LOOM
+};
+
+/// The tests of spread leaves.
+const SPREAD: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("bw_tree"),
+    filter: "spread",
+};
+
+/// The test of deltas where there are none by default.
+const DELTAS: Checker = Checker {
+    filter: "deltas",
+    ..SPREAD
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_scan_does_not_look_again",
@@ -149,6 +169,60 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "H::IS_KEY || Packed::<V>::is_word()",
         why: "Of a pair that does not fit in words the key or the value is lost.",
         checker: MULTI_MAP,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_spread_leaf_is_copied_before_it_is_frozen",
+        file: "crates/index/src/bw_tree/spread.rs",
+        original: "        if view.base.is_spread() {\n            view.base.freeze();",
+        replacement: "        if view.count() > 99 {\n            view.base.freeze();",
+        why: "A write to a sub-chain that has been copied already is lost.",
+        checker: LOOM_DELTAS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_spread_leaf_stays_spread",
+        file: "crates/index/src/bw_tree/spread.rs",
+        original: "limit.div_ceil(4)",
+        replacement: "0",
+        why: "A leaf that nobody fights over any more keeps its sub-chains.",
+        checker: SPREAD,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_leaf_of_one_hot_key_is_spread",
+        file: "crates/index/src/bw_tree/spread.rs",
+        original: "numbers.any(|number| Some(number) != first)",
+        replacement: "numbers.any(|number| Some(number) == first)",
+        why: "Deltas that all come to one sub-chain get others beside it.",
+        checker: SPREAD,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_scan_passes_sub_chains_by",
+        file: "crates/index/src/bw_tree/ranges.rs",
+        original: "            if spot.view.base.is_spread() {",
+        replacement: "            if spot.view.base.is_spread() && limit == 0 {",
+        why: "A scan shows a spread leaf without its deltas.",
+        checker: SPREAD,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_split_delta_leaves_its_own_key_on_the_left",
+        file: "crates/index/src/bw_tree/node.rs",
+        original: "(other.offset, other.overwrites) < (self.offset, true)",
+        replacement: "(other.offset, other.overwrites) <= (self.offset, true)",
+        why: "A delta on the key at which a node is split belongs to both halves.",
+        checker: DELTAS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_deleted_separator_is_counted",
+        file: "crates/index/src/bw_tree/inner.rs",
+        original: "            count: self.count() as u32 - 1,",
+        replacement: "            count: self.count() as u32,",
+        why: "An inner node is taken to have a separator that a delta has deleted.",
+        checker: DELTAS,
         hangs: false,
     },
 ];

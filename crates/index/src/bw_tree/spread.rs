@@ -1,0 +1,357 @@
+//! Spread leaves: where threads fight for the head of one chain, the leaf has several.
+//!
+//! ```text
+//!   mapping table      base node of a spread leaf
+//!   [ 1 | · ] -------> [ header | heads | values ]
+//!                        | sub-chains, a cache line each, in front of the header
+//!                        +-- [ · ] --> +insert 14 --> +insert 9 --> base
+//!                        +-- [ · ] --> base
+//!                        +-- [ · ] --> ~update 3 --> base
+//! ```
+//!
+//! A hash of the key says which sub-chain its deltas belong to. So all that is known of one key
+//! is in one chain, whose word is changed by compare-and-swap as that of a leaf is: a point operation
+//! on a spread leaf does what it does on any other, with another word. Neighbours in time, like the
+//! time stamps of an append storm, are strangers by hash: their writers do not meet.
+//!
+//! # How a leaf becomes spread, and whole again
+//!
+//! A writer that loses a compare-and-swap counts that in the base node. Who consolidates a leaf looks at
+//! the count: from [`leaf_contention`](super::BwTreeConfig::leaf_contention) on, the next base node
+//! is spread; below, half of it is handed on. A spread leaf that is consolidated, since one of its
+//! sub-chains is full, and had less than a quarter of that, is whole again. When it is split, the half
+//! that got most of the deltas stays spread: of appends the right one, where the next come.
+//! Deltas that would all be in one sub-chain, as of one hot key or of keys without bytes to hash
+//! ([`NoHead`](crate::key::NoHead)), are left in one chain.
+//!
+//! # How it is replaced
+//!
+//! First each sub-chain is *frozen*: the bit *held* of its word is set, for good. Then what is in
+//! them cannot change, and a new base node takes the place of the leaf. Anybody may do either at any
+//! time, and whoever finds a sub-chain frozen does, instead of waiting. What takes a leaf to be one
+//! chain (a scan, a merge, whoever holds leaves) first makes it whole in this way.
+//!
+//! A lookup that comes to a frozen sub-chain, or one of a leaf that has been replaced meanwhile, is
+//! right: what it finds was so when it read the word of the leaf, or when the last delta came, before
+//! the leaf was replaced.
+
+use super::BwTree;
+use super::base::{Base, BaseRef, Fittings, LINE};
+use super::consolidate::Found;
+use super::descend::Spot;
+use super::keys::{Place, Probe, StoredKey};
+use super::node::{Claim, Delta, View};
+use super::reclaim::Guard;
+use super::word::Word;
+use super::write::{Changed, Decision, delta};
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use std::ptr::NonNull;
+use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Sub-chains of a spread leaf.
+pub(super) const SUB_CHAINS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
+
+/// Deltas that a sub-chain has at most: all together, as many as a leaf has entries.
+pub(super) const SUB_CHAIN: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+
+/// The head of a sub-chain, with the claims to its places: a cache line of its own.
+#[repr(align(64))]
+pub(super) struct SubChain {
+    head: AtomicPtr<()>,
+    claimed: AtomicU32,
+}
+
+const _: () = assert!(size_of::<SubChain>().is_multiple_of(LINE));
+
+impl SubChain {
+    /// An empty one.
+    pub(super) fn new(base: Word) -> Self {
+        Self {
+            head: AtomicPtr::new(base.pointer()),
+            claimed: AtomicU32::new(0),
+        }
+    }
+
+    /// SeqCst, and so are the others: as heads of chains in the mapping table.
+    #[inline]
+    pub(super) fn load(&self) -> Word {
+        Word::of_pointer(self.head.load(Ordering::SeqCst))
+    }
+
+    /// Replaces the head, if it is still the expected one.
+    #[inline]
+    pub(super) fn exchange(&self, from: Word, to: Word) -> bool {
+        self.head
+            .compare_exchange(
+                from.pointer(),
+                to.pointer(),
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            )
+            .is_ok()
+    }
+
+    /// Nobody changes it any more.
+    fn freeze(&self) {
+        let mut word = self.load();
+        while !word.is_held() && !self.exchange(word, word.held()) {
+            word = self.load();
+        }
+    }
+}
+
+/// The sub-chain of a key with this hash.
+#[inline]
+fn sub_chain_of(hash: u64) -> usize {
+    // The upper bits of a product depend on all bits of the hash.
+    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SUB_CHAINS.ilog2())) as usize
+}
+
+impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
+    /// The sub-chains of a spread leaf; none of another.
+    #[inline]
+    pub(super) fn sub_chains(self) -> &'g [SubChain] {
+        let length = if self.is_spread() { SUB_CHAINS } else { 0 };
+        // SAFETY: a spread leaf has them in front of the header.
+        unsafe {
+            let header = self.as_ptr().cast::<SubChain>().as_ptr();
+            std::slice::from_raw_parts(header.sub(length), length)
+        }
+    }
+
+    /// Claims a place for a delta of a sub-chain, for the caller alone.
+    #[inline]
+    pub(super) fn claim_in(
+        self,
+        sub_chain: &SubChain,
+        number: usize,
+    ) -> Option<NonNull<Delta<K, V, H>>> {
+        // Relaxed: as in `claim`.
+        let place = sub_chain.claimed.fetch_add(1, Ordering::Relaxed) as usize;
+        if place >= SUB_CHAIN {
+            return None;
+        }
+        let distance = SUB_CHAINS + number * SUB_CHAIN + place + 1;
+        // SAFETY: in front of the sub-chains, which are as long as deltas, is room for so many deltas
+        // of each.
+        unsafe { Some(self.as_ptr().cast::<Delta<K, V, H>>().sub(distance)) }
+    }
+
+    /// The sub-chain of a spread leaf that the deltas on a key belong to, and its number.
+    fn sub_chain(self, probe: &Probe<'_, K, H>) -> (&'g SubChain, usize) {
+        let number = sub_chain_of(probe.hash());
+        (&self.sub_chains()[number], number)
+    }
+
+    fn freeze(self) {
+        self.sub_chains().iter().for_each(SubChain::freeze);
+    }
+}
+
+impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+    /// The value of a key in a spread leaf.
+    #[inline(never)]
+    pub(super) fn value_in_sub_chain(self, probe: &Probe<'_, K, H>) -> Option<*mut ()> {
+        let (sub_chain, _) = self.base.sub_chain(probe);
+        self.of_sub_chain(sub_chain.load()).value_of(probe)
+    }
+
+    /// Whether not all deltas belong to one sub-chain.
+    fn can_be_spread(&self) -> bool {
+        // SAFETY: the chain lives, and with it the keys in it.
+        let hash = |key: StoredKey<K, H>| unsafe { key.with(|key| Probe::<K, H>::new(key).hash()) };
+        let mut numbers = (self.changes()).map(|delta| sub_chain_of(hash(delta.key)));
+        let first = numbers.next();
+        numbers.any(|number| Some(number) != first)
+    }
+
+    /// How many deltas are about keys at or behind one, and in front of it.
+    fn deltas_around(&self, middle: StoredKey<K, H>) -> (usize, usize) {
+        let (mut behind, mut in_front) = (0, 0);
+        for delta in self.changes() {
+            // SAFETY: the chain lives, and with it the keys in it.
+            if unsafe { delta.key.compare(middle) }.is_lt() {
+                in_front += 1;
+            } else {
+                behind += 1;
+            }
+        }
+        (behind, in_front)
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+    /// What a leaf's next base node has, by what the leaf has seen of contention.
+    pub(super) fn fittings_after(&self, view: &View<'_, K, V, H>) -> Fittings {
+        let base = view.base;
+        let fittings = self.fittings(base.level);
+        if base.level > 0 || !self.config.switches.spread_leaves {
+            return fittings;
+        }
+        let contention = base.contention();
+        let limit = self.config.leaf_contention as u32;
+        let is_contended = contention
+            >= if base.is_spread() {
+                limit.div_ceil(4)
+            } else {
+                limit
+            };
+        if is_contended && view.count() > self.config.leaf_merge && view.can_be_spread() {
+            self.spread(fittings)
+        } else {
+            Fittings {
+                contention: contention / 2,
+                ..fittings
+            }
+        }
+    }
+
+    fn spread(&self, fittings: Fittings) -> Fittings {
+        let has_area = self.config.switches.preallocation;
+        Fittings {
+            slots: if has_area { SUB_CHAINS * SUB_CHAIN } else { 0 },
+            is_spread: true,
+            ..fittings
+        }
+    }
+
+    /// What the two halves of a leaf that is split at a key have.
+    pub(super) fn fittings_of_halves(
+        &self,
+        view: &View<'_, K, V, H>,
+        middle: StoredKey<K, H>,
+    ) -> (Fittings, Fittings) {
+        let fittings = self.fittings_after(view);
+        if !fittings.is_spread {
+            return (fittings, fittings);
+        }
+        let cool = self.fittings(0);
+        match view.deltas_around(middle) {
+            (behind, in_front) if behind >= in_front => (cool, fittings),
+            _ => (fittings, cool),
+        }
+    }
+
+    /// Prepends a delta to the sub-chain of a spread leaf that a key belongs to, as
+    /// [`change`](Self::change) does to other leaves; `None` if the leaf is replaced, and it is to be
+    /// tried again.
+    #[inline(never)]
+    pub(super) fn change_in_sub_chain(
+        &self,
+        spot: &Spot<'_, K, V, H>,
+        probe: &Probe<'_, K, H>,
+        decide: impl Fn(&Found<K, H>) -> Option<Decision<K, H>>,
+        guard: &Guard,
+    ) -> Option<Option<Changed>> {
+        let base = spot.view.base;
+        let (sub_chain, number) = base.sub_chain(probe);
+        let mut claim: Option<Claim<K, V, H>> = None;
+        loop {
+            let word = sub_chain.load();
+            let view = spot.view.of_sub_chain(word);
+            let found = view.find(probe);
+            let Some((change, key, value)) = decide(&found) else {
+                return Some(None);
+            };
+            let is_open = !word.is_held() && view.depth() < SUB_CHAIN;
+            claim = claim
+                .filter(|_| is_open)
+                .or_else(|| Claim::in_sub_chain(base, sub_chain, number).filter(|_| is_open));
+            let Some(claimed) = &claim else {
+                self.consolidate(spot, guard);
+                return None;
+            };
+            let Some(delta) = delta(change, &found, key, value, word, &view) else {
+                return Some(None);
+            };
+            if sub_chain.exchange(word, claimed.write(base, delta)) {
+                if let Some(claimed) = claim {
+                    claimed.forget();
+                }
+                let old = found.entry.map(|entry| entry.value);
+                return Some(Some((spot.id, spot.word, old)));
+            }
+            self.note_contention(&base);
+        }
+    }
+
+    /// Counts a compare-and-swap on a leaf that was lost.
+    #[cold]
+    pub(super) fn note_contention(&self, base: &Base<K, V, H>) {
+        self.counters.aborts.add(1);
+        if self.config.switches.spread_leaves {
+            base.note_contention(self.config.leaf_contention as u32);
+        }
+    }
+
+    /// Freezes the sub-chains of a leaf, if it is spread: then it can be looked at as a whole.
+    pub(super) fn freeze(&self, view: &View<'_, K, V, H>) {
+        if view.base.is_spread() {
+            view.base.freeze();
+        }
+    }
+
+    /// Makes a spread leaf whole, unless somebody replaces it meanwhile.
+    #[cold]
+    pub(super) fn make_whole(&self, spot: &Spot<'_, K, V, H>, guard: &Guard) {
+        self.freeze(&spot.view);
+        let fittings = Fittings {
+            contention: spot.view.base.contention() / 2,
+            ..self.fittings(0)
+        };
+        let copy = self.copy_with(&spot.view, fittings);
+        if !self.table.exchange(spot.id, spot.word, copy.word()) {
+            return;
+        }
+        copy.give();
+        // SAFETY: it has just been unlinked; the new base node has what is left of it.
+        unsafe { self.retire(spot.word, guard) };
+        self.count_spread(&spot.view, false);
+    }
+
+    /// Counts what became of a leaf that was replaced, if it was spread, or is now.
+    pub(super) fn count_spread(&self, before: &View<'_, K, V, H>, is_spread: bool) {
+        match (before.base.is_spread(), is_spread) {
+            (false, true) => self.counters.spreads.add(1),
+            (true, false) => self.counters.made_whole.add(1),
+            _ => {}
+        }
+    }
+
+    /// The node of an id, as [`visit`](Self::visit) has it; a spread leaf is made whole first.
+    ///
+    /// # Safety
+    ///
+    /// As for [`visit`](Self::visit).
+    pub(super) unsafe fn visit_whole<'g>(
+        &self,
+        id: usize,
+        guard: &'g Guard,
+    ) -> Option<Spot<'g, K, V, H>> {
+        loop {
+            // SAFETY: passed on to the caller.
+            let spot = unsafe { self.visit(id, guard) }?;
+            if !spot.view.base.is_spread() {
+                return Some(spot);
+            }
+            self.make_whole(&spot, guard);
+        }
+    }
+
+    /// The leaf responsible for a place, as [`descend`](Self::descend) has it; a spread one is made
+    /// whole first.
+    pub(super) fn descend_to_whole_leaf<'g>(
+        &self,
+        place: &Place<'_, K, H>,
+        guard: &'g Guard,
+    ) -> Spot<'g, K, V, H> {
+        loop {
+            let spot = self.descend(place, 0, guard);
+            if !spot.view.base.is_spread() {
+                return spot;
+            }
+            self.make_whole(&spot, guard);
+        }
+    }
+}
