@@ -61,12 +61,13 @@ struct RunArgs {
     /// is about].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     engines: Vec<ContestantName>,
-    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1; signals:
+    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1;
+    /// range_update, adaptation: 2,8; signals:
     /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; ets_bench has always 1].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
-    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; ets_throughput: 1000000;
+    /// insert_disjoint_ranges: 2000000; ordered_mix, range_update, adaptation: 1048576; ets_throughput: 1000000;
     /// ets_bench: 100000; signals, messages of a burst: 10000000; shard_cache, ids: 1024].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
@@ -510,6 +511,7 @@ fn table_of(name: ContestantName) -> Result<Table, LabError> {
     match name {
         ContestantName::Index(engine) => Ok(Table::Index(engine)),
         ContestantName::BwVariant(variant) => Ok(Table::BwVariant(variant)),
+        ContestantName::FixedGrain(grain) => Ok(Table::FixedGrain(grain)),
         ContestantName::Rival(rival) => Ok(Table::Rival(rival)),
         other => Err(LabError::Unavailable {
             engine: other.name(),
@@ -540,7 +542,7 @@ fn run_check(arguments: &CheckArgs) -> Result<bool, LabError> {
         print(&format!("{:<20} {outcome}\n", name.name()))?;
         let is_ours = matches!(
             name,
-            ContestantName::Index(_) | ContestantName::BwVariant(_)
+            ContestantName::Index(_) | ContestantName::BwVariant(_) | ContestantName::FixedGrain(_)
         );
         right &= outcome == Outcome::Right || !is_ours;
     }

@@ -3,6 +3,7 @@
 
 mod bw_variant;
 mod erlang;
+mod grain;
 mod in_process;
 mod rival;
 mod row_bench;
@@ -13,6 +14,7 @@ mod subject;
 
 pub use bw_variant::BwVariant;
 pub use erlang::{ErlangMachine, Ets, MessageQueue};
+pub use grain::FixedGrain;
 pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;
@@ -62,6 +64,8 @@ pub enum ContestantName {
     Index(Engine),
     /// The OpenBw-Tree with some of its optimisations.
     BwVariant(BwVariant),
+    /// A contention-adapting tree that does not adapt.
+    FixedGrain(FixedGrain),
     /// A rival that is a Rust crate.
     Rival(Rival),
     /// A table of rows of this project.
@@ -87,8 +91,10 @@ impl ContestantName {
         let erlang = Ets::ALL.into_iter().map(Self::Erlang);
         let rows = RowTable::ALL.into_iter().map(Self::Table);
         let variants = BwVariant::ALL.into_iter().map(Self::BwVariant);
+        let grains = FixedGrain::ALL.into_iter().map(Self::FixedGrain);
         let tables = indexes
             .chain(variants)
+            .chain(grains)
             .chain(rivals)
             .chain(rows)
             .chain(erlang);
@@ -110,6 +116,7 @@ impl ContestantName {
         match self {
             Self::Index(_)
             | Self::BwVariant(_)
+            | Self::FixedGrain(_)
             | Self::Rival(_)
             | Self::Table(_)
             | Self::Erlang(_) => ContestantKind::Tables,
@@ -126,6 +133,7 @@ impl ContestantName {
         match self {
             Self::Index(engine) => engine.name(),
             Self::BwVariant(variant) => variant.name(),
+            Self::FixedGrain(grain) => grain.name(),
             Self::Rival(rival) => rival.name(),
             Self::Table(kind) => kind.name(),
             Self::Erlang(kind) => kind.name(),
@@ -142,6 +150,7 @@ impl ContestantName {
         match self {
             Self::Index(_) => "an index of Tremula, in this process",
             Self::BwVariant(variant) => variant.about(),
+            Self::FixedGrain(grain) => grain.about(),
             Self::Rival(rival) => rival.about(),
             Self::Table(kind) => kind.about(),
             Self::Erlang(kind) => kind.about(),
@@ -158,6 +167,7 @@ impl ContestantName {
         match self {
             Self::Index(_)
             | Self::BwVariant(_)
+            | Self::FixedGrain(_)
             | Self::Table(_)
             | Self::Mailbox(_)
             | Self::Shard(_) => None,
@@ -178,6 +188,16 @@ impl ContestantName {
             Self::BwVariant(_) if experiment == BwVariant::EXPERIMENT => None,
             Self::BwVariant(_) => Some("it takes part in bw_tree_ablation only"),
             _ if experiment == BwVariant::EXPERIMENT => Some("it has not the switches of bw_tree"),
+            Self::FixedGrain(_) if experiment == "adaptation" => None,
+            Self::FixedGrain(_) => Some("it takes part in adaptation only"),
+            Self::Index(Engine::CaTree | Engine::LfcaTree | Engine::BTree | Engine::Locked)
+                if experiment == "adaptation" =>
+            {
+                None
+            }
+            Self::Index(_) | Self::Rival(_) if experiment == "adaptation" => {
+                Some("the contention-adapting trees are compared with b_tree and locked there")
+            }
             Self::Index(_) | Self::Rival(_) if of_rows => Some("it is no table of rows"),
             Self::Table(_) if of_rows => None,
             Self::Table(_) => Some("it takes part in ets_throughput and ets_bench only"),
@@ -199,6 +219,7 @@ impl ContestantName {
         match self {
             Self::Index(_)
             | Self::BwVariant(_)
+            | Self::FixedGrain(_)
             | Self::Rival(_)
             | Self::Table(_)
             | Self::Erlang(_) => Some("it is a table and no channel"),
@@ -292,6 +313,9 @@ pub fn assemble(
             }
             ContestantName::BwVariant(variant) => {
                 contestants.push(in_process(Table::BwVariant(variant), settings));
+            }
+            ContestantName::FixedGrain(grain) => {
+                contestants.push(in_process(Table::FixedGrain(grain), settings));
             }
             ContestantName::Rival(rival) => {
                 contestants.push(in_process(Table::Rival(rival), settings));

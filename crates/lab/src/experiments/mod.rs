@@ -1,5 +1,6 @@
 //! The experiments, one file each. A new one is a file, and a line in [`ALL`].
 
+mod adaptation;
 mod batched_get;
 mod bw_tree_ablation;
 mod ets_bench;
@@ -20,10 +21,11 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 12] = [
+pub const ALL: [&dyn Experiment; 13] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
+    &adaptation::Adaptation,
     &ycsb::Ycsb,
     &high_contention::HighContention,
     &batched_get::BatchedGet,
@@ -292,6 +294,7 @@ mod tests {
         for experiment in [
             "ordered_mix",
             "range_update",
+            "adaptation",
             "ycsb",
             "batched_get",
             "memory",

@@ -1,6 +1,8 @@
 //! What one contestant does in one measurement.
 
-use super::{EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, ShardCacheJob, SignalsJob, YcsbJob};
+use super::{
+    AdaptationJob, EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, ShardCacheJob, SignalsJob, YcsbJob,
+};
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
@@ -18,6 +20,8 @@ pub enum Job {
     Mix(MixJob),
     /// Update by some threads and scan by others until the time is up.
     RangeUpdate(RangeUpdateJob),
+    /// Fill a table and use it in one way after the other, and look at it meanwhile.
+    Adaptation(AdaptationJob),
     /// Run operation streams against a half filled table of rows until the time is up.
     Ets(EtsJob),
     /// Do one operation on a table of rows until the time is up.
@@ -46,6 +50,7 @@ impl Job {
             | Self::Ets(_)
             | Self::EtsBench(_)
             | Self::RangeUpdate(_)
+            | Self::Adaptation(_)
             | Self::Append(_)
             | Self::ShardCache(_) => size_of::<u64>() as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),

@@ -3,6 +3,7 @@
 //!
 //! Everything random here comes from [`generator`], so that one seed gives one workload.
 
+mod adaptation;
 mod ets;
 mod ets_bench;
 mod job;
@@ -13,6 +14,7 @@ mod signals;
 mod ycsb;
 mod zipfian;
 
+pub use adaptation::{ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HAMMERED_KEYS};
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
 pub use ets_bench::{EtsBenchJob, EtsOperation, GROUP, LIST_LENGTH, SEARCHES, State};
 pub use job::{AppendJob, BatchJob, FillJob, Job, LookupStyle};

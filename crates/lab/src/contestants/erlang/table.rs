@@ -107,6 +107,7 @@ impl Contestant for EtsTable {
             Job::EtsBench(job) => bench(kind, job),
             Job::Ycsb(_)
             | Job::RangeUpdate(_)
+            | Job::Adaptation(_)
             | Job::Append(_)
             | Job::Batch(_)
             | Job::Signals(_)

@@ -1,5 +1,6 @@
 //! The tables of this process: the indexes of this project, and the rivals that are Rust crates.
 
+mod adaptation;
 mod append;
 mod batch;
 mod fill;
@@ -77,6 +78,7 @@ impl Contestant for InProcess {
             }
             Job::Mix(job) => self.table.run_integers(job),
             Job::RangeUpdate(job) => self.table.run_integers(job),
+            Job::Adaptation(job) => self.table.run_integers(job),
             Job::Ets(_) | Job::EtsBench(_) => {
                 return Err(LabError::Unavailable {
                     engine: self.table.name(),
