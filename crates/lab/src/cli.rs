@@ -63,12 +63,13 @@ struct RunArgs {
     engines: Vec<ContestantName>,
     /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1;
     /// range_update, adaptation: 2,8; signals:
-    /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; ets_bench has always 1].
+    /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; counter_scaling: 1,2,4,8; ets_bench and sequential_overhead have always 1].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
-    /// insert_disjoint_ranges: 2000000; ordered_mix, range_update, adaptation: 1048576; ets_throughput: 1000000;
-    /// ets_bench: 100000; signals, messages of a burst: 10000000; shard_cache, ids: 1024].
+    /// insert_disjoint_ranges: 2000000; ordered_mix, range_update, adaptation: 1048576; ets_throughput, sequential_overhead: 1000000;
+    /// ets_bench: 100000; signals, messages of a burst: 10000000; shard_cache, ids: 1024;
+    /// counter_scaling, counted before: 1000].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
@@ -238,6 +239,7 @@ fn list() -> String {
         ("engines", ContestantKind::Tables),
         ("engines of signals", ContestantKind::Channels),
         ("engines of shard_cache", ContestantKind::Shards),
+        ("engines of counter_scaling", ContestantKind::Counters),
     ] {
         text += &format!("\n{heading}\n");
         text += &list_contestants(kind);
@@ -277,7 +279,10 @@ fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
         let messages = MessageKind::ALL.into_iter().filter_map(of_message);
         return workloads.chain(messages).collect();
     }
-    if contestant.kind() == ContestantKind::Shards {
+    if matches!(
+        contestant.kind(),
+        ContestantKind::Shards | ContestantKind::Counters
+    ) {
         return Vec::new();
     }
     let of_tables = experiments::ALL
@@ -394,7 +399,7 @@ fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &S
             // Tables are refused keys, whatever the workload.
             let what = match experiment.contestants() {
                 ContestantKind::Tables => case.key_set.to_owned(),
-                ContestantKind::Channels | ContestantKind::Shards => {
+                ContestantKind::Channels | ContestantKind::Shards | ContestantKind::Counters => {
                     format!("{} of {}", case.workload, case.key_set)
                 }
             };

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tremula_index::Engine;
 use tremula_lab::{
     LabError, Settings, Watch,
-    contestants::{self, ContestantName, FixedGrain, ShardForm},
+    contestants::{self, ContestantName, CounterKind, FixedGrain, ShardForm},
     experiments::{self, Case},
     keys::KeySet,
     record::{Moment, Record},
@@ -139,6 +139,21 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
 fn adaptation_runs_on_the_smallest_range() {
     let names = [ContestantName::Index(Engine::CaTree)];
     assert!(!run_with(&names, "adaptation", &brief(2)).is_empty());
+}
+
+#[test]
+fn sequential_overhead_records_every_operation_of_every_engine_and_of_a_plain_map() {
+    let mut names: Vec<_> = Engine::ALL.map(ContestantName::Index).into();
+    names.push(ContestantName::PlainBTreeMap);
+    let records = run_with(&names, "sequential_overhead", &brief(2000));
+    assert_eq!(records.len(), 2 * 5 * names.len());
+    for record in records {
+        assert!(record.mops > 0.0, "{record:?}");
+        // One thread, whatever was asked for.
+        assert_eq!((record.threads, record.keys), (1, 2000));
+        let timed = ["lookup", "update", "scan_100"].contains(&record.workload.as_str());
+        assert_eq!(record.made_by.configuration.seconds.is_some(), timed);
+    }
 }
 
 #[test]
@@ -293,6 +308,17 @@ fn memory_and_bursts_need_a_command_to_start() {
     let experiment = experiments::find("signals").unwrap();
     let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);
     assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
+}
+
+#[test]
+fn counter_scaling_records_every_mix_counter_and_number_of_threads() {
+    let names = CounterKind::ALL.map(ContestantName::Counter);
+    let records = run_with(&names, "counter_scaling", &brief(100));
+    assert_eq!(records.len(), 3 * 2 * names.len());
+    for record in records {
+        assert!(record.mops > 0.0, "{record:?}");
+        assert_eq!((record.key_set.as_str(), record.keys), ("counted", 100));
+    }
 }
 
 #[test]

@@ -2,18 +2,21 @@
 //! each behind one adapter.
 
 mod bw_variant;
+mod counters;
 mod erlang;
 mod grain;
 mod in_process;
 mod rival;
 mod row_bench;
 mod row_table;
+mod sequential;
 mod shards;
 mod signals;
 mod subject;
 
 pub use bw_variant::BwVariant;
-pub use erlang::{ErlangMachine, Ets, MessageQueue};
+pub use counters::CounterKind;
+pub use erlang::{ErlangMachine, Ets, EtsCounter, MessageQueue};
 pub use grain::FixedGrain;
 pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
@@ -36,6 +39,7 @@ use crate::{
     measure::Sample,
     workload::{EtsMix, Job, MessageKind, Traffic},
 };
+use sequential::PlainBTreeMap;
 use std::{fmt, str::FromStr};
 use tremula_index::Engine;
 use tremula_mailbox::Mode;
@@ -66,6 +70,8 @@ pub enum ContestantName {
     BwVariant(BwVariant),
     /// A contention-adapting tree that does not adapt.
     FixedGrain(FixedGrain),
+    /// The standard library's `BTreeMap`, without a lock.
+    PlainBTreeMap,
     /// A rival that is a Rust crate.
     Rival(Rival),
     /// A table of rows of this project.
@@ -80,6 +86,10 @@ pub enum ContestantName {
     ErlangProcess(MessageQueue),
     /// The shards of this project, in a form, or what they are measured by.
     Shard(ShardForm),
+    /// A counter of this process.
+    Counter(CounterKind),
+    /// The size of an ETS table in a real Erlang.
+    ErlangCounter(EtsCounter),
 }
 
 impl ContestantName {
@@ -95,6 +105,7 @@ impl ContestantName {
         let tables = indexes
             .chain(variants)
             .chain(grains)
+            .chain([Self::PlainBTreeMap])
             .chain(rivals)
             .chain(rows)
             .chain(erlang);
@@ -102,11 +113,15 @@ impl ContestantName {
         let rivals = ChannelRival::ALL.into_iter().map(Self::ChannelRival);
         let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
         let shards = ShardForm::ALL.into_iter().map(Self::Shard);
+        let counters = CounterKind::ALL.into_iter().map(Self::Counter);
+        let sizes = EtsCounter::ALL.into_iter().map(Self::ErlangCounter);
         tables
             .chain(mailboxes)
             .chain(rivals)
             .chain(erlang)
             .chain(shards)
+            .chain(counters)
+            .chain(sizes)
             .collect()
     }
 
@@ -117,6 +132,7 @@ impl ContestantName {
             Self::Index(_)
             | Self::BwVariant(_)
             | Self::FixedGrain(_)
+            | Self::PlainBTreeMap
             | Self::Rival(_)
             | Self::Table(_)
             | Self::Erlang(_) => ContestantKind::Tables,
@@ -124,6 +140,7 @@ impl ContestantName {
                 ContestantKind::Channels
             }
             Self::Shard(_) => ContestantKind::Shards,
+            Self::Counter(_) | Self::ErlangCounter(_) => ContestantKind::Counters,
         }
     }
 
@@ -134,6 +151,7 @@ impl ContestantName {
             Self::Index(engine) => engine.name(),
             Self::BwVariant(variant) => variant.name(),
             Self::FixedGrain(grain) => grain.name(),
+            Self::PlainBTreeMap => PlainBTreeMap::NAME,
             Self::Rival(rival) => rival.name(),
             Self::Table(kind) => kind.name(),
             Self::Erlang(kind) => kind.name(),
@@ -141,6 +159,8 @@ impl ContestantName {
             Self::ChannelRival(rival) => rival.name(),
             Self::ErlangProcess(queue) => queue.name(),
             Self::Shard(form) => form.name(),
+            Self::Counter(kind) => kind.name(),
+            Self::ErlangCounter(kind) => kind.name(),
         }
     }
 
@@ -151,6 +171,7 @@ impl ContestantName {
             Self::Index(_) => "an index of Tremula, in this process",
             Self::BwVariant(variant) => variant.about(),
             Self::FixedGrain(grain) => grain.about(),
+            Self::PlainBTreeMap => PlainBTreeMap::ABOUT,
             Self::Rival(rival) => rival.about(),
             Self::Table(kind) => kind.about(),
             Self::Erlang(kind) => kind.about(),
@@ -158,6 +179,8 @@ impl ContestantName {
             Self::ChannelRival(rival) => rival.about(),
             Self::ErlangProcess(queue) => queue.about(),
             Self::Shard(form) => form.about(),
+            Self::Counter(kind) => kind.about(),
+            Self::ErlangCounter(kind) => kind.about(),
         }
     }
 
@@ -168,11 +191,13 @@ impl ContestantName {
             Self::Index(_)
             | Self::BwVariant(_)
             | Self::FixedGrain(_)
+            | Self::PlainBTreeMap
             | Self::Table(_)
             | Self::Mailbox(_)
-            | Self::Shard(_) => None,
+            | Self::Shard(_)
+            | Self::Counter(_) => None,
             Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
-            Self::Erlang(_) | Self::ErlangProcess(_) => erlang::missing(),
+            Self::Erlang(_) | Self::ErlangProcess(_) | Self::ErlangCounter(_) => erlang::missing(),
         }
     }
 
@@ -185,9 +210,12 @@ impl ContestantName {
                 Some("it is a channel and no table")
             }
             Self::Shard(_) => Some("it is a cache in shards and no table"),
+            Self::Counter(_) | Self::ErlangCounter(_) => Some("it is a counter and no table"),
             Self::BwVariant(_) if experiment == BwVariant::EXPERIMENT => None,
             Self::BwVariant(_) => Some("it takes part in bw_tree_ablation only"),
             _ if experiment == BwVariant::EXPERIMENT => Some("it has not the switches of bw_tree"),
+            Self::PlainBTreeMap if experiment == PlainBTreeMap::EXPERIMENT => None,
+            Self::PlainBTreeMap => Some("it takes part in sequential_overhead only"),
             Self::FixedGrain(_) if experiment == "adaptation" => None,
             Self::FixedGrain(_) => Some("it takes part in adaptation only"),
             Self::Index(Engine::CaTree | Engine::LfcaTree | Engine::BTree | Engine::Locked)
@@ -220,10 +248,12 @@ impl ContestantName {
             Self::Index(_)
             | Self::BwVariant(_)
             | Self::FixedGrain(_)
+            | Self::PlainBTreeMap
             | Self::Rival(_)
             | Self::Table(_)
             | Self::Erlang(_) => Some("it is a table and no channel"),
             Self::Shard(_) => Some("it is a cache in shards and no channel"),
+            Self::Counter(_) | Self::ErlangCounter(_) => Some("it is a counter and no channel"),
             Self::Mailbox(_) | Self::ChannelRival(_) => None,
             Self::ErlangProcess(_) => MessageQueue::refuses(traffic, message),
         }
@@ -245,6 +275,10 @@ impl ContestantName {
                 let traffic = case.workload.parse().unwrap_or(Traffic::Phases);
                 self.refuses_traffic(traffic, case.key_set.parse().ok())
             }
+            ContestantKind::Counters => match self {
+                Self::Counter(_) | Self::ErlangCounter(_) => None,
+                _ => Some("it is no counter"),
+            },
             ContestantKind::Shards => match self {
                 Self::Shard(_) => None,
                 _ => Some("it is no cache in shards"),
@@ -317,6 +351,7 @@ pub fn assemble(
             ContestantName::FixedGrain(grain) => {
                 contestants.push(in_process(Table::FixedGrain(grain), settings));
             }
+            ContestantName::PlainBTreeMap => contestants.push(Box::new(PlainBTreeMap)),
             ContestantName::Rival(rival) => {
                 contestants.push(in_process(Table::Rival(rival), settings));
             }
@@ -332,6 +367,12 @@ pub fn assemble(
             }
             ContestantName::ErlangProcess(queue) => {
                 contestants.push(Box::new(erlang()?.process(queue)));
+            }
+            ContestantName::Counter(kind) => {
+                contestants.push(Box::new(counters::CounterContestant(kind)));
+            }
+            ContestantName::ErlangCounter(kind) => {
+                contestants.push(Box::new(erlang()?.counter(kind)));
             }
             ContestantName::Shard(form) => {
                 contestants.push(Box::new(shards::ShardContestant(form)));

@@ -78,7 +78,7 @@ impl RowTable {
         }
     }
 
-    fn create(self) -> Result<Table, BadArgument> {
+    pub(super) fn create(self) -> Result<Table, BadArgument> {
         let public = Options::new()
             .access(Access::Public)
             .write_concurrency(WriteConcurrency::On);

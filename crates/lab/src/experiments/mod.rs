@@ -3,6 +3,7 @@
 mod adaptation;
 mod batched_get;
 mod bw_tree_ablation;
+mod counter_scaling;
 mod ets_bench;
 mod ets_throughput;
 mod high_contention;
@@ -10,6 +11,7 @@ mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
 mod range_update;
+mod sequential_overhead;
 mod shard_cache;
 mod signals;
 mod ycsb;
@@ -21,7 +23,7 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 13] = [
+pub const ALL: [&dyn Experiment; 15] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -29,12 +31,14 @@ pub const ALL: [&dyn Experiment; 13] = [
     &ycsb::Ycsb,
     &high_contention::HighContention,
     &batched_get::BatchedGet,
+    &sequential_overhead::SequentialOverhead,
     &bw_tree_ablation::BwTreeAblation,
     &memory::Memory,
     &signals::Signals,
     &ets_throughput::EtsThroughput,
     &ets_bench::EtsBench,
     &shard_cache::ShardCache,
+    &counter_scaling::CounterScaling,
 ];
 
 /// The experiment of this name.
@@ -60,6 +64,8 @@ pub enum ContestantKind {
     Channels,
     /// Caches in shards.
     Shards,
+    /// Counters.
+    Counters,
 }
 
 /// What to measure: groups of cases, and for each group and run the job that every contestant
@@ -295,6 +301,7 @@ mod tests {
             "ordered_mix",
             "range_update",
             "adaptation",
+            "sequential_overhead",
             "ycsb",
             "batched_get",
             "memory",

@@ -1,7 +1,8 @@
 //! What one contestant does in one measurement.
 
 use super::{
-    AdaptationJob, EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, ShardCacheJob, SignalsJob, YcsbJob,
+    AdaptationJob, CounterJob, EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, SequentialJob,
+    ShardCacheJob, SignalsJob, YcsbJob,
 };
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
@@ -28,6 +29,8 @@ pub enum Job {
     EtsBench(EtsBenchJob),
     /// Fill a table, then run operation streams against it, one after the other.
     Ycsb(Keys<YcsbJob<u64>, YcsbJob<String>>),
+    /// Fill a table, use it and empty it, all with one thread.
+    Sequential(Keys<SequentialJob<u64>, SequentialJob<String>>),
     /// All threads append to one table.
     Append(AppendJob),
     /// Look many keys up, one by one and in batches.
@@ -36,6 +39,8 @@ pub enum Job {
     Fill(FillJob),
     /// Send messages to one receiver.
     Signals(SignalsJob),
+    /// Add to one counter, and read it, until the time is up.
+    Counter(CounterJob),
     /// Append to a cache in shards, or get from it, until the time is up.
     ShardCache(ShardCacheJob),
 }
@@ -52,9 +57,12 @@ impl Job {
             | Self::RangeUpdate(_)
             | Self::Adaptation(_)
             | Self::Append(_)
+            | Self::Counter(_)
             | Self::ShardCache(_) => size_of::<u64>() as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
+            Self::Sequential(Keys::Integers(job)) => job.keys.mean_length(),
+            Self::Sequential(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Fill(job) if job.key_set.is_integers() => size_of::<u64>() as f64,

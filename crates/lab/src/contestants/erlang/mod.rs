@@ -5,9 +5,11 @@
 //! reach it as files in a folder of its own, in the same bytes that the Rust side reads. They
 //! are loaded, and removed, before the time runs.
 
+mod counter;
 mod process;
 mod table;
 
+pub use counter::EtsCounter;
 pub use process::MessageQueue;
 pub use table::Ets;
 
@@ -99,6 +101,12 @@ impl ErlangMachine {
     #[must_use]
     pub fn process(&self, queue: MessageQueue) -> impl Contestant + use<> {
         process::ErlangProcess::new(self.clone(), queue)
+    }
+
+    /// A contestant that is the size of a table on this machine.
+    #[must_use]
+    pub fn counter(&self, kind: EtsCounter) -> impl Contestant + use<> {
+        counter::EtsCounterContestant::new(self.clone(), kind)
     }
 
     /// Sends a request, with files for it, and waits for so many numbers.

@@ -108,9 +108,11 @@ impl Contestant for EtsTable {
             Job::Ycsb(_)
             | Job::RangeUpdate(_)
             | Job::Adaptation(_)
+            | Job::Sequential(_)
             | Job::Append(_)
             | Job::Batch(_)
             | Job::Signals(_)
+            | Job::Counter(_)
             | Job::ShardCache(_) => {
                 return Err(self.cannot());
             }

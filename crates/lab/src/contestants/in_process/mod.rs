@@ -86,6 +86,7 @@ impl Contestant for InProcess {
                 });
             }
             Job::Ycsb(job) => self.run(job),
+            Job::Sequential(job) => self.run(job),
             Job::Append(job) => self.table.run_integers(job),
             Job::Batch(job) => self.run(job),
             Job::Fill(job) => {
@@ -98,6 +99,12 @@ impl Contestant for InProcess {
                 return Err(LabError::Unavailable {
                     engine: self.table.name(),
                     missing: "it is a table, and was given the work of a channel",
+                });
+            }
+            Job::Counter(_) => {
+                return Err(LabError::Unavailable {
+                    engine: self.table.name(),
+                    missing: "it is a table, and was given the work of a counter",
                 });
             }
             Job::ShardCache(_) => {
@@ -117,7 +124,7 @@ impl Contestant for InProcess {
 }
 
 /// Says what is wrong if a count is not what it should be.
-fn expect(what: &str, found: u64, expected: u64) -> Result<(), String> {
+pub(super) fn expect(what: &str, found: u64, expected: u64) -> Result<(), String> {
     if found == expected {
         Ok(())
     } else {
