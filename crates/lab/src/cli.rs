@@ -63,13 +63,14 @@ struct RunArgs {
     engines: Vec<ContestantName>,
     /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1;
     /// range_update, adaptation: 2,8; signals:
-    /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; counter_scaling: 1,2,4,8; ets_bench and sequential_overhead have always 1].
+    /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; counter_scaling: 1,2,4,8;
+    /// redis: 50 clients; ets_bench and sequential_overhead have always 1].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
     /// insert_disjoint_ranges: 2000000; ordered_mix, range_update, adaptation: 1048576; ets_throughput, sequential_overhead: 1000000;
     /// ets_bench: 100000; signals, messages of a burst: 10000000; shard_cache, ids: 1024;
-    /// counter_scaling, counted before: 1000].
+    /// counter_scaling, counted before: 1000; redis: 100000].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
@@ -240,6 +241,7 @@ fn list() -> String {
         ("engines of signals", ContestantKind::Channels),
         ("engines of shard_cache", ContestantKind::Shards),
         ("engines of counter_scaling", ContestantKind::Counters),
+        ("engines of redis", ContestantKind::Servers),
     ] {
         text += &format!("\n{heading}\n");
         text += &list_contestants(kind);
@@ -281,7 +283,7 @@ fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
     }
     if matches!(
         contestant.kind(),
-        ContestantKind::Shards | ContestantKind::Counters
+        ContestantKind::Shards | ContestantKind::Counters | ContestantKind::Servers
     ) {
         return Vec::new();
     }
@@ -399,7 +401,10 @@ fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &S
             // Tables are refused keys, whatever the workload.
             let what = match experiment.contestants() {
                 ContestantKind::Tables => case.key_set.to_owned(),
-                ContestantKind::Channels | ContestantKind::Shards | ContestantKind::Counters => {
+                ContestantKind::Channels
+                | ContestantKind::Shards
+                | ContestantKind::Counters
+                | ContestantKind::Servers => {
                     format!("{} of {}", case.workload, case.key_set)
                 }
             };

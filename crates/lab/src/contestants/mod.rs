@@ -10,6 +10,7 @@ mod rival;
 mod row_bench;
 mod row_table;
 mod sequential;
+mod servers;
 mod shards;
 mod signals;
 mod subject;
@@ -22,6 +23,7 @@ pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;
 pub use row_table::RowTable;
+pub use servers::ServerKind;
 pub use shards::{ShardForm, peak_of_affinity};
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use signals::channel_tests;
@@ -40,7 +42,7 @@ use crate::{
     workload::{EtsMix, Job, MessageKind, Traffic},
 };
 use sequential::PlainBTreeMap;
-use std::{fmt, str::FromStr};
+use std::{env, fmt, str::FromStr};
 use tremula_index::Engine;
 use tremula_mailbox::Mode;
 
@@ -90,6 +92,8 @@ pub enum ContestantName {
     Counter(CounterKind),
     /// The size of an ETS table in a real Erlang.
     ErlangCounter(EtsCounter),
+    /// A server of the Redis protocol.
+    Server(ServerKind),
 }
 
 impl ContestantName {
@@ -114,6 +118,7 @@ impl ContestantName {
         let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
         let shards = ShardForm::ALL.into_iter().map(Self::Shard);
         let counters = CounterKind::ALL.into_iter().map(Self::Counter);
+        let servers = ServerKind::ALL.into_iter().map(Self::Server);
         let sizes = EtsCounter::ALL.into_iter().map(Self::ErlangCounter);
         tables
             .chain(mailboxes)
@@ -122,6 +127,7 @@ impl ContestantName {
             .chain(shards)
             .chain(counters)
             .chain(sizes)
+            .chain(servers)
             .collect()
     }
 
@@ -141,6 +147,7 @@ impl ContestantName {
             }
             Self::Shard(_) => ContestantKind::Shards,
             Self::Counter(_) | Self::ErlangCounter(_) => ContestantKind::Counters,
+            Self::Server(_) => ContestantKind::Servers,
         }
     }
 
@@ -161,6 +168,7 @@ impl ContestantName {
             Self::Shard(form) => form.name(),
             Self::Counter(kind) => kind.name(),
             Self::ErlangCounter(kind) => kind.name(),
+            Self::Server(kind) => kind.name(),
         }
     }
 
@@ -181,6 +189,7 @@ impl ContestantName {
             Self::Shard(form) => form.about(),
             Self::Counter(kind) => kind.about(),
             Self::ErlangCounter(kind) => kind.about(),
+            Self::Server(kind) => kind.about(),
         }
     }
 
@@ -196,6 +205,7 @@ impl ContestantName {
             | Self::Mailbox(_)
             | Self::Shard(_)
             | Self::Counter(_) => None,
+            Self::Server(kind) => kind.missing(),
             Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
             Self::Erlang(_) | Self::ErlangProcess(_) | Self::ErlangCounter(_) => erlang::missing(),
         }
@@ -211,6 +221,7 @@ impl ContestantName {
             }
             Self::Shard(_) => Some("it is a cache in shards and no table"),
             Self::Counter(_) | Self::ErlangCounter(_) => Some("it is a counter and no table"),
+            Self::Server(_) => Some("it is a server and no table"),
             Self::BwVariant(_) if experiment == BwVariant::EXPERIMENT => None,
             Self::BwVariant(_) => Some("it takes part in bw_tree_ablation only"),
             _ if experiment == BwVariant::EXPERIMENT => Some("it has not the switches of bw_tree"),
@@ -254,6 +265,7 @@ impl ContestantName {
             | Self::Erlang(_) => Some("it is a table and no channel"),
             Self::Shard(_) => Some("it is a cache in shards and no channel"),
             Self::Counter(_) | Self::ErlangCounter(_) => Some("it is a counter and no channel"),
+            Self::Server(_) => Some("it is a server and no channel"),
             Self::Mailbox(_) | Self::ChannelRival(_) => None,
             Self::ErlangProcess(_) => MessageQueue::refuses(traffic, message),
         }
@@ -278,6 +290,10 @@ impl ContestantName {
             ContestantKind::Counters => match self {
                 Self::Counter(_) | Self::ErlangCounter(_) => None,
                 _ => Some("it is no counter"),
+            },
+            ContestantKind::Servers => match self {
+                Self::Server(_) => None,
+                _ => Some("it is no server"),
             },
             ContestantKind::Shards => match self {
                 Self::Shard(_) => None,
@@ -306,6 +322,12 @@ impl FromStr for ContestantName {
                 known: all.iter().map(|c| c.name()).collect::<Vec<_>>().join(", "),
             })
     }
+}
+
+/// Whether there is a program of this name.
+fn is_on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Whether this machine has what the contestant needs.
@@ -373,6 +395,9 @@ pub fn assemble(
             }
             ContestantName::ErlangCounter(kind) => {
                 contestants.push(Box::new(erlang()?.counter(kind)));
+            }
+            ContestantName::Server(kind) => {
+                contestants.push(Box::new(servers::ServerContestant::start(kind)?));
             }
             ContestantName::Shard(form) => {
                 contestants.push(Box::new(shards::ShardContestant(form)));

@@ -11,6 +11,7 @@ mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
 mod range_update;
+mod redis;
 mod sequential_overhead;
 mod shard_cache;
 mod signals;
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 15] = [
+pub const ALL: [&dyn Experiment; 16] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -39,6 +40,7 @@ pub const ALL: [&dyn Experiment; 15] = [
     &ets_bench::EtsBench,
     &shard_cache::ShardCache,
     &counter_scaling::CounterScaling,
+    &redis::Redis,
 ];
 
 /// The experiment of this name.
@@ -66,6 +68,8 @@ pub enum ContestantKind {
     Shards,
     /// Counters.
     Counters,
+    /// Servers of the Redis protocol.
+    Servers,
 }
 
 /// What to measure: groups of cases, and for each group and run the job that every contestant

@@ -1,8 +1,8 @@
 //! What one contestant does in one measurement.
 
 use super::{
-    AdaptationJob, CounterJob, EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, SequentialJob,
-    ShardCacheJob, SignalsJob, YcsbJob,
+    AdaptationJob, CounterJob, EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, RedisJob,
+    SequentialJob, ShardCacheJob, SignalsJob, YcsbJob,
 };
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
@@ -39,6 +39,8 @@ pub enum Job {
     Fill(FillJob),
     /// Send messages to one receiver.
     Signals(SignalsJob),
+    /// Have commands sent to a server.
+    Redis(RedisJob),
     /// Add to one counter, and read it, until the time is up.
     Counter(CounterJob),
     /// Append to a cache in shards, or get from it, until the time is up.
@@ -58,6 +60,7 @@ impl Job {
             | Self::Adaptation(_)
             | Self::Append(_)
             | Self::Counter(_)
+            | Self::Redis(_)
             | Self::ShardCache(_) => size_of::<u64>() as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),

@@ -10,6 +10,7 @@ mod ets_bench;
 mod job;
 mod mix;
 mod range_update;
+mod redis;
 mod sequential;
 mod shard_cache;
 mod signals;
@@ -26,6 +27,7 @@ pub use mix::{
     rotate, rotation_step, stream,
 };
 pub use range_update::{LongScan, RangeUpdateJob, SCAN_LENGTHS, scans};
+pub use redis::{Pipelining, RedisCommand, RedisJob};
 pub use sequential::{SEQUENTIAL_SCAN, SequentialJob, SequentialOperation};
 pub use shard_cache::{CacheTraffic, HOT_IDS, ShardCacheJob, ValueSize};
 pub use signals::{Message, MessageKind, SignalsJob, Stamp, Traffic};

@@ -13,11 +13,11 @@ pub use counter::EtsCounter;
 pub use process::MessageQueue;
 pub use table::Ets;
 
-use super::Contestant;
+use super::{Contestant, is_on_path};
 use crate::LabError;
 use std::{
     cell::RefCell,
-    env, fs,
+    fs,
     io::{self, BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     rc::Rc,
@@ -31,9 +31,7 @@ const MISSING: &str = "'escript' is not on the PATH; install Erlang \
 
 /// What this machine lacks to run Erlang, and how to get it.
 pub(super) fn missing() -> Option<&'static str> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let there = env::split_paths(&path).any(|folder| folder.join(ESCRIPT).is_file());
-    (!there).then_some(MISSING)
+    (!is_on_path(ESCRIPT)).then_some(MISSING)
 }
 
 /// A running Erlang with the lab's program in it. Clones share it; it ends with the last.

@@ -113,6 +113,7 @@ impl Contestant for EtsTable {
             | Job::Batch(_)
             | Job::Signals(_)
             | Job::Counter(_)
+            | Job::Redis(_)
             | Job::ShardCache(_) => {
                 return Err(self.cannot());
             }

@@ -101,6 +101,12 @@ impl Contestant for InProcess {
                     missing: "it is a table, and was given the work of a channel",
                 });
             }
+            Job::Redis(_) => {
+                return Err(LabError::Unavailable {
+                    engine: self.table.name(),
+                    missing: "it is a table, and was given the work of a server",
+                });
+            }
             Job::Counter(_) => {
                 return Err(LabError::Unavailable {
                     engine: self.table.name(),
