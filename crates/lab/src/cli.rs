@@ -8,7 +8,7 @@ use crate::{
     keys::KeySet,
     memory::{FillCommand, this_program_before},
     record::{self, Record, RecordFile},
-    report, rounds,
+    report, rounds, top,
     workload::{Distribution, FillJob, MessageKind, Traffic},
 };
 use clap::{Args, Subcommand};
@@ -34,6 +34,8 @@ enum LabCommand {
     List,
     /// Run an experiment, and show a table of its results.
     Run(RunArgs),
+    /// Run an experiment, and show meanwhile how it goes: each engine's speed, results and shape.
+    Top(RunArgs),
     /// Show the fastest engine of each case in files of results, as a table in Markdown.
     Best(BestArgs),
     /// Record what threads do to the tables at once, and check that the answers are right.
@@ -193,7 +195,10 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {
         LabCommand::List => print(&list()),
-        LabCommand::Run(arguments) => run_experiment(arguments),
+        LabCommand::Run(arguments) => run_experiment(arguments, Show::Progress),
+        LabCommand::Top(arguments) => {
+            top::needs_a_terminal().and_then(|()| run_experiment(arguments, Show::Everything))
+        }
         LabCommand::Best(arguments) => show_best(&arguments),
         LabCommand::Check(arguments) => match run_check(&arguments) {
             Ok(right) => return status_of(right),
@@ -304,7 +309,16 @@ fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
         .collect()
 }
 
-fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
+/// What is shown of an experiment while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    /// How far it is.
+    Progress,
+    /// How fast everybody is, too.
+    Everything,
+}
+
+fn run_experiment(arguments: RunArgs, show: Show) -> Result<(), LabError> {
     let experiment = arguments.experiment;
     let settings = Settings {
         threads: Some(arguments.threads).filter(|threads| !threads.is_empty()),
@@ -337,12 +351,18 @@ fn run_experiment(arguments: RunArgs) -> Result<(), LabError> {
     if record::build() == "debug" {
         eprintln!("note: this is a debug build; its figures mean little");
     }
-    let mut watch = Follow {
-        bar: ProgressBar::no_length(),
-        file,
+    let records = match show {
+        Show::Progress => {
+            let mut watch = Follow {
+                bar: ProgressBar::no_length(),
+                file,
+            };
+            let records = rounds::run(experiment, &settings, &mut contestants, &mut watch);
+            watch.bar.finish_and_clear();
+            records
+        }
+        Show::Everything => top::run(experiment, &settings, &mut contestants, file),
     };
-    let records = rounds::run(experiment, &settings, &mut contestants, &mut watch);
-    watch.bar.finish_and_clear();
     print(&report::table(&records?))
 }
 
@@ -542,7 +562,7 @@ fn run_check(arguments: &CheckArgs) -> Result<bool, LabError> {
     for &name in &names {
         table_of(name)?;
     }
-    let (program, before) = this_program_before("check")?;
+    let (program, before) = this_program_before(&["check"])?;
     let mut right = true;
     for name in names {
         let mut command = Command::new(&program);

@@ -9,6 +9,7 @@ pub mod experiments;
 mod gauge;
 pub mod histories;
 pub mod keys;
+mod live;
 pub mod measure;
 pub mod memory;
 pub mod record;
@@ -17,6 +18,7 @@ pub mod report;
 mod rivals;
 mod rounds;
 mod settings;
+mod top;
 pub mod workload;
 
 pub use error::LabError;

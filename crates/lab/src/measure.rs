@@ -1,9 +1,9 @@
 //! Taking time: threads that start together, and what their times amount to.
 
-use crate::record::Moment;
+use crate::{live::Shown, record::Moment};
 use std::{
     sync::{
-        Barrier,
+        Arc, Barrier,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
     thread,
@@ -103,7 +103,11 @@ pub fn together_for<R: Send>(
     span: Span,
     work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
 ) -> Timed<R> {
-    start(threads, |stage, _| stage.pass(span), work)
+    let pass = |stage: &Stage, done: &Arc<Progress>| {
+        let _shown = Shown::of(done);
+        stage.pass(span);
+    };
+    start(threads, pass, work)
 }
 
 /// A part of the time of a measurement.
@@ -129,7 +133,8 @@ pub fn together_sliced<R: Send>(
     work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
     mut watch: impl FnMut(Slice),
 ) -> Timed<R> {
-    let pass = |stage: &Stage, done: &Progress| {
+    let pass = |stage: &Stage, done: &Arc<Progress>| {
+        let _shown = Shown::of(done);
         stage.0.store(COUNTING, Ordering::Relaxed);
         for _ in 0..slices {
             let (begun, before) = (Instant::now(), done.sum());
@@ -267,12 +272,12 @@ impl<'a> Lap<'a> {
 /// Runs `work` in so many threads; `drive` has this thread meanwhile, from their start on.
 fn start<R: Send>(
     threads: usize,
-    drive: impl FnOnce(&Stage, &Progress),
+    drive: impl FnOnce(&Stage, &Arc<Progress>),
     work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
 ) -> Timed<R> {
     let barrier = Barrier::new(threads + 1);
     let stage = Stage::new();
-    let progress = Progress::of(threads);
+    let progress = Arc::new(Progress::of(threads));
     let (barrier, stage, progress, work) = (&barrier, &stage, &progress, &work);
     let done: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)

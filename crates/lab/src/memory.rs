@@ -132,13 +132,13 @@ impl From<BurstReport> for Sample {
 
 impl FillCommand {
     /// The command that this process was started as: its program, and what stands before the
-    /// word `run`.
+    /// word `run` or `top`.
     ///
     /// # Errors
     ///
     /// The path of this program cannot be found.
     pub fn this_one() -> Result<Self, LabError> {
-        let (program, arguments) = this_program_before("run")?;
+        let (program, arguments) = this_program_before(&["run", "top"])?;
         Ok(Self { program, arguments })
     }
 
@@ -207,18 +207,19 @@ impl FillCommand {
     }
 }
 
-/// The program that runs, and the arguments that it was started with that stand before the word.
+/// The program that runs, and the arguments that it was started with that stand before the first of these
+/// words.
 ///
 /// # Errors
 ///
 /// The path of this program cannot be found.
-pub(crate) fn this_program_before(word: &str) -> Result<(PathBuf, Vec<OsString>), LabError> {
+pub(crate) fn this_program_before(words: &[&str]) -> Result<(PathBuf, Vec<OsString>), LabError> {
     let program = std::env::current_exe().map_err(|error| LabError::Program {
         program: "this program".to_owned(),
         error,
     })?;
     let arguments = std::env::args_os().skip(1);
-    let before = arguments.take_while(|argument| argument != word);
+    let before = arguments.take_while(|argument| words.iter().all(|word| argument != word));
     Ok((program, before.collect()))
 }
 

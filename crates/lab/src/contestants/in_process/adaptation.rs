@@ -5,6 +5,7 @@ use super::{Measured, expect, insert_all, tables::Task};
 use crate::{
     contestants::{Subject, check},
     keys::Key,
+    live::show_figures,
     measure::{Lap, Sample, Timed, together, together_sliced},
     record::Moment,
     workload::{self, AdaptationJob, AdaptationPhase, LongScan, Operation, part_of},
@@ -144,13 +145,15 @@ impl<S: Subject<u64>> Story<'_, S> {
                 Vec::new()
             };
             let shown = figures.into_iter().filter(|(name, _)| SHOWN.contains(name));
+            let shown: Vec<_> = shown
+                .map(|(name, figure)| (name.to_owned(), figure as f64))
+                .collect();
+            show_figures(shown.clone());
             self.moments.push(Moment {
                 seconds: self.elapsed.as_secs_f64(),
                 phase: phase.name().to_owned(),
                 mops: Sample::new(slice.operations, slice.elapsed).mops(),
-                figures: shown
-                    .map(|(name, figure)| (name.to_owned(), figure as f64))
-                    .collect(),
+                figures: shown.into_iter().collect(),
             });
         });
         let (operations, elapsed) = (self.operations - before.0, self.elapsed - before.1);
