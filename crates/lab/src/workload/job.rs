@@ -60,8 +60,8 @@ impl Job {
             | Self::Adaptation(_)
             | Self::Append(_)
             | Self::Counter(_)
-            | Self::Redis(_)
             | Self::ShardCache(_) => size_of::<u64>() as f64,
+            Self::Redis(_) => RedisJob::KEY_BYTES as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Sequential(Keys::Integers(job)) => job.keys.mean_length(),

@@ -81,6 +81,11 @@ impl Pipelining {
     }
 }
 
+impl RedisJob {
+    /// How long a key is: `key:` and twelve digits.
+    pub const KEY_BYTES: usize = 16;
+}
+
 /// One command, sent by many clients at once.
 #[derive(Clone, Copy, Debug)]
 pub struct RedisJob {
