@@ -209,12 +209,17 @@ fn for_each_key(
         let batch = first..(first + BATCH).min(keys);
         let commands: Vec<u8> = batch.clone().flat_map(&command).collect();
         client.send_all(&commands)?;
+        let mut fault = Ok(());
+        // All are received, so that the next command gets its own answer.
         for number in batch {
             let answer = client.receive()?;
-            if !is_right(&answer) {
+            if !is_right(&answer) && fault.is_ok() {
                 let answer = String::from_utf8_lossy(&answer);
-                return Ok(Err(format!("key {number} is answered '{answer}'")));
+                fault = Err(format!("key {number} is answered '{answer}'"));
             }
+        }
+        if fault.is_err() {
+            return Ok(fault);
         }
     }
     Ok(Ok(()))
