@@ -18,6 +18,7 @@
 %%   bench KIND OPERATION ROWS WARM COUNTED               prefill, streams (which is empty)
 %%   signals QUEUE TRAFFIC WORDS SENDERS MOST WARM COUNTED
 %%   ping_pong QUEUE WARM COUNTED
+%%   counter TYPE DECENTRALIZED THREADS START ROWS PERIOD WARM COUNTED
 %%
 %% WARM and COUNTED are milliseconds: what is done in the former does not count. KIND
 %% is `old` (one lock a table), `new` (write_concurrency: the contention-adapting tree) or `set` (a
@@ -108,6 +109,11 @@ request(["bench", Kind, Operation, Rows, Warm, Counted]) ->
 request(["signals", Queue, Traffic, Words, Senders, Most, Warm, Counted]) ->
     signals(queue(Queue), Traffic, list_to_integer(Words), list_to_integer(Senders),
             list_to_integer(Most), list_to_integer(Warm), list_to_integer(Counted));
+request(["counter", Type, Decentralized, Threads, Start, Rows, Period, Warm, Counted]) ->
+    counter_scaling([list_to_existing_atom(Type), {write_concurrency, true},
+                     {decentralized_counters, list_to_existing_atom(Decentralized)}],
+                    list_to_integer(Threads), list_to_integer(Start), list_to_integer(Rows),
+                    list_to_integer(Period), list_to_integer(Warm), list_to_integer(Counted));
 request(["ping_pong", Queue, Warm, Counted]) ->
     ping_pong(queue(Queue), list_to_integer(Warm), list_to_integer(Counted)).
 
@@ -309,6 +315,46 @@ round_trips(Echo, Number, Before, End, Times) ->
         Now when Now < End -> round_trips(Echo, Number + 1, Now, End, [Now - Before | Times]);
         Now -> [Now - Before | Times]
     end.
+
+%% Workers insert rows of their own, and delete them again, in turns of so many; one operation in
+%% Period asks for the size instead. The warm-up has rows of its own, which are left as they are.
+counter_scaling(Options, Threads, Start, Rows, Period, Warm, Counted) ->
+    with_table(Options, fun(Table) ->
+        [ets:insert(Table, {-Key}) || Key <- lists:seq(1, Start)],
+        Run = fun(Milliseconds, First) ->
+            together(Threads, Milliseconds, fun(Index, Stop) ->
+                Most = Start + 2 * Threads * Rows,
+                Work = {Table, First + Index * Rows, Rows, Period, Start, Most, Stop},
+                count_up(Work, 0, 0, Period)
+            end)
+        end,
+        Run(Warm, Threads * Rows),
+        {Nanoseconds, Operations} = Run(Counted, 0),
+        Size = ets:info(Table, size),
+        Size = length(ets:tab2list(Table)),
+        {Nanoseconds, Operations, 0}
+    end).
+
+%% Number is how many rows were inserted or deleted, Done how many operations there were.
+count_up({_, _, _, _, _, _, Stop} = Work, Number, Done, Until) when Done band (?STRIDE - 1) =:= 0 ->
+    case Done > 0 andalso atomics:get(Stop, 1) =:= 1 of
+        true -> Done;
+        false -> count_one(Work, Number, Done, Until)
+    end;
+count_up(Work, Number, Done, Until) ->
+    count_one(Work, Number, Done, Until).
+
+count_one({Table, _, _, Period, Least, Most, _} = Work, Number, Done, 1) ->
+    Size = ets:info(Table, size),
+    true = Size >= Least andalso Size =< Most,
+    count_up(Work, Number, Done + 1, Period);
+count_one({Table, First, Rows, _, _, _, _} = Work, Number, Done, Until) ->
+    Key = First + Number rem Rows,
+    case Number div Rows rem 2 of
+        0 -> ets:insert(Table, {Key});
+        1 -> ets:delete(Table, Key)
+    end,
+    count_up(Work, Number + 1, Done + 1, Until - 1).
 
 %% As ordered_mix, with rows of two forms, and a select in the place of every Period-th operation
 %% of a worker.

@@ -176,6 +176,9 @@ pub enum LabError {
         /// What was found.
         fault: String,
     },
+    /// A view that is drawn again and again was asked for, and there is nothing to draw it on.
+    #[error("standard output is no terminal to show a view on; 'lab run' takes the same flags")]
+    NoTerminal,
     /// The resident set cannot be read on this system.
     #[error("cannot read the resident set from /proc/self/smaps_rollup: {error}")]
     ResidentSet {

@@ -12,6 +12,7 @@ pub mod experiments;
 mod gauge;
 pub mod histories;
 pub mod keys;
+mod live;
 pub mod measure;
 pub mod memory;
 pub mod page;
@@ -24,6 +25,7 @@ mod rivals;
 mod rounds;
 mod settings;
 pub mod statistics;
+mod top;
 pub mod workload;
 
 pub use error::LabError;

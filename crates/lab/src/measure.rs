@@ -1,12 +1,12 @@
 //! Taking time: threads that start together, and what their times amount to.
 
-use crate::{LabError, record::Moment};
+use crate::{LabError, live::Shown, record::Moment};
 use std::{
     cell::RefCell,
     rc::Rc,
     sync::{
-        Barrier,
-        atomic::{AtomicU8, Ordering},
+        Arc, Barrier,
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -153,7 +153,7 @@ pub struct Timed<R> {
 ///
 /// Passes on the panic of a thread.
 pub fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Timed<R> {
-    start(threads, None, |thread, _| work(thread))
+    start(threads, |_, _| (), |thread, _| work(thread))
 }
 
 /// Has one thread do the work: as [`together`] with a single one.
@@ -176,7 +176,82 @@ pub fn together_for<R: Send>(
     span: Span,
     work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
 ) -> Timed<R> {
-    start(threads, Some(span), work)
+    let pass = |stage: &Stage, done: &Arc<Progress>| {
+        let _shown = Shown::of(done);
+        stage.pass(span);
+    };
+    start(threads, pass, work)
+}
+
+/// A part of the time of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Operations done in it, by all threads together.
+    pub operations: u64,
+    /// How long it was.
+    pub elapsed: Duration,
+}
+
+/// As [`together`], for so many slices of time; `work` must then end, as its [`Lap`] tells it. There
+/// is no warm-up. `watch` is called at the end of each slice; what is done while it looks belongs to no
+/// slice.
+///
+/// # Panics
+///
+/// Passes on the panic of a thread, or of `watch`.
+pub fn together_sliced<R: Send>(
+    threads: usize,
+    slices: u32,
+    slice: Duration,
+    work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
+    mut watch: impl FnMut(Slice),
+) -> Timed<R> {
+    let pass = |stage: &Stage, done: &Arc<Progress>| {
+        let _shown = Shown::of(done);
+        stage.0.store(COUNTING, Ordering::Relaxed);
+        for _ in 0..slices {
+            let (begun, before) = (Instant::now(), done.sum());
+            thread::sleep(slice);
+            watch(Slice {
+                operations: done.sum() - before,
+                elapsed: begun.elapsed(),
+            });
+        }
+        stage.0.store(OVER, Ordering::Relaxed);
+    };
+    start(threads, pass, work)
+}
+
+/// How many operations each thread has done so far, for those who look on.
+#[derive(Debug)]
+pub(crate) struct Progress(Box<[ThreadProgress]>);
+
+/// One thread's, on cache lines that no other thread writes.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct ThreadProgress(AtomicU64);
+
+impl Progress {
+    fn of(threads: usize) -> Self {
+        Self((0..threads).map(|_| ThreadProgress::default()).collect())
+    }
+
+    /// What all threads have done. It lags by what a thread does between two calls of
+    /// [`Lap::done`].
+    pub(crate) fn sum(&self) -> u64 {
+        // Relaxed, as all accesses: a figure to be shown.
+        let threads = self.0.iter();
+        threads.map(|done| done.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// Ends a measurement however it ends, so that no thread works on when there is a panic.
+struct Ending<'a>(&'a Stage);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(OVER, Ordering::Relaxed);
+    }
 }
 
 /// What a measurement is at, as its threads and tasks see it.
@@ -209,6 +284,9 @@ pub struct Lap<'a> {
     counts: bool,
     begun: Instant,
     operations: u64,
+    /// All operations, also those of the warm-up, and where they are shown.
+    all: u64,
+    shown: Option<&'a ThreadProgress>,
 }
 
 impl<'a> Lap<'a> {
@@ -218,6 +296,15 @@ impl<'a> Lap<'a> {
             counts: false,
             begun: Instant::now(),
             operations: 0,
+            all: 0,
+            shown: None,
+        }
+    }
+
+    fn shown_at(stage: &'a Stage, shown: &'a ThreadProgress) -> Self {
+        Self {
+            shown: Some(shown),
+            ..Self::new(stage)
         }
     }
 
@@ -228,6 +315,11 @@ impl<'a> Lap<'a> {
     #[inline]
     pub fn done(&mut self, operations: u64) -> bool {
         self.operations += operations;
+        if let Some(shown) = self.shown {
+            self.all += operations;
+            // Nobody else writes it.
+            shown.0.store(self.all, Ordering::Relaxed);
+        }
         // Carries no data: what the threads did is seen through joining them.
         let stage = self.stage.0.load(Ordering::Relaxed);
         if stage == COUNTING && !self.counts {
@@ -250,22 +342,25 @@ impl<'a> Lap<'a> {
     }
 }
 
+/// Runs `work` in so many threads; `drive` has this thread meanwhile, from their start on.
 fn start<R: Send>(
     threads: usize,
-    span: Option<Span>,
+    drive: impl FnOnce(&Stage, &Arc<Progress>),
     work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
 ) -> Timed<R> {
     let barrier = Barrier::new(threads + 1);
     let stage = Stage::new();
     let places = Places::of_workers();
-    let (barrier, stage, work, places) = (&barrier, &stage, &work, &places);
+    let progress = Arc::new(Progress::of(threads));
+    let (barrier, stage, work) = (&barrier, &stage, &work);
+    let (places, progress) = (&places, &progress);
     let done: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|thread| {
                 scope.spawn(move || {
                     places.take(thread);
                     barrier.wait();
-                    let mut lap = Lap::new(stage);
+                    let mut lap = Lap::shown_at(stage, &progress.0[thread]);
                     let result = work(thread, &mut lap);
                     let (begun, operations) = lap.end();
                     (begun, Instant::now(), operations, result)
@@ -273,9 +368,9 @@ fn start<R: Send>(
             })
             .collect();
         barrier.wait();
-        if let Some(span) = span {
-            stage.pass(span);
-        }
+        let ending = Ending(stage);
+        drive(stage, progress);
+        drop(ending);
         workers
             .into_iter()
             .map(|worker| {
@@ -373,6 +468,45 @@ mod tests {
         stage.0.store(OVER, Ordering::Relaxed);
         assert!(!lap.done(5));
         assert_eq!(lap.operations, 12);
+    }
+
+    #[test]
+    fn slices_tell_all_that_was_done_while_nobody_looked() {
+        let slice = Duration::from_millis(3);
+        let mut seen = Vec::new();
+        let timed = together_sliced(
+            2,
+            4,
+            slice,
+            |_, lap| {
+                let mut strides = 1;
+                while lap.done(7) {
+                    strides += 1;
+                    thread::yield_now();
+                }
+                strides * 7
+            },
+            |slice| seen.push(slice),
+        );
+        assert_eq!(seen.len(), 4);
+        assert!(seen.iter().all(|seen| seen.elapsed >= slice));
+        let in_slices: u64 = seen.iter().map(|slice| slice.operations).sum();
+        assert!(seen.iter().all(|slice| slice.operations % 7 == 0));
+        assert!(in_slices <= timed.results.iter().sum(), "{seen:?}");
+    }
+
+    #[test]
+    fn threads_end_when_the_watcher_panics() {
+        let watched = std::panic::catch_unwind(|| {
+            together_sliced(
+                1,
+                1,
+                Duration::from_millis(1),
+                |_, lap| while lap.done(1) {},
+                |_| panic!("it cannot look"),
+            )
+        });
+        assert!(watched.is_err());
     }
 
     #[test]

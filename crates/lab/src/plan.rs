@@ -293,7 +293,62 @@ const PLAN: &[Entry] = &[
             ..QUICK
         }],
         full: &[Part {
+            engines: SHARDS,
             threads: &[2],
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "adaptation",
+        quick: &[Part {
+            threads: &[2],
+            keys: Some(1 << 14),
+            ..QUICK
+        }],
+        // What is shown are seconds, in which trees have time to adapt.
+        full: &[Part {
+            threads: &[8],
+            keys: Some(1 << 18),
+            milliseconds: 1000,
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "sequential_overhead",
+        quick: &[Part {
+            threads: &[1],
+            keys: Some(20_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[1],
+            keys: Some(500_000),
+            milliseconds: 100,
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "counter_scaling",
+        quick: &[Part {
+            threads: &[1, 2],
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[1, 2, 4, 8],
+            milliseconds: 100,
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "redis",
+        quick: &[Part {
+            threads: &[50],
+            keys: Some(10_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[50],
+            keys: Some(100_000),
             ..FULL
         }],
     },

@@ -3,8 +3,9 @@
 use crate::{gauge::QUIET, record::Record};
 use std::{collections::BTreeSet, fmt::Write};
 
-/// The contestant that others are compared with, if it takes part; else the first one.
-const BASE_LINE: &str = "locked";
+/// The contestants that others are compared with: the first of them that takes part, else the first one
+/// that does.
+const BASE_LINES: [&str; 2] = ["btreemap", "locked"];
 
 /// The records of one experiment as text: a row for each workload, key set and number of threads,
 /// a column for each contestant, then the same for whatever else was measured.
@@ -17,11 +18,8 @@ pub fn table(records: &[Record]) -> String {
         return String::new();
     };
     let engines = in_order(records.iter().map(|record| record.engine.as_str()));
-    let base = if engines.contains(&BASE_LINE) {
-        BASE_LINE
-    } else {
-        engines[0]
-    };
+    let base = BASE_LINES.into_iter().find(|base| engines.contains(base));
+    let base = base.unwrap_or(engines[0]);
     let made_by = &first.made_by;
     let mut text = format!(
         "{}: million operations a second, median of {} runs (± half their spread), × {base}\n\

@@ -387,6 +387,43 @@ fn without_escript_erlang_is_left_out_and_the_user_is_told_how_to_get_it() {
 }
 
 #[test]
+fn top_needs_a_terminal() {
+    let (good, text, errors) = output(lab("top ordered_mix --engines locked --runs 1"));
+    assert!(!good && text.is_empty(), "{text}");
+    assert!(
+        errors.contains("standard output is no terminal"),
+        "{errors}"
+    );
+}
+
+/// In a terminal of its own, which `script` makes and whose output it passes on.
+#[test]
+fn top_shows_speeds_meanwhile_and_the_table_at_the_end() {
+    let top = format!(
+        "{} top ordered_mix --engines ca_tree,locked --mixes update100 --threads 2 --keys 1000 \
+         --seconds 0.6 --runs 2 --repeats 0",
+        env!("CARGO_BIN_EXE_tremula-lab")
+    );
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &top, "/dev/null"])
+        .env("TERM", "xterm");
+    let (good, text, errors) = output(command);
+    assert!(good, "{text}{errors}");
+    assert!(
+        text.contains("update100 dense_half_filled, 2 threads"),
+        "{text}"
+    );
+    assert!(text.contains("M/s"), "{text}");
+    assert!(text.contains("4 0s left") || text.contains("/4"), "{text}");
+    let (_, table) = text.rsplit_once("ordered_mix: million operations").unwrap();
+    assert!(
+        table.contains("update100") && table.contains("locked"),
+        "{table}"
+    );
+}
+
+#[test]
 fn check_tells_of_each_campaign_and_of_the_table() {
     let (good, text, errors) = output(lab("check --engines locked,art --histories 100"));
     assert!(good, "{errors}");

@@ -4,11 +4,14 @@
 use std::time::Duration;
 use tremula_lab::{
     LabError, Settings,
-    contestants::{Contestant, ContestantName, ErlangMachine, Ets, MessageQueue},
+    contestants::{Contestant, ContestantName, ErlangMachine, Ets, EtsCounter, MessageQueue},
     experiments,
     keys::KeySet,
     measure::Span,
-    workload::{FillJob, Job, Kind, MessageKind, MixJob, Operation, SignalsJob, Traffic},
+    workload::{
+        CounterJob, CounterMix, FillJob, Job, Kind, MessageKind, MixJob, Operation, SignalsJob,
+        Traffic,
+    },
 };
 
 fn machine() -> ErlangMachine {
@@ -97,6 +100,30 @@ fn processes_do_all_that_they_do_not_refuse() {
                 assert_eq!(sample.figures.is_empty(), traffic == Traffic::Live);
             }
         }
+    }
+}
+
+#[test]
+fn sizes_of_tables_are_counted_in_both_ways() {
+    let machine = machine();
+    for kind in EtsCounter::ALL {
+        let mut counter = machine.counter(kind);
+        for mix in CounterMix::ALL {
+            let job = Job::Counter(CounterJob {
+                mix,
+                threads: 3,
+                start: 100,
+                span: Span::warmed(Duration::from_millis(20)),
+            });
+            let sample = counter.measure(&job).unwrap().remove(0).unwrap();
+            assert!(sample.operations > 0, "{kind:?} {mix:?} {sample:?}");
+        }
+        // As if nobody had asked before.
+        let ranges = Job::InsertRanges {
+            keys: 1,
+            threads: 1,
+        };
+        assert!(counter.measure(&ranges).is_err());
     }
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 use tremula_index::Engine;
 use tremula_lab::{
     LabError, Settings, Watch,
-    contestants::{self, ContestantName, ShardForm},
+    contestants::{self, ContestantName, CounterKind, FixedGrain, ShardForm},
     experiments::{self, Case},
     keys::KeySet,
-    record::Record,
+    record::{Moment, Record},
     workload::{CacheTraffic, Distribution, MessageKind},
 };
 use tremula_mailbox::Mode;
@@ -88,6 +88,72 @@ fn ordered_mix_records_every_mix_engine_and_thread_count() {
 #[test]
 fn ordered_mix_runs_on_the_smallest_range() {
     assert!(!run("ordered_mix", &tiny(2)).is_empty());
+}
+
+#[test]
+fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
+    let mut names: Vec<_> = FixedGrain::ALL.map(ContestantName::FixedGrain).into();
+    names.extend(
+        ["ca_tree", "lfca_tree", "b_tree", "locked"]
+            .map(|name| name.parse::<ContestantName>().unwrap()),
+    );
+    let settings = Settings {
+        threads: Some(vec![3]),
+        ..brief(20_000)
+    };
+    let records = run_with(&names, "adaptation", &settings);
+    assert_eq!(records.len(), names.len());
+    for record in &records {
+        let phases: Vec<_> = record.series.iter().map(|m| m.phase.as_str()).collect();
+        let expected = ["fill", "single", "hammer", "scan", "single_again"].map(|phase| [phase; 8]);
+        assert_eq!(phases, expected.concat());
+        let times = record.series.iter().map(|moment| moment.seconds);
+        assert!(times.is_sorted(), "{record:?}");
+        let has_grain = !["b_tree", "locked"].contains(&record.engine.as_str());
+        for moment in &record.series {
+            assert_eq!(moment.figures.contains_key("base_nodes"), has_grain);
+        }
+        assert_eq!(
+            record.figures.contains_key("base_nodes_after_scan"),
+            has_grain
+        );
+        assert!(record.figures.contains_key("hammer_mops") && record.mops > 0.0);
+    }
+    for record in &records {
+        let most = match record.engine.as_str() {
+            "ca_tree_coarse" => 1.0,
+            "ca_tree_fine" => 256.0,
+            _ => continue,
+        };
+        let bases = |moment: &Moment| moment.figures["base_nodes"];
+        assert!(record.series.iter().all(|m| bases(m) <= most), "{record:?}");
+    }
+    let joins = |record: &Record| record.series.last().unwrap().figures["joins"];
+    for record in records.iter().filter(|r| r.engine.starts_with("ca_tree_")) {
+        assert_eq!(joins(record), 0.0, "{record:?}");
+    }
+}
+
+/// Fewer keys than threads, and a narrow range that is all of the table.
+#[test]
+fn adaptation_runs_on_the_smallest_range() {
+    let names = [ContestantName::Index(Engine::CaTree)];
+    assert!(!run_with(&names, "adaptation", &brief(2)).is_empty());
+}
+
+#[test]
+fn sequential_overhead_records_every_operation_of_every_engine_and_of_a_plain_map() {
+    let mut names: Vec<_> = Engine::ALL.map(ContestantName::Index).into();
+    names.push(ContestantName::PlainBTreeMap);
+    let records = run_with(&names, "sequential_overhead", &brief(2000));
+    assert_eq!(records.len(), 2 * 5 * names.len());
+    for record in records {
+        assert!(record.mops > 0.0, "{record:?}");
+        // One thread, whatever was asked for.
+        assert_eq!((record.threads, record.keys), (1, 2000));
+        let timed = ["lookup", "update", "scan_100"].contains(&record.workload.as_str());
+        assert_eq!(record.made_by.configuration.seconds.is_some(), timed);
+    }
 }
 
 #[test]
@@ -242,6 +308,17 @@ fn memory_and_bursts_need_a_command_to_start() {
     let experiment = experiments::find("signals").unwrap();
     let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);
     assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
+}
+
+#[test]
+fn counter_scaling_records_every_mix_counter_and_number_of_threads() {
+    let names = CounterKind::ALL.map(ContestantName::Counter);
+    let records = run_with(&names, "counter_scaling", &brief(100));
+    assert_eq!(records.len(), 3 * 2 * names.len());
+    for record in records {
+        assert!(record.mops > 0.0, "{record:?}");
+        assert_eq!((record.key_set.as_str(), record.keys), ("counted", 100));
+    }
 }
 
 #[test]

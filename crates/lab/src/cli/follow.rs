@@ -79,6 +79,11 @@ impl Follow {
         self.bar.finish_and_clear();
     }
 
+    /// Somebody else shows how it goes.
+    pub(super) fn hide(&mut self) {
+        self.bar = ProgressBar::hidden();
+    }
+
     /// Writes while the bar is shown.
     pub(super) fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)

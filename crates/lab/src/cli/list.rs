@@ -38,6 +38,8 @@ pub(super) fn list() -> String {
         ("engines", ContestantKind::Tables),
         ("engines of signals", ContestantKind::Channels),
         ("engines of shard_cache", ContestantKind::Shards),
+        ("engines of counter_scaling", ContestantKind::Counters),
+        ("engines of redis", ContestantKind::Servers),
     ] {
         text += &format!("\n{heading}\n");
         text += &list_contestants(kind);
@@ -99,7 +101,10 @@ fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
         let messages = MessageKind::ALL.into_iter().filter_map(of_message);
         return workloads.chain(messages).collect();
     }
-    if contestant.kind() == ContestantKind::Shards {
+    if matches!(
+        contestant.kind(),
+        ContestantKind::Shards | ContestantKind::Counters | ContestantKind::Servers
+    ) {
         return Vec::new();
     }
     let of_tables = experiments::ALL

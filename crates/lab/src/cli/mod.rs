@@ -15,9 +15,10 @@ mod weigh;
 use crate::{
     LabError, Settings,
     contestants::{self, ContestantName, Table},
-    histories,
+    histories, top,
 };
 use clap::{Args, Subcommand};
+use run::Show;
 use std::{
     io::{self, Write},
     process::ExitCode,
@@ -37,6 +38,8 @@ enum LabCommand {
     List,
     /// Run an experiment, and show a table of its results.
     Run(run::RunArgs),
+    /// Run an experiment, and show meanwhile how it goes: each engine's speed, results and shape.
+    Top(run::RunArgs),
     /// Run every experiment, one after the other, and show a table of each.
     All(all::AllArgs),
     /// Show the fastest engine of each case in files of results, as a table in Markdown.
@@ -84,7 +87,10 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {
         LabCommand::List => print(&list::list()),
-        LabCommand::Run(arguments) => run::run(arguments),
+        LabCommand::Run(arguments) => run::run(arguments, Show::Progress),
+        LabCommand::Top(arguments) => {
+            top::needs_a_terminal().and_then(|()| run::run(arguments, Show::Everything))
+        }
         LabCommand::All(arguments) => all::run(arguments),
         LabCommand::Best(arguments) => best::run(&arguments),
         LabCommand::Report(arguments) => report::run(arguments),
@@ -138,6 +144,7 @@ fn table_of(name: ContestantName) -> Result<Table, LabError> {
     match name {
         ContestantName::Index(engine) => Ok(Table::Index(engine)),
         ContestantName::BwVariant(variant) => Ok(Table::BwVariant(variant)),
+        ContestantName::FixedGrain(grain) => Ok(Table::FixedGrain(grain)),
         ContestantName::Rival(rival) => Ok(Table::Rival(rival)),
         other => Err(LabError::Unavailable {
             engine: other.name(),

@@ -8,7 +8,7 @@ use crate::{
     experiments::{self, ContestantKind, Experiment},
     keys::KeySet,
     memory::FillCommand,
-    record, report, rounds,
+    record, report, rounds, top,
     workload::{Distribution, MessageKind},
 };
 use clap::Args;
@@ -23,13 +23,16 @@ pub(super) struct RunArgs {
     /// is about].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     engines: Vec<ContestantName>,
-    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1; signals:
-    /// 1,2,4,16,64 senders; shard_cache: workers up to the cores; ets_bench has always 1].
+    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1;
+    /// range_update, adaptation: 2,8; signals: 1,2,4,16,64 senders; shard_cache: workers up to the
+    /// cores; counter_scaling: 1,2,4,8; redis: 50 clients; ets_bench and sequential_overhead have
+    /// always 1].
     #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
-    /// insert_disjoint_ranges: 2000000; ordered_mix: 1048576; ets_throughput: 1000000;
-    /// ets_bench: 100000; signals, messages of a burst: 10000000; shard_cache, ids: 1024].
+    /// insert_disjoint_ranges: 2000000; ordered_mix, range_update, adaptation: 1048576;
+    /// ets_throughput, sequential_overhead: 1000000; ets_bench: 100000; signals, messages of a burst:
+    /// 10000000; shard_cache, ids: 1024; counter_scaling, counted before: 1000; redis: 100000].
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
@@ -78,8 +81,17 @@ fn parse_runs(text: &str) -> Result<usize, String> {
     }
 }
 
+/// What is shown of an experiment while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    /// How far it is.
+    Progress,
+    /// How fast everybody is, too.
+    Everything,
+}
+
 /// Runs the experiment.
-pub(super) fn run(arguments: RunArgs) -> Result<(), LabError> {
+pub(super) fn run(arguments: RunArgs, show: Show) -> Result<(), LabError> {
     let experiment = arguments.experiment;
     let settings = Settings {
         threads: Some(arguments.threads).filter(|threads| !threads.is_empty()),
@@ -108,7 +120,16 @@ pub(super) fn run(arguments: RunArgs) -> Result<(), LabError> {
     tell_debug();
     follow.expect(vec![estimate::groups(experiment, &settings, &names)]);
     follow.begin(0);
-    let done = measure(experiment, &settings, &names, &mut follow);
+    let done = match show {
+        Show::Progress => measure(experiment, &settings, &names, &mut follow),
+        Show::Everything => {
+            follow.hide();
+            let contestants = contestants::assemble(&names, &settings);
+            contestants.and_then(|mut contestants| {
+                top::run(experiment, &settings, &mut contestants, &mut follow)
+            })
+        }
+    };
     follow.close();
     print(&report::table(&follow.end()))?;
     follow.tell_resume(&done);
@@ -195,7 +216,10 @@ fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &S
             // Tables are refused keys, whatever the workload.
             let what = match experiment.contestants() {
                 ContestantKind::Tables => case.key_set.to_owned(),
-                ContestantKind::Channels | ContestantKind::Shards => {
+                ContestantKind::Channels
+                | ContestantKind::Shards
+                | ContestantKind::Counters
+                | ContestantKind::Servers => {
                     format!("{} of {}", case.workload, case.key_set)
                 }
             };

@@ -2,22 +2,29 @@
 //! each behind one adapter.
 
 mod bw_variant;
+mod counters;
 mod erlang;
+mod grain;
 mod in_process;
 mod rival;
 mod row_bench;
 mod row_model;
 mod row_table;
+mod sequential;
+mod servers;
 mod shards;
 mod signals;
 mod subject;
 
 pub use bw_variant::BwVariant;
-pub use erlang::{ErlangMachine, Ets, MessageQueue};
+pub use counters::CounterKind;
+pub use erlang::{ErlangMachine, Ets, EtsCounter, MessageQueue};
+pub use grain::FixedGrain;
 pub(crate) use in_process::Task;
 pub use in_process::{InProcess, Table, fill};
 pub use rival::Rival;
 pub use row_table::RowTable;
+pub use servers::ServerKind;
 pub use shards::{ShardForm, peak_of_affinity};
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use signals::channel_tests;
@@ -35,7 +42,8 @@ use crate::{
     measure::Sample,
     workload::{EtsMix, Job, MessageKind, Traffic},
 };
-use std::{fmt, str::FromStr};
+use sequential::PlainBTreeMap;
+use std::{env, fmt, str::FromStr};
 use tremula_index::Engine;
 use tremula_mailbox::Mode;
 
@@ -74,6 +82,10 @@ pub enum ContestantName {
     Index(Engine),
     /// The OpenBw-Tree with some of its optimisations.
     BwVariant(BwVariant),
+    /// A contention-adapting tree that does not adapt.
+    FixedGrain(FixedGrain),
+    /// The standard library's `BTreeMap`, without a lock.
+    PlainBTreeMap,
     /// A rival that is a Rust crate.
     Rival(Rival),
     /// A table of rows of this project.
@@ -88,6 +100,12 @@ pub enum ContestantName {
     ErlangProcess(MessageQueue),
     /// The shards of this project, in a form, or what they are measured by.
     Shard(ShardForm),
+    /// A counter of this process.
+    Counter(CounterKind),
+    /// The size of an ETS table in a real Erlang.
+    ErlangCounter(EtsCounter),
+    /// A server of the Redis protocol.
+    Server(ServerKind),
 }
 
 impl ContestantName {
@@ -99,8 +117,11 @@ impl ContestantName {
         let erlang = Ets::ALL.into_iter().map(Self::Erlang);
         let rows = RowTable::ALL.into_iter().map(Self::Table);
         let variants = BwVariant::ALL.into_iter().map(Self::BwVariant);
+        let grains = FixedGrain::ALL.into_iter().map(Self::FixedGrain);
         let tables = indexes
             .chain(variants)
+            .chain(grains)
+            .chain([Self::PlainBTreeMap])
             .chain(rivals)
             .chain(rows)
             .chain(erlang);
@@ -108,11 +129,17 @@ impl ContestantName {
         let rivals = ChannelRival::ALL.into_iter().map(Self::ChannelRival);
         let erlang = MessageQueue::ALL.into_iter().map(Self::ErlangProcess);
         let shards = ShardForm::ALL.into_iter().map(Self::Shard);
+        let counters = CounterKind::ALL.into_iter().map(Self::Counter);
+        let servers = ServerKind::ALL.into_iter().map(Self::Server);
+        let sizes = EtsCounter::ALL.into_iter().map(Self::ErlangCounter);
         tables
             .chain(mailboxes)
             .chain(rivals)
             .chain(erlang)
             .chain(shards)
+            .chain(counters)
+            .chain(sizes)
+            .chain(servers)
             .collect()
     }
 
@@ -122,6 +149,8 @@ impl ContestantName {
         match self {
             Self::Index(_)
             | Self::BwVariant(_)
+            | Self::FixedGrain(_)
+            | Self::PlainBTreeMap
             | Self::Rival(_)
             | Self::Table(_)
             | Self::Erlang(_) => ContestantKind::Tables,
@@ -129,6 +158,8 @@ impl ContestantName {
                 ContestantKind::Channels
             }
             Self::Shard(_) => ContestantKind::Shards,
+            Self::Counter(_) | Self::ErlangCounter(_) => ContestantKind::Counters,
+            Self::Server(_) => ContestantKind::Servers,
         }
     }
 
@@ -138,6 +169,8 @@ impl ContestantName {
         match self {
             Self::Index(engine) => engine.name(),
             Self::BwVariant(variant) => variant.name(),
+            Self::FixedGrain(grain) => grain.name(),
+            Self::PlainBTreeMap => PlainBTreeMap::NAME,
             Self::Rival(rival) => rival.name(),
             Self::Table(kind) => kind.name(),
             Self::Erlang(kind) => kind.name(),
@@ -145,6 +178,9 @@ impl ContestantName {
             Self::ChannelRival(rival) => rival.name(),
             Self::ErlangProcess(queue) => queue.name(),
             Self::Shard(form) => form.name(),
+            Self::Counter(kind) => kind.name(),
+            Self::ErlangCounter(kind) => kind.name(),
+            Self::Server(kind) => kind.name(),
         }
     }
 
@@ -154,6 +190,8 @@ impl ContestantName {
         match self {
             Self::Index(_) => "an index of Tremula, in this process",
             Self::BwVariant(variant) => variant.about(),
+            Self::FixedGrain(grain) => grain.about(),
+            Self::PlainBTreeMap => PlainBTreeMap::ABOUT,
             Self::Rival(rival) => rival.about(),
             Self::Table(kind) => kind.about(),
             Self::Erlang(kind) => kind.about(),
@@ -161,6 +199,9 @@ impl ContestantName {
             Self::ChannelRival(rival) => rival.about(),
             Self::ErlangProcess(queue) => queue.about(),
             Self::Shard(form) => form.about(),
+            Self::Counter(kind) => kind.about(),
+            Self::ErlangCounter(kind) => kind.about(),
+            Self::Server(kind) => kind.about(),
         }
     }
 
@@ -170,11 +211,15 @@ impl ContestantName {
         match self {
             Self::Index(_)
             | Self::BwVariant(_)
+            | Self::FixedGrain(_)
+            | Self::PlainBTreeMap
             | Self::Table(_)
             | Self::Mailbox(_)
-            | Self::Shard(_) => None,
+            | Self::Shard(_)
+            | Self::Counter(_) => None,
+            Self::Server(kind) => kind.missing(),
             Self::Rival(_) | Self::ChannelRival(_) => Rival::missing(),
-            Self::Erlang(_) | Self::ErlangProcess(_) => erlang::missing(),
+            Self::Erlang(_) | Self::ErlangProcess(_) | Self::ErlangCounter(_) => erlang::missing(),
         }
     }
 
@@ -187,9 +232,23 @@ impl ContestantName {
                 Some("it is a channel and no table")
             }
             Self::Shard(_) => Some("it is a cache in shards and no table"),
+            Self::Counter(_) | Self::ErlangCounter(_) => Some("it is a counter and no table"),
+            Self::Server(_) => Some("it is a server and no table"),
             Self::BwVariant(_) if experiment == BwVariant::EXPERIMENT => None,
             Self::BwVariant(_) => Some("it takes part in bw_tree_ablation only"),
             _ if experiment == BwVariant::EXPERIMENT => Some("it has not the switches of bw_tree"),
+            Self::PlainBTreeMap if experiment == PlainBTreeMap::EXPERIMENT => None,
+            Self::PlainBTreeMap => Some("it takes part in sequential_overhead only"),
+            Self::FixedGrain(_) if experiment == "adaptation" => None,
+            Self::FixedGrain(_) => Some("it takes part in adaptation only"),
+            Self::Index(Engine::CaTree | Engine::LfcaTree | Engine::BTree | Engine::Locked)
+                if experiment == "adaptation" =>
+            {
+                None
+            }
+            Self::Index(_) | Self::Rival(_) if experiment == "adaptation" => {
+                Some("the contention-adapting trees are compared with b_tree and locked there")
+            }
             Self::Index(_) | Self::Rival(_) if of_rows => Some("it is no table of rows"),
             Self::Table(_) if of_rows => None,
             Self::Table(_) => Some("it takes part in ets_throughput and ets_bench only"),
@@ -211,10 +270,14 @@ impl ContestantName {
         match self {
             Self::Index(_)
             | Self::BwVariant(_)
+            | Self::FixedGrain(_)
+            | Self::PlainBTreeMap
             | Self::Rival(_)
             | Self::Table(_)
             | Self::Erlang(_) => Some("it is a table and no channel"),
             Self::Shard(_) => Some("it is a cache in shards and no channel"),
+            Self::Counter(_) | Self::ErlangCounter(_) => Some("it is a counter and no channel"),
+            Self::Server(_) => Some("it is a server and no channel"),
             Self::Mailbox(_) | Self::ChannelRival(_) => None,
             Self::ErlangProcess(_) => MessageQueue::refuses(traffic, message),
         }
@@ -236,6 +299,14 @@ impl ContestantName {
                 let traffic = case.workload.parse().unwrap_or(Traffic::Phases);
                 self.refuses_traffic(traffic, case.key_set.parse().ok())
             }
+            ContestantKind::Counters => match self {
+                Self::Counter(_) | Self::ErlangCounter(_) => None,
+                _ => Some("it is no counter"),
+            },
+            ContestantKind::Servers => match self {
+                Self::Server(_) => None,
+                _ => Some("it is no server"),
+            },
             ContestantKind::Shards => match self {
                 Self::Shard(_) => None,
                 _ => Some("it is no cache in shards"),
@@ -263,6 +334,12 @@ impl FromStr for ContestantName {
                 known: all.iter().map(|c| c.name()).collect::<Vec<_>>().join(", "),
             })
     }
+}
+
+/// Whether there is a program of this name.
+fn is_on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Whether this machine has what the contestant needs.
@@ -305,6 +382,10 @@ pub fn assemble(
             ContestantName::BwVariant(variant) => {
                 contestants.push(in_process(Table::BwVariant(variant), settings));
             }
+            ContestantName::FixedGrain(grain) => {
+                contestants.push(in_process(Table::FixedGrain(grain), settings));
+            }
+            ContestantName::PlainBTreeMap => contestants.push(Box::new(PlainBTreeMap)),
             ContestantName::Rival(rival) => {
                 contestants.push(in_process(Table::Rival(rival), settings));
             }
@@ -320,6 +401,15 @@ pub fn assemble(
             }
             ContestantName::ErlangProcess(queue) => {
                 contestants.push(Box::new(erlang()?.process(queue)));
+            }
+            ContestantName::Counter(kind) => {
+                contestants.push(Box::new(counters::CounterContestant(kind)));
+            }
+            ContestantName::ErlangCounter(kind) => {
+                contestants.push(Box::new(erlang()?.counter(kind)));
+            }
+            ContestantName::Server(kind) => {
+                contestants.push(Box::new(servers::ServerContestant::start(kind)?));
             }
             ContestantName::Shard(form) => {
                 contestants.push(Box::new(shards::ShardContestant(form)));

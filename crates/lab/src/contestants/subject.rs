@@ -127,10 +127,18 @@ impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
 /// Keys that do not ascend, a value that is not its key's, or a length that is not the
 /// number of entries.
 pub fn check<K: Key, S: Subject<K>>(table: &S) -> Result<u64, String> {
+    check_walk::<K>(|visit| table.scan(None, usize::MAX, visit), table.length())
+}
+
+/// As [`check`], of a table that can be walked and says that it has so many entries.
+pub(super) fn check_walk<K: Key>(
+    walk: impl FnOnce(&mut dyn FnMut(K::View<'_>, u64)),
+    length: Option<u64>,
+) -> Result<u64, String> {
     let mut last: Option<K> = None;
     let mut count = 0;
     let mut fault = None;
-    table.scan(None, usize::MAX, |key, value| {
+    walk(&mut |key, value| {
         let key = K::own(key);
         if fault.is_some() {
             // The first is enough.
@@ -145,7 +153,7 @@ pub fn check<K: Key, S: Subject<K>>(table: &S) -> Result<u64, String> {
     if let Some(fault) = fault {
         return Err(fault);
     }
-    match table.length() {
+    match length {
         Some(length) if length != count => Err(format!("len is {length} but a scan sees {count}")),
         _ => Ok(count),
     }

@@ -1,7 +1,9 @@
 //! The experiments, one file each. A new one is a file, and a line in [`ALL`].
 
+mod adaptation;
 mod batched_get;
 mod bw_tree_ablation;
+mod counter_scaling;
 mod ets_bench;
 mod ets_throughput;
 mod high_contention;
@@ -9,6 +11,8 @@ mod insert_disjoint_ranges;
 mod memory;
 mod ordered_mix;
 mod range_update;
+mod redis;
+mod sequential_overhead;
 mod shard_cache;
 mod signals;
 mod ycsb;
@@ -20,19 +24,23 @@ use crate::{
 };
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 12] = [
+pub const ALL: [&dyn Experiment; 16] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
+    &adaptation::Adaptation,
     &ycsb::Ycsb,
     &high_contention::HighContention,
     &batched_get::BatchedGet,
+    &sequential_overhead::SequentialOverhead,
     &bw_tree_ablation::BwTreeAblation,
     &memory::Memory,
     &signals::Signals,
     &ets_throughput::EtsThroughput,
     &ets_bench::EtsBench,
     &shard_cache::ShardCache,
+    &counter_scaling::CounterScaling,
+    &redis::Redis,
 ];
 
 /// The experiment of this name.
@@ -58,6 +66,10 @@ pub enum ContestantKind {
     Channels,
     /// Caches in shards.
     Shards,
+    /// Counters.
+    Counters,
+    /// Servers of the Redis protocol.
+    Servers,
 }
 
 /// What to measure: groups of cases, and for each group and run the job that every contestant
@@ -304,6 +316,8 @@ mod tests {
         for experiment in [
             "ordered_mix",
             "range_update",
+            "adaptation",
+            "sequential_overhead",
             "ycsb",
             "batched_get",
             "memory",

@@ -26,6 +26,9 @@ pub trait Watch {
     /// A measurement begins: of this case, and of those of its group.
     fn measures(&mut self, case: &Case, engine: &str);
 
+    /// A run of a case has given this.
+    fn sampled(&mut self, _case: &Case, _engine: &str, _sample: &Sample) {}
+
     /// A rival answered wrongly in a measurement of this case: there will be no record of it.
     fn wrong(&mut self, case: &Case, fault: &LabError);
 
@@ -307,9 +310,12 @@ fn measure(
                 }
                 believe(contestant.name(), group, contestant.measure(job), watch)
             })?;
-            for (results, sample) in results.iter_mut().zip(&samples) {
+            for ((results, sample), case) in results.iter_mut().zip(&samples).zip(group) {
                 match sample {
-                    Some(sample) => keep(results, sample, share),
+                    Some(sample) => {
+                        keep(results, sample, share);
+                        watch.sampled(case, contestant.name().name(), sample);
+                    }
                     None => results.wrong = true,
                 }
             }

@@ -1,6 +1,9 @@
 //! What one contestant does in one measurement.
 
-use super::{EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, ShardCacheJob, SignalsJob, YcsbJob};
+use super::{
+    AdaptationJob, CounterJob, EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, RedisJob,
+    SequentialJob, ShardCacheJob, SignalsJob, YcsbJob,
+};
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
@@ -18,12 +21,16 @@ pub enum Job {
     Mix(MixJob),
     /// Update by some threads and scan by others until the time is up.
     RangeUpdate(RangeUpdateJob),
+    /// Fill a table and use it in one way after the other, and look at it meanwhile.
+    Adaptation(AdaptationJob),
     /// Run operation streams against a half filled table of rows until the time is up.
     Ets(EtsJob),
     /// Do one operation on a table of rows until the time is up.
     EtsBench(EtsBenchJob),
     /// Fill a table, then run operation streams against it, one after the other.
     Ycsb(Keys<YcsbJob<u64>, YcsbJob<String>>),
+    /// Fill a table, use it and empty it, all with one thread.
+    Sequential(Keys<SequentialJob<u64>, SequentialJob<String>>),
     /// All threads append to one table.
     Append(AppendJob),
     /// Look many keys up, one by one and in batches.
@@ -32,6 +39,10 @@ pub enum Job {
     Fill(FillJob),
     /// Send messages to one receiver.
     Signals(SignalsJob),
+    /// Have commands sent to a server.
+    Redis(RedisJob),
+    /// Add to one counter, and read it, until the time is up.
+    Counter(CounterJob),
     /// Append to a cache in shards, or get from it, until the time is up.
     ShardCache(ShardCacheJob),
 }
@@ -46,10 +57,15 @@ impl Job {
             | Self::Ets(_)
             | Self::EtsBench(_)
             | Self::RangeUpdate(_)
+            | Self::Adaptation(_)
             | Self::Append(_)
+            | Self::Counter(_)
             | Self::ShardCache(_) => size_of::<u64>() as f64,
+            Self::Redis(_) => RedisJob::KEY_BYTES as f64,
             Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
+            Self::Sequential(Keys::Integers(job)) => job.keys.mean_length(),
+            Self::Sequential(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Fill(job) if job.key_set.is_integers() => size_of::<u64>() as f64,

@@ -3,16 +3,22 @@
 //!
 //! Everything random here comes from [`generator`], so that one seed gives one workload.
 
+mod adaptation;
+mod counter;
 mod ets;
 mod ets_bench;
 mod job;
 mod mix;
 mod range_update;
+mod redis;
+mod sequential;
 mod shard_cache;
 mod signals;
 mod ycsb;
 mod zipfian;
 
+pub use adaptation::{ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HAMMERED_KEYS};
+pub use counter::{CounterJob, CounterMix, READ_PERIOD};
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
 pub use ets_bench::{EtsBenchJob, EtsOperation, GROUP, LIST_LENGTH, SEARCHES, State};
 pub use job::{AppendJob, BatchJob, FillJob, Job, LookupStyle};
@@ -21,6 +27,8 @@ pub use mix::{
     rotate, rotation_step, stream,
 };
 pub use range_update::{LongScan, RangeUpdateJob, SCAN_LENGTHS, scans};
+pub use redis::{Pipelining, RedisCommand, RedisJob};
+pub use sequential::{SEQUENTIAL_SCAN, SequentialJob, SequentialOperation};
 pub use shard_cache::{CacheTraffic, HOT_IDS, ShardCacheJob, ValueSize};
 pub use signals::{Message, MessageKind, SignalsJob, Stamp, Traffic};
 pub use ycsb::{

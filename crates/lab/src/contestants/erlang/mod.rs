@@ -5,17 +5,19 @@
 //! reach it as files in a folder of its own, in the same bytes that the Rust side reads. They
 //! are loaded, and removed, before the time runs.
 
+mod counter;
 mod process;
 mod table;
 
+pub use counter::EtsCounter;
 pub use process::MessageQueue;
 pub use table::Ets;
 
-use super::Contestant;
+use super::{Contestant, is_on_path};
 use crate::LabError;
 use std::{
     cell::RefCell,
-    env, fs,
+    fs,
     io::{self, BufRead, BufReader, Write},
     os::unix::process::CommandExt,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -30,9 +32,7 @@ const MISSING: &str = "'escript' is not on the PATH; install Erlang \
 
 /// What this machine lacks to run Erlang, and how to get it.
 pub(super) fn missing() -> Option<&'static str> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let there = env::split_paths(&path).any(|folder| folder.join(ESCRIPT).is_file());
-    (!there).then_some(MISSING)
+    (!is_on_path(ESCRIPT)).then_some(MISSING)
 }
 
 /// A running Erlang with the lab's program in it. Clones share it; it ends with the last.
@@ -102,6 +102,12 @@ impl ErlangMachine {
     #[must_use]
     pub fn process(&self, queue: MessageQueue) -> impl Contestant + use<> {
         process::ErlangProcess::new(self.clone(), queue)
+    }
+
+    /// A contestant that is the size of a table on this machine.
+    #[must_use]
+    pub fn counter(&self, kind: EtsCounter) -> impl Contestant + use<> {
+        counter::EtsCounterContestant::new(self.clone(), kind)
     }
 
     /// Sends a request, with files for it, and waits for so many numbers.

@@ -107,9 +107,13 @@ impl Contestant for EtsTable {
             Job::EtsBench(job) => bench(kind, job),
             Job::Ycsb(_)
             | Job::RangeUpdate(_)
+            | Job::Adaptation(_)
+            | Job::Sequential(_)
             | Job::Append(_)
             | Job::Batch(_)
             | Job::Signals(_)
+            | Job::Counter(_)
+            | Job::Redis(_)
             | Job::ShardCache(_) => {
                 return Err(self.cannot());
             }

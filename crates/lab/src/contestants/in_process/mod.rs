@@ -1,5 +1,6 @@
 //! The tables of this process: the indexes of this project, and the rivals that are Rust crates.
 
+mod adaptation;
 mod append;
 mod batch;
 mod fill;
@@ -90,6 +91,7 @@ impl Contestant for InProcess {
             }
             Job::Mix(job) => self.table.run_integers(job),
             Job::RangeUpdate(job) => self.table.run_integers(job),
+            Job::Adaptation(job) => self.table.run_integers(job),
             Job::Ets(_) | Job::EtsBench(_) => {
                 return Err(LabError::Unavailable {
                     engine: self.table.name(),
@@ -97,6 +99,7 @@ impl Contestant for InProcess {
                 });
             }
             Job::Ycsb(job) => self.run(job),
+            Job::Sequential(job) => self.run(job),
             Job::Append(job) => self.table.run_integers(job),
             Job::Batch(job) => self.run(job),
             Job::Fill(job) => {
@@ -109,6 +112,18 @@ impl Contestant for InProcess {
                 return Err(LabError::Unavailable {
                     engine: self.table.name(),
                     missing: "it is a table, and was given the work of a channel",
+                });
+            }
+            Job::Redis(_) => {
+                return Err(LabError::Unavailable {
+                    engine: self.table.name(),
+                    missing: "it is a table, and was given the work of a server",
+                });
+            }
+            Job::Counter(_) => {
+                return Err(LabError::Unavailable {
+                    engine: self.table.name(),
+                    missing: "it is a table, and was given the work of a counter",
                 });
             }
             Job::ShardCache(_) => {
@@ -128,7 +143,7 @@ impl Contestant for InProcess {
 }
 
 /// Says what is wrong if a count is not what it should be.
-fn expect(what: &str, found: u64, expected: u64) -> Result<(), String> {
+pub(super) fn expect(what: &str, found: u64, expected: u64) -> Result<(), String> {
     if found == expected {
         Ok(())
     } else {

@@ -10,7 +10,7 @@ use crate::{
 use std::hint::black_box;
 
 /// How many operations a thread does between two looks at the time.
-const STRIDE: usize = 64;
+pub(super) const STRIDE: usize = 64;
 
 impl Task<u64> for &MixJob {
     type Output = Measured;
@@ -73,7 +73,7 @@ pub(super) fn work_off<S: Subject<u64>>(
 }
 
 #[inline]
-fn operate<S: Subject<u64>>(table: &S, kind: Kind, key: u64, tally: &mut Tally) {
+pub(super) fn operate<S: Subject<u64>>(table: &S, kind: Kind, key: u64, tally: &mut Tally) {
     match kind {
         Kind::Lookup => {
             if let Some(value) = table.get(&key) {

@@ -1,7 +1,7 @@
 //! Which tables there are, and how a task gets one of the right type.
 
 use crate::{
-    contestants::{BwVariant, ContestantName, Index, Rival, Subject},
+    contestants::{BwVariant, ContestantName, FixedGrain, Index, Rival, Subject},
     keys::Key,
 };
 use tremula_index::{
@@ -15,6 +15,8 @@ pub enum Table {
     Index(Engine),
     /// The OpenBw-Tree with some of its optimisations.
     BwVariant(BwVariant),
+    /// A contention-adapting tree that does not adapt.
+    FixedGrain(FixedGrain),
     /// A rival that is a Rust crate; its feature must be there.
     Rival(Rival),
 }
@@ -36,6 +38,7 @@ impl Table {
         match self {
             Self::Index(engine) => engine.name(),
             Self::BwVariant(variant) => variant.name(),
+            Self::FixedGrain(grain) => grain.name(),
             Self::Rival(rival) => rival.name(),
         }
     }
@@ -43,7 +46,9 @@ impl Table {
     /// Project and version.
     pub(crate) fn version(self) -> String {
         match self {
-            Self::Index(_) | Self::BwVariant(_) => format!("tremula {}", env!("CARGO_PKG_VERSION")),
+            Self::Index(_) | Self::BwVariant(_) | Self::FixedGrain(_) => {
+                format!("tremula {}", env!("CARGO_PKG_VERSION"))
+            }
             Self::Rival(rival) => rival.version().to_owned(),
         }
     }
@@ -53,6 +58,7 @@ impl Table {
         match self {
             Self::Index(engine) => with_index(engine, task),
             Self::BwVariant(variant) => with_variant(variant, task),
+            Self::FixedGrain(grain) => with_grain(grain, task),
             Self::Rival(rival) => rival.run_integers(task),
         }
     }
@@ -62,6 +68,7 @@ impl Table {
         match self {
             Self::Index(engine) => with_index(engine, task),
             Self::BwVariant(variant) => with_variant(variant, task),
+            Self::FixedGrain(grain) => with_grain(grain, task),
             Self::Rival(rival) => rival.run_texts(task),
         }
     }
@@ -69,6 +76,10 @@ impl Table {
 
 fn with_variant<K: Key, T: Task<K>>(variant: BwVariant, task: T) -> T::Output {
     task.run(|| Index(BwTree::<K, u64>::with_config(variant.config())))
+}
+
+fn with_grain<K: Key, T: Task<K>>(grain: FixedGrain, task: T) -> T::Output {
+    task.run(|| Index(CaTree::<K, u64>::with_config(grain.config())))
 }
 
 fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
@@ -90,6 +101,7 @@ impl From<Table> for ContestantName {
         match table {
             Table::Index(engine) => Self::Index(engine),
             Table::BwVariant(variant) => Self::BwVariant(variant),
+            Table::FixedGrain(grain) => Self::FixedGrain(grain),
             Table::Rival(rival) => Self::Rival(rival),
         }
     }

@@ -6,8 +6,8 @@ use crate::{
     keys::{Key, KeyList},
     measure::Span,
     workload::{
-        Distribution, Mix, MixJob, Phase, Purpose, YcsbJob, YcsbMix, actions, draw_keys, generator,
-        random_half, stream,
+        AdaptationJob, Distribution, Mix, MixJob, Phase, Purpose, YcsbJob, YcsbMix, actions,
+        draw_keys, generator, random_half, scans, stream,
     },
 };
 use std::{collections::BTreeMap, ops::Bound, sync::Mutex, time::Duration};
@@ -155,6 +155,28 @@ fn ycsb_job(mix: YcsbMix) -> YcsbJob<u64> {
     }
 }
 
+fn adaptation_job() -> AdaptationJob {
+    let range = 1 << 12;
+    let mut random = generator(5, Purpose::Stream, 0, 0);
+    let mut job = AdaptationJob {
+        range,
+        fill: random_half(range, &mut generator(5, Purpose::Prefill, 0, 0)),
+        single: stream(Mix::Update50.shares(), range, 1 << 10, &mut random),
+        hammer: Vec::new(),
+        scans: Vec::new(),
+        slices: 2,
+        slice: Duration::from_millis(5),
+    };
+    let hammered = job.hammered().1;
+    for _ in 0..2 {
+        let shares = Mix::Update100.shares();
+        job.hammer
+            .push(stream(shares, hammered, 1 << 10, &mut random));
+        job.scans.push(scans(range / 2, 9..=9, 100, &mut random));
+    }
+    job
+}
+
 #[test]
 fn a_right_table_is_believed() {
     for mix in Mix::ALL {
@@ -166,6 +188,8 @@ fn a_right_table_is_believed() {
         assert_eq!(samples[0].as_ref().unwrap().operations, 3000);
         assert!(samples[1].as_ref().unwrap().operations > 0);
     }
+    let samples = adaptation_job().run(faulty(Fault::Nothing)).unwrap();
+    assert_eq!(samples[0].as_ref().unwrap().series.len(), 10);
     let ranges = InsertRanges {
         keys: 1001,
         threads: 3,
@@ -238,6 +262,24 @@ fn a_wrong_table_is_found_out_by_the_model() {
     ] {
         let found = check(fault).unwrap_err();
         assert!(found.contains(said), "{fault:?}: {found}");
+    }
+}
+
+#[test]
+fn a_wrong_table_is_not_believed_over_time() {
+    for fault in [
+        Fault::LosesInserts,
+        Fault::KeepsRemoved,
+        Fault::ForeignValue,
+        Fault::SkipsFirst,
+        Fault::OutOfOrder,
+        Fault::ForeignScan,
+        Fault::EmptyScan,
+    ] {
+        assert!(
+            fault_of(adaptation_job().run(faulty(fault))).is_some(),
+            "{fault:?}"
+        );
     }
 }
 

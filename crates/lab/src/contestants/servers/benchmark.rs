@@ -1,0 +1,433 @@
+//! `redis-benchmark`, and whether what it did was done.
+
+use super::{
+    ServerKind,
+    client::{Client, encoded},
+    process::ServerProcess,
+};
+use crate::{
+    LabError,
+    measure::Sample,
+    workload::{RedisCommand, RedisJob},
+};
+use std::{io, process::Command, time::Duration};
+
+pub(super) const PROGRAM: &str = "redis-benchmark";
+
+/// How many times every client sends what it may before it waits, to warm up and to find out how many
+/// requests take how long.
+const WARM_UP_TURNS: u64 = 20;
+
+/// The most requests of a measurement.
+const MOST_REQUESTS: f64 = 1e8;
+
+/// The value that a key has before it is got: as long as those that `redis-benchmark` sets.
+const VALUE: &str = "abc";
+
+/// How many commands are on their way at once where this program fills the server or looks at it.
+const BATCH: u64 = 1000;
+
+/// A line of figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Report {
+    requests_per_second: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
+/// Empties the server, fills it as the command needs it, and has the command sent for about as long as
+/// the job says.
+pub(super) fn measure(
+    kind: ServerKind,
+    server: &ServerProcess,
+    job: &RedisJob,
+) -> Result<Sample, LabError> {
+    let lost = |error: io::Error| LabError::Program {
+        program: kind.name().to_owned(),
+        error,
+    };
+    let wrong = |fault| LabError::Wrong {
+        engine: kind.name(),
+        fault,
+    };
+    let mut client = Client::connect(server.address).map_err(lost)?;
+    replies_are_right(&mut client)
+        .map_err(lost)?
+        .map_err(wrong)?;
+    prepare(&mut client, job).map_err(lost)?.map_err(wrong)?;
+    let turn = job.clients as u64 * job.pipelining.requests();
+    let few = turn * WARM_UP_TURNS;
+    let pilot = send(server, job, few)?;
+    let many = pilot.requests_per_second * job.duration.as_secs_f64();
+    // In whole turns, since a client always sends as many as it may.
+    let many = (many.min(MOST_REQUESTS) as u64)
+        .next_multiple_of(turn)
+        .max(turn);
+    let before = server.work();
+    let report = send(server, job, many)?;
+    let worked = server
+        .work()
+        .zip(before)
+        .map(|(now, before)| now.saturating_sub(before));
+    let sent = few + many;
+    // The last requests may be on their way when it has seen enough answers: a turn, each time.
+    let most = sent + 2 * turn;
+    check(&mut client, job, sent..=most)
+        .map_err(lost)?
+        .map_err(wrong)?;
+    let elapsed = Duration::from_secs_f64(many as f64 / report.requests_per_second);
+    let mut sample = Sample::new(many, elapsed);
+    sample.figures = vec![
+        ("latency_ms_p50".to_owned(), report.p50_ms),
+        ("latency_ms_p99".to_owned(), report.p99_ms),
+    ];
+    if let Some(worked) = worked {
+        let each = worked.as_secs_f64() * 1e6 / many as f64;
+        sample
+            .figures
+            .push(("server_us_per_request".to_owned(), each));
+    }
+    Ok(sample)
+}
+
+/// Runs the program; what it says.
+fn send(server: &ServerProcess, job: &RedisJob, requests: u64) -> Result<Report, LabError> {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["-h", &server.address.ip().to_string()])
+        .args(["-p", &server.address.port().to_string()])
+        .args(["-c", &job.clients.to_string()])
+        .args(["-n", &requests.to_string()])
+        .args(["-P", &job.pipelining.requests().to_string()])
+        .args(["-r", &job.keys.to_string()])
+        .arg("--csv");
+    match job.command {
+        RedisCommand::GetRange => {
+            command.args(["GETRANGE", "key:__rand_int__", "0", "-1"]);
+        }
+        other => {
+            command.args(["-t", other.name()]);
+        }
+    }
+    let output = command.output().map_err(|error| LabError::Program {
+        program: PROGRAM.to_owned(),
+        error,
+    })?;
+    let answer = String::from_utf8_lossy(&output.stdout);
+    parse(&answer)
+        .filter(|_| output.status.success())
+        .ok_or_else(|| LabError::Answer {
+            program: PROGRAM.to_owned(),
+            answer: format!("{answer}{}", String::from_utf8_lossy(&output.stderr))
+                .trim()
+                .to_owned(),
+        })
+}
+
+/// The figures by their names in the heading, of the only test.
+fn parse(answer: &str) -> Option<Report> {
+    let mut lines = answer.lines().filter(|line| line.starts_with('"'));
+    let heading = lines.next()?;
+    let line = lines.next()?;
+    let cells = |line: &str| -> Vec<String> {
+        line.trim()
+            .trim_matches('"')
+            .split("\",\"")
+            .map(str::to_owned)
+            .collect()
+    };
+    let (names, figures) = (cells(heading), cells(line));
+    let figure = |name: &str| {
+        let place = names.iter().position(|other| other == name)?;
+        let figure: f64 = figures.get(place)?.parse().ok()?;
+        figure.is_finite().then_some(figure)
+    };
+    let report = Report {
+        requests_per_second: figure("rps")?,
+        p50_ms: figure("p50_latency_ms")?,
+        p99_ms: figure("p99_latency_ms")?,
+    };
+    (report.requests_per_second > 0.0 && lines.next().is_none()).then_some(report)
+}
+
+/// What is wrong, if anything; the outer error is that of the line.
+type Checked = io::Result<Result<(), String>>;
+
+/// Whether each command answers as it should, on a server that is emptied before and after.
+fn replies_are_right(client: &mut Client) -> Checked {
+    let cases: [(&[&str], &[u8]); 15] = [
+        (&["FLUSHALL"], b"+OK"),
+        (&["GET", "a"], b"$-1"),
+        (&["SET", "a", "xyz"], b"+OK"),
+        (&["GET", "a"], b"$3 xyz"),
+        (&["GETRANGE", "a", "0", "-1"], b"$3 xyz"),
+        (&["GETRANGE", "a", "1", "1"], b"$1 y"),
+        (&["INCR", "n"], b":1"),
+        (&["INCR", "n"], b":2"),
+        (&["MSET", "a", "1", "b", "2"], b"+OK"),
+        (&["GET", "a"], b"$1 1"),
+        (&["GET", "b"], b"$1 2"),
+        (&["INCR", "b"], b":3"),
+        (&["DBSIZE"], b":3"),
+        (&["FLUSHALL"], b"+OK"),
+        (&["DBSIZE"], b":0"),
+    ];
+    for (words, expected) in cases {
+        let answer = client.ask(words)?;
+        if answer != expected {
+            let [answer, expected] = [&answer[..], expected].map(String::from_utf8_lossy);
+            let words = words.join(" ");
+            return Ok(Err(format!(
+                "'{words}' is answered '{answer}', not '{expected}'"
+            )));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Puts all keys there, if the command reads them.
+fn prepare(client: &mut Client, job: &RedisJob) -> Checked {
+    if !matches!(job.command, RedisCommand::Get | RedisCommand::GetRange) {
+        return Ok(Ok(()));
+    }
+    for_each_key(
+        client,
+        job.keys,
+        |number| encoded(&["SET", &format!("key:{number:012}"), VALUE]),
+        |answer| answer == b"+OK",
+    )
+}
+
+/// Sends a command for each key number, many at once; whether all answers are right.
+fn for_each_key(
+    client: &mut Client,
+    keys: u64,
+    command: impl Fn(u64) -> Vec<u8>,
+    mut is_right: impl FnMut(&[u8]) -> bool,
+) -> Checked {
+    for first in (0..keys).step_by(BATCH as usize) {
+        let batch = first..(first + BATCH).min(keys);
+        let commands: Vec<u8> = batch.clone().flat_map(&command).collect();
+        client.send_all(&commands)?;
+        let mut fault = Ok(());
+        // All are received, so that the next command gets its own answer.
+        for number in batch {
+            let answer = client.receive()?;
+            if !is_right(&answer) && fault.is_ok() {
+                let answer = String::from_utf8_lossy(&answer);
+                fault = Err(format!("key {number} is answered '{answer}'"));
+            }
+        }
+        if fault.is_err() {
+            return Ok(fault);
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Whether the server is as so many commands must have left it.
+fn check(client: &mut Client, job: &RedisJob, sent: std::ops::RangeInclusive<u64>) -> Checked {
+    let get =
+        |name: &'static str| move |number: u64| encoded(&["GET", &format!("{name}:{number:012}")]);
+    match job.command {
+        RedisCommand::Get | RedisCommand::GetRange => {
+            let value = format!("${} {VALUE}", VALUE.len()).into_bytes();
+            for_each_key(client, job.keys, get("key"), |answer| answer == value)
+        }
+        RedisCommand::Incr => {
+            let mut sum = 0;
+            let mut add = |answer: &[u8]| {
+                let text = String::from_utf8_lossy(answer);
+                let number = text
+                    .split_once(' ')
+                    .map(|(_, number)| number.parse::<u64>());
+                match number {
+                    Some(Ok(number)) => sum += number,
+                    _ => return text == "$-1",
+                }
+                true
+            };
+            let done = for_each_key(client, job.keys, get("counter"), &mut add)?;
+            Ok(done.and_then(|()| {
+                if sent.contains(&sum) {
+                    Ok(())
+                } else {
+                    let (least, most) = sent.into_inner();
+                    Err(format!("the counters' sum is {sum}, not {least} to {most}"))
+                }
+            }))
+        }
+        RedisCommand::Set | RedisCommand::Mset => {
+            let mut there = 0;
+            let of_its_length = |answer: &[u8]| {
+                let is_there = answer.starts_with(b"$3 ");
+                there += u64::from(is_there);
+                is_there || answer == b"$-1"
+            };
+            let done = for_each_key(client, job.keys, get("key"), of_its_length)?;
+            let size = client.ask(&["DBSIZE"])?;
+            Ok(done.and_then(|()| {
+                if size == format!(":{there}").into_bytes() && there > 0 {
+                    Ok(())
+                } else {
+                    let size = String::from_utf8_lossy(&size);
+                    Err(format!(
+                        "DBSIZE is answered '{size}', but {there} keys are there"
+                    ))
+                }
+            }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Pipelining;
+    use std::{
+        collections::BTreeMap,
+        io::{BufRead, BufReader, Write},
+        net::TcpListener,
+        thread,
+    };
+
+    #[test]
+    fn figures_are_read_by_name() {
+        let heading = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
+                       \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"";
+        let answer = format!(
+            "{heading}\n\"MSET (10 keys)\",\"285714.28\",\"2.3\",\"0.4\",\"2.103\",\"3.6\",\"3.743\",\"3.7\"\n"
+        );
+        let report = Report {
+            requests_per_second: 285_714.28,
+            p50_ms: 2.103,
+            p99_ms: 3.743,
+        };
+        assert_eq!(parse(&answer), Some(report));
+        for wrong in [
+            String::new(),
+            heading.to_owned(),
+            answer.replace("285714.28", "nan"),
+            answer.replace("\"rps\"", "\"speed\""),
+            "Could not connect to Redis".to_owned(),
+        ] {
+            assert_eq!(parse(&wrong), None, "{wrong}");
+        }
+    }
+
+    /// A server that knows strings, does a thing wrong, and serves one client.
+    fn served(mistake: &'static str) -> Client {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            let mut strings = BTreeMap::new();
+            while let Some(words) = command(&mut stream) {
+                let answer = answer(&mut strings, &words, mistake);
+                stream.get_mut().write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        Client::connect(address).unwrap()
+    }
+
+    fn command(stream: &mut impl BufRead) -> Option<Vec<String>> {
+        let number = |stream: &mut dyn BufRead| -> Option<usize> {
+            let mut line = String::new();
+            stream.read_line(&mut line).ok()?;
+            line.get(1..)?.trim().parse().ok()
+        };
+        let count = number(stream)?;
+        let mut words = Vec::new();
+        for _ in 0..count {
+            let mut bytes = vec![0; number(stream)? + 2];
+            stream.read_exact(&mut bytes).ok()?;
+            bytes.truncate(bytes.len() - 2);
+            words.push(String::from_utf8(bytes).unwrap());
+        }
+        Some(words)
+    }
+
+    fn answer(strings: &mut BTreeMap<String, String>, words: &[String], mistake: &str) -> String {
+        let bulk = |value: Option<&str>| match value {
+            Some(value) => format!("${}\r\n{value}\r\n", value.len()),
+            None => "$-1\r\n".to_owned(),
+        };
+        let word = |place: usize| words[place].clone();
+        match words[0].as_str() {
+            "FLUSHALL" => strings.clear(),
+            "DBSIZE" => return format!(":{}\r\n", strings.len()),
+            "GET" => {
+                let found = strings.get(&words[1]).map(String::as_str);
+                return bulk(found.map(|value| if mistake == "GET" { "xyzz" } else { value }));
+            }
+            "GETRANGE" => {
+                let value = strings.get(&words[1]).cloned().unwrap_or_default();
+                let whole = words[3] == "-1" || mistake == "GETRANGE";
+                return bulk(Some(if whole { &value } else { &value[1..2] }));
+            }
+            "INCR" => {
+                let value = strings.entry(word(1)).or_insert_with(|| "0".to_owned());
+                let number = value.parse::<u64>().unwrap() + 1;
+                *value = number.to_string();
+                return format!(":{}\r\n", number + u64::from(mistake == "INCR"));
+            }
+            "SET" | "MSET" => {
+                // The last key of many is forgotten.
+                let lost = usize::from(mistake == words[0]) * 2;
+                for place in (1..words.len() - lost).step_by(2) {
+                    strings.insert(word(place), word(place + 1));
+                }
+            }
+            other => return format!("-ERR unknown command '{other}'\r\n"),
+        }
+        "+OK\r\n".to_owned()
+    }
+
+    fn job(command: RedisCommand) -> RedisJob {
+        RedisJob {
+            command,
+            pipelining: Pipelining::None,
+            clients: 1,
+            keys: 10,
+            duration: Duration::from_millis(1),
+        }
+    }
+
+    #[test]
+    fn wrong_replies_are_found() {
+        assert_eq!(replies_are_right(&mut served("")).unwrap(), Ok(()));
+        for mistake in ["GET", "GETRANGE", "INCR", "MSET"] {
+            let fault = replies_are_right(&mut served(mistake))
+                .unwrap()
+                .unwrap_err();
+            assert!(fault.contains("is answered"), "{mistake}: {fault}");
+        }
+    }
+
+    #[test]
+    fn what_the_commands_left_is_counted() {
+        let client = &mut served("");
+        for _ in 0..3 {
+            client.ask(&["INCR", "counter:000000000007"]).unwrap();
+        }
+        let mut sum = |sent| check(client, &job(RedisCommand::Incr), sent).unwrap();
+        assert_eq!(sum(3..=4), Ok(()));
+        assert!(sum(4..=5).unwrap_err().contains("sum is 3, not 4 to 5"));
+
+        let client = &mut served("");
+        let mut set = || check(client, &job(RedisCommand::Set), 1..=1).unwrap();
+        assert!(set().is_err(), "nothing is there");
+        let client = &mut served("");
+        prepare(client, &job(RedisCommand::Get)).unwrap().unwrap();
+        let mut right = |command| check(client, &job(command), 1..=1).unwrap();
+        for command in [RedisCommand::Set, RedisCommand::Get, RedisCommand::GetRange] {
+            assert_eq!(right(command), Ok(()));
+        }
+        client.ask(&["SET", "key:000000000003", "other"]).unwrap();
+        for command in [RedisCommand::Mset, RedisCommand::Get] {
+            let fault = check(client, &job(command), 1..=1).unwrap().unwrap_err();
+            assert!(fault.contains("key 3 is answered"), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! As much of a Redis client as it takes to fill a server and to look at what is in it.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection.
+pub(super) struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub(super) fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    /// Sends a command.
+    pub(super) fn send(&mut self, words: &[&str]) -> io::Result<()> {
+        self.send_all(&encoded(words))
+    }
+
+    /// Sends commands that are [`encoded`].
+    pub(super) fn send_all(&mut self, commands: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(commands)
+    }
+
+    /// Receives an answer that is no array: its first line, without its end, and, of a string, a space
+    /// and its bytes.
+    pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
+        let mut line = Vec::new();
+        self.stream.read_until(b'\n', &mut line)?;
+        if !line.ends_with(b"\r\n") {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        line.truncate(line.len() - 2);
+        let length = line.strip_prefix(b"$").map(String::from_utf8_lossy);
+        // A string that is not there has the length −1.
+        if let Some(length) = length.and_then(|length| length.parse::<usize>().ok()) {
+            let mut bytes = vec![0; length + 2];
+            self.stream.read_exact(&mut bytes)?;
+            line.push(b' ');
+            line.extend_from_slice(&bytes[..length]);
+        }
+        Ok(line)
+    }
+
+    /// Sends a command and receives the answer.
+    pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<u8>> {
+        self.send(words)?;
+        self.receive()
+    }
+}
+
+/// A command as it is sent.
+pub(super) fn encoded(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len());
+    for word in words {
+        bytes += &format!("${}\r\n{word}\r\n", word.len());
+    }
+    bytes.into_bytes()
+}

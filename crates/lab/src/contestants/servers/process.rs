@@ -1,0 +1,157 @@
+//! Starting servers, and ending them.
+
+use super::client::Client;
+use crate::LabError;
+use std::{
+    env, fs,
+    io::{self, BufRead, BufReader},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::PathBuf,
+    process::{Child, ChildStdout, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+pub(super) const REDIS: &str = "redis-server";
+pub(super) const VALKEY: &str = "valkey-server";
+const TREMULA: &str = "tremula";
+
+/// How long a server may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often a free port is looked for: another process may take it before the server does.
+const PORTS: usize = 20;
+
+/// The program that serves: this one, or one beside it.
+pub(super) fn tremula() -> Option<PathBuf> {
+    let this = env::current_exe().ok()?;
+    let name = format!("{TREMULA}{}", env::consts::EXE_SUFFIX);
+    let tremula = this.with_file_name(name);
+    tremula.is_file().then_some(tremula)
+}
+
+/// A running server; killed when dropped.
+#[derive(Debug)]
+pub(super) struct ServerProcess {
+    child: Child,
+    /// Kept open, so that the server can write there.
+    _output: Option<BufReader<ChildStdout>>,
+    pub(super) address: SocketAddr,
+    /// What it is.
+    pub(super) version: String,
+}
+
+impl ServerProcess {
+    /// Starts `tremula serve` on a port that is free, and reads from its first line where it is.
+    pub(super) fn tremula() -> Result<Self, LabError> {
+        let failed = |error| LabError::Program {
+            program: TREMULA.to_owned(),
+            error,
+        };
+        let program = tremula().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let mut child = Command::new(program)
+            .args(["serve", "--port", "0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let mut line = String::new();
+        let mut output = child.stdout.take().map(BufReader::new);
+        let read = output.as_mut().map(|output| output.read_line(&mut line));
+        let address = line.split(' ').find_map(|word| word.parse().ok());
+        // From here on it ends with what is returned.
+        let server = Self {
+            child,
+            _output: output,
+            address: address.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into()),
+            version: line.split(" ready").next().unwrap_or_default().to_owned(),
+        };
+        read.transpose().map_err(failed)?;
+        match address {
+            Some(_) => Ok(server),
+            None => Err(LabError::Answer {
+                program: TREMULA.to_owned(),
+                answer: line.trim_end().to_owned(),
+            }),
+        }
+    }
+
+    /// Starts a Redis, or what is started alike, without persistence, and waits until it answers.
+    pub(super) fn redis(program: &str) -> Result<Self, LabError> {
+        let failed = |error| LabError::Program {
+            program: program.to_owned(),
+            error,
+        };
+        let said = Command::new(program)
+            .arg("--version")
+            .output()
+            .map_err(failed)?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let number = said.split(' ').find_map(|word| word.strip_prefix("v="));
+        let version = format!("{program} {}", number.unwrap_or("unknown"));
+        for _ in 0..PORTS {
+            let address = free_address().map_err(failed)?;
+            let child = Command::new(program)
+                .args(["--port", &address.port().to_string()])
+                .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn()
+                .map_err(failed)?;
+            let mut server = Self {
+                child,
+                _output: None,
+                address,
+                version: version.clone(),
+            };
+            if server.answers().map_err(failed)? {
+                return Ok(server);
+            }
+        }
+        let error = io::Error::other("it does not answer on any port");
+        Err(failed(error))
+    }
+
+    /// Waits until it answers; false if it ends before.
+    fn answers(&mut self) -> io::Result<bool> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if self.child.try_wait()?.is_some() {
+                return Ok(false);
+            }
+            let answer = Client::connect(self.address).and_then(|mut client| {
+                client.send(&["PING"])?;
+                client.receive()
+            });
+            if answer.is_ok_and(|answer| answer == b"+PONG") {
+                return Ok(true);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    /// The time that its threads have worked so far, where the system tells.
+    pub(super) fn work(&self) -> Option<Duration> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let mut nanoseconds = 0_u64;
+        for task in tasks {
+            let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            nanoseconds += text.split(' ').next()?.parse::<u64>().ok()?;
+        }
+        Some(Duration::from_nanos(nanoseconds))
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // There is nothing to do about it if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address that nobody listens on at the moment.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}

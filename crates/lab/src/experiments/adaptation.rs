@@ -1,0 +1,88 @@
+//! One table over time: filled by many threads, used by one, hammered in one range, scanned, used by
+//! one again. What an adaptive grain is worth shows against a grain that is fixed.
+
+use super::{Case, Experiment, each_thread_count};
+use crate::{
+    Settings, estimate,
+    keys::KeySet,
+    workload::{
+        self, ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HAMMERED_KEYS, Job, MOST_RANGE, Mix,
+        Purpose, STREAM_LENGTH, generator,
+    },
+};
+
+/// The experiment `adaptation`.
+pub(super) struct Adaptation;
+
+/// How many slices a phase has: forty in all.
+const SLICES: u32 = 8;
+
+/// How many scans are drawn for a thread, which does them over and over.
+const SCANS: usize = 1 << 12;
+
+impl Experiment for Adaptation {
+    fn name(&self) -> &'static str {
+        "adaptation"
+    }
+
+    fn about(&self) -> &'static str {
+        "a table over time: filled by all threads, used by one, hammered in one range, scanned"
+    }
+
+    fn default_threads(&self) -> &'static [usize] {
+        &[2, 8]
+    }
+
+    fn default_keys(&self, _key_set: Option<KeySet>) -> u64 {
+        1 << 20
+    }
+
+    fn keys_limits(&self) -> (u64, u64) {
+        (2, u64::from(MOST_RANGE))
+    }
+
+    fn is_timed(&self, _case: &Case) -> bool {
+        true
+    }
+
+    fn estimate(&self, group: &[Case], settings: &Settings) -> f64 {
+        estimate::measurement(AdaptationPhase::ALL.len(), group[0].keys, settings)
+    }
+
+    fn workloads(&self) -> Vec<&'static str> {
+        vec!["phases_of_use"]
+    }
+
+    fn groups(&self, settings: &Settings) -> Vec<Vec<Case>> {
+        each_thread_count(self, settings, "phases_of_use", "dense_half_filled")
+    }
+
+    fn job(&self, group: &[Case], run: usize, settings: &Settings) -> Job {
+        let case = &group[0];
+        let range = u32::try_from(case.keys).expect("the limits of --keys were checked");
+        let random = |purpose, thread| generator(settings.seed, purpose, run, thread);
+        let stream = |mix: Mix, range, thread| {
+            let random = &mut random(Purpose::Stream, thread);
+            workload::stream(mix.shares(), range, STREAM_LENGTH, random)
+        };
+        let scans = |thread| {
+            let random = &mut random(Purpose::Choices, thread);
+            workload::scans(range, ADAPTATION_SCAN..=ADAPTATION_SCAN, SCANS, random)
+        };
+        let hammered = range.min(HAMMERED_KEYS);
+        let threads = 0..case.threads;
+        Job::Adaptation(AdaptationJob {
+            range,
+            fill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
+            // Numbered behind the threads that hammer, so that it is no stream of theirs.
+            single: stream(Mix::Update50, range, case.threads),
+            hammer: threads
+                .clone()
+                .map(|thread| stream(Mix::Update100, hammered, thread))
+                .collect(),
+            scans: threads.map(scans).collect(),
+            slices: SLICES,
+            slice: settings.duration / SLICES,
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! What `redis-benchmark` sends to a server.
+
+use crate::LabError;
+use std::{str::FromStr, time::Duration};
+
+/// A command, sent over and over on keys chosen at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedisCommand {
+    /// `SET` of a value of three bytes.
+    Set,
+    /// `GET` of a key that is there.
+    Get,
+    /// `INCR`.
+    Incr,
+    /// `MSET` of ten keys.
+    Mset,
+    /// `GETRANGE` of all of a value.
+    GetRange,
+}
+
+impl RedisCommand {
+    /// Every command.
+    pub const ALL: [Self; 5] = [Self::Set, Self::Get, Self::Incr, Self::Mset, Self::GetRange];
+
+    /// The name that [`FromStr`] reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Get => "get",
+            Self::Incr => "incr",
+            Self::Mset => "mset",
+            Self::GetRange => "getrange",
+        }
+    }
+}
+
+impl FromStr for RedisCommand {
+    type Err = LabError;
+
+    fn from_str(name: &str) -> Result<Self, LabError> {
+        Self::ALL
+            .into_iter()
+            .find(|command| command.name() == name)
+            .ok_or_else(|| LabError::UnknownMix {
+                name: name.to_owned(),
+                known: Self::ALL.map(Self::name).join(", "),
+            })
+    }
+}
+
+/// How many requests a client sends before it waits for the answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipelining {
+    /// One.
+    None,
+    /// Sixteen.
+    Sixteen,
+}
+
+impl Pipelining {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::None, Self::Sixteen];
+
+    /// The name in records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "pipeline_1",
+            Self::Sixteen => "pipeline_16",
+        }
+    }
+
+    /// How many requests.
+    #[must_use]
+    pub const fn requests(self) -> u64 {
+        match self {
+            Self::None => 1,
+            Self::Sixteen => 16,
+        }
+    }
+}
+
+impl RedisJob {
+    /// How long a key is: `key:` and twelve digits.
+    pub const KEY_BYTES: usize = 16;
+}
+
+/// One command, sent by many clients at once.
+#[derive(Clone, Copy, Debug)]
+pub struct RedisJob {
+    /// The command.
+    pub command: RedisCommand,
+    /// How many requests a client sends before it waits.
+    pub pipelining: Pipelining,
+    /// How many clients.
+    pub clients: usize,
+    /// How many keys there are to choose from.
+    pub keys: u64,
+    /// About how long it lasts.
+    pub duration: Duration,
+}
