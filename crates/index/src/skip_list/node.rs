@@ -151,9 +151,13 @@ impl<'g, K, V, H> Tower<'g, K, V, H> {
     /// with that one's.
     #[inline]
     pub(super) fn prefetch_below(self, level: usize) {
-        for below in level.saturating_sub(2)..level {
-            // Relaxed: the nodes are not looked at.
-            prefetch(Link(self.link(below).load(Ordering::Relaxed)).unmarked().0);
+        // Written out: a search does this at each step, and a loop of two takes twice as long.
+        // Relaxed: the nodes are not looked at. A mark does not lead to another cache line.
+        if level > 0 {
+            prefetch(self.link(level - 1).load(Ordering::Relaxed));
+        }
+        if level > 1 {
+            prefetch(self.link(level - 2).load(Ordering::Relaxed));
         }
     }
 
