@@ -8,7 +8,7 @@ use tremula_sync::StatisticsConfig;
 pub enum FixedGrain {
     /// One base node, whatever happens.
     Coarse,
-    /// As many base nodes as [`FINE_DEPTH`] allows: each splits after [`SPLIT_AFTER`] writes,
+    /// As many base nodes as `FINE_DEPTH` allows: each splits after `SPLIT_AFTER` writes,
     /// contended or not, and none is ever joined.
     Fine,
 }

@@ -112,7 +112,7 @@ pub trait Experiment: Sync {
     }
 
     /// About how long one contestant's measurement of a group takes, in seconds: see
-    /// [`estimate::measurement`].
+    /// `estimate::measurement`.
     fn estimate(&self, group: &[Case], settings: &Settings) -> f64 {
         let timed = group.iter().filter(|case| self.is_timed(case)).count();
         estimate::measurement(timed, group[0].keys, settings)
