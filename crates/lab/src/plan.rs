@@ -92,7 +92,8 @@ const PLAN: &[Entry] = &[
             ..QUICK
         }],
         full: &[Part {
-            keys: Some(500_000),
+            threads: &[1, 2, 4, 8],
+            keys: Some(300_000),
             ..FULL
         }],
     },
@@ -103,11 +104,20 @@ const PLAN: &[Entry] = &[
             mixes: &["update100", "lookup", "nextseq"],
             ..QUICK
         }],
-        full: &[Part {
-            keys: Some(1 << 17),
-            mixes: &["update100", "update20", "lookup", "nextseq"],
-            ..FULL
-        }],
+        full: &[
+            Part {
+                keys: Some(1 << 17),
+                mixes: &["update100", "update20", "lookup", "nextseq"],
+                ..FULL
+            },
+            // What Erlang's own comparison has besides.
+            Part {
+                engines: &["ca_tree", "locked", "erlang_ets_old", "erlang_ets_new"],
+                keys: Some(1 << 17),
+                mixes: &["update50", "update1"],
+                ..FULL
+            },
+        ],
     },
     Entry {
         experiment: "range_update",
@@ -411,7 +421,10 @@ pub(crate) fn plan(extent: Extent, own: &Settings) -> Result<Vec<Planned>, LabEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{estimate, rounds};
+    use crate::{
+        claims::{self, Claim, Pick, Threads},
+        estimate, rounds,
+    };
 
     #[test]
     fn every_experiment_is_planned_with_settings_that_it_takes() {
@@ -428,6 +441,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A report of the full plan has a verdict on everything that the originals found.
+    #[test]
+    fn every_claim_is_measured_by_the_full_plan() {
+        let planned = plan(Extent::Full, &Settings::default()).unwrap();
+        let is_measured = |claim: &Claim, pick: &Pick| {
+            let engine: ContestantName = pick.engine.parse().unwrap();
+            planned
+                .iter()
+                .filter(|part| part.experiment.name() == claim.experiment)
+                .filter(|part| part.engines.contains(&engine))
+                .flat_map(|part| part.experiment.groups(&part.settings).concat())
+                .any(|case| {
+                    case.workload == pick.workload
+                        && (pick.key_set.is_empty() || case.key_set == pick.key_set)
+                        && match pick.threads {
+                            Threads::Just(threads) => case.threads == threads,
+                            Threads::Cores => true,
+                        }
+                })
+        };
+        let mut missing = Vec::new();
+        for claim in claims::ALL.into_iter().flatten() {
+            for pick in claim.picks() {
+                if !is_measured(claim, &pick) {
+                    missing.push(format!("{}: {pick:?}", claim.experiment));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:#?}");
     }
 
     /// By the estimates, with all engines and rivals: what is promised, with half of the time to spare

@@ -33,6 +33,17 @@ pub struct Claim {
     pub rule: Rule,
 }
 
+impl Claim {
+    /// The figures that it is computed from.
+    #[must_use]
+    pub fn picks(&self) -> Vec<Pick> {
+        match self.measure {
+            Measure::Ratio(above, below) => vec![above, below],
+            Measure::Value(pick) => vec![pick],
+        }
+    }
+}
+
 /// Who found something, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {

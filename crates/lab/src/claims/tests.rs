@@ -141,11 +141,7 @@ fn every_claim_can_be_measured_by_an_experiment_and_contestants_that_there_are()
     for claim in ALL.into_iter().flatten() {
         count += 1;
         let experiment = crate::experiments::find(claim.experiment).unwrap();
-        let picks = match claim.measure {
-            Measure::Ratio(above, below) => vec![above, below],
-            Measure::Value(pick) => vec![pick],
-        };
-        for pick in picks {
+        for pick in claim.picks() {
             pick.engine
                 .parse::<crate::contestants::ContestantName>()
                 .unwrap_or_else(|error| panic!("{}: {error}", claim.says));

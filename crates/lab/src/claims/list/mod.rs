@@ -3,16 +3,18 @@
 mod indexes;
 mod messages;
 mod rivals;
+mod servers;
 mod tables;
 
 use super::{Claim, Field, Measure, Pick, Rule, Source, Threads};
 
 /// Every claim.
-pub static ALL: [&[Claim]; 4] = [
+pub static ALL: [&[Claim]; 5] = [
     &tables::CLAIMS,
     &indexes::CLAIMS,
     &messages::CLAIMS,
     &rivals::CLAIMS,
+    &servers::CLAIMS,
 ];
 
 /// The throughput of a contestant.
