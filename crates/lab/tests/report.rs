@@ -1,7 +1,6 @@
 //! The report as a reader meets it: made by the command, opened in a real browser.
 //!
-//! `tests/data/every_experiment.jsonl` holds short real runs. What cannot be among them yet, records
-//! over time and of experiments that this lab does not know, is made of them here.
+//! `tests/data/every_experiment.jsonl` holds short real runs, of which the figures mean nothing.
 
 mod browser;
 
@@ -38,48 +37,11 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Records that the fixture has not: two engines over time, and a server beside another.
-fn made_up(folder: &Path) -> PathBuf {
-    let lines = fs::read_to_string(fixture()).unwrap();
-    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
-    let mut records = Vec::new();
-    for (engine, grain) in [("ca_tree", 40.0), ("ca_tree_coarse", 1.0)] {
-        let mut record = first.clone();
-        record["experiment"] = json!("adaptation");
-        record["workload"] = json!("phases_of_use");
-        record["engine"] = json!(engine);
-        let moment = |at: usize| {
-            let phase = ["fill", "one_thread", "hammer", "scan"][at / 8];
-            json!({
-                "seconds": (at + 1) as f64 * 0.25,
-                "phase": phase,
-                "mops": 2.0 + (at % 8) as f64 * 0.1 + grain / 40.0,
-                "figures": { "base_nodes": 1.0 + grain * (at % 8) as f64 },
-            })
-        };
-        record["series"] = (0..32).map(moment).collect();
-        records.push(record);
-    }
-    for (engine, mops) in [("tremula_server", 0.2), ("redis", 0.11)] {
-        let mut record = first.clone();
-        record["experiment"] = json!("redis");
-        record["workload"] = json!("get");
-        record["engine"] = json!(engine);
-        record["mops"] = json!(mops);
-        record["runs"] = json!([mops, mops * 1.1, mops * 0.9]);
-        records.push(record);
-    }
-    let path = folder.join("made_up.jsonl");
-    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
-    fs::write(&path, lines.join("\n")).unwrap();
-    path
-}
-
 /// The page of all of it.
 fn report(folder: &Path) -> PathBuf {
     let page = folder.join("report.html");
-    let (real, made_up) = (fixture(), made_up(folder));
-    let arguments = ["report", text(&real), text(&made_up), "-o", text(&page)];
+    let records = fixture();
+    let arguments = ["report", text(&records), "-o", text(&page)];
     let done = lab(&[&arguments[..], &["--date", "2026-11-22"]].concat());
     assert!(
         done.status.success(),
@@ -163,6 +125,8 @@ fn a_real_browser_shows_every_chart_within_any_screen_and_has_nothing_to_complai
         "memory",
         "shard-cache",
         "adaptation",
+        "sequential-overhead",
+        "counter-scaling",
         "redis",
     ] {
         let first = format!("chart-{experiment}-1");

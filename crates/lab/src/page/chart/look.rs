@@ -81,8 +81,8 @@ const LOOKS: [(&str, u8, Marker); 66] = [
     ("threading_article", 6, Hexagon),
     ("local_set_article", 7, Triangle),
     ("affinity_article", 5, Diamond),
-    ("tremula_server", 1, Circle),
-    ("redis", 8, Square),
+    ("tremula_serve", 1, Circle),
+    ("redis_server", 8, Square),
     ("btreemap", 8, Square),
     ("rwlock_btreemap", 8, Wedge),
     ("crossbeam_skiplist", 7, Triangle),
@@ -261,11 +261,11 @@ mod tests {
         let look = Look::of("something_new");
         assert_eq!(look, Look::of("something_new"));
         assert!((1..COLOURS).contains(&look.colour) && !look.is_ours);
-        assert!(is_ours("ca_tree_coarse") && is_ours("tremula_server"));
+        assert!(is_ours("ca_tree_coarse") && is_ours("tremula_serve"));
         assert_eq!(short("ca_tree"), "ca_tree");
         let long = short("size_of_erlang_ordered_set_central");
         assert_eq!(long, "…rlang_ordered_set_central");
         assert_eq!(long.chars().count(), LONGEST_NAME);
-        assert!(!is_ours("congee") && !is_ours("redis") && !is_ours("erlang_ets_new"));
+        assert!(!is_ours("congee") && !is_ours("redis_server") && !is_ours("erlang_ets_new"));
     }
 }
