@@ -132,10 +132,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         if place >= SUB_CHAIN {
             return None;
         }
-        let distance = SUB_CHAINS + number * SUB_CHAIN + place + 1;
-        // SAFETY: in front of the sub-chains, which are as long as deltas, is room for so many deltas
-        // of each.
-        unsafe { Some(self.as_ptr().cast::<Delta<K, V, H>>().sub(distance)) }
+        let ahead = number * SUB_CHAIN + place + 1;
+        // SAFETY: in front of the sub-chains is room for so many deltas of each.
+        unsafe {
+            let sub_chains = self.as_ptr().cast::<SubChain>().sub(SUB_CHAINS);
+            Some(sub_chains.cast::<Delta<K, V, H>>().sub(ahead))
+        }
     }
 
     /// The sub-chain of a spread leaf that the deltas on a key belong to, and its number.
