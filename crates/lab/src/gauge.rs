@@ -6,6 +6,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use tremula_shard::topology::{self, Cpu};
 
 /// A measurement counts as quiet if the program had this part of the machine before and after it.
 pub(crate) const QUIET: f64 = 0.8;
@@ -17,9 +18,12 @@ const READING: Duration = Duration::from_millis(10);
 ///
 /// A virtual machine is not told when its host lends its cores to somebody else, and the load of the
 /// system knows nothing of neighbours. So a reading does work, a thread that counts on each core,
-/// and compares how far they come with the fastest that one ever was.
+/// and compares how far they come with the fastest that one ever was. The threads are pinned: left to
+/// the scheduler, two of them often share a core for as long as a reading takes.
 pub(crate) struct Gauge {
     cores: usize,
+    /// One for each core; none where the system does not tell.
+    processors: Vec<Cpu>,
     /// The most that one thread counted a second, in any reading.
     fastest: f64,
 }
@@ -28,6 +32,7 @@ impl Gauge {
     pub(crate) fn of_this_machine() -> Self {
         Self {
             cores: thread::available_parallelism().map_or(1, usize::from),
+            processors: topology::allowed().unwrap_or_default(),
             fastest: 0.0,
         }
     }
@@ -37,7 +42,10 @@ impl Gauge {
         let barrier = Barrier::new(self.cores);
         let speeds: Vec<f64> = thread::scope(|scope| {
             let counting: Vec<_> = (0..self.cores)
-                .map(|_| scope.spawn(|| count(&barrier)))
+                .map(|core| {
+                    let (barrier, processor) = (&barrier, self.processors.get(core).copied());
+                    scope.spawn(move || count(barrier, processor))
+                })
                 .collect();
             counting
                 .into_iter()
@@ -53,11 +61,15 @@ impl Gauge {
     }
 }
 
-/// Counts for the time of a reading; how much a second.
-fn count(barrier: &Barrier) -> f64 {
+/// Counts for the time of a reading, on this processor; how much a second.
+fn count(barrier: &Barrier, processor: Option<Cpu>) -> f64 {
     /// Counted between two looks at the clock.
     const STRIDE: u64 = 1000;
 
+    if let Some(processor) = processor {
+        // One that was taken from the process since leaves the thread to the scheduler.
+        let _ = topology::pin(processor);
+    }
     barrier.wait();
     let begun = Instant::now();
     let mut counted = 0_u64;
@@ -86,6 +98,7 @@ mod tests {
     fn threads_are_compared_with_the_fastest_that_one_ever_was() {
         let mut gauge = Gauge {
             cores: 2,
+            processors: Vec::new(),
             fastest: 0.0,
         };
         assert_eq!(gauge.judge(&[4.0, 2.0]), 0.75);
