@@ -1,7 +1,7 @@
 //! What `lab all` measures: for each experiment its settings, quick and full.
 //!
 //! Quick touches every experiment and is over within ten minutes on two cores, with rivals and Erlang.
-//! Full takes about forty, and is what figures are quoted from: three runs of every cell that tells
+//! Full takes about an hour, and is what figures are quoted from: three runs of every cell that tells
 //! something, on tables that do not fit a processor's caches.
 
 use crate::{
@@ -93,7 +93,7 @@ const PLAN: &[Entry] = &[
         }],
         full: &[Part {
             threads: &[1, 2, 4, 8],
-            keys: Some(300_000),
+            keys: Some(2_000_000),
             ..FULL
         }],
     },
@@ -105,15 +105,16 @@ const PLAN: &[Entry] = &[
             ..QUICK
         }],
         full: &[
+            // As many keys as the originals had: of fewer, each core has what the other just wrote.
             Part {
-                keys: Some(1 << 17),
+                keys: Some(1 << 20),
                 mixes: &["update100", "update20", "lookup", "nextseq"],
                 ..FULL
             },
             // What Erlang's own comparison has besides.
             Part {
                 engines: &["ca_tree", "locked", "erlang_ets_old", "erlang_ets_new"],
-                keys: Some(1 << 17),
+                keys: Some(1 << 20),
                 mixes: &["update50", "update1"],
                 ..FULL
             },
@@ -489,7 +490,7 @@ mod tests {
         };
         let (quick, full) = (minutes(Extent::Quick), minutes(Extent::Full));
         assert!(quick < 5.0, "{quick} minutes");
-        assert!((20.0..50.0).contains(&full), "{full} minutes");
+        assert!((20.0..80.0).contains(&full), "{full} minutes");
     }
 
     #[test]

@@ -26,11 +26,13 @@ pub struct Claim {
     /// Who found it.
     pub source: Source,
     /// The number that was found.
-    pub original: f64,
+    pub original: Original,
     /// The same number here.
     pub measure: Measure,
     /// When the two agree.
     pub rule: Rule,
+    /// Why they do not, or why there is nothing to compare, where that is known; else `""`.
+    pub why: &'static str,
 }
 
 impl Claim {
@@ -51,6 +53,17 @@ pub struct Source {
     pub name: &'static str,
     /// How many cores it had.
     pub cores: usize,
+}
+
+/// The number that was found, if it was told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Original {
+    /// The number.
+    Figure(f64),
+    /// None is told, but words or a curve say that it is above 1.
+    AboveOne,
+    /// None is told, but words or a curve say that it is below 1.
+    BelowOne,
 }
 
 /// What is computed from records.
@@ -106,6 +119,8 @@ pub enum Rule {
     SameSide,
     /// It is at most by this factor greater or less.
     Within(f64),
+    /// It is not greater.
+    AtMost,
 }
 
 impl fmt::Display for Rule {
@@ -113,15 +128,23 @@ impl fmt::Display for Rule {
         match self {
             Self::SameSide => out.write_str("the same one is ahead"),
             Self::Within(factor) => write!(out, "within a factor of {factor}"),
+            Self::AtMost => out.write_str("at most as much"),
         }
     }
 }
 
 impl Rule {
-    fn agrees(self, original: f64, here: f64) -> bool {
-        match self {
-            Self::SameSide => (original > 1.0) == (here > 1.0),
-            Self::Within(factor) => (original / factor..=original * factor).contains(&here),
+    fn agrees(self, original: Original, here: f64) -> bool {
+        match (self, original) {
+            (Self::SameSide, Original::Figure(original)) => (original > 1.0) == (here > 1.0),
+            (Self::SameSide, Original::AboveOne) => here > 1.0,
+            (Self::SameSide, Original::BelowOne) => here < 1.0,
+            (Self::Within(factor), Original::Figure(original)) => {
+                (original / factor..=original * factor).contains(&here)
+            }
+            (Self::AtMost, Original::Figure(original)) => here <= original,
+            // There is nothing to compare with.
+            (Self::Within(_) | Self::AtMost, _) => false,
         }
     }
 }
@@ -159,7 +182,7 @@ impl Claim {
             .filter(|record| record.experiment == self.experiment)
             .collect();
         if of_experiment.is_empty() {
-            return Verdict::NotMeasured(format!("{} is not in these results", self.experiment));
+            return self.not_measured(&format!("{} is not in these results", self.experiment));
         }
         let (picks, found) = match self.measure {
             Measure::Value(pick) => {
@@ -178,12 +201,12 @@ impl Claim {
                 let mut records = of_experiment.iter();
                 !records.any(|record| pick.of(record, &of_experiment).is_some())
             });
-            return Verdict::NotMeasured(missing.map_or_else(
+            return self.not_measured(&missing.map_or_else(
                 || "not measured with the same keys".to_owned(),
                 |pick| format!("no record of {pick}"),
             ));
         };
-        let finding = Finding {
+        let mut finding = Finding {
             here,
             interval,
             threads: (used[0].threads, used[used.len() - 1].threads),
@@ -192,8 +215,18 @@ impl Claim {
         if self.rule.agrees(self.original, here) {
             Verdict::Agrees(finding)
         } else {
+            finding
+                .remarks
+                .extend((!self.why.is_empty()).then(|| self.why.to_owned()));
             Verdict::Differs(finding)
         }
+    }
+
+    fn not_measured(&self, what_is_missing: &str) -> Verdict {
+        Verdict::NotMeasured(match self.why {
+            "" => what_is_missing.to_owned(),
+            why => format!("{what_is_missing}; {why}"),
+        })
     }
 
     fn remarks(&self, used: &[&Record]) -> Vec<String> {
@@ -304,7 +337,10 @@ impl fmt::Display for Measure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(pick) => write!(out, "{pick}"),
-            Self::Ratio(above, below) if above.workload != below.workload => {
+            Self::Ratio(above, below)
+                if above.workload != below.workload
+                    || (above.engine == below.engine && above.field != below.field) =>
+            {
                 write!(out, "{above} ÷ {below}")
             }
             Self::Ratio(above, below) if above.engine == below.engine => {

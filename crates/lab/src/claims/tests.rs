@@ -8,12 +8,13 @@ const CLAIM: Claim = Claim {
         name: "a paper",
         cores: 2,
     },
-    original: 3.0,
+    original: Original::Figure(3.0),
     measure: Measure::Ratio(
         pick("ca_tree", Threads::Just(2)),
         pick("locked", Threads::Just(2)),
     ),
     rule: Rule::SameSide,
+    why: "It is known.",
 };
 
 const fn pick(engine: &'static str, threads: Threads) -> Pick {
@@ -42,15 +43,36 @@ fn a_ratio_agrees_if_the_same_one_is_ahead_and_differs_if_not() {
     };
     assert_eq!((finding.here, finding.threads), (2.0, (2, 2)));
     assert!(finding.interval.unwrap().contains(2.0) && finding.remarks.is_empty());
-    assert!(matches!(judge(1.0), Verdict::Differs(finding) if finding.here == 0.5));
+    assert!(
+        finding.remarks.is_empty(),
+        "why it differs is not said if it agrees"
+    );
+    let Verdict::Differs(finding) = judge(1.0) else {
+        panic!("1 to 2 is behind");
+    };
+    assert_eq!(
+        (finding.here, finding.remarks),
+        (0.5, vec!["It is known.".to_owned()])
+    );
 }
 
 #[test]
 fn a_rule_of_nearness_asks_for_both_sides() {
     let near = Rule::Within(2.0);
-    assert!(near.agrees(3.0, 1.6) && near.agrees(3.0, 5.9));
-    assert!(!near.agrees(3.0, 1.4) && !near.agrees(3.0, 6.1));
-    assert!(Rule::SameSide.agrees(0.5, 0.9) && !Rule::SameSide.agrees(0.5, 1.1));
+    let three = Original::Figure(3.0);
+    assert!(near.agrees(three, 1.6) && near.agrees(three, 5.9));
+    assert!(!near.agrees(three, 1.4) && !near.agrees(three, 6.1));
+    assert!(Rule::AtMost.agrees(three, 3.0) && !Rule::AtMost.agrees(three, 3.1));
+    let half = Original::Figure(0.5);
+    assert!(Rule::SameSide.agrees(half, 0.9) && !Rule::SameSide.agrees(half, 1.1));
+}
+
+#[test]
+fn where_no_number_is_told_the_side_of_one_counts() {
+    let rule = Rule::SameSide;
+    assert!(rule.agrees(Original::AboveOne, 1.1) && !rule.agrees(Original::AboveOne, 0.9));
+    assert!(rule.agrees(Original::BelowOne, 0.9) && !rule.agrees(Original::BelowOne, 1.1));
+    assert!(!Rule::Within(2.0).agrees(Original::AboveOne, 1.1));
 }
 
 #[test]
@@ -59,16 +81,19 @@ fn what_is_missing_is_named() {
         Verdict::NotMeasured(why) => why,
         other => panic!("{other:?}"),
     };
-    assert_eq!(verdict(&[]), "ordered_mix is not in these results");
+    assert_eq!(
+        verdict(&[]),
+        "ordered_mix is not in these results; It is known."
+    );
     assert_eq!(
         verdict(&[record("ca_tree", 2, 1.0), record("locked", 1, 1.0)]),
-        "no record of locked in lookup of dense_half_filled, 2 threads"
+        "no record of locked in lookup of dense_half_filled, 2 threads; It is known."
     );
     let mut other_keys = record("locked", 2, 1.0);
     other_keys.keys = 5;
     assert_eq!(
         verdict(&[record("ca_tree", 2, 1.0), other_keys]),
-        "not measured with the same keys"
+        "not measured with the same keys; It is known."
     );
     // What cannot be divided by is as good as not measured.
     verdict(&[record("ca_tree", 2, 1.0), record("locked", 2, 0.0)]);
@@ -150,14 +175,15 @@ fn every_claim_can_be_measured_by_an_experiment_and_contestants_that_there_are()
             let offered = sets.is_empty() || pick.key_set.is_empty();
             assert!(offered || sets.contains(&pick.key_set), "{pick}");
         }
-        assert!(
-            claim.original > 0.0 && claim.says.ends_with('.'),
-            "{}",
-            claim.says
-        );
+        assert!(claim.says.ends_with('.'), "{}", claim.says);
         // A rule that its own original breaks could never be agreed with.
+        let itself = match claim.original {
+            Original::Figure(figure) => figure,
+            Original::AboveOne => 2.0,
+            Original::BelowOne => 0.5,
+        };
         assert!(
-            claim.rule.agrees(claim.original, claim.original),
+            itself > 0.0 && claim.rule.agrees(claim.original, itself),
             "{}",
             claim.says
         );
@@ -176,6 +202,15 @@ fn how_a_figure_is_computed_can_be_read() {
     assert_eq!(
         says(pick("locked", two), pick("locked", Threads::Just(1))),
         "locked in lookup of dense_half_filled, 2 threads ÷ with 1"
+    );
+    let scans = Pick {
+        field: Field::Figure("scan_mops"),
+        ..pick("locked", two)
+    };
+    assert_eq!(
+        says(scans, pick("locked", two)),
+        "locked in lookup of dense_half_filled, 2 threads, scan_mops ÷ locked in lookup of \
+         dense_half_filled, 2 threads"
     );
     let bytes = Pick {
         field: Field::BytesPerKey,

@@ -22,7 +22,7 @@ pub(super) struct AllArgs {
     /// A bit of everything, within ten minutes on two cores [default].
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All that figures are quoted from: about forty minutes on two cores.
+    /// All that figures are quoted from: about an hour on two cores.
     #[arg(long)]
     full: bool,
     /// Only these experiments.

@@ -6,7 +6,7 @@ use super::{
     values,
 };
 use crate::{
-    claims::{Claim, Verdict},
+    claims::{Claim, Original, Verdict},
     record::Record,
     statistics::{Ratio, Spread, ratio},
 };
@@ -192,6 +192,15 @@ fn interval(ratio: Ratio) -> Option<String> {
     ))
 }
 
+/// A number that was found, or on which side of 1 it lies.
+fn original(original: Original) -> String {
+    match original {
+        Original::Figure(figure) => number(figure),
+        Original::AboveOne => "&gt; 1".to_owned(),
+        Original::BelowOne => "&lt; 1".to_owned(),
+    }
+}
+
 /// What the originals found, and what these results say of it.
 pub(super) fn claims(claims: &[(&Claim, Verdict)], with_experiment: bool) -> String {
     let mut body = String::new();
@@ -240,7 +249,7 @@ pub(super) fn claims(claims: &[(&Claim, Verdict)], with_experiment: bool) -> Str
             escape(claim.says),
             escape(&claim.measure.to_string()),
             escape(&claim.rule.to_string()),
-            number(claim.original),
+            original(claim.original),
             escape(&why),
         )
         .expect("a string takes all text");

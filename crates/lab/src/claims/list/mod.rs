@@ -1,16 +1,18 @@
 //! The claims, a file for each kind of original.
 
+mod adapting;
 mod indexes;
 mod messages;
 mod rivals;
 mod servers;
 mod tables;
 
-use super::{Claim, Field, Measure, Pick, Rule, Source, Threads};
+use super::{Claim, Field, Measure, Original, Pick, Rule, Source, Threads};
 
 /// Every claim.
-pub static ALL: [&[Claim]; 5] = [
+pub static ALL: [&[Claim]; 6] = [
     &tables::CLAIMS,
+    &adapting::CLAIMS,
     &indexes::CLAIMS,
     &messages::CLAIMS,
     &rivals::CLAIMS,
@@ -46,13 +48,29 @@ const fn faster(
         experiment,
         says,
         source,
-        original,
+        original: Original::Figure(original),
         measure: Measure::Ratio(
             speed(above, workload, key_set, threads),
             speed(below, workload, key_set, threads),
         ),
         rule: Rule::SameSide,
+        why: "",
     }
+}
+
+/// A claim that one contestant is faster than another at the same work, or slower; by how much was
+/// not told.
+const fn differs(
+    source: Source,
+    experiment: &'static str,
+    says: &'static str,
+    work: (&'static str, &'static str, Threads),
+    pair: (&'static str, &'static str),
+    original: Original,
+) -> Claim {
+    let mut claim = faster(source, experiment, says, work, pair, 1.0);
+    claim.original = original;
+    claim
 }
 
 /// A claim that a contestant is so many times as fast with more threads as with fewer.
@@ -68,12 +86,13 @@ const fn scales(
         experiment,
         says,
         source,
-        original,
+        original: Original::Figure(original),
         measure: Measure::Ratio(
             speed(engine, workload, key_set, Threads::Just(more)),
             speed(engine, workload, key_set, Threads::Just(fewer)),
         ),
         rule: Rule::SameSide,
+        why: "",
     }
 }
 
@@ -88,7 +107,7 @@ const fn weighs(
         experiment: "memory",
         says,
         source,
-        original,
+        original: Original::Figure(original),
         measure: Measure::Value(Pick {
             workload: "fill",
             key_set,
@@ -98,6 +117,7 @@ const fn weighs(
         }),
         // Allocators and layouts differ; a half more or less is another structure.
         rule: Rule::Within(1.5),
+        why: "",
     }
 }
 
@@ -108,11 +128,37 @@ impl Claim {
         self
     }
 
+    /// The same claim, agreed with if the figure is not above the original's.
+    const fn at_most(mut self) -> Self {
+        self.rule = Rule::AtMost;
+        self
+    }
+
+    /// The same claim, with what is known of why it differs here.
+    const fn because(mut self, why: &'static str) -> Self {
+        self.why = why;
+        self
+    }
+
     /// The same claim, of what was sent rather than of what was received.
-    const fn sent(mut self) -> Self {
+    const fn sent(self) -> Self {
+        self.of(Field::SendMops)
+    }
+
+    /// The same claim, of another figure.
+    const fn of(mut self, field: Field) -> Self {
         if let Measure::Ratio(mut above, mut below) = self.measure {
-            above.field = Field::SendMops;
-            below.field = Field::SendMops;
+            above.field = field;
+            below.field = field;
+            self.measure = Measure::Ratio(above, below);
+        }
+        self
+    }
+
+    /// The same claim, of one contestant's figure against another figure of the same.
+    const fn against(mut self, field: Field) -> Self {
+        if let Measure::Ratio(above, mut below) = self.measure {
+            below.field = field;
             self.measure = Measure::Ratio(above, below);
         }
         self

@@ -1,6 +1,6 @@
 //! Servers of the Redis protocol.
 
-use super::{Claim, Field, Measure, Pick, Rule, Source, Threads};
+use super::{Claim, Field, Measure, Original, Pick, Rule, Source, Threads};
 
 const REDIS: Source = Source {
     name: "Redis 7.0.15, redis-benchmark with 50 clients on the same 2 cores, values of 64 bytes",
@@ -53,12 +53,13 @@ const fn pipelined(says: &'static str, command: &'static str, original: f64) -> 
         experiment: "redis",
         says,
         source: REDIS,
-        original,
+        original: Original::Figure(original),
         measure: Measure::Ratio(
             of_redis(command, "pipeline_16", Field::Mops),
             of_redis(command, "pipeline_1", Field::Mops),
         ),
         rule: Rule::SameSide,
+        why: "",
     }
 }
 
@@ -68,12 +69,13 @@ const fn costs(says: &'static str, pipeline: &'static str, original: f64) -> Cla
         experiment: "redis",
         says,
         source: REDIS,
-        original,
+        original: Original::Figure(original),
         measure: Measure::Value(of_redis(
             "get",
             pipeline,
             Field::Figure("server_us_per_request"),
         )),
         rule: Rule::Within(2.0),
+        why: "",
     }
 }
