@@ -59,15 +59,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         // SAFETY: the root is always in use; others were linked by nodes that were.
         while let Some(spot) = unsafe { self.visit(id, guard) } {
             let base = spot.view.base;
+            if base.level > 0 {
+                // If the key lies beyond its fence, it does so beyond that of its last child, too.
+                id = base.child(base.child_index(&place, base.count as usize));
+                continue;
+            }
             // SAFETY: the node can be read, and its fences live as long as that.
             let is_beyond = |high| unsafe { place.is_behind(high) };
             if base.made_high().is_some_and(is_beyond) {
                 break;
             }
-            if base.level == 0 {
-                return spot;
-            }
-            id = base.child(base.child_index(&place, base.count as usize));
+            return spot;
         }
         self.descend(&place, 0, guard)
     }

@@ -1,6 +1,6 @@
 //! Merging a small node with its neighbour, and taking levels away from the root.
 
-use super::base::{Base, BaseRef, Draft, Position};
+use super::base::{BaseRef, Draft, Position};
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, Place, StoredKey};
@@ -225,7 +225,6 @@ fn parent_of<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     level: u32,
     guard: &'g Guard,
 ) -> Spot<'g, K, V, H> {
-    let base: &Base<K, V, H> = &base;
     match base.low() {
         None => tree.descend(&Place::Start, level, guard),
         // SAFETY: fences live as long as the node that they are of can be read.

@@ -1,13 +1,14 @@
 //! Deltas, chains of them, and the views that readers have of them.
 
-use super::base::{Base, BaseRef, Position, free_base};
+use super::base::{Base, BaseRef, LINE, Position, free_base};
 use super::keys::{OwnedKey, StoredKey};
 use super::reclaim::Guard;
 use super::spread::SubChain;
-use super::word::{Kind, Switch, Word};
+use super::word::{FARTHEST, Kind, Switch, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use crate::packed::Packed;
+use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -32,6 +33,8 @@ pub(super) struct Delta<K, V, H> {
     pub(super) on_heap: bool,
     /// Whether the base node has the same key, at `offset`.
     pub(super) overwrites: bool,
+    /// Whether there is anything to be freed of this delta, or of one below, but the base node.
+    pub(super) owns: bool,
     /// Deltas from here down to the base node.
     pub(super) depth: u32,
     /// Keys of the base node that lie below this one.
@@ -55,6 +58,17 @@ impl<K, V, H> Delta<K, V, H> {
     pub(super) fn next(&self) -> Option<&Self> {
         // SAFETY: a chain is freed as a whole.
         (self.next.kind() == Kind::Delta).then(|| unsafe { &*self.next.address::<Self>() })
+    }
+
+    /// Whether there is anything to be freed of it, by itself.
+    fn owns_something(&self) -> bool
+    where
+        K: Ord + Storable,
+        V: Storable,
+        H: KeyHead<K>,
+    {
+        let replaces = matches!(self.change, Change::Update | Change::Delete);
+        self.on_heap || replaces && !(H::IS_KEY && Packed::<V>::is_word())
     }
 
     /// Whether another delta on the same base node is about a key in front of this, which splits.
@@ -162,6 +176,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
     #[inline]
     pub(super) fn write(&self, base: BaseRef<'_, K, V, H>, mut delta: Delta<K, V, H>) -> Word {
         delta.on_heap = self.on_heap;
+        delta.owns = delta.owns_something() || delta.next().is_some_and(|below| below.owns);
         base.announce_delta(delta.key.head);
         // SAFETY: the place is the caller's alone.
         unsafe { self.at.write(delta) };
@@ -258,6 +273,19 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         let is_base = self.head == self.base.as_ptr().cast();
         // SAFETY: what a word led to lives.
         (!is_base).then(|| unsafe { self.head.cast().as_ref() })
+    }
+
+    /// Asks for the deltas in the area: they lie side by side, but each is found by the one before.
+    #[inline]
+    pub(super) fn prefetch_deltas(&self) {
+        let bytes = (self.base.as_ptr().addr().get()).wrapping_sub(self.head.addr().get());
+        if bytes > FARTHEST * LINE {
+            return;
+        }
+        let head: *const u8 = self.head.as_ptr().cast();
+        for at in (LINE..bytes).step_by(LINE) {
+            prefetch(head.wrapping_add(at));
+        }
     }
 
     /// What a delta that nobody else sees leads to: a node to be.
@@ -418,6 +446,10 @@ unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     // SAFETY: passed on to the caller.
     unsafe {
         while word.kind() == Kind::Delta {
+            // Most chains of words need not be walked again.
+            if !(*word.address::<Delta<K, V, H>>()).owns {
+                return Word::base((*word.address::<Delta<K, V, H>>()).base);
+            }
             let at = word.address::<Delta<K, V, H>>();
             let (change, key, old) = ((*at).change, (*at).key, (*at).old);
             let (next, on_heap) = ((*at).next, (*at).on_heap);

@@ -88,6 +88,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let delta = Delta {
                 change: Change::Split,
                 on_heap: false,
+                owns: false,
                 overwrites: true,
                 depth: spot.view.depth() as u32 + 1,
                 offset: offset as u32,

@@ -30,7 +30,7 @@ const HELD: usize = 1;
 /// The tags but for that bit go in steps of two. Those up to [`FARTHEST`] say how many deltas lie
 /// between the address and the header of the base node, which is at the address if there are none.
 const STEP: usize = 2;
-const FARTHEST: usize = 28;
+pub(super) const FARTHEST: usize = 28;
 /// A delta that lies somewhere else.
 const APART: usize = (FARTHEST + 1) * STEP;
 const SWITCH: usize = (FARTHEST + 2) * STEP;

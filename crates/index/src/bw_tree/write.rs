@@ -43,6 +43,7 @@ pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     Some(Delta {
         change,
         on_heap: false,
+        owns: false,
         overwrites: found.overwrites,
         depth: view.depth() as u32 + 1,
         offset: found.offset as u32,
@@ -174,7 +175,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 }
                 return Some((spot.id, word, found.entry.map(|entry| entry.value)));
             }
-            self.note_contention(&base);
+            self.note_contention(base);
             spot = self.again(&spot, &place, guard);
         }
     }
