@@ -53,7 +53,7 @@ fn the_mapping_table_shrinks_when_all_is_removed() {
             tree.insert(key, key);
         }
         let full = figure(&tree, "ids_backed");
-        assert!(full * 128 >= entries, "{full} ids for {entries} entries");
+        assert!(full * 256 >= entries, "{full} ids for {entries} entries");
         if turn == 0 {
             assert_eq!(tree.remove_range(KeyRange::all()) as u64, entries);
         } else {
@@ -186,6 +186,8 @@ fn a_leaf_is_spread_while_it_is_fought_over() {
 #[test]
 fn a_leaf_with_one_hot_key_is_not_spread() {
     let tree = BwTree::<u64, u64>::with_config(BwTreeConfig {
+        leaf_chain: 12,
+        leaf_merge: 32,
         leaf_contention: 0,
         ..BwTreeConfig::default()
     });
