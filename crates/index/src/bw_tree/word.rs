@@ -117,7 +117,8 @@ impl Word {
     /// Whether anybody may replace it: nobody holds the node, and there is nothing in the way.
     #[inline]
     pub(super) fn is_open(self) -> bool {
-        !self.is_held() && self.tag() < SWITCH
+        // One comparison: the lowest bit, of a word that is held, becomes the highest.
+        (self.0.addr() & TAG).rotate_right(1) < SWITCH / STEP
     }
 
     /// Whether only the holder may change it.

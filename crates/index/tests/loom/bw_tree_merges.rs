@@ -71,7 +71,7 @@ fn the_left_node_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
     static BOTH: AtomicUsize = AtomicUsize::new(0);
     check(
         "the_left_node_of_a_merge_in_a_bw_tree_is_split_meanwhile",
-        2,
+        3,
         || {
             let tree = three_leaves(SWITCHES);
             let splits = figure(&tree, "splits");
@@ -100,7 +100,7 @@ fn the_parent_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
     static BOTH: AtomicUsize = AtomicUsize::new(0);
     check(
         "the_parent_of_a_merge_in_a_bw_tree_is_split_meanwhile",
-        2,
+        3,
         || {
             let tree = tree((10..=150).step_by(10));
             for key in [40, 50, 60, 10] {
@@ -125,7 +125,7 @@ fn the_parent_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
 /// A reader of the right node and a writer of the left one meet the merge, and help: it happens once.
 #[test]
 fn three_threads_help_one_merge_of_a_bw_tree() {
-    check("three_threads_help_one_merge_of_a_bw_tree", 2, || {
+    check("three_threads_help_one_merge_of_a_bw_tree", 3, || {
         let tree = three_leaves(SWITCHES);
         let (left, right) = (Arc::clone(&tree), Arc::clone(&tree));
         let writer = thread::spawn(move || assert_eq!(left.insert(70, 71), Some(70)));
@@ -146,7 +146,7 @@ fn three_threads_help_one_merge_of_a_bw_tree() {
 fn what_a_node_of_a_bw_tree_had_is_not_read_when_it_is_being_merged_away() {
     check(
         "what_a_node_of_a_bw_tree_had_is_not_read_when_it_is_being_merged_away",
-        2,
+        3,
         || {
             let tree = tree([10, 20, 30, 40, 50, 60, 70]);
             let other = Arc::clone(&tree);
@@ -167,7 +167,7 @@ fn what_a_node_of_a_bw_tree_had_is_not_read_when_it_is_being_merged_away() {
 #[test]
 fn scans_of_a_bw_tree_meet_a_merge() {
     for direction in [Direction::Ascending, Direction::Descending] {
-        check("scans_of_a_bw_tree_meet_a_merge", 2, move || {
+        check("scans_of_a_bw_tree_meet_a_merge", 3, move || {
             let tree = three_leaves(SWITCHES);
             let other = Arc::clone(&tree);
             let reader = thread::spawn(move || {
@@ -198,7 +198,7 @@ fn scans_of_a_bw_tree_meet_a_merge() {
 fn a_range_is_removed_from_nodes_of_a_bw_tree_that_are_being_merged() {
     check(
         "a_range_is_removed_from_nodes_of_a_bw_tree_that_are_being_merged",
-        2,
+        3,
         || {
             let tree = three_leaves(SWITCHES);
             let other = Arc::clone(&tree);
@@ -220,7 +220,7 @@ fn a_range_is_removed_from_nodes_of_a_bw_tree_that_are_being_merged() {
 fn entries_are_popped_from_nodes_of_a_bw_tree_that_are_being_merged() {
     check(
         "entries_are_popped_from_nodes_of_a_bw_tree_that_are_being_merged",
-        2,
+        3,
         || {
             let tree = three_leaves(SWITCHES);
             let other = Arc::clone(&tree);
@@ -241,7 +241,7 @@ fn entries_are_popped_from_nodes_of_a_bw_tree_that_are_being_merged() {
 /// The left node is a spread leaf, one of whose sub-chains is written to.
 #[test]
 fn a_spread_leaf_of_a_bw_tree_takes_in_another() {
-    check("a_spread_leaf_of_a_bw_tree_takes_in_another", 2, || {
+    check("a_spread_leaf_of_a_bw_tree_takes_in_another", 3, || {
         let config = BwTreeConfig {
             leaf_contention: 0,
             switches: BwTreeSwitches {
@@ -271,7 +271,7 @@ fn a_spread_leaf_of_a_bw_tree_takes_in_another() {
 #[test]
 fn a_merge_of_a_bw_tree_meets_deltas_of_its_parent() {
     static BOTH: AtomicUsize = AtomicUsize::new(0);
-    check("a_merge_of_a_bw_tree_meets_deltas_of_its_parent", 2, || {
+    check("a_merge_of_a_bw_tree_meets_deltas_of_its_parent", 3, || {
         let switches = BwTreeSwitches {
             whole_inner_nodes: false,
             whole_splits: false,

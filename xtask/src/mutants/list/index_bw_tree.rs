@@ -247,8 +247,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_write_goes_onto_a_merge_delta",
         file: "crates/index/src/bw_tree/word.rs",
-        original: "!self.is_held() && self.tag() < SWITCH",
-        replacement: "!self.is_held() && self.tag() != SWITCH",
+        original: "rotate_right(1) < SWITCH / STEP",
+        replacement: "rotate_right(1) < REMOVED / STEP",
         why: "A delta on the left node of a merge, or a separator under an abort delta, hides that there is a merge.",
         checker: LOOM_MERGES,
         hangs: true,
