@@ -277,7 +277,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "if !(self.table).exchange(left.below.id, left.word, merged.word()) {",
         replacement: "if !(self.table).exchange(left.below.id, self.table.load(left.below.id), merged.word()) {",
         why: "A helper that comes late overwrites what was written to the node since the merge.",
-        checker: LOOM_MERGES,
+        checker: MERGES,
         hangs: false,
     },
     Mutant {
