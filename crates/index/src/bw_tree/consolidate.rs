@@ -209,7 +209,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// it is too large or small.
     #[cold]
     pub(super) fn consolidate(&self, spot: &Spot<'_, K, V, H>, guard: &Guard) {
-        if spot.word.is_held() {
+        if !spot.word.is_open() {
             return;
         }
         let view = &spot.view;

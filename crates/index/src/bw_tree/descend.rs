@@ -26,7 +26,8 @@ impl<K, V, H> Clone for Spot<'_, K, V, H> {
 impl<K, V, H> Copy for Spot<'_, K, V, H> {}
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
-    /// A node as it is now; `None` if it has been merged away.
+    /// A node as it is now; `None` if it has been merged away. If it is being merged away, that is
+    /// over then.
     ///
     /// # Safety
     ///
@@ -39,7 +40,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> Option<Spot<'g, K, V, H>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
-        let view = unsafe { View::of(word, guard) }?;
+        let Some(view) = (unsafe { View::of(word, guard) }) else {
+            self.make_way(word, guard);
+            return None;
+        };
         view.base.prefetch();
         Some(Spot { id, word, view })
     }

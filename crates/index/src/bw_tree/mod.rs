@@ -39,15 +39,17 @@
 //!
 //! 1. The word of a node is the head of its chain and the bit *held*. It is changed by
 //!    compare-and-swap, unless it is held: then by its holder only. A word that was replaced does
-//!    not come back with other contents while anybody is pinned who saw it.
+//!    not come back with other contents while anybody is pinned who saw it. The deltas of a merge are
+//!    only ever heads of chains, and replaced by who helps that merge.
 //! 2. Who waits for a node that is held, holds nothing, or only leaves to its left. Everybody else
 //!    gives up what he holds.
 //! 3. A node's level and low fence never change while its id is in use, but for the root, whose id
 //!    is always 0. Its high fence and right link change together.
 //! 4. The node on the right of a leaf or inner node begins where that ends. A node is merged away
 //!    only into its left neighbour, only if their parent has the separator between them, and
-//!    while all three are held. So as long as the word of a parent is unchanged, each node that
-//!    was split off from one of its children, and is not known to it, stays where it is.
+//!    while all three are held, or the parent has an abort delta. So as long as the word of a parent is
+//!    unchanged, each node that was split off from one of its children, and is not known to it, stays
+//!    where it is.
 //! 5. Each stored key was put into the tree by one insertion, and belongs to the node that has it;
 //!    deltas that update or delete refer to the same one. It dies with the delta that deletes it;
 //!    a value dies with the delta that replaces or deletes it: when the chain with that delta is
@@ -69,8 +71,9 @@
 //! 10. The word of a *spread leaf* is that of its base node, and neither held nor given a delta: it
 //!     is only replaced, after each of the sub-chains was frozen. All deltas on one key are in one
 //!     sub-chain. `spread.rs` has the rest.
-//! 11. Comparisons, clones and closures run before an operation's first change, or after its last;
-//!     whoever holds nodes lets them go when user code panics.
+//! 11. Comparisons, clones and closures run before an operation's first change, or after its last, or
+//!     between the steps of a merge by deltas, which anybody can finish; whoever holds nodes lets them go
+//!     when user code panics.
 //!
 //! # What a lookup costs
 //!
@@ -88,13 +91,15 @@
 //!   be had by a switch. They save the copy of the left half only until its next write, since a
 //!   chain that is split is as long as it may be; meanwhile the left half keeps the memory of both.
 //!   Of 60,000 random integers, inserts take 12 % more instructions with them, lookups 19 %.
-//! - A merge holds the parent and both nodes, and replaces them in three steps; there are no remove,
-//!   merge and abort deltas, and nobody helps. What that saves: two more kinds of chain, in which a
-//!   node's entries are in two places, on the way of each reader; the abort delta, which nobody but a
-//!   concurrent split needs, on the parent's chain; and the proofs of all states in between. What
-//!   it costs: writers of the two nodes wait for as long as it takes to copy them (readers do not wait,
-//!   and splits below the parent are posted later by whoever passes), and if the thread is not run
-//!   meanwhile, for longer. Merges are rare: one for some dozens of removals.
+//! - A merge holds the parent and both nodes, and replaces them in three steps: nobody helps. The remove,
+//!   merge and abort deltas of the paper can be had by a switch; `steps.rs` has them, and why they work. What
+//!   it saves to hold nodes: two more kinds of chain on the way of readers, who have to help where a node's
+//!   entries are in two places, and the proofs of all states in between. What it costs: writers of the
+//!   two nodes wait for as long as it takes to copy them (readers do not wait, and splits below the parent
+//!   are posted later by whoever passes), and if the thread is not run meanwhile, for longer. Merges are
+//!   rare: one for some dozens of removals. The order of the deltas is another than the paper's, too: the
+//!   merge delta comes before the remove delta. And a level is taken away from the root by holding the
+//!   root and its only child, with either kind of merges.
 //! - The mapping table is not reserved as a whole, and does not only grow: it consists of pages of
 //!   256 ids. Low ids are handed out first, and a page that empties is given back, by nobody who
 //!   waits and with nobody waiting. One id in use keeps its page: after entries here and there are
@@ -146,6 +151,7 @@ mod reclaim;
 mod search;
 mod shape;
 mod spread;
+mod steps;
 mod switches;
 mod word;
 mod write;
@@ -370,7 +376,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BwTree<K, V, H> {
         let guard = self.reclamation.pin();
         for word in self.table.heads(&epoch::pin()) {
             if !word.is_none() {
-                // SAFETY: nobody else has the tree, and each node is in the table once.
+                // SAFETY: nobody else has the tree, and each node is in the table once. Of one that was
+                // being merged away when a helper panicked, its steps tell whose the entries are.
                 unsafe { node::free_node::<K, V, H>(word, &guard) };
             }
         }

@@ -4,6 +4,7 @@ use super::base::{Base, BaseRef, LINE, Position, free_base};
 use super::keys::{OwnedKey, StoredKey};
 use super::reclaim::Guard;
 use super::spread::SubChain;
+use super::steps::Step;
 use super::word::{FARTHEST, Kind, Switch, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -216,7 +217,7 @@ impl<K, V, H> Clone for View<'_, K, V, H> {
 impl<K, V, H> Copy for View<'_, K, V, H> {}
 
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
-    /// What a word leads to; `None` if the node has been merged away.
+    /// What a word leads to; `None` if the node has been merged away, or is being.
     ///
     /// # Safety
     ///
@@ -261,6 +262,13 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                     let switch = &*word.address::<Switch>();
                     let is_over = (*switch.is_over).load(Ordering::SeqCst);
                     Self::of(if is_over { switch.after } else { switch.before }, pinned)
+                }
+            }
+            Kind::Step => {
+                // SAFETY: the caller's promise; a step never leads to another.
+                unsafe {
+                    let step = &*word.address::<Step>();
+                    step.can_be_read().then(|| Self::of(step.next, pinned))?
                 }
             }
             Kind::Base | Kind::Removed => None,
@@ -474,16 +482,26 @@ unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 ///
 /// The word is the head of a linked node, and nobody else has the tree, or uses it ever again.
 pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    word: Word,
+    mut word: Word,
     guard: &Guard,
 ) {
     // SAFETY: the caller alone has it. What the newest delta on a key says is left of it, and what
     // no delta overwrites.
     unsafe {
+        let step = (word.kind() == Kind::Step).then(|| Step::of_word(word));
+        if let Some(step) = &step {
+            word = step.next;
+        }
         let Some(view) = View::<K, V, H>::of(word, guard) else {
             return;
         };
+        let low = view.base.low().map(|low| OwnedKey::of_stored(low));
+        if step.is_some_and(|step| step.is_empty()) {
+            free_chain::<K, V, H>(word);
+            return;
+        }
         let mut owned: Vec<OwnedKey<K, H>> = Vec::new();
+        owned.extend(low);
         let mut own = |key: StoredKey<K, H>| owned.push(OwnedKey::of_stored(key));
         let is_leaf = view.base.level == 0;
         let free_value = |value: *mut ()| {
@@ -491,10 +509,7 @@ pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
                 drop(Packed::<V>::of_word(value).take());
             }
         };
-        [view.base.low(), view.high()]
-            .into_iter()
-            .flatten()
-            .for_each(&mut own);
+        view.high().into_iter().for_each(&mut own);
         let mut seen: Vec<StoredKey<K, H>> = Vec::new();
         let mut overwritten = vec![false; view.base.count as usize];
         for delta in view.changes() {
