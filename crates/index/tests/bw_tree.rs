@@ -1,12 +1,14 @@
-//! What only the OpenBw-Tree promises: its mapping table grows and shrinks with its nodes, and its
-//! leaves are spread while they are fought over.
+//! What only the OpenBw-Tree promises: its mapping table grows and shrinks with its nodes, its leaves
+//! are spread while they are fought over, and whoever meets a merge by deltas helps.
 #![cfg(not(any(loom, shuttle)))]
 
 mod support;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,7 +55,7 @@ fn the_mapping_table_shrinks_when_all_is_removed() {
             tree.insert(key, key);
         }
         let full = figure(&tree, "ids_backed");
-        assert!(full * 128 >= entries, "{full} ids for {entries} entries");
+        assert!(full * 256 >= entries, "{full} ids for {entries} entries");
         if turn == 0 {
             assert_eq!(tree.remove_range(KeyRange::all()) as u64, entries);
         } else {
@@ -106,12 +108,15 @@ fn the_mapping_table_grows_and_shrinks_under_four_threads() {
 }
 
 thread_local! {
-    /// What the next comparison of two [`Meddled`] keys does first.
+    /// What a comparison or copy of [`Meddled`] keys does first.
     static MEDDLE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+    /// The comparisons and copies before that one.
+    static QUIET: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A key in whose comparisons something else may happen: another write, as if by another thread.
-#[derive(Clone, PartialEq, Eq)]
+/// A key in whose comparisons and copies something else may happen: another write, as if by another
+/// thread.
+#[derive(PartialEq, Eq)]
 struct Meddled(String);
 
 impl Meddled {
@@ -119,13 +124,30 @@ impl Meddled {
     fn new(number: u64) -> Self {
         Self(format!("the key {number:06}"))
     }
+
+    fn number(&self) -> u64 {
+        self.0["the key ".len()..].parse().unwrap()
+    }
+}
+
+/// Lets something else happen, if it is time.
+fn meddle() {
+    match QUIET.get().checked_sub(1) {
+        Some(quiet) => QUIET.set(quiet),
+        None => MEDDLE.take().into_iter().for_each(|meddle| meddle()),
+    }
+}
+
+impl Clone for Meddled {
+    fn clone(&self) -> Self {
+        meddle();
+        Self(self.0.clone())
+    }
 }
 
 impl Ord for Meddled {
     fn cmp(&self, other: &Self) -> Ordering {
-        if let Some(meddle) = MEDDLE.take() {
-            meddle();
-        }
+        meddle();
         self.0.cmp(&other.0)
     }
 }
@@ -186,6 +208,8 @@ fn a_leaf_is_spread_while_it_is_fought_over() {
 #[test]
 fn a_leaf_with_one_hot_key_is_not_spread() {
     let tree = BwTree::<u64, u64>::with_config(BwTreeConfig {
+        leaf_chain: 12,
+        leaf_merge: 32,
         leaf_contention: 0,
         ..BwTreeConfig::default()
     });
@@ -209,7 +233,7 @@ fn a_leaf_with_one_hot_key_is_not_spread() {
     assert_eq!(figure("spread_leaves"), 0, "one key was spread");
 }
 
-/// Separators come and go by deltas, and leaves are split by them; all that is there is found at each
+/// Separators come and go by deltas, and leaves are split and merged by them; all that is there is found at each
 /// turn. It would fail if a delta led to the wrong child, or one half of a split had what is the
 /// other's.
 #[test]
@@ -240,4 +264,100 @@ fn a_tree_with_deltas_of_every_kind_has_what_a_model_has() {
         "{:?}",
         tree.shape()
     );
+}
+
+/// Changes, or looks up, one of sixty keys, even or odd ones, as in a model.
+fn random_operation(
+    tree: &BwTree<Meddled, u64>,
+    model: &mut BTreeMap<u64, u64>,
+    random: &mut Random,
+    is_odd: u64,
+    removes: bool,
+) {
+    let number = u64::from(random.below(60)) * 2 + is_odd;
+    let key = Meddled::new(number);
+    if random.below(8) < if removes { 6 } else { 2 } {
+        assert_eq!(tree.remove(&key), model.remove(&number));
+    } else if random.below(4) > 0 {
+        let value = u64::from(random.below(1_000));
+        assert_eq!(tree.insert(key, value), model.insert(number, value));
+    } else {
+        assert_eq!(tree.get(&key), model.get(&number).copied());
+    }
+}
+
+/// Even keys that stay.
+const STEADY: Range<u64> = 200..260;
+
+/// Where [`a_merge_is_finished_by_whoever_meets_it`] meddles: what there is of odd keys.
+struct Meddler {
+    model: BTreeMap<u64, u64>,
+    random: Random,
+}
+
+impl Meddler {
+    /// Meddles every now and then.
+    fn wait(meddler: Rc<RefCell<Self>>, tree: Arc<BwTree<Meddled, u64>>, removes: bool) {
+        QUIET.set(meddler.borrow_mut().random.below(6));
+        MEDDLE.set(Some(Box::new(move || {
+            meddler.borrow_mut().meddle(&tree, removes);
+            Self::wait(meddler, tree, removes);
+        })));
+    }
+
+    fn meddle(&mut self, tree: &BwTree<Meddled, u64>, removes: bool) {
+        match self.random.below(6) {
+            0..2 => {
+                for number in (1..120).step_by(2) {
+                    let value = self.model.get(&number).copied();
+                    assert_eq!(tree.get(&Meddled::new(number)), value);
+                }
+                for number in STEADY.step_by(2) {
+                    assert_eq!(tree.get(&Meddled::new(number)), Some(number));
+                }
+                let found = tree.snapshot(KeyRange::all()).unwrap();
+                let odd = (found.iter()).filter(|(key, _)| key.number() % 2 == 1);
+                assert!(odd.map(|(_, value)| value).eq(self.model.values()));
+            }
+            2 => {
+                let number = u64::from(self.random.below(60)) * 2 + 1;
+                let (low, high) = (Meddled::new(number - 1), Meddled::new(number + 1));
+                let range = KeyRange::new(Bound::Excluded(&low), Bound::Excluded(&high));
+                let expected = usize::from(self.model.remove(&number).is_some());
+                assert_eq!(tree.remove_range(range), expected);
+            }
+            _ => random_operation(tree, &mut self.model, &mut self.random, 1, removes),
+        }
+    }
+}
+
+/// In the middle of operations on even keys, at some comparisons and copies, somebody else looks at odd
+/// ones, changes them, or removes a range of them: so he meets merges in many of their states, and helps. It
+/// would fail if a step were taken twice, or undid what was written meanwhile.
+#[test]
+fn a_merge_is_finished_by_whoever_meets_it() {
+    for config in [support::bw_with_merge_deltas(), support::bw_with_deltas()] {
+        let tree = Arc::new(BwTree::<Meddled, u64>::with_config(config));
+        // With these the root is never a leaf. Who makes it one holds it while he compares keys.
+        for number in STEADY.step_by(2) {
+            tree.insert(Meddled::new(number), number);
+        }
+        let (mut random, mut model) = (Random::new(11), BTreeMap::new());
+        let meddler = Rc::new(RefCell::new(Meddler {
+            model: BTreeMap::new(),
+            random: Random::new(12),
+        }));
+        for step in 0..scaled(20_000) {
+            let removes = step / 400 % 2 == 1;
+            Meddler::wait(Rc::clone(&meddler), Arc::clone(&tree), removes);
+            random_operation(&tree, &mut model, &mut random, 0, removes);
+            drop(MEDDLE.take());
+            QUIET.set(0);
+        }
+        let found = tree.snapshot(KeyRange::all()).unwrap();
+        let is_even = |key: &Meddled| key.number() < STEADY.start && key.number().is_multiple_of(2);
+        let even = (found.iter()).filter(|(key, _)| is_even(key));
+        assert!(even.map(|(_, value)| value).eq(model.values()));
+        assert!(tree.shape().get("merges").unwrap() > 20);
+    }
 }

@@ -222,3 +222,7 @@ engine!(
     bw_tree_of_small_nodes,
     BwTree::<_, _>::with_config(support::restless_bw())
 );
+engine!(
+    bw_tree_with_deltas,
+    BwTree::<_, _>::with_config(support::bw_with_deltas())
+);

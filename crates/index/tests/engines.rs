@@ -4,7 +4,9 @@
 
 mod support;
 
-use support::{bw_of_spread_leaves, bw_with_deltas, restless, restless_bw, restless_lfca};
+use support::{
+    bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless, restless_bw, restless_lfca,
+};
 use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
@@ -243,11 +245,17 @@ bw_tree_with! {
     bw_tree_of_whole_inner_nodes: whole_inner_nodes;
     bw_tree_of_whole_splits: whole_splits;
     bw_tree_that_spreads_leaves: spread_leaves;
+    bw_tree_of_held_merges: held_merges;
 }
 
 /// A tree with deltas of every kind, and keys that can only be compared.
 fn bw_tree_of_deltas<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
     BwTree::with_config(bw_with_deltas())
+}
+
+/// A tree whose merges are helped by whoever meets them.
+fn bw_tree_of_merge_deltas<K: ByteKey, V: Storable>() -> BwTree<K, V> {
+    BwTree::with_config(bw_with_merge_deltas())
 }
 
 /// A tree of spread leaves.
@@ -289,7 +297,9 @@ engine!(bw_tree_with_chain_filter, bw_tree_of_filters);
 engine!(bw_tree_with_whole_inner_nodes, bw_tree_of_whole_inner_nodes);
 engine!(bw_tree_with_whole_splits, bw_tree_of_whole_splits);
 engine!(bw_tree_with_spread_leaves, bw_tree_that_spreads_leaves);
+engine!(bw_tree_with_held_merges, bw_tree_of_held_merges);
 engine!(bw_tree_with_deltas_of_every_kind, bw_tree_of_deltas);
+engine!(bw_tree_with_merge_deltas, bw_tree_of_merge_deltas);
 engine!(bw_tree_of_spread_leaves_only, bw_tree_of_spread_leaves);
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
@@ -318,6 +328,10 @@ engine_under_panics!(
 engine_under_panics!(
     panics_leave_bw_tree_with_deltas_of_every_kind_usable,
     bw_tree_of_deltas
+);
+engine_under_panics!(
+    panics_leave_bw_tree_with_merge_deltas_usable,
+    bw_tree_of_merge_deltas
 );
 engine_under_panics!(
     panics_leave_bw_tree_without_heads_usable,

@@ -35,8 +35,8 @@
 mod support;
 
 use support::{
-    bw_of_spread_leaves, bw_with_deltas, moments, restless, restless_bw, restless_lfca,
-    self_validating,
+    bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, moments, restless, restless_bw,
+    restless_lfca, self_validating,
 };
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::{ByteHead, NoHead};
@@ -115,6 +115,10 @@ engine!(
 engine!(
     bw_tree_with_deltas,
     BwTree::<_, _, NoHead>::with_config(bw_with_deltas())
+);
+engine!(
+    bw_tree_with_merge_deltas,
+    BwTree::<_, _>::with_config(bw_with_merge_deltas())
 );
 engine!(
     bw_tree_of_spread_leaves,

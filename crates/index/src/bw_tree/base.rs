@@ -1,7 +1,7 @@
 //! Base nodes, with the areas for their deltas.
 
 use super::BwTreeSwitches;
-use super::keys::{Place, Probe, StoredKey};
+use super::keys::StoredKey;
 use super::node::{Delta, Entry};
 use super::spread::{SUB_CHAINS, SubChain};
 use super::word::Word;
@@ -22,10 +22,7 @@ pub(super) const NO_NODE: usize = usize::MAX;
 pub(super) const LINE: usize = 64;
 
 /// Heads that are compared together, in the second step of a search: two cache lines.
-const STRIDE: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
-
-/// Heads that one comparison tells apart from the others of a segment.
-const GROUP: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+pub(super) const STRIDE: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// Words of a node's filter.
 const FILTER: usize = 2;
@@ -76,11 +73,12 @@ pub(super) struct Fittings {
 /// A base node: immutable but for the claims to its area, and its filter.
 ///
 /// ```text
-/// deltas … <- claimed downward | sub-chains, if spread | this header, hints | heads | keys, unless heads tell them | values
+/// deltas … <- claimed downward | sub-chains, if spread | this header | hints | heads | keys, unless heads tell them | values | margin
 /// ```
 ///
-/// The *hints* are copies of each sixteenth head but the first. A search waits for memory twice:
-/// for the header with the hints, which tell a segment of sixteen entries, and for that. The
+/// The *hints* are copies of each sixteenth head but the first; those of a leaf fill a cache line, as
+/// the header does. A search waits for memory twice: for these two, which tell a segment of
+/// sixteen entries, and for that. The
 /// *filter* has a bit for each delta, which a hash of the key's head chooses: whoever finds the
 /// bit of a key unset need not look at the deltas.
 #[repr(C)]
@@ -97,14 +95,18 @@ pub(super) struct Base<K, V, H> {
     pub(super) level: u32,
     slots: u16,
     flags: u16,
-    // What comes now, lookups do not need.
+    of: PhantomData<(fn() -> (K, H), V)>,
+}
+
+/// What of a base node lookups do not need: it lies behind all else.
+#[repr(C)]
+struct Margin {
     low_head: u64,
     low_word: *mut (),
-    /// Whether a split delta was made for a chain on this.
-    was_split: AtomicBool,
     /// Compare-and-swaps that were lost on the leaf, those before this by halves.
     contention: AtomicU32,
-    of: PhantomData<(fn() -> (K, H), V)>,
+    /// Whether a split delta was made for a chain on this.
+    was_split: AtomicBool,
 }
 
 /// The distances of a base node's parts from its header, in words where not said otherwise.
@@ -120,7 +122,7 @@ fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Pla
     let sub_chains = if is_spread { SUB_CHAINS } else { 0 };
     let area = slots * size_of::<Delta<K, V, H>>() + sub_chains * size_of::<SubChain>();
     let heads = heads_at::<K, V, H>(count);
-    let size = area + (heads + count * words) * size_of::<u64>();
+    let size = area + (heads + count * words) * size_of::<u64>() + size_of::<Margin>();
     match Layout::from_size_align(size, LINE) {
         Ok(layout) => Plan {
             layout,
@@ -133,7 +135,7 @@ fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Pla
 
 /// Hints that are compared together: so many that leaves rarely have more. How often a loop runs is
 /// then not for each leaf to be mispredicted.
-const HINTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+pub(super) const HINTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 
 /// Hints of so many heads: whole groups. The last may be above all heads.
 const fn hints_of(count: usize) -> usize {
@@ -181,39 +183,12 @@ fn filter_bit(head: u64) -> (usize, u64) {
     (hash as usize / 64, 1 << (hash % 64))
 }
 
-/// How many of a few ascending heads lie below `head`. Nothing is there to be mispredicted, and
-/// none of the comparisons waits for another.
-#[inline(always)]
-fn count_below<const N: usize>(heads: [u64; N], head: u64) -> usize {
-    heads
-        .into_iter()
-        .map(|other| usize::from(other < head))
-        .sum()
-}
-
-/// How many of a segment's ascending heads lie below `head`: the greatest of each group tell the
-/// group, and then its heads are looked at.
-#[inline(always)]
-fn count_below_in_segment(heads: &[u64; STRIDE], head: u64) -> usize {
-    let mut start = 0;
-    for group in heads[..STRIDE - GROUP].chunks_exact(GROUP) {
-        start += GROUP * usize::from(group[GROUP - 1] < head);
-    }
-    let group = heads[start..].first_chunk::<GROUP>();
-    start + group.map_or(0, |group| count_below(*group, head))
-}
-
 impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
     /// The fence that it was made with. Of a chain on it, [`View::high`](super::node::View::high)
     /// knows better.
     #[inline]
     pub(super) fn made_high(&self) -> Option<StoredKey<K, H>> {
         (self.flags & HAS_HIGH != 0).then(|| StoredKey::of_words(self.high_head, self.high_word))
-    }
-
-    #[inline]
-    pub(super) fn low(&self) -> Option<StoredKey<K, H>> {
-        (self.flags & HAS_LOW != 0).then(|| StoredKey::of_words(self.low_head, self.low_word))
     }
 
     /// Whether what is searched for in deltas narrows the search in here.
@@ -227,35 +202,10 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
         self.flags & SPREAD != 0
     }
 
-    pub(super) fn contention(&self) -> u32 {
-        // Relaxed, here and below: a figure.
-        self.contention.load(Ordering::Relaxed)
-    }
-
-    /// Counts contention, up to a limit: beyond that nobody writes to the header.
-    pub(super) fn note_contention(&self, limit: u32) {
-        if self.contention() < limit {
-            self.contention.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether there may be a split delta in a chain that was found before.
-    #[inline]
-    pub(super) fn may_be_split(&self) -> bool {
-        // Relaxed: set before the word was published by which the caller came to the delta.
-        self.was_split.load(Ordering::Relaxed)
-    }
-
     /// Whether there are split deltas in the tree.
     #[inline]
     pub(super) fn has_split_deltas(&self) -> bool {
         self.flags & SPLIT_DELTAS != 0
-    }
-
-    /// To be called before a split delta is published.
-    pub(super) fn announce_split(&self) {
-        // Relaxed: see `may_be_split`.
-        self.was_split.store(true, Ordering::Relaxed);
     }
 
     /// Whether its entries are copied in runs when it is consolidated.
@@ -315,7 +265,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         self.at
     }
 
-    /// Asks for the header.
+    /// Asks for the header and the hints.
     #[inline]
     pub(super) fn prefetch(self) {
         let header = self.at.as_ptr().cast::<u8>();
@@ -327,6 +277,46 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         plan::<K, V, H>(self.count as usize, self.slots as usize, self.is_spread())
             .layout
             .size()
+    }
+
+    #[inline]
+    fn margin(self) -> &'g Margin {
+        let words = if H::IS_KEY { 2 } else { 3 };
+        // SAFETY: the margin has been written behind the arrays.
+        unsafe { &*self.arrays().add(words * self.count as usize).cast() }
+    }
+
+    #[inline]
+    pub(super) fn low(self) -> Option<StoredKey<K, H>> {
+        (self.flags & HAS_LOW != 0).then(|| {
+            let margin = self.margin();
+            StoredKey::of_words(margin.low_head, margin.low_word)
+        })
+    }
+
+    pub(super) fn contention(self) -> u32 {
+        // Relaxed, here and below: a figure.
+        self.margin().contention.load(Ordering::Relaxed)
+    }
+
+    /// Counts contention, up to a limit: beyond that nobody writes to it.
+    pub(super) fn note_contention(self, limit: u32) {
+        if self.contention() < limit {
+            self.margin().contention.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there may be a split delta in a chain that was found before.
+    #[inline]
+    pub(super) fn may_be_split(self) -> bool {
+        // Relaxed: set before the word was published by which the caller came to the delta.
+        self.margin().was_split.load(Ordering::Relaxed)
+    }
+
+    /// To be called before a split delta is published.
+    pub(super) fn announce_split(self) {
+        // Relaxed: see `may_be_split`.
+        self.margin().was_split.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn bytes_of_area(self) -> usize {
@@ -363,7 +353,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     #[inline]
-    fn hints(self) -> &'g [u64] {
+    pub(super) fn hints(self) -> &'g [u64] {
         // SAFETY: the hints follow the header.
         unsafe {
             let hints = self.at.as_ptr().add(1).cast();
@@ -416,88 +406,6 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     pub(super) fn entries(self) -> impl Iterator<Item = Entry<K, H>> + use<'g, K, V, H> {
         (0..self.count as usize).map(move |at| self.entry(at))
     }
-
-    /// How many heads lie below one, by the hints.
-    #[inline(always)]
-    fn below(self, head: u64) -> usize {
-        let mut segment = 0;
-        for hints in self.hints().chunks_exact(HINTS) {
-            let hints = hints.first_chunk::<HINTS>();
-            segment += hints.map_or(0, |hints| count_below(*hints, head));
-        }
-        let heads = self.heads();
-        // The last segment is as long as the others, and so begins in the one before.
-        let Some(last) = heads.len().checked_sub(STRIDE) else {
-            return heads.iter().take_while(|other| **other < head).count();
-        };
-        let start = (segment * STRIDE).min(last);
-        let values = self.values().as_ptr().wrapping_add(start);
-        prefetch(values);
-        prefetch(values.wrapping_add(STRIDE / 2));
-        let segment = heads[start..].first_chunk::<STRIDE>();
-        start + segment.map_or(0, |segment| count_below_in_segment(segment, head))
-    }
-
-    /// How many heads of these places, and in front of them, lie below one.
-    #[inline(always)]
-    fn below_in(self, places: Range<usize>, head: u64) -> usize {
-        if self.has_shortcuts() && places.len() == self.count as usize {
-            return self.below(head);
-        }
-        places.start + self.heads()[places].partition_point(|other| *other < head)
-    }
-
-    /// The place of a key among these, or, as an error, where it belongs.
-    #[inline(always)]
-    pub(super) fn search(
-        self,
-        probe: &Probe<'_, K, H>,
-        places: Range<usize>,
-    ) -> Result<usize, usize> {
-        let end = places.end;
-        let mut first = self.below_in(places, probe.head);
-        if H::IS_KEY {
-            let is_there = first < end && self.heads()[first] == probe.head;
-            return if is_there { Ok(first) } else { Err(first) };
-        }
-        let heads = &self.heads()[first..end];
-        let mut last = first + heads.partition_point(|head| *head == probe.head);
-        while first < last {
-            let middle = first.midpoint(last);
-            // SAFETY: keys live as long as the nodes that they are in can be read.
-            match unsafe { probe.compare(self.key(middle)) } {
-                std::cmp::Ordering::Less => last = middle,
-                std::cmp::Ordering::Equal => return Ok(middle),
-                std::cmp::Ordering::Greater => first = middle + 1,
-            }
-        }
-        Err(first)
-    }
-
-    /// How many of the first `end` separators lie in front of a place: its child has this index.
-    #[inline(always)]
-    pub(super) fn child_index(self, place: &Place<'_, K, H>, end: usize) -> usize {
-        let all = 0..end;
-        match place {
-            Place::Start => 0,
-            Place::At(probe) if H::IS_KEY => match probe.head.checked_add(1) {
-                Some(above) => self.below_in(all, above),
-                None => all.end,
-            },
-            Place::At(probe) => self.search(probe, all).map_or_else(|at| at, |at| at + 1),
-            Place::Before(probe) => self.search(probe, all).unwrap_or_else(|at| at),
-            Place::End => all.end,
-        }
-    }
-
-    /// The child with this index.
-    #[inline]
-    pub(super) fn child(self, index: usize) -> usize {
-        match index.checked_sub(1) {
-            None => self.first_child,
-            Some(at) => self.values()[at].addr(),
-        }
-    }
 }
 
 /// Frees a base node, but nothing that it leads to.
@@ -514,6 +422,8 @@ pub(super) unsafe fn free_base<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
         let sub_chains = BaseRef::of(base).sub_chains();
         let plan = plan::<K, V, H>(count as usize, slots as usize, !sub_chains.is_empty());
         ptr::from_ref(sub_chains).cast_mut().drop_in_place();
+        let margin = ptr::from_ref(BaseRef::of(base).margin()).cast_mut();
+        margin.drop_in_place();
         base.drop_in_place();
         dealloc(base.as_ptr().cast::<u8>().sub(plan.area), plan.layout);
     }
@@ -570,11 +480,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
                 level: position.level,
                 slots: fittings.slots as u16,
                 flags,
+                of: PhantomData,
+            });
+            let words = if H::IS_KEY { 2 } else { 3 };
+            let heads = base.cast::<u64>().add(plan.heads);
+            heads.add(words * count).cast::<Margin>().write(Margin {
                 low_head,
                 low_word,
-                was_split: AtomicBool::new(false),
                 contention: AtomicU32::new(fittings.contention),
-                of: PhantomData,
+                was_split: AtomicBool::new(false),
             });
             if fittings.is_spread {
                 for number in 1..=SUB_CHAINS {
@@ -584,7 +498,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
             }
             Self {
                 base,
-                heads: base.cast::<u64>().add(plan.heads),
+                heads,
                 count,
                 filled: 0,
             }
@@ -647,6 +561,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
             }
         }
         self.advance(length);
+    }
+
+    /// Replaces the value of an entry that is there.
+    #[inline]
+    pub(super) fn replace(&mut self, at: usize, value: *mut ()) {
+        assert!(at < self.filled, "an entry is there before it is changed");
+        let values = if H::IS_KEY { 1 } else { 2 };
+        // SAFETY: `at` is one of the places.
+        unsafe { self.place(values, at).cast().write(value) };
     }
 
     /// Counts entries as filled in; copies the hints from the heads when all are.

@@ -53,9 +53,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     #[inline(always)]
     fn find_beside(&self, split: Option<&Delta<K, V, H>>, probe: &Probe<'_, K, H>) -> Found<K, H> {
         let all = 0..split.map_or(self.base.count, |split| split.offset) as usize;
-        let mut next = self
-            .delta()
-            .filter(|_| self.base.may_have_deltas(probe.head));
+        let mut next = None;
+        if self.base.may_have_deltas(probe.head) {
+            next = self.delta();
+            self.prefetch_deltas();
+        }
         let (mut low, mut high) = (all.start, all.end);
         while let Some(delta) = next {
             if split.is_some_and(|split| !split.is_in_front(delta)) {
@@ -96,11 +98,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The newest delta on each key that has any, in the order of the keys.
     fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
-        let mut newest: Vec<_> = if self.base.is_spread() || self.split().is_some() {
-            self.changes().collect()
+        let mut newest = Vec::with_capacity(self.depth());
+        if self.base.is_spread() || self.split().is_some() {
+            newest.extend(self.changes());
         } else {
-            self.deltas().collect()
-        };
+            newest.extend(self.deltas());
+        }
         let compare = |a: &Delta<K, V, H>, b: &Delta<K, V, H>| {
             // SAFETY: the chain lives, and with it the keys in it.
             (a.offset.cmp(&b.offset)).then_with(|| unsafe { a.key.compare(b.key) })
@@ -109,6 +112,18 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         newest.sort_by(|a, b| compare(a, b));
         newest.dedup_by(|older, newer| compare(older, newer).is_eq());
         newest
+    }
+
+    /// The deltas, the oldest first, if all that they do is to replace values of the base node:
+    /// then nothing has to be sorted.
+    fn replacements(&self) -> Option<impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H>> {
+        if self.base.is_spread() || self.split().is_some() || !self.base.has_sorted_runs() {
+            return None;
+        }
+        let mut deltas = Vec::with_capacity(self.depth());
+        deltas.extend(self.deltas());
+        let replaces = |delta: &&Delta<K, V, H>| delta.change == Change::Update && delta.overwrites;
+        (deltas.iter().all(replaces)).then(|| deltas.into_iter().rev())
     }
 
     /// All that is in the node, in the order of the keys, as the original Bw-tree has it: the
@@ -176,6 +191,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     pub(super) fn copy_with(&self, view: &View<'_, K, V, H>, fittings: Fittings) -> Draft<K, V, H> {
         let mut draft = Draft::new(view.position(), view.count(), fittings);
+        if let Some(replacements) = view.replacements() {
+            draft.push_run(view.base, 0..view.base.count as usize);
+            for delta in replacements {
+                draft.replace(delta.offset as usize, delta.value);
+            }
+            return draft;
+        }
         view.consolidated(|part| match part {
             Part::Run(run) => draft.push_run(view.base, run),
             Part::One(entry) => draft.push(entry),
@@ -187,7 +209,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// it is too large or small.
     #[cold]
     pub(super) fn consolidate(&self, spot: &Spot<'_, K, V, H>, guard: &Guard) {
-        if spot.word.is_held() {
+        if !spot.word.is_open() {
             return;
         }
         let view = &spot.view;

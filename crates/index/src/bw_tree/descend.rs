@@ -26,7 +26,8 @@ impl<K, V, H> Clone for Spot<'_, K, V, H> {
 impl<K, V, H> Copy for Spot<'_, K, V, H> {}
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
-    /// A node as it is now; `None` if it has been merged away.
+    /// A node as it is now; `None` if it has been merged away. If it is being merged away, that is
+    /// over then.
     ///
     /// # Safety
     ///
@@ -39,7 +40,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> Option<Spot<'g, K, V, H>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
-        let view = unsafe { View::of(word, guard) }?;
+        let Some(view) = (unsafe { View::of(word, guard) }) else {
+            self.make_way(word, guard);
+            return None;
+        };
         view.base.prefetch();
         Some(Spot { id, word, view })
     }
@@ -59,15 +63,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         // SAFETY: the root is always in use; others were linked by nodes that were.
         while let Some(spot) = unsafe { self.visit(id, guard) } {
             let base = spot.view.base;
+            if base.level > 0 {
+                // If the key lies beyond its fence, it does so beyond that of its last child, too.
+                id = base.child(base.child_index(&place, base.count as usize));
+                continue;
+            }
             // SAFETY: the node can be read, and its fences live as long as that.
             let is_beyond = |high| unsafe { place.is_behind(high) };
             if base.made_high().is_some_and(is_beyond) {
                 break;
             }
-            if base.level == 0 {
-                return spot;
-            }
-            id = base.child(base.child_index(&place, base.count as usize));
+            return spot;
         }
         self.descend(&place, 0, guard)
     }

@@ -4,7 +4,7 @@ use super::BwTree;
 use super::descend::Spot;
 use super::keys::Place;
 use super::reclaim::Guard;
-use super::word::{Kind, Word};
+use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use tremula_sync::Backoff;
@@ -26,7 +26,7 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
 
     /// Holds a node, if its word is still this one, and nobody holds it. It is no spread leaf.
     pub(super) fn try_hold(&mut self, id: usize, word: Word) -> bool {
-        if word.is_held() || matches!(word.kind(), Kind::Removed | Kind::Switch) {
+        if !word.is_open() {
             return false;
         }
         self.held.reserve(1);
@@ -50,6 +50,7 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
             if self.try_hold(spot.id, spot.word) {
                 return spot;
             }
+            self.tree.make_way(spot.word, guard);
             backoff.wait();
         }
     }
@@ -67,6 +68,7 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
             if self.try_hold(spot.id, spot.word) {
                 return Some(spot);
             }
+            self.tree.make_way(spot.word, guard);
             backoff.wait();
         }
         None

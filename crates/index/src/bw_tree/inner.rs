@@ -97,6 +97,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         Delta {
             change: Change::Delete,
             on_heap: false,
+            owns: false,
             overwrites: found.overwrites,
             depth: self.depth() as u32 + 1,
             offset: found.offset as u32,

@@ -1,10 +1,10 @@
 //! Merging a small node with its neighbour, and taking levels away from the root.
 
-use super::base::{Base, BaseRef, Draft, Position};
+use super::base::{BaseRef, Draft, Position};
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, Place, StoredKey};
-use super::node::{Claim, Entry};
+use super::node::{Claim, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
@@ -41,108 +41,162 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Merges a child with its neighbour; how many separators the parent has left, if it did.
     fn merge_under(&self, parent: &Spot<'_, K, V, H>, id: usize, guard: &Guard) -> Option<usize> {
-        let above = &parent.view;
-        let mut separators = Vec::new();
-        above.entries(&mut separators);
-        let first = std::iter::once(above.base.first_child);
-        let children: Vec<_> = first.chain(separators.iter().map(Entry::child)).collect();
-        let index = children.iter().position(|child| *child == id)?;
-        // The place of the separator between the two.
-        let place = index.max(1) - 1;
-        let (left_id, right_id) = (children[place], children[place + 1]);
-        let mut holds = Holds::new(self);
-        if !holds.try_hold(parent.id, parent.word) {
-            return None;
-        }
-        // SAFETY: they are children of a node that is held, and so stay in use.
-        let (left, right) = unsafe {
-            let left = self.visit_whole(left_id, guard)?;
-            (left, self.visit_whole(right_id, guard)?)
+        let pair = parent.view.pair(id)?;
+        let is_merged = if self.config.switches.held_merges {
+            self.merge_held(parent, &pair, guard)
+        } else {
+            self.merge_by_steps(parent, &pair, guard)
         };
-        let count = left.view.count() + right.view.count();
-        let is_alone = left.view.count() == 0 || right.view.count() == 0;
-        let level = left.view.base.level;
-        let most = self.split_above(level);
-        if left.view.right() != right_id
-            || count + 1 > if is_alone { most + 1 } else { most - most / 4 }
-            || !holds.try_hold(left_id, left.word)
-            || !holds.try_hold(right_id, right.word)
-        {
-            return None;
-        }
-        let separator = separators.remove(place).key;
-        // SAFETY: it is an entry of a node that can be read.
-        let moved = (level > 0).then(|| unsafe { OwnedKey::<K, H>::copy_of(separator) });
-        let mut entries = Vec::new();
-        left.view.entries(&mut entries);
-        if let Some(moved) = &moved {
-            // A copy of the separator moves down.
-            entries.push(Entry {
-                key: moved.stored(),
-                value: std::ptr::without_provenance_mut(right.view.base.first_child),
-            });
-        }
-        right.view.entries(&mut entries);
-        let position = left.view.position();
-        let merged = Draft::<K, V, H>::of_entries(
-            Position {
-                high: right.view.high(),
-                right: right.view.right(),
-                ..position
-            },
-            &entries,
-            self.fittings(level),
-        );
-        let shorter = self.without(parent, separator, &separators);
-        // Whoever still comes to the right node finds what it had, which nobody changes: its
-        // entries are in the left one, too, which is held until nobody comes there any more.
-        holds.set(left_id, merged.word());
-        holds.release(parent.id, shorter.word());
-        holds.release(right_id, Word::REMOVED);
-        holds.release(left_id, merged.word());
-        merged.give();
-        if let Some(moved) = moved {
-            moved.give();
-        }
-        let keeps_chain = shorter.give();
-        drop(holds);
-        // SAFETY: the chains have just been unlinked; new base nodes have what is left. The two
-        // fences where the nodes met belong to nobody now, nor does the separator, unless a delta
-        // has it. No node leads to the right one any more.
-        unsafe {
-            self.retire(left.word, guard);
-            self.retire(right.word, guard);
-            if !keeps_chain {
-                self.retire(parent.word, guard);
-            }
-            let separator = (!keeps_chain).then_some(separator);
-            let keys = [left.view.high(), right.view.base.low(), separator];
-            for key in keys.into_iter().flatten() {
-                self.retire_key(key, guard);
-            }
-            self.table.retire(right_id, guard);
-        }
-        self.counters.merges.add(1);
-        Some(separators.len())
+        is_merged.then_some(pair.others.len())
     }
 
-    /// An inner node without a separator, of which this is the rest: a delta on its chain, or a new
-    /// base node.
-    fn without(
+    /// Merges two children of a node, and holds all three meanwhile; whether it did.
+    fn merge_held(&self, parent: &Spot<'_, K, V, H>, pair: &Pair<K, H>, guard: &Guard) -> bool {
+        let mut holds = Holds::new(self);
+        if !holds.try_hold(parent.id, parent.word) {
+            return false;
+        }
+        // SAFETY: they are children of a node that is held, and so stay in use.
+        let nodes = unsafe {
+            let left = self.visit_whole(pair.left, guard);
+            left.zip(self.visit_whole(pair.right, guard))
+        };
+        let Some((left, right)) = nodes else {
+            return false;
+        };
+        if !self.may_merge(&left, &right)
+            || !holds.try_hold(left.id, left.word)
+            || !holds.try_hold(right.id, right.word)
+        {
+            return false;
+        }
+        let merged = self.merged(&left.view, &right.view, pair.separator);
+        let shorter = self.without(parent, pair);
+        // Whoever still comes to the right node finds what it had, which nobody changes: its
+        // entries are in the left one, too, which is held until nobody comes there any more.
+        holds.set(left.id, merged.word());
+        holds.release(parent.id, shorter.word());
+        holds.release(right.id, Word::REMOVED);
+        holds.release(left.id, merged.word());
+        merged.give();
+        let keeps_chain = shorter.give();
+        drop(holds);
+        // SAFETY: the chains have just been unlinked; new base nodes have what is left. No node leads
+        // to the right one any more.
+        unsafe {
+            self.retire_left(&left, guard);
+            self.retire_right(&right, guard);
+            if !keeps_chain {
+                self.retire_parent(parent, pair.separator, guard);
+            }
+        }
+        self.counters.merges.add(1);
+        true
+    }
+
+    /// Whether two nodes are neighbours, and fit into one.
+    pub(super) fn may_merge(&self, left: &Spot<'_, K, V, H>, right: &Spot<'_, K, V, H>) -> bool {
+        let counts = [left.view.count(), right.view.count()];
+        let most = self.split_above(left.view.base.level);
+        let most = if counts.contains(&0) {
+            most + 1
+        } else {
+            most - most / 4
+        };
+        left.view.right() == right.id && counts.iter().sum::<usize>() < most
+    }
+
+    /// What two neighbours become, between which is this separator.
+    pub(super) fn merged(
         &self,
-        spot: &Spot<'_, K, V, H>,
+        left: &View<'_, K, V, H>,
+        right: &View<'_, K, V, H>,
         separator: StoredKey<K, H>,
-        rest: &[Entry<K, H>],
-    ) -> Shorter<K, V, H> {
+    ) -> Merged<K, V, H> {
+        let position = left.position();
+        // A copy of the separator of inner nodes moves down.
+        // SAFETY: it is an entry of a node that can be read.
+        let moved = (position.level > 0).then(|| unsafe { OwnedKey::<K, H>::copy_of(separator) });
+        let mut entries = Vec::new();
+        left.entries(&mut entries);
+        entries.extend(moved.as_ref().map(|moved| Entry {
+            key: moved.stored(),
+            value: std::ptr::without_provenance_mut(right.base.first_child),
+        }));
+        right.entries(&mut entries);
+        let position = Position {
+            high: right.high(),
+            right: right.right(),
+            ..position
+        };
+        let fittings = self.fittings(position.level);
+        Merged {
+            base: Draft::of_entries(position, &entries, fittings),
+            moved,
+        }
+    }
+
+    /// Retires what was the left one of two nodes that have been merged, and the fence where they met.
+    ///
+    /// # Safety
+    ///
+    /// It has been unlinked, and is retired once.
+    pub(super) unsafe fn retire_left(&self, left: &Spot<'_, K, V, H>, guard: &Guard) {
+        // SAFETY: passed on to the caller. The fence belongs to nobody now.
+        unsafe {
+            self.retire(left.word, guard);
+            if let Some(high) = left.view.high() {
+                self.retire_key(high, guard);
+            }
+        }
+    }
+
+    /// Retires the right one of two nodes that have been merged, its id, and its fence where they met.
+    ///
+    /// # Safety
+    ///
+    /// No node that can be reached leads to it any more, and it is retired once.
+    pub(super) unsafe fn retire_right(&self, right: &Spot<'_, K, V, H>, guard: &Guard) {
+        // SAFETY: passed on to the caller. The fence belongs to nobody now.
+        unsafe {
+            self.retire(right.word, guard);
+            if let Some(low) = right.view.base.low() {
+                self.retire_key(low, guard);
+            }
+            self.table.retire(right.id, guard);
+        }
+    }
+
+    /// Retires what was the parent of two nodes that have been merged, and the separator between them.
+    ///
+    /// # Safety
+    ///
+    /// Both have been unlinked, and are retired once.
+    pub(super) unsafe fn retire_parent(
+        &self,
+        parent: &Spot<'_, K, V, H>,
+        separator: StoredKey<K, H>,
+        guard: &Guard,
+    ) {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.retire(parent.word, guard);
+            self.retire_key(separator, guard);
+        }
+    }
+
+    /// An inner node without the separator between two of its children: a delta on its chain, or a
+    /// new base node.
+    pub(super) fn without(&self, spot: &Spot<'_, K, V, H>, pair: &Pair<K, H>) -> Shorter<K, V, H> {
         let view = &spot.view;
         match self.place_in_inner(view) {
             Some(claim) => {
-                let delta = view.without_separator(spot.word, separator);
+                let delta = view.without_separator(spot.word, pair.separator);
                 Shorter::Delta(claim.write(view.base, delta), claim)
             }
             None => Shorter::Base(Draft::of_entries(
                 view.position(),
-                rest,
+                &pair.others,
                 self.fittings(view.base.level),
             )),
         }
@@ -188,15 +242,67 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 }
 
+/// Two neighbours among the children of an inner node.
+pub(super) struct Pair<K, H> {
+    pub(super) left: usize,
+    pub(super) right: usize,
+    /// What is between them.
+    pub(super) separator: StoredKey<K, H>,
+    /// The other separators of the node.
+    others: Vec<Entry<K, H>>,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
+    /// A child of an inner node, and the one on its left, or, if it is the first one, on its right.
+    pub(super) fn pair(&self, child: usize) -> Option<Pair<K, H>> {
+        let mut others = Vec::new();
+        self.entries(&mut others);
+        let first = std::iter::once(self.base.first_child);
+        let children: Vec<_> = first.chain(others.iter().map(Entry::child)).collect();
+        let index = children.iter().position(|other| *other == child)?;
+        // The place of the separator between the two.
+        let place = index.max(1) - 1;
+        let (left, right) = (children[place], *children.get(place + 1)?);
+        let separator = others.remove(place).key;
+        Some(Pair {
+            left,
+            right,
+            separator,
+            others,
+        })
+    }
+}
+
+/// What two nodes are to become. Nobody has seen it; dropping it frees it.
+pub(super) struct Merged<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+    base: Draft<K, V, H>,
+    /// The separator between inner nodes.
+    moved: Option<OwnedKey<K, H>>,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Merged<K, V, H> {
+    pub(super) fn word(&self) -> Word {
+        self.base.word()
+    }
+
+    /// Leaves it to the mapping table.
+    pub(super) fn give(self) {
+        self.base.give();
+        if let Some(moved) = self.moved {
+            moved.give();
+        }
+    }
+}
+
 /// What an inner node is to be without one of its separators. Nobody has seen it; dropping it frees
 /// it.
-enum Shorter<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+pub(super) enum Shorter<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
     Delta(Word, Claim<K, V, H>),
     Base(Draft<K, V, H>),
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Shorter<K, V, H> {
-    fn word(&self) -> Word {
+    pub(super) fn word(&self) -> Word {
         match self {
             Self::Delta(word, _) => *word,
             Self::Base(draft) => draft.word(),
@@ -204,7 +310,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Shorter<K, V, H> {
     }
 
     /// Leaves it to the mapping table; whether it continues the chain that was there.
-    fn give(self) -> bool {
+    pub(super) fn give(self) -> bool {
         match self {
             Self::Delta(_, claim) => {
                 claim.forget();
@@ -225,7 +331,6 @@ fn parent_of<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     level: u32,
     guard: &'g Guard,
 ) -> Spot<'g, K, V, H> {
-    let base: &Base<K, V, H> = &base;
     match base.low() {
         None => tree.descend(&Place::Start, level, guard),
         // SAFETY: fences live as long as the node that they are of can be read.

@@ -39,15 +39,17 @@
 //!
 //! 1. The word of a node is the head of its chain and the bit *held*. It is changed by
 //!    compare-and-swap, unless it is held: then by its holder only. A word that was replaced does
-//!    not come back with other contents while anybody is pinned who saw it.
+//!    not come back with other contents while anybody is pinned who saw it. The deltas of a merge are
+//!    only ever heads of chains, and replaced by who helps that merge.
 //! 2. Who waits for a node that is held, holds nothing, or only leaves to its left. Everybody else
 //!    gives up what he holds.
 //! 3. A node's level and low fence never change while its id is in use, but for the root, whose id
 //!    is always 0. Its high fence and right link change together.
 //! 4. The node on the right of a leaf or inner node begins where that ends. A node is merged away
 //!    only into its left neighbour, only if their parent has the separator between them, and
-//!    while all three are held. So as long as the word of a parent is unchanged, each node that
-//!    was split off from one of its children, and is not known to it, stays where it is.
+//!    while all three are held, or the parent has an abort delta. So as long as the word of a parent is
+//!    unchanged, each node that was split off from one of its children, and is not known to it, stays
+//!    where it is.
 //! 5. Each stored key was put into the tree by one insertion, and belongs to the node that has it;
 //!    deltas that update or delete refer to the same one. It dies with the delta that deletes it;
 //!    a value dies with the delta that replaces or deletes it: when the chain with that delta is
@@ -69,14 +71,17 @@
 //! 10. The word of a *spread leaf* is that of its base node, and neither held nor given a delta: it
 //!     is only replaced, after each of the sub-chains was frozen. All deltas on one key are in one
 //!     sub-chain. `spread.rs` has the rest.
-//! 11. Comparisons, clones and closures run before an operation's first change, or after its last;
-//!     whoever holds nodes lets them go when user code panics.
+//! 11. Comparisons, clones and closures run before an operation's first change, or after its last, or
+//!     between the steps of a merge by deltas, which anybody can finish; whoever holds nodes lets them go
+//!     when user code panics.
 //!
 //! # What a lookup costs
 //!
 //! On each level it reads the node's word, then the header with the *hints* (copies of each
 //! sixteenth head), then one segment of sixteen heads and the value beside it. Deltas it passes by,
-//! unless the *filter* in the header has the bit of its key. Hints and filter are not in the paper.
+//! unless the *filter* in the header has the bit of its key; else it asks for all of them at once, since
+//! each is found by the one before. Whether it has gone astray by a split it finds out in the leaf.
+//! Hints and filter are not in the paper.
 //!
 //! [`BwTreeSwitches`] turns the optimisations off one by one: all off, it is the original Bw-tree.
 //!
@@ -86,13 +91,15 @@
 //!   be had by a switch. They save the copy of the left half only until its next write, since a
 //!   chain that is split is as long as it may be; meanwhile the left half keeps the memory of both.
 //!   Of 60,000 random integers, inserts take 12 % more instructions with them, lookups 19 %.
-//! - A merge holds the parent and both nodes, and replaces them in three steps; there are no remove,
-//!   merge and abort deltas, and nobody helps. What that saves: two more kinds of chain, in which a
-//!   node's entries are in two places, on the way of each reader; the abort delta, which nobody but a
-//!   concurrent split needs, on the parent's chain; and the proofs of all states in between. What
-//!   it costs: writers of the two nodes wait for as long as it takes to copy them (readers do not wait,
-//!   and splits below the parent are posted later by whoever passes), and if the thread is not run
-//!   meanwhile, for longer. Merges are rare: one for some dozens of removals.
+//! - A merge holds the parent and both nodes, and replaces them in three steps: nobody helps. The remove,
+//!   merge and abort deltas of the paper can be had by a switch; `steps.rs` has them, and why they work. What
+//!   it saves to hold nodes: two more kinds of chain on the way of readers, who have to help where a node's
+//!   entries are in two places, and the proofs of all states in between. What it costs: writers of the
+//!   two nodes wait for as long as it takes to copy them (readers do not wait, and splits below the parent
+//!   are posted later by whoever passes), and if the thread is not run meanwhile, for longer. Merges are
+//!   rare: one for some dozens of removals. The order of the deltas is another than the paper's, too: the
+//!   merge delta comes before the remove delta. And a level is taken away from the root by holding the
+//!   root and its only child, with either kind of merges.
 //! - The mapping table is not reserved as a whole, and does not only grow: it consists of pages of
 //!   256 ids. Low ids are handed out first, and a page that empties is given back, by nobody who
 //!   waits and with nobody waiting. One id in use keeps its page: after entries here and there are
@@ -105,7 +112,7 @@
 //!   for the nearest key: with up to eight of them, inserts of 60,000 random integers take 1.3 times
 //!   as many instructions, lookups 1.9 times. They do not carry the next separator, as the paper's do:
 //!   their offsets in the base node tell which of two is nearer.
-//! - Chains are half as long, and the table of ids grows by segments instead of being reserved.
+//! - Chains are a third as long, leaves twice as large, and the table of ids grows by segments instead of being reserved.
 //! - The epochs of the tree, when those of threads are switched off, are three in a ring.
 //! - A leaf whose head is fought over is spread over several chains, by a hash of the key; the paper
 //!   leaves it at that fight. Other answers were weighed. To split such a leaf early does not help
@@ -141,8 +148,10 @@ mod node;
 mod post;
 mod ranges;
 mod reclaim;
+mod search;
 mod shape;
 mod spread;
+mod steps;
 mod switches;
 mod word;
 mod write;
@@ -166,12 +175,14 @@ const ROOT: usize = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BwTreeConfig {
     /// A leaf with so many deltas is consolidated; its area has room for as many. The paper's
-    /// value is 24; with half of that, lookups and scans are faster, writes not slower, and leaves
+    /// value is 24; with a third of that, lookups and scans are faster, writes not slower, and leaves
     /// smaller.
     pub leaf_chain: usize,
-    /// A leaf that has more entries when it is consolidated is split. The paper's value is 128.
+    /// A leaf that has more entries when it is consolidated is split. The paper's value is 128; with
+    /// twice as many there are half as many nodes to be kept near, and a fifth less memory is used.
     pub leaf_split: usize,
-    /// A leaf that has no more entries when it is consolidated is merged. The paper's value is 32.
+    /// A leaf that has no more entries when it is consolidated is merged: a quarter of what it may
+    /// have, as in the paper.
     pub leaf_merge: usize,
     /// A leaf on which so many compare-and-swaps were lost is spread when it is consolidated. Of
     /// those lost before its last consolidation half count, of those before that a quarter, and so on:
@@ -205,10 +216,10 @@ impl Default for BwTreeConfig {
             };
         }
         Self {
-            leaf_chain: 12,
-            leaf_split: 128,
-            leaf_merge: 32,
-            leaf_contention: 12,
+            leaf_chain: 8,
+            leaf_split: 256,
+            leaf_merge: 64,
+            leaf_contention: 8,
             inner_chain: 8,
             inner_split: 256,
             inner_merge: 64,
@@ -365,7 +376,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BwTree<K, V, H> {
         let guard = self.reclamation.pin();
         for word in self.table.heads(&epoch::pin()) {
             if !word.is_none() {
-                // SAFETY: nobody else has the tree, and each node is in the table once.
+                // SAFETY: nobody else has the tree, and each node is in the table once. Of one that was
+                // being merged away when a helper panicked, its steps tell whose the entries are.
                 unsafe { node::free_node::<K, V, H>(word, &guard) };
             }
         }

@@ -1,13 +1,15 @@
 //! Deltas, chains of them, and the views that readers have of them.
 
-use super::base::{Base, BaseRef, Position, free_base};
+use super::base::{Base, BaseRef, LINE, Position, free_base};
 use super::keys::{OwnedKey, StoredKey};
 use super::reclaim::Guard;
 use super::spread::SubChain;
-use super::word::{Kind, Switch, Word};
+use super::steps::Step;
+use super::word::{FARTHEST, Kind, Switch, Word};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use crate::packed::Packed;
+use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -32,6 +34,8 @@ pub(super) struct Delta<K, V, H> {
     pub(super) on_heap: bool,
     /// Whether the base node has the same key, at `offset`.
     pub(super) overwrites: bool,
+    /// Whether there is anything to be freed of this delta, or of one below, but the base node.
+    pub(super) owns: bool,
     /// Deltas from here down to the base node.
     pub(super) depth: u32,
     /// Keys of the base node that lie below this one.
@@ -55,6 +59,17 @@ impl<K, V, H> Delta<K, V, H> {
     pub(super) fn next(&self) -> Option<&Self> {
         // SAFETY: a chain is freed as a whole.
         (self.next.kind() == Kind::Delta).then(|| unsafe { &*self.next.address::<Self>() })
+    }
+
+    /// Whether there is anything to be freed of it, by itself.
+    fn owns_something(&self) -> bool
+    where
+        K: Ord + Storable,
+        V: Storable,
+        H: KeyHead<K>,
+    {
+        let replaces = matches!(self.change, Change::Update | Change::Delete);
+        self.on_heap || replaces && !(H::IS_KEY && Packed::<V>::is_word())
     }
 
     /// Whether another delta on the same base node is about a key in front of this, which splits.
@@ -162,6 +177,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
     #[inline]
     pub(super) fn write(&self, base: BaseRef<'_, K, V, H>, mut delta: Delta<K, V, H>) -> Word {
         delta.on_heap = self.on_heap;
+        delta.owns = delta.owns_something() || delta.next().is_some_and(|below| below.owns);
         base.announce_delta(delta.key.head);
         // SAFETY: the place is the caller's alone.
         unsafe { self.at.write(delta) };
@@ -201,7 +217,7 @@ impl<K, V, H> Clone for View<'_, K, V, H> {
 impl<K, V, H> Copy for View<'_, K, V, H> {}
 
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
-    /// What a word leads to; `None` if the node has been merged away.
+    /// What a word leads to; `None` if the node has been merged away, or is being.
     ///
     /// # Safety
     ///
@@ -248,6 +264,13 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                     Self::of(if is_over { switch.after } else { switch.before }, pinned)
                 }
             }
+            Kind::Step => {
+                // SAFETY: the caller's promise; a step never leads to another.
+                unsafe {
+                    let step = &*word.address::<Step>();
+                    step.can_be_read().then(|| Self::of(step.next, pinned))?
+                }
+            }
             Kind::Base | Kind::Removed => None,
         }
     }
@@ -258,6 +281,19 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         let is_base = self.head == self.base.as_ptr().cast();
         // SAFETY: what a word led to lives.
         (!is_base).then(|| unsafe { self.head.cast().as_ref() })
+    }
+
+    /// Asks for the deltas in the area: they lie side by side, but each is found by the one before.
+    #[inline]
+    pub(super) fn prefetch_deltas(&self) {
+        let bytes = (self.base.as_ptr().addr().get()).wrapping_sub(self.head.addr().get());
+        if bytes > FARTHEST * LINE {
+            return;
+        }
+        let head: *const u8 = self.head.as_ptr().cast();
+        for at in (LINE..bytes).step_by(LINE) {
+            prefetch(head.wrapping_add(at));
+        }
     }
 
     /// What a delta that nobody else sees leads to: a node to be.
@@ -418,6 +454,10 @@ unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     // SAFETY: passed on to the caller.
     unsafe {
         while word.kind() == Kind::Delta {
+            // Most chains of words need not be walked again.
+            if !(*word.address::<Delta<K, V, H>>()).owns {
+                return Word::base((*word.address::<Delta<K, V, H>>()).base);
+            }
             let at = word.address::<Delta<K, V, H>>();
             let (change, key, old) = ((*at).change, (*at).key, (*at).old);
             let (next, on_heap) = ((*at).next, (*at).on_heap);
@@ -442,16 +482,26 @@ unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 ///
 /// The word is the head of a linked node, and nobody else has the tree, or uses it ever again.
 pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    word: Word,
+    mut word: Word,
     guard: &Guard,
 ) {
     // SAFETY: the caller alone has it. What the newest delta on a key says is left of it, and what
     // no delta overwrites.
     unsafe {
+        let step = (word.kind() == Kind::Step).then(|| Step::of_word(word));
+        if let Some(step) = &step {
+            word = step.next;
+        }
         let Some(view) = View::<K, V, H>::of(word, guard) else {
             return;
         };
+        let low = view.base.low().map(|low| OwnedKey::of_stored(low));
+        if step.is_some_and(|step| step.is_empty()) {
+            free_chain::<K, V, H>(word);
+            return;
+        }
         let mut owned: Vec<OwnedKey<K, H>> = Vec::new();
+        owned.extend(low);
         let mut own = |key: StoredKey<K, H>| owned.push(OwnedKey::of_stored(key));
         let is_leaf = view.base.level == 0;
         let free_value = |value: *mut ()| {
@@ -459,10 +509,7 @@ pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
                 drop(Packed::<V>::of_word(value).take());
             }
         };
-        [view.base.low(), view.high()]
-            .into_iter()
-            .flatten()
-            .for_each(&mut own);
+        view.high().into_iter().for_each(&mut own);
         let mut seen: Vec<StoredKey<K, H>> = Vec::new();
         let mut overwritten = vec![false; view.base.count as usize];
         for delta in view.changes() {

@@ -88,6 +88,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let delta = Delta {
                 change: Change::Split,
                 on_heap: false,
+                owns: false,
                 overwrites: true,
                 depth: spot.view.depth() as u32 + 1,
                 offset: offset as u32,
@@ -234,7 +235,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let Some(high) = left.high() else {
             return;
         };
-        if parent.word.is_held() || base.level != left.base.level + 1 {
+        if !parent.word.is_open() {
+            self.make_way(parent.word, guard);
+            return;
+        }
+        if base.level != left.base.level + 1 {
             return;
         }
         // SAFETY: fences live as long as the node that they are of can be read.

@@ -350,7 +350,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         guard: &Guard,
     ) -> Option<(K, V)> {
         let mut holds = Holds::new(self);
-        if !seen.iter().all(|spot| holds.try_hold(spot.id, spot.word)) {
+        if let Some(spot) = (seen.iter()).find(|spot| !holds.try_hold(spot.id, spot.word)) {
+            drop(holds);
+            self.make_way(spot.word, guard);
             return None;
         }
         // SAFETY: the entry is in the tree during this pin.

@@ -36,7 +36,7 @@
 //! the leaf was replaced.
 
 use super::BwTree;
-use super::base::{Base, BaseRef, Fittings, LINE};
+use super::base::{BaseRef, Fittings, LINE};
 use super::consolidate::Found;
 use super::descend::Spot;
 use super::keys::{Place, Probe, StoredKey};
@@ -274,13 +274,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 let old = found.entry.map(|entry| entry.value);
                 return Some(Some((spot.id, spot.word, old)));
             }
-            self.note_contention(&base);
+            self.note_contention(base);
         }
     }
 
     /// Counts a compare-and-swap on a leaf that was lost.
     #[cold]
-    pub(super) fn note_contention(&self, base: &Base<K, V, H>) {
+    pub(super) fn note_contention(&self, base: BaseRef<'_, K, V, H>) {
         self.counters.aborts.add(1);
         if self.config.switches.spread_leaves {
             base.note_contention(self.config.leaf_contention as u32);

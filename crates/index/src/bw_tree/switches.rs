@@ -47,6 +47,10 @@ pub struct BwTreeSwitches {
     /// A leaf whose chain is fought over has several of them, until that ends; else threads that write
     /// to it keep fighting. It is not in the paper.
     pub spread_leaves: bool,
+    /// A merge holds the two nodes and their parent, and gives up if one of them is held; else it goes by
+    /// an abort, a merge and a remove delta, and whoever meets one of them helps. It is not in the
+    /// paper.
+    pub held_merges: bool,
 }
 
 impl BwTreeSwitches {
@@ -60,6 +64,7 @@ impl BwTreeSwitches {
         whole_inner_nodes: true,
         whole_splits: true,
         spread_leaves: true,
+        held_merges: true,
     };
 
     /// None of them: the original Bw-tree's ways.
@@ -72,6 +77,7 @@ impl BwTreeSwitches {
         whole_inner_nodes: false,
         whole_splits: false,
         spread_leaves: false,
+        held_merges: false,
     };
 }
 

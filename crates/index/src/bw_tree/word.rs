@@ -2,6 +2,7 @@
 
 use super::base::{Base, LINE};
 use super::node::Delta;
+use super::steps::Step;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::AtomicBool;
 
@@ -20,6 +21,8 @@ pub(super) enum Kind {
     Delta,
     /// A [`Switch`], while a range is removed from several nodes.
     Switch,
+    /// A [`Step`](super::steps::Step) of a merge.
+    Step,
     /// Nothing: the node has been merged away.
     Removed,
 }
@@ -30,11 +33,14 @@ const HELD: usize = 1;
 /// The tags but for that bit go in steps of two. Those up to [`FARTHEST`] say how many deltas lie
 /// between the address and the header of the base node, which is at the address if there are none.
 const STEP: usize = 2;
-const FARTHEST: usize = 28;
+pub(super) const FARTHEST: usize = 27;
 /// A delta that lies somewhere else.
 const APART: usize = (FARTHEST + 1) * STEP;
+/// From here on are those that no delta is prepended to.
 const SWITCH: usize = (FARTHEST + 2) * STEP;
-const REMOVED: usize = (FARTHEST + 3) * STEP;
+const STEP_OF_MERGE: usize = (FARTHEST + 3) * STEP;
+const REMOVED: usize = (FARTHEST + 4) * STEP;
+const _: () = assert!(REMOVED < LINE);
 
 impl Word {
     /// Of a node that has been merged away.
@@ -69,6 +75,10 @@ impl Word {
         Self::tagged(switch, SWITCH)
     }
 
+    pub(super) fn step(step: NonNull<Step>) -> Self {
+        Self::tagged(step, STEP_OF_MERGE)
+    }
+
     #[inline]
     fn tag(self) -> usize {
         self.0.addr() & TAG & !HELD
@@ -79,6 +89,7 @@ impl Word {
         match self.tag() {
             0 => Kind::Base,
             SWITCH => Kind::Switch,
+            STEP_OF_MERGE => Kind::Step,
             REMOVED => Kind::Removed,
             _ => Kind::Delta,
         }
@@ -101,6 +112,13 @@ impl Word {
     /// Whether it leads to nothing.
     pub(super) fn is_none(self) -> bool {
         self.address::<()>().is_null()
+    }
+
+    /// Whether anybody may replace it: nobody holds the node, and there is nothing in the way.
+    #[inline]
+    pub(super) fn is_open(self) -> bool {
+        // One comparison: the lowest bit, of a word that is held, becomes the highest.
+        (self.0.addr() & TAG).rotate_right(1) < SWITCH / STEP
     }
 
     /// Whether only the holder may change it.

@@ -7,7 +7,7 @@ use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
-use super::word::{Kind, Word};
+use super::word::Word;
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
 use crate::packed::Packed;
@@ -43,6 +43,7 @@ pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     Some(Delta {
         change,
         on_heap: false,
+        owns: false,
         overwrites: found.overwrites,
         depth: view.depth() as u32 + 1,
         offset: found.offset as u32,
@@ -153,7 +154,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             }
             let found = spot.view.find(probe);
             let (change, key, value) = decide(&found)?;
-            if spot.word.is_held() || spot.word.kind() == Kind::Switch {
+            if !spot.word.is_open() {
+                self.make_way(spot.word, guard);
                 backoff.wait();
                 spot = self.again(&spot, &place, guard);
                 continue;
@@ -174,7 +176,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 }
                 return Some((spot.id, word, found.entry.map(|entry| entry.value)));
             }
-            self.note_contention(&base);
+            self.note_contention(base);
             spot = self.again(&spot, &place, guard);
         }
     }

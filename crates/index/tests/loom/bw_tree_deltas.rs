@@ -28,7 +28,7 @@ fn with_spread_leaves(keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {
     filled(config, keys)
 }
 
-fn filled(config: BwTreeConfig, keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {
+pub(super) fn filled(config: BwTreeConfig, keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {
     let tree = Tree::with_config(config);
     for key in keys {
         tree.insert(key, key);

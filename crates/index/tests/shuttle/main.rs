@@ -6,6 +6,7 @@ mod masstree;
 mod suite;
 
 use suite::Index;
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
 use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
 use tremula_index::{Art, BackgroundSkipList, BwTree, Masstree, OlcBTree, SkipList};
@@ -117,6 +118,26 @@ engine!(
         every_entry_is_popped_once_from_either_end,
         ranges_are_removed_whole_while_neighbours_are_written,
         increments_are_not_lost,
+        ranges_that_overlap_are_removed_once,
+    ]
+);
+
+// The same with deltas of every kind.
+engine!(
+    bw_tree_with_deltas,
+    BwTree::<_, _>::with_config(BwTreeConfig {
+        switches: BwTreeSwitches {
+            whole_inner_nodes: false,
+            whole_splits: false,
+            held_merges: false,
+            ..BwTreeSwitches::ON
+        },
+        ..BwTreeConfig::default()
+    }),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
         ranges_that_overlap_are_removed_once,
     ]
 );

@@ -64,6 +64,18 @@ pub(crate) fn bw_with_deltas() -> BwTreeConfig {
         switches: BwTreeSwitches {
             whole_inner_nodes: false,
             whole_splits: false,
+            held_merges: false,
+            ..BwTreeSwitches::ON
+        },
+        ..restless_bw()
+    }
+}
+
+/// The same with those of merges only.
+pub(crate) fn bw_with_merge_deltas() -> BwTreeConfig {
+    BwTreeConfig {
+        switches: BwTreeSwitches {
+            held_merges: false,
             ..BwTreeSwitches::ON
         },
         ..restless_bw()

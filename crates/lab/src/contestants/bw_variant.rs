@@ -25,11 +25,13 @@ pub enum BwVariant {
     WholeSplits,
     /// Only leaves that are spread while they are fought over.
     SpreadLeaves,
+    /// Only merges that hold their nodes.
+    HeldMerges,
 }
 
 impl BwVariant {
     /// Every variant.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AllOn,
         Self::AllOff,
         Self::Preallocation,
@@ -40,6 +42,7 @@ impl BwVariant {
         Self::WholeInnerNodes,
         Self::WholeSplits,
         Self::SpreadLeaves,
+        Self::HeldMerges,
     ];
 
     /// The only experiment that they take part in.
@@ -59,6 +62,7 @@ impl BwVariant {
             Self::WholeInnerNodes => "bw_whole_inner_nodes",
             Self::WholeSplits => "bw_whole_splits",
             Self::SpreadLeaves => "bw_spread_leaves",
+            Self::HeldMerges => "bw_held_merges",
         }
     }
 
@@ -108,6 +112,10 @@ impl BwVariant {
             },
             Self::SpreadLeaves => BwTreeSwitches {
                 spread_leaves: true,
+                ..off
+            },
+            Self::HeldMerges => BwTreeSwitches {
+                held_merges: true,
                 ..off
             },
         };

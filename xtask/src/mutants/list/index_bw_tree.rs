@@ -39,6 +39,25 @@ const LOOM_DELTAS: Checker = Checker {
     ..LOOM
 };
 
+/// The models of merges by deltas.
+const LOOM_MERGES: Checker = Checker {
+    filter: "bw_tree_merges",
+    ..LOOM
+};
+
+/// The test of those who help them.
+const MERGES: Checker = Checker {
+    filter: "a_merge_is_finished",
+    ..SPREAD
+};
+
+/// The tests of panics in the middle of them.
+const PANICS: Checker = Checker {
+    target: Target::Test("engines"),
+    filter: "panics_leave_bw_tree",
+    ..SPREAD
+};
+
 /// The tests of spread leaves.
 const SPREAD: Checker = Checker {
     flavour: Flavour::Plain,
@@ -75,8 +94,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_merge_lets_the_left_node_go_early",
         file: "crates/index/src/bw_tree/merge.rs",
-        original: "holds.set(left_id, merged.word());\n        holds.release(parent.id, shorter.word());",
-        replacement: "holds.release(left_id, merged.word());\n        holds.release(parent.id, shorter.word());",
+        original: "holds.set(left.id, merged.word());",
+        replacement: "holds.release(left.id, merged.word());",
         why: "A write to the merged node is overwritten when it is let go a second time.",
         checker: LOOM,
         hangs: false,
@@ -93,8 +112,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_write_goes_into_a_held_leaf",
         file: "crates/index/src/bw_tree/write.rs",
-        original: "if spot.word.is_held() || spot.word.kind() == Kind::Switch {",
-        replacement: "if spot.word.kind() == Kind::Switch {",
+        original: "            if !spot.word.is_open() {\n                self.make_way(spot.word, guard);",
+        replacement: "            if !spot.word.released().is_open() {\n                self.make_way(spot.word, guard);",
         why: "A write slips in while another thread decides about the leaf, and is lost when that is done.",
         checker: LOOM,
         hangs: false,
@@ -223,6 +242,78 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "            count: self.count() as u32,",
         why: "An inner node is taken to have a separator that a delta has deleted.",
         checker: DELTAS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_write_goes_onto_a_merge_delta",
+        file: "crates/index/src/bw_tree/word.rs",
+        original: "rotate_right(1) < SWITCH / STEP",
+        replacement: "rotate_right(1) < REMOVED / STEP",
+        why: "A delta on the left node of a merge, or a separator under an abort delta, hides that there is a merge.",
+        checker: LOOM_MERGES,
+        hangs: true,
+    },
+    Mutant {
+        name: "bw_removed_node_is_read",
+        file: "crates/index/src/bw_tree/steps.rs",
+        original: "self.phase != Phase::Remove",
+        replacement: "self.phase != Phase::Remove || self.next.is_open()",
+        why: "A reader finds in the right node what was there before it was merged away, and misses what was written since.",
+        checker: LOOM_MERGES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_merge_goes_on_in_a_held_node",
+        file: "crates/index/src/bw_tree/steps.rs",
+        original: "        if !spot.word.is_open() {\n            return false;",
+        replacement: "        if !spot.word.released().is_open() {\n            return false;",
+        why: "Who holds the node overwrites the delta that is put on it, or brings back what has been merged away.",
+        checker: LOOM_MERGES,
+        hangs: true,
+    },
+    Mutant {
+        name: "bw_slow_helper_unites_again",
+        file: "crates/index/src/bw_tree/steps.rs",
+        original: "if !(self.table).exchange(left.below.id, left.word, merged.word()) {",
+        replacement: "if !(self.table).exchange(left.below.id, self.table.load(left.below.id), merged.word()) {",
+        why: "A helper that comes late overwrites what was written to the node since the merge.",
+        checker: MERGES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_slow_helper_deletes_the_separator_again",
+        file: "crates/index/src/bw_tree/steps.rs",
+        original: "if !(self.table).exchange(abort.below.id, abort.word, shorter.word()) {",
+        replacement: "if !(self.table).exchange(abort.below.id, self.table.load(abort.below.id), shorter.word()) {",
+        why: "A helper that comes late takes separators away that the parent was given since, and retires nodes twice.",
+        checker: LOOM_MERGES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_separator_is_posted_over_an_abort_delta",
+        file: "crates/index/src/bw_tree/post.rs",
+        original: "        if !parent.word.is_open() {",
+        replacement: "        if parent.word.is_held() {",
+        why: "The parent is replaced, and the abort delta lost: the merge is taken to be over, and its right node stays where it is.",
+        checker: LOOM_MERGES,
+        hangs: true,
+    },
+    Mutant {
+        name: "bw_left_node_of_a_merge_is_the_one_it_was",
+        file: "crates/index/src/bw_tree/steps.rs",
+        original: "            if id == merge.right {\n                return Left::Open(spot);",
+        replacement: "            if id == merge.right || spot.id == merge.left {\n                return Left::Open(spot);",
+        why: "The left half of a node that has been split takes in what belongs behind the right half.",
+        checker: LOOM_MERGES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_moved_entries_are_freed_with_the_removed_node",
+        file: "crates/index/src/bw_tree/steps.rs",
+        original: "merge.is_moved.store(true, Ordering::Relaxed);",
+        replacement: "merge.is_moved.store(false, Ordering::Relaxed);",
+        why: "A tree that is dropped in the middle of a merge frees what two nodes have twice.",
+        checker: PANICS,
         hangs: false,
     },
 ];
