@@ -24,6 +24,9 @@ pub(super) const LINE: usize = 64;
 /// Heads that are compared together, in the second step of a search: two cache lines.
 pub(super) const STRIDE: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
+/// Heads of which the greatest is compared before the others are.
+pub(super) const GROUP: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+
 /// Words of a node's filter.
 const FILTER: usize = 2;
 
@@ -76,9 +79,8 @@ pub(super) struct Fittings {
 /// deltas … <- claimed downward | sub-chains, if spread | this header | hints | heads | keys, unless heads tell them | values | margin
 /// ```
 ///
-/// The *hints* are copies of each sixteenth head but the first; those of a leaf fill a cache line, as
-/// the header does. A search waits for memory twice: for these two, which tell a segment of
-/// sixteen entries, and for that. The
+/// The *hints* are copies of each sixteenth head but the first. A search waits for memory
+/// twice: for the header and the hints, which tell a segment of sixteen entries, and for that. The
 /// *filter* has a bit for each delta, which a hash of the key's head chooses: whoever finds the
 /// bit of a key unset need not look at the deltas.
 #[repr(C)]
@@ -133,13 +135,9 @@ fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Pla
     }
 }
 
-/// Hints that are compared together: so many that leaves rarely have more. How often a loop runs is
-/// then not for each leaf to be mispredicted.
-pub(super) const HINTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
-
 /// Hints of so many heads: whole groups. The last may be above all heads.
 const fn hints_of(count: usize) -> usize {
-    (count.saturating_sub(1) / STRIDE).next_multiple_of(HINTS)
+    (count.saturating_sub(1) / STRIDE).next_multiple_of(GROUP)
 }
 
 /// Words of header and hints; the heads begin at a cache line.
@@ -271,6 +269,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         let header = self.at.as_ptr().cast::<u8>();
         prefetch(header);
         prefetch(header.wrapping_add(LINE));
+        prefetch(header.wrapping_add(2 * LINE));
     }
 
     pub(super) fn bytes(self) -> usize {

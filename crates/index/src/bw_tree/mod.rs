@@ -25,7 +25,7 @@
 //! fight for the head of one chain, until the leaf notices and gives them several; what that is worth
 //! on many cores has not been measured. Scans of such a leaf give it one chain again first: it is not
 //! for those who keep asking for the last entry meanwhile. For most else
-//! [`OlcBTree`](crate::OlcBTree) does the same in less time and space, as the paper found.
+//! [`OlcBTree`](crate::OlcBTree) does the same in less time, as the paper found.
 //!
 //! # Consistency
 //!
@@ -90,7 +90,7 @@
 //! - A split consolidates in the same step, so that keys never belong to two chains. Split deltas can
 //!   be had by a switch. They save the copy of the left half only until its next write, since a
 //!   chain that is split is as long as it may be; meanwhile the left half keeps the memory of both.
-//!   Of 60,000 random integers, inserts take 12 % more instructions with them, lookups 19 %.
+//!   Of 60,000 random integers, inserts take 17 % more instructions with them, lookups 39 %.
 //! - A merge holds the parent and both nodes, and replaces them in three steps: nobody helps. The remove,
 //!   merge and abort deltas of the paper can be had by a switch; `steps.rs` has them, and why they work. What
 //!   it saves to hold nodes: two more kinds of chain on the way of readers, who have to help where a node's
@@ -105,14 +105,15 @@
 //!   waits and with nobody waiting. One id in use keeps its page: after entries here and there are
 //!   removed the table has the pages of the nodes that are left.
 //! - Inner nodes are replaced as a whole, once a split of a child. That is a copy of a few kilobytes
-//!   for each sixty inserts or so: less than a twentieth of the time that it takes to insert
+//!   for each hundred inserts or so: less than a twentieth of the time that it takes to insert
 //!   5,000,000 random integers. So inner nodes can be large, and the tree a level lower: those
 //!   integers need three levels instead of four. Deltas of inner nodes can be had by a switch. They
 //!   are walked by every operation that passes the node, since the filter does not help a search
-//!   for the nearest key: with up to eight of them, inserts of 60,000 random integers take 1.3 times
-//!   as many instructions, lookups 1.9 times. They do not carry the next separator, as the paper's do:
+//!   for the nearest key: with up to eight of them, inserts of 60,000 random integers take 1.2 times
+//!   as many instructions, lookups 1.5 times. They do not carry the next separator, as the paper's do:
 //!   their offsets in the base node tell which of two is nearer.
-//! - Chains are a third as long, leaves twice as large, and the table of ids grows by segments instead of being reserved.
+//! - Chains are a third as long, leaves twice as large, and the table of ids grows by segments instead of
+//!   being reserved.
 //! - The epochs of the tree, when those of threads are switched off, are three in a ring.
 //! - A leaf whose head is fought over is spread over several chains, by a hash of the key; the paper
 //!   leaves it at that fight. Other answers were weighed. To split such a leaf early does not help

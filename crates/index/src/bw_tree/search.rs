@@ -1,14 +1,11 @@
 //! Searching a base node: the hints tell a segment, and then its heads are compared.
 
-use super::base::{BaseRef, HINTS, STRIDE};
+use super::base::{BaseRef, GROUP, STRIDE};
 use super::keys::{Place, Probe};
 use crate::contract::Storable;
 use crate::key::KeyHead;
 use crate::prefetch::prefetch;
 use std::ops::Range;
-
-/// Heads that one comparison tells apart from the others of a segment.
-const GROUP: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
 /// How many of a few ascending heads lie below `head`. Nothing is there to be mispredicted, and
 /// none of the comparisons waits for another.
@@ -20,12 +17,15 @@ fn count_below<const N: usize>(heads: [u64; N], head: u64) -> usize {
         .sum()
 }
 
-/// How many of a segment's ascending heads lie below `head`: the greatest of each group tell the
-/// group, and then its heads are looked at.
+/// How many of some ascending heads, whole groups of them, lie below `head`: the greatest of each
+/// group tell the group, and then its heads are looked at.
 #[inline(always)]
-fn count_below_in_segment(heads: &[u64; STRIDE], head: u64) -> usize {
+fn count_below_in_groups(heads: &[u64], head: u64) -> usize {
+    let Some(last) = heads.len().checked_sub(GROUP) else {
+        return 0;
+    };
     let mut start = 0;
-    for group in heads[..STRIDE - GROUP].chunks_exact(GROUP) {
+    for group in heads[..last].chunks_exact(GROUP) {
         start += GROUP * usize::from(group[GROUP - 1] < head);
     }
     let group = heads[start..].first_chunk::<GROUP>();
@@ -36,11 +36,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
     /// How many heads lie below one, by the hints.
     #[inline(always)]
     fn below(self, head: u64) -> usize {
-        let mut segment = 0;
-        for hints in self.hints().chunks_exact(HINTS) {
-            let hints = hints.first_chunk::<HINTS>();
-            segment += hints.map_or(0, |hints| count_below(*hints, head));
-        }
+        let segment = count_below_in_groups(self.hints(), head);
         let heads = self.heads();
         // The last segment is as long as the others, and so begins in the one before.
         let Some(last) = heads.len().checked_sub(STRIDE) else {
@@ -51,7 +47,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
         prefetch(values);
         prefetch(values.wrapping_add(STRIDE / 2));
         let segment = heads[start..].first_chunk::<STRIDE>();
-        start + segment.map_or(0, |segment| count_below_in_segment(segment, head))
+        start + segment.map_or(0, |segment| count_below_in_groups(segment, head))
     }
 
     /// How many heads of these places, and in front of them, lie below one.
