@@ -70,7 +70,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         {
             return false;
         }
-        let merged = self.merged(&left.view, &right.view, pair.separator);
+        let merged = self.merged(&left.view, &right.view, || pair.separator);
         let shorter = self.without(parent, pair);
         // Whoever still comes to the right node finds what it had, which nobody changes: its
         // entries are in the left one, too, which is held until nobody comes there any more.
@@ -106,17 +106,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         left.view.right() == right.id && counts.iter().sum::<usize>() < most
     }
 
-    /// What two neighbours become, between which is this separator.
+    /// What two neighbours become; asks for the separator between them if they are inner nodes.
     pub(super) fn merged(
         &self,
         left: &View<'_, K, V, H>,
         right: &View<'_, K, V, H>,
-        separator: StoredKey<K, H>,
+        separator: impl FnOnce() -> StoredKey<K, H>,
     ) -> Merged<K, V, H> {
         let position = left.position();
         // A copy of the separator of inner nodes moves down.
         // SAFETY: it is an entry of a node that can be read.
-        let moved = (position.level > 0).then(|| unsafe { OwnedKey::<K, H>::copy_of(separator) });
+        let moved = (position.level > 0).then(|| unsafe { OwnedKey::<K, H>::copy_of(separator()) });
         let mut entries = Vec::new();
         left.entries(&mut entries);
         entries.extend(moved.as_ref().map(|moved| Entry {

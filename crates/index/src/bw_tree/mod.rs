@@ -97,7 +97,8 @@
 //!   entries are in two places, and the proofs of all states in between. What it costs: writers of the
 //!   two nodes wait for as long as it takes to copy them (readers do not wait, and splits below the parent
 //!   are posted later by whoever passes), and if the thread is not run meanwhile, for longer. Merges are
-//!   rare: one for some dozens of removals. The order of the deltas is another than the paper's, too: the
+//!   rare: one for some dozens of removals. With the deltas it takes 8 % more instructions to remove 60,000
+//!   random integers again; lookups and inserts take as many. The order of the deltas is another than the paper's, too: the
 //!   merge delta comes before the remove delta. And a level is taken away from the root by holding the
 //!   root and its only child, with either kind of merges.
 //! - The mapping table is not reserved as a whole, and does not only grow: it consists of pages of

@@ -319,8 +319,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         right: &Found<'_, K, V, H>,
         guard: &Guard,
     ) {
-        let pair = Self::pair_of(merge, abort);
-        let merged = self.merged(&left.below.view, &right.below.view, pair.separator);
+        let separator = || Self::pair_of(merge, abort).separator;
+        let merged = self.merged(&left.below.view, &right.below.view, separator);
         if !(self.table).exchange(left.below.id, left.word, merged.word()) {
             return;
         }
