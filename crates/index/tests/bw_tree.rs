@@ -233,9 +233,9 @@ fn a_leaf_with_one_hot_key_is_not_spread() {
     assert_eq!(figure("spread_leaves"), 0, "one key was spread");
 }
 
-/// Separators come and go by deltas, and leaves are split and merged by them; all that is there is found at each
-/// turn. It would fail if a delta led to the wrong child, or one half of a split had what is the
-/// other's.
+/// Separators come and go by deltas, and leaves are split and merged by them; all that is there is
+/// found at each turn. It would fail if a delta led to the wrong child, or one half of a split had
+/// what is the other's.
 #[test]
 fn a_tree_with_deltas_of_every_kind_has_what_a_model_has() {
     let tree = BwTree::<String, u64>::with_config(support::bw_with_deltas());

@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Delta,
     /// A [`Switch`], while a range is removed from several nodes.
     Switch,
-    /// A [`Step`](super::steps::Step) of a merge.
+    /// A [`Step`] of a merge.
     Step,
     /// Nothing: the node has been merged away.
     Removed,
