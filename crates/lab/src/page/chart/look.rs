@@ -38,8 +38,8 @@ use Marker::{Circle, Cross, Diamond, Hexagon, Plus, Square, Triangle, Wedge};
 
 /// Those that are known, by the structure that they are: a table or a variant is named after it.
 const LOOKS: [(&str, u8, Marker); 66] = [
-    ("ca_tree_coarse", 2, Square),
-    ("ca_tree_fine", 5, Diamond),
+    ("ca_tree_coarse", 3, Wedge),
+    ("ca_tree_fine", 7, Cross),
     ("central", 8, Square),
     ("striped", 1, Circle),
     ("size_of_table_set", 5, Diamond),
