@@ -169,6 +169,9 @@ impl ByteKey for Meddled {
 #[test]
 fn a_leaf_is_spread_while_it_is_fought_over() {
     let tree = Arc::new(BwTree::<Meddled, u64>::with_config(BwTreeConfig {
+        leaf_chain: 12,
+        leaf_split: 128,
+        leaf_merge: 32,
         leaf_contention: 4,
         ..BwTreeConfig::default()
     }));
