@@ -222,45 +222,39 @@ fn histories_of_a_bw_tree_of_small_nodes_are_right() {
     );
 }
 
-/// Separators come and go by deltas, and leaves are split and merged by them.
-#[test]
-fn histories_of_a_bw_tree_with_deltas_of_every_kind_are_right() {
-    let switches = BwTreeSwitches {
-        whole_inner_nodes: false,
-        whole_splits: false,
-        held_merges: false,
-        ..BwTreeSwitches::ON
-    };
-    let make = || {
+/// Checks a Bw-tree of small nodes with these switches.
+fn check_switched(name: &str, switches: BwTreeSwitches) {
+    check_restless(name, ["consolidations", "splits", "merges"], || {
         BwTree::<_, _, NoHead>::with_config(BwTreeConfig {
             switches,
             ..SMALL_NODES
         })
-    };
-    check_restless(
+    });
+}
+
+/// Separators come and go by deltas, and leaves are split and merged by them.
+#[test]
+fn histories_of_a_bw_tree_with_deltas_of_every_kind_are_right() {
+    check_switched(
         "bw_tree with deltas of every kind, dawdling",
-        ["consolidations", "splits", "merges"],
-        make,
+        BwTreeSwitches {
+            whole_inner_nodes: false,
+            whole_splits: false,
+            held_merges: false,
+            ..BwTreeSwitches::ON
+        },
     );
 }
 
 /// Whoever meets a merge helps.
 #[test]
 fn histories_of_a_bw_tree_with_merge_deltas_are_right() {
-    let switches = BwTreeSwitches {
-        held_merges: false,
-        ..BwTreeSwitches::ON
-    };
-    let make = || {
-        BwTree::<_, _, NoHead>::with_config(BwTreeConfig {
-            switches,
-            ..SMALL_NODES
-        })
-    };
-    check_restless(
+    check_switched(
         "bw_tree with merge deltas, dawdling",
-        ["consolidations", "splits", "merges"],
-        make,
+        BwTreeSwitches {
+            held_merges: false,
+            ..BwTreeSwitches::ON
+        },
     );
 }
 

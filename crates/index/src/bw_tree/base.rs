@@ -119,8 +119,14 @@ struct Plan {
     heads: usize,
 }
 
+/// Words of an entry, each in an array of its own: the head, the key unless the head tells it, the
+/// value.
+const fn arrays_of<K, H: KeyHead<K>>() -> usize {
+    if H::IS_KEY { 2 } else { 3 }
+}
+
 fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Plan {
-    let words = if H::IS_KEY { 2 } else { 3 };
+    let words = arrays_of::<K, H>();
     let sub_chains = if is_spread { SUB_CHAINS } else { 0 };
     let area = slots * size_of::<Delta<K, V, H>>() + sub_chains * size_of::<SubChain>();
     let heads = heads_at::<K, V, H>(count);
@@ -280,7 +286,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 
     #[inline]
     fn margin(self) -> &'g Margin {
-        let words = if H::IS_KEY { 2 } else { 3 };
+        let words = arrays_of::<K, H>();
         // SAFETY: the margin has been written behind the arrays.
         unsafe { &*self.arrays().add(words * self.count as usize).cast() }
     }
@@ -481,7 +487,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
                 flags,
                 of: PhantomData,
             });
-            let words = if H::IS_KEY { 2 } else { 3 };
+            let words = arrays_of::<K, H>();
             let heads = base.cast::<u64>().add(plan.heads);
             heads.add(words * count).cast::<Margin>().write(Margin {
                 low_head,
@@ -551,8 +557,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
             at + length <= self.count && run.end <= from.count as usize,
             "a node has the entries that it counted"
         );
-        let arrays = if H::IS_KEY { 2 } else { 3 };
-        for array in 0..arrays {
+        for array in 0..arrays_of::<K, H>() {
             // SAFETY: both arrays are that long, and belong to different nodes.
             unsafe {
                 let source = from.arrays().add(array * from.count as usize + run.start);

@@ -120,10 +120,13 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         if self.base.is_spread() || self.split().is_some() || !self.base.has_sorted_runs() {
             return None;
         }
+        let replaces = |delta: &Delta<K, V, H>| delta.change == Change::Update && delta.overwrites;
+        if !self.deltas().all(replaces) {
+            return None;
+        }
         let mut deltas = Vec::with_capacity(self.depth());
         deltas.extend(self.deltas());
-        let replaces = |delta: &&Delta<K, V, H>| delta.change == Change::Update && delta.overwrites;
-        (deltas.iter().all(replaces)).then(|| deltas.into_iter().rev())
+        Some(deltas.into_iter().rev())
     }
 
     /// All that is in the node, in the order of the keys, as the original Bw-tree has it: the

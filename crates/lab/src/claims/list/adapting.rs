@@ -181,27 +181,21 @@ pub(super) static CLAIMS: [Claim; 31] = [
         "congee",
         4.4 / 2.1,
     )
-    .because(
-        "Half a million keys here, five million there: most of such a BTreeMap lies in the caches.",
-    ),
+    .because("Half a million keys here, five million there."),
     alone(
         "With one thread, artmap inserts twice as fast.",
         INSERT,
         "artmap",
         4.1 / 2.1,
     )
-    .because(
-        "Half a million keys here, five million there: most of such a BTreeMap lies in the caches.",
-    ),
+    .because("Half a million keys here, five million there."),
     alone(
         "With one thread, arctic-map inserts half as fast again.",
         INSERT,
         "arctic_map",
         3.3 / 2.1,
     )
-    .because(
-        "Half a million keys here, five million there: most of such a BTreeMap lies in the caches.",
-    ),
+    .because("Half a million keys here, five million there."),
     alone(
         "With one thread, crossbeam's skip list reads at a third of the speed of a BTreeMap under a lock.",
         LOOKUP,

@@ -52,7 +52,7 @@ pub(super) static CLAIMS: [Claim; 38] = [
         ("b_tree", "bw_tree"),
         8.1 / 9.9,
     )
-    .because("The B+tree here finds its place in a node by hints, where theirs halves a node of 4 KiB."),
+    .because("The B+tree here finds its place in a node by hints, and asks for memory ahead."),
     faster(
         PAPER,
         YCSB,
@@ -93,7 +93,7 @@ pub(super) static CLAIMS: [Claim; 38] = [
         ("masstree", "bw_tree"),
         30.5 / 15.5,
     )
-    .because("Lookups of the Bw-tree here read hints, and the heads of keys side by side, which theirs does not have."),
+    .because("Lookups of the Bw-tree here use hints and a filter, which are not in the paper."),
     faster(
         PAPER,
         YCSB,
@@ -261,7 +261,7 @@ pub(super) static CLAIMS: [Claim; 38] = [
         ("art", "b_tree"),
         7.2 / 3.8,
     )
-    .because("The B+tree here finds an entry by hints and asks for memory ahead, where theirs halves a node of 4 KiB."),
+    .because("The B+tree here finds an entry by hints, and asks for memory ahead."),
     faster(
         PUBLISHED,
         YCSB,
