@@ -9,6 +9,8 @@ pub mod ca_tree;
 pub mod container;
 mod contract;
 mod engine;
+#[cfg(doctest)]
+mod invariance;
 pub mod key;
 pub mod lfca_tree;
 pub mod locked;

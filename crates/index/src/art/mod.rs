@@ -122,7 +122,8 @@ pub struct Art<K: ByteKey, V: Storable> {
     figures: Figures,
     len: StripedCounter,
     restarts: StripedCounter,
-    entry: PhantomData<(K, V)>,
+    /// Invariant in both: a shared reference can insert.
+    entry: PhantomData<AtomicPtr<(K, V)>>,
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {

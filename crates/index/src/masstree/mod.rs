@@ -100,6 +100,7 @@ use node::{Node, NodeRef};
 use shape::Counters;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
+use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::epoch;
 use tremula_sync::{CachePadded, Mutex, StripedCounter, retry};
 
@@ -146,7 +147,8 @@ pub struct Masstree<K: ByteKey, V: Storable, const WIDTH: usize = DEFAULT_WIDTH>
     len: CachePadded<StripedCounter>,
     restarts: StripedCounter,
     counters: Counters,
-    entry: PhantomData<(K, V)>,
+    /// Invariant in both: a shared reference can insert.
+    entry: PhantomData<AtomicPtr<(K, V)>>,
 }
 
 impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
