@@ -8,6 +8,7 @@ pub mod epoch;
 pub mod model;
 mod primitives;
 mod reader_stripes;
+pub mod reclaim;
 mod short_lock;
 mod statistics_lock;
 mod striped_counter;

@@ -4,8 +4,10 @@
 //! conflicting one fails the model, whatever it reads.
 #![cfg(loom)]
 
-use tremula_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use tremula_sync::cell::UnsafeCell;
 use tremula_sync::model::check;
+use tremula_sync::reclaim::epochs::{Epochs, Record, Registry};
 use tremula_sync::{
     Arc, LockDomain, Restart, ShortLock, StatisticsConfig, StatisticsLock, StripedCounter,
     VersionLock, retry, thread,
@@ -238,4 +240,169 @@ fn a_short_lock_admits_one_at_a_time() {
         let added: u32 = threads.map(|thread| thread.join().unwrap()).iter().sum();
         assert_eq!(*lock.lock(), added);
     });
+}
+
+/// A thing that a link leads to, and that is freed: by loom's cell, an access that is not ordered
+/// against another fails the model.
+struct Linked {
+    link: AtomicBool,
+    thing: UnsafeCell<()>,
+}
+
+/// A structure of one link, its epochs, and the threads in it.
+struct Structure {
+    epochs: Epochs,
+    registry: Registry<()>,
+    linked: Arc<Linked>,
+}
+
+// SAFETY: the cell is what the model watches.
+unsafe impl Sync for Linked {}
+// SAFETY: as above.
+unsafe impl Send for Linked {}
+
+impl Structure {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            epochs: Epochs::new(1),
+            registry: Registry::new(),
+            linked: Arc::new(Linked {
+                link: AtomicBool::new(true),
+                thing: UnsafeCell::new(()),
+            }),
+        })
+    }
+
+    /// Looks at the thing if it is linked.
+    fn read(&self, pin: usize) {
+        let record = self.registry.take();
+        record.pin(pin, &self.epochs);
+        // Relaxed: it is the pin that keeps the thing.
+        if self.linked.link.load(Relaxed) {
+            self.linked.thing.with(|_| ());
+        }
+        record.unpin(pin);
+        record.give_back();
+    }
+
+    fn unlink(&self) {
+        self.linked.link.store(false, Relaxed);
+    }
+
+    fn free(linked: &Linked) {
+        linked.thing.with_mut(|_| ());
+    }
+
+    /// Unlinks the thing and has it freed when no thread is inside any more.
+    fn retire(&self) {
+        let record = self.registry.take();
+        record.pin(0, &self.epochs);
+        self.unlink();
+        let linked = Arc::clone(&self.linked);
+        // SAFETY: unlinked.
+        unsafe { self.epochs.retire(record, move || Self::free(&linked)) };
+        record.unpin(0);
+        record.give_back();
+    }
+
+    /// A turn: advances as far as it can.
+    fn turn(&self, advances: usize) -> usize {
+        let mut freed = 0;
+        for _ in 0..advances {
+            if self.epochs.advance(&self.registry) {
+                freed += self.epochs.free_ripe(usize::MAX);
+            }
+        }
+        freed
+    }
+}
+
+impl Drop for Structure {
+    fn drop(&mut self) {
+        // SAFETY: the threads have ended.
+        unsafe { self.registry.free() };
+    }
+}
+
+#[test]
+fn nothing_is_freed_under_a_pin() {
+    check("nothing_is_freed_under_a_pin", 4, || {
+        let structure = Structure::new();
+        let reader = thread::spawn({
+            let structure = Arc::clone(&structure);
+            move || structure.read(0)
+        });
+        structure.retire();
+        structure.turn(2);
+        reader.join().unwrap();
+        structure.turn(2);
+        assert_eq!(
+            structure.epochs.garbage(),
+            0,
+            "it is freed when nobody is inside"
+        );
+    });
+}
+
+#[test]
+fn nothing_is_freed_under_the_pin_that_holds_back_all() {
+    check(
+        "nothing_is_freed_under_the_pin_that_holds_back_all",
+        3,
+        || {
+            let structure = Structure::new();
+            let reader = thread::spawn({
+                let structure = Arc::clone(&structure);
+                move || structure.read(Record::<()>::PINS - 1)
+            });
+            structure.retire();
+            structure.turn(2);
+            reader.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn nothing_is_freed_while_two_threads_advance() {
+    check("nothing_is_freed_while_two_threads_advance", 2, || {
+        let structure = Structure::new();
+        let others = [false, true].map(|advances| {
+            let structure = Arc::clone(&structure);
+            thread::spawn(move || {
+                if advances {
+                    structure.turn(2);
+                } else {
+                    structure.read(0);
+                }
+            })
+        });
+        structure.retire();
+        structure.turn(2);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_thread_that_is_alone_may_take_what_it_has_unlinked() {
+    check(
+        "a_thread_that_is_alone_may_take_what_it_has_unlinked",
+        4,
+        || {
+            let structure = Structure::new();
+            let reader = thread::spawn({
+                let structure = Arc::clone(&structure);
+                move || structure.read(0)
+            });
+            let record = structure.registry.take();
+            record.pin(0, &structure.epochs);
+            structure.unlink();
+            if structure.epochs.is_alone(&structure.registry, record, 0) {
+                Structure::free(&structure.linked);
+            }
+            record.unpin(0);
+            reader.join().unwrap();
+        },
+    );
 }

@@ -8,10 +8,12 @@ pub use model_locks::{Mutex, MutexGuard, RwLock};
 
 /// Atomic types, orderings and fences.
 pub mod atomic {
+    // It orders nothing between threads.
     pub use loom::sync::atomic::{
         AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
         fence,
     };
+    pub use std::sync::atomic::compiler_fence;
 }
 
 /// Interior mutability that a checker can watch.
@@ -21,7 +23,9 @@ pub mod cell {
 
 /// Threads.
 pub mod thread {
+    // All threads of a model are one thread of the system.
     pub use loom::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
+    pub use std::thread::panicking;
 }
 
 /// A small number that no other thread of the model has.

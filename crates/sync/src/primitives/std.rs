@@ -13,7 +13,7 @@ pub use std::sync::Arc;
 pub mod atomic {
     pub use std::sync::atomic::{
         AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-        fence,
+        compiler_fence, fence,
     };
 }
 
@@ -24,7 +24,9 @@ pub mod cell {
 
 /// Threads.
 pub mod thread {
-    pub use std::thread::{JoinHandle, Thread, current, park, park_timeout, spawn, yield_now};
+    pub use std::thread::{
+        JoinHandle, Thread, current, panicking, park, park_timeout, spawn, yield_now,
+    };
 }
 
 /// A readers-writer lock without data. Small (a word) and with `try_` forms.

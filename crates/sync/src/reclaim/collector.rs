@@ -1,0 +1,337 @@
+//! Collectors as structures use them: threads find their records by themselves, and free in turns.
+
+use super::epochs::{Epochs, Record, Registry};
+use super::{OPERATIONS_A_TURN, RETIRED_A_TURN};
+use crate::CachePadded;
+use crate::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr;
+
+/// The records of all threads of the process.
+static REGISTRY: Registry<Own> = Registry::new();
+
+/// The name of the next collector.
+static NAMES: AtomicU64 = AtomicU64::new(1);
+
+/// Things that a turn may free at least, and the part of all garbage that it may free at least: so
+/// that a turn is no long pause, and yet what one thread has left behind is soon freed by others.
+const LEAST_A_TURN: usize = 8 * RETIRED_A_TURN as usize;
+const PART_A_TURN: usize = 4;
+
+/// How often one turn tries to advance the epoch: twice is what fresh garbage needs.
+const ADVANCES_A_TURN: usize = 2;
+
+/// Keeps what one structure has unlinked until no thread can be looking at it.
+///
+/// A structure owns its collector: dropping the collector frees all that was retired, so what is
+/// retired must not refer to anything that the structure drops before. Making a collector
+/// allocates nothing. It takes memory for what is in limbo: a queue for each thread that has
+/// retired something, eight at most.
+///
+/// ```
+/// use tremula_sync::reclaim::Collector;
+///
+/// let collector = Collector::new();
+/// let guard = collector.pin();
+/// let unlinked = Box::new(1);
+/// // SAFETY: nobody else has it.
+/// unsafe { guard.defer_unchecked(move || drop(unlinked)) };
+/// drop(guard);
+/// ```
+pub struct Collector(CachePadded<Epochs>);
+
+/// A thread is inside a structure: while it lives, nothing is freed that could be reached in the
+/// structure when it was made.
+///
+/// Dropping it may run what other threads have retired, users' `Drop` included.
+pub struct Guard<'c> {
+    epochs: &'c Epochs,
+    thread: Thread,
+    pin: usize,
+    /// It stays on its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+/// What only the thread itself uses of its record.
+struct Own {
+    /// A bit for each pin that is free.
+    free: Cell<u32>,
+    /// Guards that share the last pin.
+    sharing: Cell<u32>,
+    /// Guards to be dropped until the thread's next turn to free things.
+    until_turn: Cell<u32>,
+    /// Things retired since the last turn.
+    retired: Cell<u32>,
+    /// Whether the thread is having its turn: turns do not nest.
+    in_turn: Cell<bool>,
+    /// Whether the thread is ending, so that no destructor will give the record back.
+    ending: Cell<bool>,
+    /// The state of a small random generator; never 0.
+    random: Cell<u32>,
+}
+
+/// All pins are free.
+const ALL_FREE: u32 = (1 << Record::<Own>::PINS) - 1;
+
+/// The pin that guards share.
+const LAST: usize = Record::<Own>::PINS - 1;
+
+impl Default for Own {
+    fn default() -> Self {
+        // Relaxed: the numbers only have to differ.
+        static SEEDS: AtomicU64 = AtomicU64::new(1);
+        let seed = SEEDS.fetch_add(1, Ordering::Relaxed) as u32;
+        Self {
+            free: Cell::new(ALL_FREE),
+            sharing: Cell::new(0),
+            until_turn: Cell::new(1),
+            retired: Cell::new(0),
+            in_turn: Cell::new(false),
+            ending: Cell::new(false),
+            random: Cell::new(seed.wrapping_mul(0x9E37_79B9) | 1),
+        }
+    }
+}
+
+impl Own {
+    /// A pin that is free, marked as used.
+    #[inline]
+    fn take_pin(&self) -> usize {
+        let free = self.free.get();
+        let pin = free.trailing_zeros() as usize;
+        if pin >= LAST {
+            self.sharing.set(self.sharing.get() + 1);
+            self.free.set(free & !(1 << LAST));
+            return LAST;
+        }
+        self.free.set(free & (free - 1));
+        pin
+    }
+
+    /// Marks a pin as free, unless other guards share it. Whether it is free now.
+    #[inline]
+    fn give_pin(&self, pin: usize) -> bool {
+        if pin == LAST {
+            self.sharing.set(self.sharing.get() - 1);
+            if self.sharing.get() > 0 {
+                return false;
+            }
+        }
+        self.free.set(self.free.get() | 1 << pin);
+        true
+    }
+
+    /// How many guards there will be until the next turn: at random, so that no pattern of
+    /// operations on several structures leaves one of them without a turn.
+    fn draw(&self) -> u32 {
+        // Marsaglia, "Xorshift RNGs" (2003).
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        self.random.set(random);
+        1 + random % (2 * OPERATIONS_A_TURN - 1)
+    }
+}
+
+thread_local! {
+    /// The thread's record, or null: until it is first needed, and again when the thread ends.
+    static RECORD: Cell<*const Record<Own>> = const { Cell::new(ptr::null()) };
+    static AT_END: AtEnd = const { AtEnd };
+}
+
+/// Gives the record of an ending thread back.
+struct AtEnd;
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        // SAFETY: what is in `RECORD` is a record, and records are never freed.
+        if let Some(record) = unsafe { RECORD.get().as_ref() } {
+            let thread = Thread(record);
+            thread.ending.set(true);
+            thread.give_back_if_ending();
+        }
+    }
+}
+
+/// The record of the current thread, which the thread has taken.
+#[derive(Clone, Copy)]
+struct Thread(&'static Record<Own>);
+
+impl Deref for Thread {
+    type Target = Own;
+
+    #[inline]
+    fn deref(&self) -> &Own {
+        // SAFETY: a `Thread` is made and used only in the thread that has taken the record; the
+        // record is given back when the thread has no guard any more.
+        unsafe { self.0.own() }
+    }
+}
+
+impl Thread {
+    /// The current one; takes a record on first use.
+    #[inline]
+    fn current() -> Self {
+        // SAFETY: what is in `RECORD` is a record, and records are never freed.
+        match unsafe { RECORD.get().as_ref() } {
+            Some(record) => Self(record),
+            None => Self::take(),
+        }
+    }
+
+    #[cold]
+    fn take() -> Self {
+        // Has the destructor run already, no other will: the record is given back with the guard.
+        let ending = AT_END.try_with(|_| ()).is_err();
+        let record = REGISTRY.take();
+        RECORD.set(record);
+        let thread = Self(record);
+        thread.ending.set(ending);
+        // A thread's first operation is a turn, so that garbage does not wait where threads come
+        // and go.
+        thread.until_turn.set(1);
+        thread
+    }
+
+    /// What falls due when a guard is dropped that ends the count.
+    #[cold]
+    fn turn(self, epochs: &Epochs) {
+        if self.in_turn.replace(true) {
+            self.until_turn.set(1);
+            return;
+        }
+        self.until_turn.set(self.draw());
+        self.retired.set(0);
+        // In a drop: a panic in what is freed goes on when everything here is in order again.
+        let _end = EndOfTurn(self);
+        for _ in 0..ADVANCES_A_TURN {
+            let garbage = epochs.garbage();
+            if garbage == 0 {
+                break;
+            }
+            let advanced = epochs.advance(&REGISTRY);
+            let most = LEAST_A_TURN.max(garbage / PART_A_TURN);
+            if epochs.free_ripe(most) == most {
+                // There is more; the thread's next operation goes on with it.
+                self.until_turn.set(1);
+            }
+            if !advanced {
+                break;
+            }
+        }
+    }
+
+    /// Gives the record back if the thread is ending and has no guard.
+    fn give_back_if_ending(self) {
+        if !self.ending.get() {
+            return;
+        }
+        if self.free.get() == ALL_FREE {
+            RECORD.set(ptr::null());
+            self.0.give_back();
+        } else {
+            // The last guard to be dropped does it, in its turn.
+            self.until_turn.set(1);
+        }
+    }
+}
+
+struct EndOfTurn(Thread);
+
+impl Drop for EndOfTurn {
+    fn drop(&mut self) {
+        self.0.in_turn.set(false);
+        self.0.give_back_if_ending();
+    }
+}
+
+impl Collector {
+    /// A collector with nothing in it.
+    #[must_use]
+    pub fn new() -> Self {
+        // Relaxed: the numbers only have to differ.
+        Self(CachePadded::new(Epochs::new(
+            NAMES.fetch_add(1, Ordering::Relaxed),
+        )))
+    }
+
+    /// Pins the current thread on this collector. O(1): a store and a fence, and on average once
+    /// in [`OPERATIONS_A_TURN`] times a look at all threads, if there is garbage.
+    #[inline]
+    #[must_use]
+    pub fn pin(&self) -> Guard<'_> {
+        let thread = Thread::current();
+        let pin = thread.take_pin();
+        thread.0.pin(pin, &self.0);
+        Guard {
+            epochs: &self.0,
+            thread,
+            pin,
+            not_send: PhantomData,
+        }
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Collector").finish_non_exhaustive()
+    }
+}
+
+impl Guard<'_> {
+    /// Runs `work` once every guard of now is gone; at the latest when the collector is dropped.
+    ///
+    /// # Safety
+    ///
+    /// `work` is sound to run then, in any thread: what it frees has been unlinked, so that no
+    /// thread that pins from now on comes to it.
+    #[inline]
+    pub unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.epochs.retire(self.thread.0, work) };
+        let retired = self.thread.retired.get() + 1;
+        self.thread.retired.set(retired);
+        if retired >= RETIRED_A_TURN {
+            // When this guard is dropped.
+            self.thread.until_turn.set(1);
+        }
+    }
+
+    /// Whether this is the only guard of its collector, of all threads. What the calling thread has
+    /// unlinked before the call belongs to it alone then: a thread that pins later does not come
+    /// to it. Looks at all threads, until it finds one that is inside: O(threads).
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.epochs.is_alone(&REGISTRY, self.thread.0, self.pin)
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.thread.give_pin(self.pin) {
+            self.thread.0.unpin(self.pin);
+        }
+        let left = self.thread.until_turn.get() - 1;
+        self.thread.until_turn.set(left);
+        if left == 0 {
+            self.thread.turn(self.epochs);
+        }
+    }
+}
+
+impl fmt::Debug for Guard<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Guard").finish_non_exhaustive()
+    }
+}

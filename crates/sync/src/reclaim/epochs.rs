@@ -1,0 +1,353 @@
+//! The algorithm: pins in the records of threads, and a structure's epoch.
+//!
+//! # Why nothing is freed too early
+//!
+//! A reader R publishes its pin and then executes a fence, F(R). A thread that retires something
+//! has unlinked it, executes a fence, F(U), and then reads the epoch `s` that it notes. An advance
+//! from `m` reads the epoch, executes a fence, F(m), and then looks at every pin. Fences are
+//! totally ordered.
+//!
+//! If R can still come to the thing, R missed the unlinking, so F(R) is before F(U). Let `m` be the
+//! last advance with F(m) before F(R): it may not have seen R. Every later one sees R, and succeeds
+//! only if R is pinned in the very epoch that it would end. So while R is pinned the epoch reaches
+//! `m + 1`, or `m + 2` if R is pinned in `m + 1`. In the first case `s >= m`, because F(m) is before
+//! F(U); in the second `s >= m + 1`, because R has read that before F(R). What was retired in `s`
+//! waits for `s + 2`, which is more than the epoch reaches.
+
+#![cfg_attr(
+    not(loom),
+    allow(unreachable_pub, reason = "only models reach this from outside")
+)]
+
+use super::limbo::Limbo;
+use super::work::Work;
+use crate::CachePadded;
+use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence, fence};
+use crate::thread;
+use std::ptr;
+
+/// Pins that one thread may nest and that hold back only their own collectors, and one more, the
+/// last, that stands for all further ones and holds back every collector.
+#[cfg(not(loom))]
+const PINS: usize = 4;
+#[cfg(loom)]
+const PINS: usize = 2;
+
+/// The pin that stands for all further ones.
+const LAST: usize = PINS - 1;
+
+/// What is in a pin that is not used.
+const NOT_PINNED: u64 = 0;
+
+/// What is in the last pin while it is used.
+const PINNED_ON_ALL: u64 = u64::MAX;
+
+/// A pin on one collector: its name above, the lower bits of the epoch below. A pinned thread
+/// holds the epoch back, so that these bits are enough.
+const EPOCH_BITS: u32 = 24;
+const EPOCH_MASK: u64 = (1 << EPOCH_BITS) - 1;
+
+/// What one thread is doing, as the others see it. Records are never freed; a thread that ends
+/// leaves its record to the next.
+pub struct Record<O> {
+    pins: [AtomicU64; PINS],
+    taken: AtomicBool,
+    /// Written before the record is published, never after.
+    next: *const CachePadded<Self>,
+    /// Where it stands in its registry.
+    number: usize,
+    /// What only the thread uses that has taken the record.
+    own: O,
+}
+
+/// The records of all threads.
+pub struct Registry<O> {
+    /// The newest record, from which the others follow.
+    newest: AtomicPtr<CachePadded<Record<O>>>,
+}
+
+// SAFETY: everything in a record that changes is atomic, but for `own`, which is used only by the
+// thread that has taken the record (`Record::own`).
+unsafe impl<O: Send> Send for Record<O> {}
+// SAFETY: as above.
+unsafe impl<O: Send> Sync for Record<O> {}
+
+impl<O: Default> Registry<O> {
+    /// A registry without records.
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        Self {
+            newest: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// A registry without records.
+    #[cfg(loom)]
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "for models alone")]
+    pub fn new() -> Self {
+        Self {
+            newest: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// A record that no other thread has.
+    pub fn take(&self) -> &Record<O> {
+        let free = self.records().find(|record| {
+            // Acquire: pairs with `give_back`; what the last owner did is done.
+            !record.taken.load(Ordering::Relaxed)
+                && record
+                    .taken
+                    .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+        });
+        free.unwrap_or_else(|| self.add())
+    }
+
+    /// Adds a record, taken.
+    fn add(&self) -> &Record<O> {
+        let mut next = self.newest.load(Ordering::Acquire);
+        loop {
+            // SAFETY: a record that is in the list is never freed.
+            let number = unsafe { next.as_ref() }.map_or(0, |record| record.number + 1);
+            let record = Box::into_raw(Box::new(CachePadded::new(Record {
+                pins: std::array::from_fn(|_| AtomicU64::new(NOT_PINNED)),
+                taken: AtomicBool::new(true),
+                next,
+                number,
+                own: O::default(),
+            })));
+            // Release: publishes the record to `records`. SeqCst, with the fence that follows each
+            // pin: an advance that does not find the record comes before the record's first pin.
+            match self
+                .newest
+                .compare_exchange(next, record, Ordering::SeqCst, Ordering::Acquire)
+            {
+                // SAFETY: published just now, and never freed.
+                Ok(_) => return unsafe { &*record },
+                Err(newest) => {
+                    // SAFETY: nobody has seen the new one.
+                    drop(unsafe { Box::from_raw(record) });
+                    next = newest;
+                }
+            }
+        }
+    }
+
+    fn records(&self) -> impl Iterator<Item = &Record<O>> {
+        // Acquire: pairs with the exchange in `add`, which publishes a record.
+        let mut at = self.newest.load(Ordering::Acquire).cast_const();
+        std::iter::from_fn(move || {
+            // SAFETY: a record that is in the list is never freed.
+            let record = unsafe { at.as_ref() }?;
+            at = record.next;
+            Some(&**record)
+        })
+    }
+
+    /// Frees the records, at the end of a model.
+    ///
+    /// # Safety
+    ///
+    /// No thread has a record any more.
+    #[cfg(loom)]
+    pub unsafe fn free(&self) {
+        let mut at = self.newest.load(Ordering::Acquire).cast_const();
+        while !at.is_null() {
+            // SAFETY: it came from a box, and nobody has it.
+            let record = unsafe { Box::from_raw(at.cast_mut()) };
+            at = record.next;
+        }
+    }
+}
+
+impl<O> Record<O> {
+    /// How many pins a record has; the last stands for several.
+    pub const PINS: usize = PINS;
+
+    /// What is the thread's own.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread has taken the record and not given it back.
+    #[inline]
+    pub unsafe fn own(&self) -> &O {
+        &self.own
+    }
+
+    /// Lets another thread have the record.
+    pub fn give_back(&self) {
+        // Release: pairs with `take`.
+        self.taken.store(false, Ordering::Release);
+    }
+
+    /// Publishes `pin`; all that the thread reads afterwards is read after that.
+    #[inline]
+    fn publish(&self, pin: usize, word: u64) {
+        if cfg!(all(
+            any(target_arch = "x86", target_arch = "x86_64"),
+            not(loom)
+        )) {
+            // An exchange is a full fence there, and cheaper than the instruction of that name.
+            self.pins[pin].swap(word, Ordering::SeqCst);
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            self.pins[pin].store(word, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Pins this thread, by its pin `pin`, on `epochs`. The last pin holds back all collectors.
+    #[inline]
+    pub fn pin(&self, pin: usize, epochs: &Epochs) {
+        let word = if pin == LAST {
+            PINNED_ON_ALL
+        } else {
+            epochs.name << EPOCH_BITS | epochs.now.load(Ordering::Relaxed) & EPOCH_MASK
+        };
+        self.publish(pin, word);
+    }
+
+    /// Takes the pin back.
+    #[inline]
+    pub fn unpin(&self, pin: usize) {
+        // Release: pairs with the Acquire loads of an advance and of `is_alone`: what this thread
+        // read under the pin was read before it is freed or taken.
+        self.pins[pin].store(NOT_PINNED, Ordering::Release);
+    }
+}
+
+/// The epoch of one structure, and what it has retired.
+pub struct Epochs {
+    /// No other structure of this process has it. Never 0.
+    name: u64,
+    now: AtomicU64,
+    limbo: Limbo,
+}
+
+impl Epochs {
+    /// Epochs with a name of their own.
+    pub fn new(name: u64) -> Self {
+        Self {
+            name,
+            now: AtomicU64::new(0),
+            limbo: Limbo::new(),
+        }
+    }
+
+    /// Has `work` done when every thread pinned now has taken its pin back.
+    ///
+    /// # Safety
+    ///
+    /// What the work frees has been unlinked; the work may run in any thread.
+    #[inline]
+    pub unsafe fn retire<O, F: FnOnce() -> R, R>(&self, record: &Record<O>, work: F) {
+        // SAFETY: the caller promises it.
+        let work = unsafe { Work::new(work) };
+        let epoch = || {
+            // F(U) of the argument above.
+            fence(Ordering::SeqCst);
+            self.now.load(Ordering::Relaxed)
+        };
+        self.limbo.add(record.number, epoch, work);
+    }
+
+    /// Advances the epoch by one, unless a thread is pinned in an earlier one.
+    pub fn advance<O: Default>(&self, registry: &Registry<O>) -> bool {
+        let now = self.now.load(Ordering::Relaxed);
+        let word = self.name << EPOCH_BITS | now & EPOCH_MASK;
+        // F(m) of the argument above.
+        fence(Ordering::SeqCst);
+        // A pin on this structure in another epoch, or on all.
+        let is_behind = |pin: u64| self.is_mine(pin) && pin != word;
+        let mut records = registry.records();
+        // Acquire: pairs with `unpin`.
+        if records.any(|record| {
+            let mut pins = record.pins.iter();
+            pins.any(|pin| is_behind(pin.load(Ordering::Acquire)))
+        }) {
+            return false;
+        }
+        // Release: what the threads that are not pinned any more have read was read before
+        // whatever follows the load of this epoch in `ripe`. An exchange, so that it holds along
+        // the chain of epochs.
+        self.now
+            .compare_exchange(now, now + 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Whether no thread is pinned on this structure, except by the pin `pin` of `record`. Then
+    /// what that thread has unlinked is its own.
+    pub fn is_alone<O: Default>(
+        &self,
+        registry: &Registry<O>,
+        record: &Record<O>,
+        pin: usize,
+    ) -> bool {
+        if pin == LAST {
+            // Other guards of this thread may share the pin.
+            return false;
+        }
+        // As the fence F(U) of a retirement: a thread whose pin is not seen below sees the
+        // unlinking.
+        fence(Ordering::SeqCst);
+        let own = &raw const record.pins[pin];
+        !registry.records().any(|other| {
+            other.pins.iter().any(|pin| {
+                // Acquire: pairs with `unpin`.
+                !ptr::eq(own, pin) && self.is_mine(pin.load(Ordering::Acquire))
+            })
+        })
+    }
+
+    fn is_mine(&self, pin: u64) -> bool {
+        pin >> EPOCH_BITS == self.name || pin == PINNED_ON_ALL
+    }
+
+    /// About how many things wait to be freed.
+    pub fn garbage(&self) -> usize {
+        self.limbo.length()
+    }
+
+    /// Frees what may be freed now, `most` things at most. Gives how many there were.
+    ///
+    /// # Panics
+    ///
+    /// With the first panic in the work, when all of it has run.
+    pub fn free_ripe(&self, most: usize) -> usize {
+        // Acquire: pairs with the exchange in `advance`.
+        let ripe = self.limbo.take_ripe(self.now.load(Ordering::Acquire), most);
+        let count = ripe.len();
+        run_all(ripe);
+        count
+    }
+}
+
+impl Drop for Epochs {
+    fn drop(&mut self) {
+        run_all(self.limbo.take_all());
+    }
+}
+
+/// Runs each, whatever the others do. The first panic goes on when all have run, unless the thread
+/// is panicking already.
+fn run_all(work: Vec<Work>) {
+    let mut first = None;
+    for work in work {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work.run()));
+        if let Err(payload) = result {
+            match &first {
+                None => first = Some(payload),
+                // Dropping a payload may panic as well.
+                Some(_) => std::mem::forget(payload),
+            }
+        }
+    }
+    if let Some(payload) = first {
+        if thread::panicking() {
+            std::mem::forget(payload);
+        } else {
+            std::panic::resume_unwind(payload);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What has been retired and not freed yet: queues that threads share by their numbers.
+
+use super::work::Work;
+use crate::Mutex;
+use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crossbeam_utils::CachePadded;
+use std::collections::VecDeque;
+use std::ptr;
+
+/// Queues of a limbo. Threads beyond it share queues.
+#[cfg(not(loom))]
+const STRIPES: usize = 8;
+#[cfg(loom)]
+const STRIPES: usize = 2;
+
+/// Epochs that must have begun since something was retired before it is freed.
+const GRACE: u64 = 2;
+
+/// An empty queue keeps a buffer of up to this many entries for the next ones.
+const KEPT_CAPACITY: usize = 4 * super::RETIRED_A_TURN as usize;
+
+/// Something retired: what frees it, and the epoch in which it was unlinked or a later one.
+struct Retired {
+    epoch: u64,
+    work: Work,
+}
+
+/// A queue of what was retired, oldest first.
+struct Stripe {
+    retired: Mutex<VecDeque<Retired>>,
+    /// The length of the queue, for those who only want to know whether there is something.
+    length: AtomicUsize,
+}
+
+/// What a structure has retired and not freed yet.
+pub(super) struct Limbo {
+    /// Null until a thread retires something there; then a leaked box, freed with the limbo.
+    stripes: [AtomicPtr<CachePadded<Stripe>>; STRIPES],
+}
+
+impl Limbo {
+    pub(super) fn new() -> Self {
+        Self {
+            stripes: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+        }
+    }
+
+    /// Adds `work`. The epoch is asked for under the queue's lock, so that a queue is in the order
+    /// of its epochs.
+    pub(super) fn add(&self, thread: usize, epoch: impl FnOnce() -> u64, work: Work) {
+        let stripe = self.stripe(thread % STRIPES);
+        let mut retired = stripe.retired.lock();
+        retired.push_back(Retired {
+            epoch: epoch(),
+            work,
+        });
+        // Relaxed: a hint; the queue is read under its lock.
+        stripe.length.store(retired.len(), Ordering::Relaxed);
+    }
+
+    /// About how many things there are.
+    pub(super) fn length(&self) -> usize {
+        // Relaxed: a hint, as above.
+        self.existing()
+            .map(|stripe| stripe.length.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Takes out what may be freed in `epoch`, `most` things at most.
+    pub(super) fn take_ripe(&self, epoch: u64, most: usize) -> Vec<Work> {
+        let mut ripe = Vec::new();
+        for stripe in self.existing() {
+            if stripe.length.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            // A queue that another thread holds is being looked after.
+            let Some(mut retired) = stripe.retired.try_lock() else {
+                continue;
+            };
+            while ripe.len() < most
+                && let Some(first) = retired.front()
+                && epoch >= first.epoch + GRACE
+                && let Some(first) = retired.pop_front()
+            {
+                ripe.push(first.work);
+            }
+            if retired.is_empty() {
+                retired.shrink_to(KEPT_CAPACITY);
+            }
+            stripe.length.store(retired.len(), Ordering::Relaxed);
+        }
+        ripe
+    }
+
+    /// Takes everything out: nobody uses the structure any more.
+    pub(super) fn take_all(&mut self) -> Vec<Work> {
+        let mut all = Vec::new();
+        for stripe in self.existing() {
+            all.extend(stripe.retired.lock().drain(..).map(|retired| retired.work));
+        }
+        all
+    }
+
+    fn existing(&self) -> impl Iterator<Item = &CachePadded<Stripe>> {
+        self.stripes.iter().filter_map(|stripe| {
+            // Acquire: pairs with the exchange in `stripe`, which publishes the new queue.
+            // SAFETY: what is not null came from a box that lives as long as the limbo.
+            unsafe { stripe.load(Ordering::Acquire).as_ref() }
+        })
+    }
+
+    fn stripe(&self, number: usize) -> &CachePadded<Stripe> {
+        let place = &self.stripes[number];
+        // Acquire: pairs with the exchange below.
+        // SAFETY: as in `existing`.
+        if let Some(stripe) = unsafe { place.load(Ordering::Acquire).as_ref() } {
+            return stripe;
+        }
+        let new = Box::into_raw(Box::new(CachePadded::new(Stripe {
+            retired: Mutex::new(VecDeque::new()),
+            length: AtomicUsize::new(0),
+        })));
+        // Release: publishes the queue to the loads above. Acquire: another thread's queue is
+        // used as those loads use it.
+        match place.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: published just now, and freed only with the limbo.
+            Ok(_) => unsafe { &*new },
+            Err(other) => {
+                // SAFETY: nobody has seen the new one.
+                drop(unsafe { Box::from_raw(new) });
+                // SAFETY: as in `existing`.
+                unsafe { &*other }
+            }
+        }
+    }
+}
+
+impl Drop for Limbo {
+    fn drop(&mut self) {
+        for stripe in &self.stripes {
+            let stripe = stripe.load(Ordering::Relaxed);
+            if !stripe.is_null() {
+                // SAFETY: it came from a box, and nobody else has it now.
+                drop(unsafe { Box::from_raw(stripe) });
+            }
+        }
+    }
+}
