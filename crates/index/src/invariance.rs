@@ -58,6 +58,8 @@ macro_rules! program {
 invariant! {
     Art: "Art<K, V>";
     BackgroundSkipList: "BackgroundSkipList<K, V>";
+    BwMultiMap: "BwMultiMap<K, V>";
+    BwTree: "BwTree<K, V>";
     CaTree: "CaTree<K, V>";
     LfcaTree: "LfcaTree<K, V>";
     Locked: "Locked<K, V>";

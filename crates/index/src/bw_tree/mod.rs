@@ -168,6 +168,7 @@ use mapping_table::MappingTable;
 use reclaim::Reclamation;
 use shape::Counters;
 use std::marker::PhantomData;
+use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::{StripedCounter, epoch};
 
 /// The id of the root.
@@ -286,7 +287,8 @@ pub struct BwTree<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     /// Whether there may be deltas in inner nodes, or some that move a fence.
     has_deltas_on_the_way: bool,
     counters: Counters,
-    entries: PhantomData<(K, V, H)>,
+    /// Invariant in all three: a shared reference can insert.
+    entries: PhantomData<AtomicPtr<(K, V, H)>>,
 }
 
 // SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
