@@ -1,0 +1,325 @@
+//! What has been removed or replaced is dropped soon, whatever thread removed it, and handed out
+//! itself where no other thread can be looking at it.
+//!
+//! A value that nobody can reach any more may hold a file, a sender, a permit. These tests fail if
+//! it waits for the thread that removed it to come back, for the process to end, or for anything
+//! but operations on its own map.
+#![cfg(not(any(loom, shuttle)))]
+
+mod support;
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::{Arc, mpsc};
+use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas};
+use tremula_index::{BwTree, ByteKey, Direction, Engine, KeyRange, LfcaTree, OrderedIndex, Update};
+use tremula_sync::thread;
+
+/// Operations of any threads on a map within which what was removed from it is dropped.
+const PROMISE: u64 = 4_096;
+
+/// The keys of a map at first.
+const KEYS: u64 = 200;
+
+/// The key that operations on one key are about.
+const CHOSEN: u64 = 100;
+
+/// A key whose copies are counted.
+#[derive(Clone, Debug)]
+struct Key(u64, Arc<()>);
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl ByteKey for Key {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        read(&self.0.to_be_bytes())
+    }
+}
+
+fn key(number: u64) -> Key {
+    Key(number, Arc::new(()))
+}
+
+/// A value whose copies are counted.
+type Value = Arc<u64>;
+
+type Map = Box<dyn OrderedIndex<Key, Value>>;
+
+/// The engines in the configurations that differ in what they keep.
+fn maps() -> Vec<(String, fn() -> Map)> {
+    macro_rules! boxed {
+        ($($name:literal: $make:expr),* $(,)?) => {
+            vec![$(($name.to_owned(), || -> Map { Box::new($make) })),*]
+        };
+    }
+    let mut maps: Vec<(String, fn() -> Map)> = boxed![
+        "bw_tree with deltas": BwTree::<Key, Value>::with_config(bw_with_deltas()),
+        "bw_tree with merge deltas": BwTree::<Key, Value>::with_config(bw_with_merge_deltas()),
+        "bw_tree of spread leaves": BwTree::<Key, Value>::with_config(bw_of_spread_leaves()),
+    ];
+    macro_rules! engines {
+        ($($engine:ident),*) => {
+            $(maps.push((Engine::$engine.to_string(), || Engine::$engine.create()));)*
+        };
+    }
+    engines![
+        CaTree,
+        LfcaTree,
+        BTree,
+        BwTree,
+        Art,
+        Masstree,
+        SkipList,
+        BackgroundSkipList,
+        Locked
+    ];
+    for engine in Engine::ALL {
+        assert!(
+            maps.iter().any(|(name, _)| *name == engine.name()),
+            "{engine} is not tested"
+        );
+    }
+    maps
+}
+
+/// Engines that do not keep the promise yet.
+const PENDING: [&str; 7] = [
+    "lfca_tree",
+    "b_tree",
+    "bw_tree",
+    "art",
+    "masstree",
+    "skip_list",
+    "background_skip_list",
+];
+
+fn tested() -> impl Iterator<Item = (String, fn() -> Map)> {
+    maps()
+        .into_iter()
+        .filter(|(name, _)| !PENDING.iter().any(|pending| name.starts_with(pending)))
+}
+
+/// Runs `test` on each.
+fn on_each(test: impl Fn(&str, &Map)) {
+    for (name, make) in tested() {
+        test(&name, &make());
+    }
+}
+
+/// Fills the map; gives its values.
+fn fill(map: &Map) -> Vec<Value> {
+    (0..KEYS)
+        .map(|number| {
+            let value = Arc::new(number);
+            map.insert(key(number), Arc::clone(&value));
+            value
+        })
+        .collect()
+}
+
+/// A way in which a value leaves a map.
+type Leaving = (&'static str, fn(&Map), std::ops::Range<usize>);
+
+/// Each way, and which values leave.
+const WAYS: [Leaving; 8] = [
+    ("remove", |map| drop(map.remove(&key(CHOSEN))), 100..101),
+    (
+        "insert",
+        |map| drop(map.insert(key(CHOSEN), Arc::new(0))),
+        100..101,
+    ),
+    (
+        "update, put",
+        |map| drop(map.update(key(CHOSEN), &mut |_| Update::Put(Arc::new(0)))),
+        100..101,
+    ),
+    (
+        "update, remove",
+        |map| drop(map.update(key(CHOSEN), &mut |_| Update::Remove)),
+        100..101,
+    ),
+    ("pop_first", |map| drop(map.pop_first()), 0..1),
+    ("pop_last", |map| drop(map.pop_last()), 199..200),
+    (
+        "remove_range",
+        |map| {
+            let (low, high) = (key(50), key(150));
+            map.remove_range(KeyRange::new(Bound::Included(&low), Bound::Excluded(&high)));
+        },
+        50..150,
+    ),
+    (
+        "remove_range of all",
+        |map| {
+            map.remove_range(KeyRange::all());
+        },
+        0..200,
+    ),
+];
+
+/// A way to use a map, by one operation.
+type Using = (&'static str, fn(&Map, u64));
+
+const USES: [Using; 4] = [
+    ("get", |map, turn| drop(map.get(&key(turn % KEYS)))),
+    ("insert and remove", |map, turn| {
+        // Other keys than those that the map began with.
+        let other = key(1_000_000 + turn / 2 % 100);
+        if turn % 2 == 0 {
+            map.insert(other, Arc::new(0));
+        } else {
+            map.remove(&other);
+        }
+    }),
+    ("next", |map, turn| drop(map.next(&key(turn % KEYS)))),
+    ("scan", |map, turn| {
+        let low = key(turn % KEYS);
+        let range = KeyRange::new(Bound::Included(&low), Bound::Unbounded);
+        map.scan(range, Direction::Ascending, 5, &mut Vec::new());
+    }),
+];
+
+/// Has another thread do `work` and then nothing more, for as long as `meanwhile` takes.
+fn by_a_thread_that_does_not_come_back(
+    map: Arc<Map>,
+    work: impl FnOnce(&Map) + Send + 'static,
+    meanwhile: impl FnOnce(),
+) {
+    let (done, wait) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    let thread = thread::spawn(move || {
+        work(&map);
+        drop(map);
+        done.send(()).unwrap();
+        ended.recv().unwrap();
+    });
+    wait.recv().unwrap();
+    meanwhile();
+    end.send(()).unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_value_that_left_is_dropped_though_the_thread_that_removed_it_never_comes_back() {
+    for (way, leave, left) in WAYS {
+        for (using, use_once) in USES {
+            for (name, make) in tested() {
+                let map = Arc::new(make());
+                let values = fill(&map);
+                by_a_thread_that_does_not_come_back(Arc::clone(&map), leave, || {
+                    (0..PROMISE).for_each(|turn| use_once(&map, turn));
+                    for value in &values[left.clone()] {
+                        assert_eq!(
+                            Arc::strong_count(value),
+                            1,
+                            "{name}, {way}, used by {using}: {value} lives on"
+                        );
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_left_is_dropped_likewise() {
+    for (using, use_once) in USES {
+        on_each(|name, map| {
+            // So few that none of them marks where a node ends.
+            let keys = [key(0), key(CHOSEN), key(199)];
+            for key in &keys {
+                map.insert(key.clone(), Arc::new(0));
+            }
+            map.remove(&key(CHOSEN));
+            (0..PROMISE).for_each(|turn| use_once(map, turn));
+            assert_eq!(Arc::strong_count(&keys[1].1), 1, "{name}, used by {using}");
+        });
+    }
+}
+
+#[test]
+fn dropping_the_map_drops_everything_at_once() {
+    for (way, leave, _) in WAYS {
+        for (name, make) in tested() {
+            let map = Arc::new(make());
+            let values = fill(&map);
+            let chosen = key(1_000);
+            map.insert(chosen.clone(), Arc::new(0));
+            by_a_thread_that_does_not_come_back(Arc::clone(&map), leave, || {
+                assert_eq!(Arc::strong_count(&map), 1);
+                drop(map);
+                for value in &values {
+                    assert_eq!(
+                        Arc::strong_count(value),
+                        1,
+                        "{name}, {way}: {value} lives on"
+                    );
+                }
+                assert_eq!(
+                    Arc::strong_count(&chosen.1),
+                    1,
+                    "{name}, {way}: a key lives on"
+                );
+            });
+        }
+    }
+}
+
+#[test]
+fn a_quiet_map_hands_out_the_value_itself() {
+    on_each(|name, map| {
+        for _ in 0..2 {
+            drop(fill(map));
+            let is_alone = |way: &str, value: Option<Value>| {
+                let value = value.unwrap_or_else(|| panic!("{name}, {way}: nothing"));
+                assert!(Arc::try_unwrap(value).is_ok(), "{name}, {way}: a copy");
+            };
+            for number in 0..20 {
+                // In the middle, away from what is popped.
+                let number = 60 + number * 4;
+                is_alone("insert", map.insert(key(number), Arc::new(1)));
+                let put = &mut |_: Option<&Value>| Update::Put(Arc::new(2));
+                is_alone("update, put", map.update(key(number), put));
+                is_alone("remove", map.remove(&key(number)));
+                let remove = &mut |_: Option<&Value>| Update::Remove;
+                is_alone("update, remove", map.update(key(number + 1), remove));
+                is_alone("pop_first", map.pop_first().map(|(_, value)| value));
+                is_alone("pop_last", map.pop_last().map(|(_, value)| value));
+            }
+            map.remove_range(KeyRange::all());
+        }
+    });
+}
+
+#[test]
+#[ignore = "lfca_tree does not keep the promise yet"]
+fn snapshots_that_share_values_let_them_go() {
+    let map = LfcaTree::<u64, Value>::new();
+    let value = Arc::new(7);
+    map.insert(1, Arc::clone(&value));
+    let snapshot = map.capture(KeyRange::all());
+    drop(map.remove(&1));
+    (0..PROMISE).for_each(|turn| drop(map.get(&turn)));
+    assert!(Arc::strong_count(&value) > 1, "the snapshot has it");
+    drop(map);
+    drop(snapshot);
+    assert_eq!(Arc::strong_count(&value), 1);
+}
