@@ -3,9 +3,36 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
+use std::mem::needs_drop;
 use std::ptr;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::{epoch, reclaim};
+
+/// A guard under which something can be retired.
+pub(crate) trait Retire {
+    /// Runs `work` once every guard of now is gone.
+    ///
+    /// # Safety
+    ///
+    /// `work` is sound to run then, in any thread.
+    unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F);
+}
+
+impl Retire for epoch::Guard {
+    #[inline]
+    unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.defer_unchecked(work) };
+    }
+}
+
+impl Retire for reclaim::Guard<'_> {
+    #[inline]
+    unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.defer_unchecked(work) };
+    }
+}
 
 /// A value packed into one word: the value itself, for numbers of up to a word, `bool`, `char`
 /// and `()`; otherwise a box that is never written again.
@@ -93,7 +120,7 @@ impl<T: 'static> Packed<T> {
     /// As for [`with`](Self::with); it has been unlinked, so that nobody who pins from now on
     /// comes to it; and it is retired once.
     #[inline]
-    pub(crate) unsafe fn retire(self, guard: &Guard)
+    pub(crate) unsafe fn retire(self, guard: &impl Retire)
     where
         T: Send,
     {
@@ -102,6 +129,36 @@ impl<T: 'static> Packed<T> {
             // SAFETY: the box came from `new` and is freed here only, when nobody is pinned
             // any more who could have come to it. `T: Send + 'static`: any thread may, any time.
             unsafe { guard.defer_unchecked(move || drop(Box::from_raw(value))) };
+        }
+    }
+
+    /// Hands the value out after it has been unlinked: the value itself, if no other thread can be
+    /// looking at it; else a copy, and the value is freed when no thread can any more.
+    ///
+    /// `Clone` may panic: call it last, without a lock.
+    ///
+    /// # Safety
+    ///
+    /// As for [`retire`](Self::retire); and the calling thread keeps no reference to the value,
+    /// except under another guard.
+    #[inline]
+    pub(crate) unsafe fn hand_out(self, guard: &reclaim::Guard<'_>) -> T
+    where
+        T: Clone + Send,
+    {
+        if let Some(value) = from_word(self.word.addr()) {
+            return value;
+        }
+        // To look whether the thread is alone is worth it only where a copy can be told from the
+        // value.
+        if needs_drop::<T>() && guard.is_alone() {
+            // SAFETY: unlinked, as the caller promises; and nobody has come to it before.
+            return unsafe { self.take() };
+        }
+        // SAFETY: as the caller promises. It is freed when this guard is gone, at the earliest.
+        unsafe {
+            self.retire(guard);
+            self.with(T::clone)
         }
     }
 
@@ -232,7 +289,7 @@ words! {
 mod tests {
     use super::*;
     use std::fmt::Debug;
-    use tremula_sync::{Arc, epoch};
+    use tremula_sync::{Arc, reclaim::Collector};
 
     fn comes_back<T: Clone + PartialEq + Debug + Send + 'static>(in_place: bool, values: &[T]) {
         assert_eq!(Packed::<T>::bytes_beside() == 0, in_place);
@@ -263,13 +320,29 @@ mod tests {
     #[test]
     fn a_retired_value_is_dropped_once() {
         let value = Arc::new(());
-        let guard = epoch::pin();
+        let collector = Collector::new();
         let packed = Packed::new(Arc::clone(&value));
         // SAFETY: nobody has come to it.
-        unsafe { packed.retire(&guard) };
-        drop(guard);
-        while Arc::strong_count(&value) > 1 {
-            epoch::pin().flush();
+        unsafe { packed.retire(&collector.pin()) };
+        drop(collector);
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_value_is_handed_out_itself_unless_another_guard_is_there() {
+        let value = Arc::new(());
+        let collector = Collector::new();
+        // SAFETY: nobody has come to them.
+        unsafe {
+            let alone = Packed::new(Arc::clone(&value)).hand_out(&collector.pin());
+            assert_eq!(Arc::strong_count(&value), 2);
+            drop(alone);
+            let other = collector.pin();
+            let copy = Packed::new(Arc::clone(&value)).hand_out(&collector.pin());
+            assert_eq!(Arc::strong_count(&value), 3);
+            drop((copy, other));
         }
+        drop(collector);
+        assert_eq!(Arc::strong_count(&value), 1);
     }
 }

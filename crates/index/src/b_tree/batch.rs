@@ -6,7 +6,7 @@ use super::node::{Kind, NodeRef};
 use super::point::look_into;
 use super::tree::{Target, Tree};
 use crate::packed::Packed;
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
 /// Lookups that go down together: more than a core's outstanding cache misses gain nothing.
@@ -30,7 +30,7 @@ impl<S: Spec> Tree<S> {
     pub(super) fn get_many(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>) {
         out.reserve(keys.len());
         for keys in keys.chunks(LANES) {
-            let guard = epoch::pin();
+            let guard = self.collector.pin();
             if let [key] = keys {
                 out.push(self.get_with(key, S::Value::clone));
             } else {
@@ -39,7 +39,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    fn get_together(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>, guard: &Guard) {
+    fn get_together(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>, guard: &Guard<'_>) {
         let root = self.retry(|| self.root(guard));
         let mut lanes: [Option<Lane<'_, '_, S>>; LANES] = std::array::from_fn(|number| {
             keys.get(number).map(|key| Lane {

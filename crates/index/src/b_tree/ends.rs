@@ -8,15 +8,15 @@ use super::tree::{Target, Tree};
 use crate::contract::{Direction, KeyRange};
 use crate::packed::Packed;
 use std::ops::Bound;
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
 /// What a [`Tree::try_to_pop`] comes to.
 enum Popped<S: Spec> {
     Nothing,
     Entry {
+        /// Unlinked.
         entry: Entry<S>,
-        pair: (S::Key, S::Value),
         underfull: bool,
     },
 }
@@ -24,17 +24,13 @@ enum Popped<S: Spec> {
 impl<S: Spec> Tree<S> {
     /// Removes the first entry in a direction.
     pub(super) fn pop(&self, direction: Direction) -> Option<(S::Key, S::Value)> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         match self.retry(|| self.try_to_pop(direction, &guard)) {
             Popped::Nothing => None,
-            Popped::Entry {
-                entry,
-                pair,
-                underfull,
-            } => {
+            Popped::Entry { entry, underfull } => {
                 self.len.add(-1);
-                // SAFETY: just unlinked, by this thread alone.
-                unsafe { entry.retire(&guard) };
+                // SAFETY: just unlinked, by this thread alone, which keeps no reference to it.
+                let pair = unsafe { entry.hand_out(&guard) };
                 if underfull {
                     self.rebalance(&Probe::new(&pair.0), &guard);
                 }
@@ -43,7 +39,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    fn try_to_pop(&self, direction: Direction, guard: &Guard) -> Result<Popped<S>, Restart> {
+    fn try_to_pop(&self, direction: Direction, guard: &Guard<'_>) -> Result<Popped<S>, Restart> {
         let (leaf, lock) = match direction {
             Direction::Ascending => {
                 let first = self.first(guard);
@@ -70,7 +66,11 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Passes empty leaves, which have not been merged yet.
-    fn try_to_pop_beyond(&self, direction: Direction, guard: &Guard) -> Result<Popped<S>, Restart> {
+    fn try_to_pop_beyond(
+        &self,
+        direction: Direction,
+        guard: &Guard<'_>,
+    ) -> Result<Popped<S>, Restart> {
         let all = Bounds {
             low: Bound::Unbounded,
             high: Bound::Unbounded,
@@ -100,7 +100,7 @@ impl<S: Spec> Tree<S> {
         if range.is_empty() {
             return 0;
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let spans = self.lock_range(&Bounds::new(range), usize::MAX, &guard);
         let mut removed = 0;
         let mut underfull = Vec::new();
@@ -147,16 +147,9 @@ fn pop_from<S: Spec>(
         Direction::Descending => leaf.count() - 1,
     };
     let entry = leaf.entry(at);
-    // SAFETY: it is in the leaf that this thread has locked. Readers may be looking at it: what
-    // is returned are copies.
-    let pair = unsafe { entry.to_pair() };
     leaf.remove(at);
     let has_neighbours = leaf.next().is_some() || leaf.prev().is_some();
     let underfull = leaf.is_underfull() && has_neighbours;
     drop(lock);
-    Popped::Entry {
-        entry,
-        pair,
-        underfull,
-    }
+    Popped::Entry { entry, underfull }
 }

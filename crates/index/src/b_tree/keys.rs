@@ -4,7 +4,7 @@ use super::layout::Spec;
 use crate::key::KeyHead;
 use std::ops::Bound;
 use std::ptr;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// A key that an operation is given, with its head.
 pub(super) struct Probe<'k, S: Spec> {
@@ -149,13 +149,27 @@ impl<S: Spec> StoredKey<S> {
     /// As for [`with`](Self::with); it has been unlinked, so that nobody who pins from now on
     /// comes to it; and it is retired once.
     #[inline]
-    pub(super) unsafe fn retire(self, guard: &Guard) {
+    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         if !S::HEAD_IS_KEY {
             let boxed = self.boxed;
             // SAFETY: the box came from `Box::into_raw` and is freed here only, when nobody is
             // pinned any more who could have come to it. `Key: Send + 'static`: any thread may,
             // any time.
             unsafe { guard.defer_unchecked(move || drop(Box::from_raw(boxed))) };
+        }
+    }
+
+    /// The key itself.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with); and nobody else has it, or uses it ever again.
+    pub(super) unsafe fn take(self) -> S::Key {
+        if S::HEAD_IS_KEY {
+            Self::told(self.head)
+        } else {
+            // SAFETY: the box came from `Box::into_raw`, and the caller alone has it.
+            *unsafe { Box::from_raw(self.boxed) }
         }
     }
 

@@ -6,7 +6,7 @@ use super::layout::Spec;
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use super::tree::{Parent, Tree, count, discount};
 use std::ptr::NonNull;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, VersionGuard};
 
 /// How often a merge that meets other writers is tried again. If they keep it from happening
@@ -29,7 +29,7 @@ enum Mended {
 impl<S: Spec> Tree<S> {
     /// Merges the leaf of a key, if it is underfull, and then what is underfull above it.
     #[cold]
-    pub(super) fn rebalance(&self, probe: &Probe<'_, S>, guard: &Guard) {
+    pub(super) fn rebalance(&self, probe: &Probe<'_, S>, guard: &Guard<'_>) {
         let mut level = 0;
         let mut only_children = 0;
         loop {
@@ -49,7 +49,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    fn mend(&self, probe: &Probe<'_, S>, level: u32, guard: &Guard) -> Mended {
+    fn mend(&self, probe: &Probe<'_, S>, level: u32, guard: &Guard<'_>) -> Mended {
         let backoff = Backoff::new();
         for _ in 0..ATTEMPTS {
             if let Ok(done) = self.try_to_mend(probe, level, guard) {
@@ -65,7 +65,7 @@ impl<S: Spec> Tree<S> {
         &self,
         probe: &Probe<'_, S>,
         level: u32,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Mended, Restart> {
         let here = self.descend_to(probe, level, guard)?;
         let Some(parent) = here.parent else {
@@ -90,7 +90,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Makes the only child of the root the root.
-    fn shrink(&self, root: InnerRef<'_, S>, lock: VersionGuard<'_>, guard: &Guard) {
+    fn shrink(&self, root: InnerRef<'_, S>, lock: VersionGuard<'_>, guard: &Guard<'_>) {
         let Some(child) = root.child(0) else {
             return;
         };
@@ -104,7 +104,7 @@ impl<S: Spec> Tree<S> {
 
     /// Merges the child that the way went to with the emptier one of its neighbours under the
     /// same parent, or shares their entries out.
-    fn mend_pair(&self, parent: &Parent<'_, S>, guard: &Guard) -> Result<Mended, Restart> {
+    fn mend_pair(&self, parent: &Parent<'_, S>, guard: &Guard<'_>) -> Result<Mended, Restart> {
         let inner = parent.inner;
         let _parent_lock = inner.lock().upgrade(parent.version)?;
         let child = |at| {
@@ -176,7 +176,7 @@ impl<S: Spec> Tree<S> {
         pair: &Pair<'_, S>,
         left: LeafRef<'_, S>,
         right: LeafRef<'_, S>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let (lefts, rights) = (left.count(), right.count());
         let half = (lefts + rights) / 2;

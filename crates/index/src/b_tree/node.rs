@@ -10,10 +10,11 @@ use crate::search::{Heads, STRIDE, close, open};
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering as KeyOrdering;
 use std::marker::PhantomData;
+use std::mem::needs_drop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionLock};
 
 /// The first cache line of a node. Its lock guards all of the node but `prev`.
@@ -122,12 +123,31 @@ impl<S: Spec> Entry<S> {
         unsafe { (self.key.to_key(), self.value.with(S::Value::clone)) }
     }
 
+    /// Hands key and value out after they have been unlinked: themselves, if no other thread can
+    /// be looking at them; else copies, and they are freed when no thread can any more.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::retire`] and [`Packed::hand_out`].
+    pub(super) unsafe fn hand_out(self, guard: &Guard<'_>) -> (S::Key, S::Value) {
+        let has_drop = needs_drop::<S::Key>() || needs_drop::<S::Value>();
+        // SAFETY: passed on to the caller. What is retired lives on as long as this guard does.
+        unsafe {
+            if has_drop && guard.is_alone() {
+                (self.key.take(), self.value.take())
+            } else {
+                self.retire(guard);
+                self.to_pair()
+            }
+        }
+    }
+
     /// Retires key and value.
     ///
     /// # Safety
     ///
     /// As for [`StoredKey::retire`] and [`Packed::retire`].
-    pub(super) unsafe fn retire(self, guard: &Guard) {
+    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         // SAFETY: passed on to the caller.
         unsafe {
             self.key.retire(guard);
@@ -216,7 +236,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     ///
     /// The node has been unlinked, so that nobody who pins from now on comes to it; and it is
     /// retired once.
-    pub(super) unsafe fn retire(self, guard: &Guard) {
+    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let header = self.header;
         // SAFETY: freed here only, when nobody is pinned any more who could have come to it.
         unsafe { guard.defer_unchecked(move || NodeRef::<S>::from_raw(header).free()) };

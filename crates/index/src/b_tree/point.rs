@@ -6,7 +6,7 @@ use super::node::{Entry, Found, LeafRef};
 use super::tree::{Parent, Place, Target, Tree};
 use crate::contract::Update;
 use crate::packed::Packed;
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
 /// A leaf that is locked, and where in it the key is or belongs.
@@ -35,7 +35,7 @@ impl<S: Spec> Tree<S> {
     #[inline]
     pub(super) fn get_with<R>(&self, key: &S::Key, read: impl FnOnce(&S::Value) -> R) -> Option<R> {
         let probe = Probe::new(key);
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let value = self.retry(|| self.look_up(&probe, &guard))?;
         // SAFETY: it was read from an entry and validated; the thread has been pinned since.
         Some(unsafe { value.with(read) })
@@ -45,7 +45,7 @@ impl<S: Spec> Tree<S> {
     pub(super) fn look_up(
         &self,
         probe: &Probe<'_, S>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<Packed<S::Value>>, Restart> {
         let place = self.descend(&Target::At(*probe), guard)?;
         look_into(place.leaf, place.version, probe).or_else(|Restart| look_again(&place, probe))
@@ -57,7 +57,7 @@ impl<S: Spec> Tree<S> {
         &self,
         probe: &Probe<'_, S>,
         wanted: Wanted,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Option<Held<'g, S>>, Restart> {
         let place = self.descend(&Target::At(*probe), guard)?;
         let leaf = place.leaf;
@@ -127,7 +127,7 @@ impl<S: Spec> Tree<S> {
         &self,
         probe: &Probe<'_, S>,
         wanted: Wanted,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<Held<'g, S>> {
         loop {
             let held = self.retry(|| self.hold(probe, wanted, guard))?;
@@ -139,7 +139,13 @@ impl<S: Spec> Tree<S> {
     }
 
     #[cold]
-    fn make_room<'g>(&self, held: Held<'g, S>, at: usize, probe: &Probe<'_, S>, guard: &'g Guard) {
+    fn make_room<'g>(
+        &self,
+        held: Held<'g, S>,
+        at: usize,
+        probe: &Probe<'_, S>,
+        guard: &'g Guard<'_>,
+    ) {
         let parent = held.parent.filter(|parent| !parent.inner.is_full());
         if let Some(parent) = parent
             && let Ok(_lock) = parent.inner.lock().upgrade(parent.version)
@@ -152,12 +158,12 @@ impl<S: Spec> Tree<S> {
     }
 
     pub(super) fn insert(&self, key: S::Key, value: S::Value) -> Option<S::Value> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let probe = Probe::new(&key);
         let head = probe.head;
         let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
         match held.at {
-            Ok(at) => Some(replace(&held, at, value, &guard)),
+            Ok(at) => Some(replace(held, at, value, &guard)),
             Err(at) => {
                 self.insert_new(held, at, StoredKey::new(key, head), value);
                 None
@@ -166,7 +172,7 @@ impl<S: Spec> Tree<S> {
     }
 
     pub(super) fn insert_if_absent(&self, key: S::Key, value: S::Value) -> Result<(), S::Value> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let probe = Probe::new(&key);
         let head = probe.head;
         let Some(held) = self.hold_with_room(&probe, Wanted::Absent, &guard) else {
@@ -189,7 +195,7 @@ impl<S: Spec> Tree<S> {
         key: S::Key,
         decide: impl FnOnce(Option<&S::Value>) -> Update<S::Value>,
     ) -> Option<S::Value> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let probe = Probe::new(&key);
         let head = probe.head;
         let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
@@ -198,7 +204,7 @@ impl<S: Spec> Tree<S> {
                 let value = held.leaf.values()[at].load();
                 // SAFETY: it is in the leaf that this thread has locked.
                 match unsafe { value.with(|value| decide(Some(value))) } {
-                    Update::Put(value) => Some(replace(&held, at, value, &guard)),
+                    Update::Put(value) => Some(replace(held, at, value, &guard)),
                     Update::Remove => Some(self.remove_held(held, at, &probe, &guard)),
                     Update::Keep => {
                         held.lock.unchanged();
@@ -218,7 +224,7 @@ impl<S: Spec> Tree<S> {
     }
 
     pub(super) fn remove(&self, key: &S::Key) -> Option<S::Value> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let probe = Probe::new(key);
         let held = self.retry(|| self.hold(&probe, Wanted::Present, &guard))?;
         let Ok(at) = held.at else {
@@ -243,19 +249,19 @@ impl<S: Spec> Tree<S> {
         held: Held<'_, S>,
         at: usize,
         probe: &Probe<'_, S>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> S::Value {
         let leaf = held.leaf;
         let entry = leaf.entry(at);
-        // SAFETY: it is in the leaf that this thread has locked. Readers may be looking at the
-        // value: what is returned is a copy.
-        let value = unsafe { entry.value.with(S::Value::clone) };
         leaf.remove(at);
         let underfull = leaf.is_underfull();
         drop(held.lock);
         self.len.add(-1);
-        // SAFETY: just unlinked, by this thread alone.
-        unsafe { entry.retire(guard) };
+        // SAFETY: just unlinked, by this thread alone, which keeps no reference to it.
+        let value = unsafe {
+            entry.key.retire(guard);
+            entry.value.hand_out(guard)
+        };
         if underfull && held.parent.is_some() {
             self.rebalance(probe, guard);
         }
@@ -263,18 +269,16 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// Puts a value in the place of another, of which a copy is returned.
+/// Puts a value in the place of another, which is handed out.
 #[inline]
-fn replace<S: Spec>(held: &Held<'_, S>, at: usize, value: S::Value, guard: &Guard) -> S::Value {
+fn replace<S: Spec>(held: Held<'_, S>, at: usize, value: S::Value, guard: &Guard<'_>) -> S::Value {
     let slot = &held.leaf.values()[at];
     let old = slot.load();
-    // SAFETY: it is in the leaf that this thread has locked.
-    let copy = unsafe { old.with(S::Value::clone) };
     slot.store(Packed::new(value));
-    // SAFETY: just unlinked, by this thread alone; who comes to the leaf from now on restarts or
-    // sees the new value.
-    unsafe { old.retire(guard) };
-    copy
+    drop(held.lock);
+    // SAFETY: just unlinked, by this thread alone, which keeps no reference to it. A thread that
+    // comes to the leaf from now on restarts or sees the new value.
+    unsafe { old.hand_out(guard) }
 }
 
 #[inline]

@@ -9,7 +9,7 @@ use crate::contract::{Direction, KeyRange};
 use crate::prefetch::prefetch;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow, Range};
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
 /// The entries of the first batch: a scan that soon breaks has not read many more.
@@ -69,7 +69,7 @@ impl<S: Spec> Tree<S> {
         if range.is_empty() {
             return;
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let bounds = Bounds::new(range);
         let mut batch = Batch::new();
         let mut size = FIRST;
@@ -112,7 +112,7 @@ impl<S: Spec> Tree<S> {
         cursor: &mut Option<Cursor<'g, S>>,
         bounds: &Bounds<'_, S>,
         direction: Direction,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<bool, Restart> {
         let mut here = match cursor.take() {
             Some(here) if here.leaf.lock().validate(here.version).is_ok() => here,

@@ -7,7 +7,7 @@ use super::point::locked;
 use super::tree::{Target, Tree, count};
 use crate::contract::{Direction, KeyRange};
 use std::ops::{Bound, Range};
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 
 /// How often a scan is tried without locks before it takes some.
@@ -137,7 +137,7 @@ impl<S: Spec> Tree<S> {
         if limit == 0 || range.is_empty() {
             return;
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut entries = Vec::with_capacity(limit.min(128));
         self.collect(&Bounds::new(range), direction, limit, &mut entries, &guard);
         // SAFETY: they were read as a whole; the thread has been pinned since before.
@@ -150,7 +150,7 @@ impl<S: Spec> Tree<S> {
         range: KeyRange<'_, S::Key>,
         direction: Direction,
     ) -> Option<(S::Key, S::Value)> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut entry = None;
         self.collect(&Bounds::new(range), direction, 1, &mut entry, &guard);
         // SAFETY: it was read as a whole; the thread has been pinned since before.
@@ -164,7 +164,7 @@ impl<S: Spec> Tree<S> {
         direction: Direction,
         limit: usize,
         sink: &mut impl Sink<S>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let backoff = Backoff::new();
         for _ in 0..OPTIMISTIC_SCANS {
@@ -190,7 +190,7 @@ impl<S: Spec> Tree<S> {
         direction: Direction,
         mut limit: usize,
         sink: &mut impl Sink<S>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<(), Restart> {
         let (mut leaf, mut version) = self.start(bounds, direction, guard)?;
         // Those before this one; nearly always none.
@@ -238,7 +238,7 @@ impl<S: Spec> Tree<S> {
         &self,
         bounds: &Bounds<'_, S>,
         direction: Direction,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Seen<'g, S>, Restart> {
         let target = match (direction, bounds.low, bounds.high) {
             (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
@@ -303,7 +303,7 @@ impl<S: Spec> Tree<S> {
         &self,
         bounds: &Bounds<'_, S>,
         limit: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Vec<Span<'g, S>> {
         let (leaf, lock) = self.retry(|| self.lock_start(bounds, guard));
         lock_on(leaf, lock, bounds, limit)
@@ -313,7 +313,7 @@ impl<S: Spec> Tree<S> {
     fn lock_start<'g>(
         &self,
         bounds: &Bounds<'_, S>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<(LeafRef<'g, S>, VersionGuard<'g>), Restart> {
         match bounds.low {
             Bound::Included(low) | Bound::Excluded(low) => {
@@ -332,7 +332,7 @@ impl<S: Spec> Tree<S> {
         bounds: &Bounds<'_, S>,
         limit: usize,
         sink: &mut impl Sink<S>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let spans = self.lock_range(bounds, limit, guard);
         spans
@@ -350,7 +350,7 @@ impl<S: Spec> Tree<S> {
         bounds: &Bounds<'_, S>,
         limit: usize,
         sink: &mut impl Sink<S>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let mut leaves = 1_usize;
         loop {
@@ -390,7 +390,7 @@ impl<S: Spec> Tree<S> {
         &self,
         bounds: &Bounds<'_, S>,
         leaves: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Option<Seen<'g, S>>, Restart> {
         let (mut leaf, mut version) = self.start(bounds, Direction::Descending, guard)?;
         for _ in 0..leaves {

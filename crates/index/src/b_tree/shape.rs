@@ -5,7 +5,6 @@ use super::tree::Tree;
 use crate::contract::Shape;
 use crate::packed::Packed;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::epoch;
 
 impl<S: Spec> Tree<S> {
     /// The number of entries.
@@ -31,7 +30,7 @@ impl<S: Spec> Tree<S> {
             + entries * (key + Packed::<S::Value>::bytes_beside()) as u64
             + separators * key as u64
             + size_of::<Self>() as u64;
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let level = self.retry(|| self.root(&guard)).node.level();
         Shape {
             engine,

@@ -7,7 +7,7 @@ use super::point::locked;
 use super::tree::{Target, Tree, count};
 use std::ptr::NonNull;
 use tremula_sync::Restart;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// Insertions that followed one another upwards before they count as a run that goes on.
 const RUN: u32 = 8;
@@ -108,11 +108,11 @@ impl<S: Spec> Tree<S> {
 
     /// Goes down to the leaf of a key, and splits the first full node on the way. Full inner
     /// nodes are split before they have to take a separator, so that no split has to go up.
-    pub(super) fn split_down(&self, probe: &Probe<'_, S>, guard: &Guard) {
+    pub(super) fn split_down(&self, probe: &Probe<'_, S>, guard: &Guard<'_>) {
         self.retry(|| self.try_split_down(probe, guard));
     }
 
-    fn try_split_down(&self, probe: &Probe<'_, S>, guard: &Guard) -> Result<(), Restart> {
+    fn try_split_down(&self, probe: &Probe<'_, S>, guard: &Guard<'_>) -> Result<(), Restart> {
         let target = Target::At(*probe);
         let mut here = self.root(guard)?;
         loop {

@@ -8,11 +8,10 @@ use super::tree::Tree;
 use crate::key::{ByteHead, KeyHead, NoHead};
 use crate::{Direction, KeyRange, NotSorted, OrderedIndex};
 use std::ops::Bound;
-use tremula_sync::epoch;
 
 /// Panics unless a tree that nobody writes to is as the invariants say.
 pub(super) fn assert_sound<S: Spec>(tree: &Tree<S>) {
-    let guard = epoch::pin();
+    let guard = tree.collector.pin();
     let root = tree.root(&guard).unwrap().node;
     let mut walk = Walk {
         leaves: Vec::new(),

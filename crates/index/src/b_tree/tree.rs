@@ -6,7 +6,7 @@ use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::{Collector, Guard};
 use tremula_sync::{CachePadded, Restart, StripedCounter, Version, retry};
 
 /// The algorithm behind [`OlcBTree`](super::OlcBTree).
@@ -18,6 +18,7 @@ pub(super) struct Tree<S: Spec> {
     first: NonNull<Header>,
     pub(super) len: CachePadded<StripedCounter>,
     pub(super) counters: CachePadded<Counters>,
+    pub(super) collector: Collector,
     owns: PhantomData<(S::Key, S::Value)>,
 }
 
@@ -144,6 +145,7 @@ impl<S: Spec> Tree<S> {
             first: first.as_non_null(),
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
+            collector: Collector::new(),
             owns: PhantomData,
         }
     }
@@ -162,7 +164,7 @@ impl<S: Spec> Tree<S> {
 
     /// The root, at a version of which it was the root.
     #[inline(always)]
-    pub(super) fn root<'g>(&self, _: &'g Guard) -> Result<Step<'g, S>, Restart> {
+    pub(super) fn root<'g>(&self, _: &'g Guard<'_>) -> Result<Step<'g, S>, Restart> {
         // Acquire: pairs with the release in `set_root`, for what the node was made with.
         let root = self.root.load(Ordering::Acquire);
         // SAFETY: there always is a root; an old one is retired, at the earliest, after this
@@ -191,7 +193,7 @@ impl<S: Spec> Tree<S> {
 
     /// The first leaf.
     #[inline]
-    pub(super) fn first<'g>(&self, _: &'g Guard) -> LeafRef<'g, S> {
+    pub(super) fn first<'g>(&self, _: &'g Guard<'_>) -> LeafRef<'g, S> {
         // SAFETY: the first leaf lives as long as the tree.
         unsafe { LeafRef::from_raw(self.first) }
     }
@@ -245,7 +247,7 @@ impl<S: Spec> Tree<S> {
     pub(super) fn descend<'g>(
         &self,
         target: &Target<'_, S>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Place<'g, S>, Restart> {
         let mut here = self.root(guard)?;
         loop {
@@ -273,7 +275,7 @@ impl<S: Spec> Tree<S> {
         &self,
         probe: &Probe<'_, S>,
         level: u32,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Step<'g, S>, Restart> {
         let target = Target::At(*probe);
         let mut here = self.root(guard)?;

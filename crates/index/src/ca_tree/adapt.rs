@@ -4,7 +4,8 @@ use super::descend::{Parent, Place, Position};
 use super::node::{BaseGuard, Link, NewNode, Node, NodeRef};
 use super::{CaTree, Container};
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{MutexGuard, StatisticsLock, epoch};
+use tremula_sync::reclaim::Guard;
+use tremula_sync::{MutexGuard, StatisticsLock};
 
 /// What the tree has decided so far. Written only where the shape changes or an operation has
 /// to start again; all accesses are relaxed, the figures order nothing.
@@ -47,7 +48,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
 
     #[cold]
     fn adapt<'g>(&self, place: &Place<'g, K, C>, mut base: BaseGuard<'g, C>) {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         if base.statistics() > 0 {
             self.split(place, base, &guard);
         } else if let Some(parent) = place.parent {
@@ -58,7 +59,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     }
 
     /// Joins the base node at `position` if its statistics ask for it and it is free.
-    pub(super) fn adapt_at(&self, position: Position<'_, K>, guard: &epoch::Guard) {
+    pub(super) fn adapt_at(&self, position: Position<'_, K>, guard: &Guard<'_>) {
         let place = self.locate(position, guard);
         if let Some(base) = place.base.lock.try_write()
             && base.valid
@@ -69,7 +70,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
 
     /// Puts two base nodes under a new route node in the place of one. If that is not possible,
     /// the statistics start again from 0.
-    fn split(&self, place: &Place<'_, K, C>, mut base: BaseGuard<'_, C>, guard: &epoch::Guard) {
+    fn split(&self, place: &Place<'_, K, C>, mut base: BaseGuard<'_, C>, guard: &Guard<'_>) {
         let too_deep = || self.depth_of(place.parent, guard) >= self.config.max_route_depth;
         let upper = if too_deep() {
             None
@@ -96,7 +97,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     /// # Safety
     ///
     /// As for [`NodeRef::retire`].
-    unsafe fn retire_base(&self, node: NodeRef<'_, K, C>, guard: &epoch::Guard) {
+    unsafe fn retire_base(&self, node: NodeRef<'_, K, C>, guard: &Guard<'_>) {
         if self.trunk.is(node) {
             return;
         }
@@ -115,7 +116,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         place: &Place<'g, K, C>,
         parent: Parent<'g, K, C>,
         mut base: BaseGuard<'g, C>,
-        guard: &'g epoch::Guard,
+        guard: &'g Guard<'_>,
     ) -> bool {
         let is_left = parent.route.left.leads_to(place.node);
         let (sibling, nearest) = if is_left {
@@ -200,7 +201,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     fn lock_grandparent<'g>(
         &self,
         route: Parent<'g, K, C>,
-        guard: &'g epoch::Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<(Parent<'g, K, C>, MutexGuard<'g, bool>)> {
         loop {
             let above = self.parent_of(route, guard)?;
@@ -215,7 +216,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     fn parent_of<'g>(
         &self,
         route: Parent<'g, K, C>,
-        guard: &'g epoch::Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<Parent<'g, K, C>> {
         let mut above = None;
         let mut node = self.root.get(guard);
@@ -238,7 +239,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     }
 
     /// The number of route nodes down to and including `route`.
-    pub(super) fn depth_of(&self, route: Option<Parent<'_, K, C>>, guard: &epoch::Guard) -> usize {
+    pub(super) fn depth_of(&self, route: Option<Parent<'_, K, C>>, guard: &Guard<'_>) -> usize {
         let Some(route) = route else { return 0 };
         let mut depth = 1;
         let mut node = self.root.get(guard);
@@ -264,7 +265,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
 impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     /// Splits the base node that is responsible for `key`, if it has two entries.
     pub fn split_now(&self, key: &K) {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let place = self.locate(Position::At(key), &guard);
         let base = place.base.lock.write();
         if base.valid {
@@ -274,7 +275,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
 
     /// Joins the base node that is responsible for `key` with its neighbour, if that is free.
     pub fn join_now(&self, key: &K) {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let place = self.locate(Position::At(key), &guard);
         let base = place.base.lock.write();
         if base.valid

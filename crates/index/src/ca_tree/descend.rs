@@ -2,7 +2,7 @@
 
 use super::node::{BaseNode, Link, Node, NodeRef, RouteNode};
 use super::{CaTree, Container, Direction};
-use tremula_sync::epoch;
+use tremula_sync::reclaim::Guard;
 
 /// Where to go in the order of keys.
 pub(super) enum Position<'k, K> {
@@ -99,7 +99,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     pub(super) fn locate<'g>(
         &self,
         position: Position<'_, K>,
-        guard: &'g epoch::Guard,
+        guard: &'g Guard<'_>,
     ) -> Place<'g, K, C> {
         Self::locate_below(&self.root, position, guard)
     }
@@ -109,7 +109,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     pub(super) fn locate_below<'g>(
         link: &Link<K, C>,
         position: Position<'_, K>,
-        guard: &'g epoch::Guard,
+        guard: &'g Guard<'_>,
     ) -> Place<'g, K, C> {
         let mut node = link.get(guard);
         let (mut parent, mut low, mut high) = (None, None, None);

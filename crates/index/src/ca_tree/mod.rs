@@ -74,7 +74,8 @@ use node::{BaseGuard, Link, Trunk};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::Bound;
-use tremula_sync::{Arc, Backoff, LockDomain, StatisticsConfig, StripedCounter, epoch};
+use tremula_sync::reclaim::Collector;
+use tremula_sync::{Arc, Backoff, LockDomain, StatisticsConfig, StripedCounter};
 
 /// How a [`CaTree`] adapts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +129,7 @@ pub struct CaTree<K, V, C = BTree<K, V>> {
     domain: Arc<LockDomain>,
     config: CaTreeConfig,
     adaptations: Adaptations,
+    collector: Collector,
     entry: PhantomData<(K, V)>,
 }
 
@@ -157,6 +159,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             domain,
             config,
             adaptations: Adaptations::default(),
+            collector: Collector::new(),
             entry: PhantomData,
         }
     }
@@ -172,7 +175,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
                 return self.write_locked(&place, base, |container| work(container, key));
             }
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         loop {
             let place = self.locate(Position::At(key.borrow()), &guard);
             let base = place.base.lock.write();
@@ -210,7 +213,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
                 return work(&base.container);
             }
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         loop {
             let base = self.locate(Position::At(key), &guard).base.lock.read();
             if base.valid {
@@ -241,7 +244,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
                 return work(&base.container).map(|(key, value)| read(key, value));
             }
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let place = self.locate(position, &guard);
         let base = place.base.lock.read();
         if base.valid {
@@ -289,7 +292,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     /// Removes the first entry in this direction. An empty base node at that end is joined
     /// away, so that emptiness is seen at one moment.
     fn pop(&self, direction: Direction, work: impl Fn(&mut C) -> Option<(K, V)>) -> Option<(K, V)> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let backoff = Backoff::new();
         loop {
             let place = self.locate(Position::end(direction), &guard);
@@ -426,7 +429,7 @@ where
         out: &mut Vec<(K, V)>,
     ) {
         if limit > 0 && !range.is_empty() {
-            self.scan_bases(range, direction, limit, out, &epoch::pin());
+            self.scan_bases(range, direction, limit, out, &self.collector.pin());
         }
     }
 
@@ -434,7 +437,7 @@ where
         if range.is_empty() {
             0
         } else {
-            self.remove_from_bases(range, &epoch::pin())
+            self.remove_from_bases(range, &self.collector.pin())
         }
     }
 

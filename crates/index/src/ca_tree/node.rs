@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, Ordering};
-use tremula_sync::{Arc, CachePadded, LockDomain, Mutex, StatisticsLock, WriteGuard, epoch};
+use tremula_sync::reclaim::Guard;
+use tremula_sync::{Arc, CachePadded, LockDomain, Mutex, StatisticsLock, WriteGuard};
 
 #[allow(
     clippy::large_enum_variant,
@@ -96,7 +97,7 @@ impl<'g, K, C> NodeRef<'g, K, C> {
     ///
     /// The caller has unlinked it, nobody can come to it by a link any more, and it is retired
     /// once.
-    pub(super) unsafe fn retire(self, guard: &epoch::Guard) {
+    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let node = self.node.as_ptr();
         // SAFETY: the node came from a box. When this runs, nobody is pinned who was when it
         // was still linked. What it drops can be dropped by any thread, at any time: the tree's
@@ -124,7 +125,7 @@ impl<K, C> Link<K, C> {
     }
 
     #[inline]
-    pub(super) fn get<'g>(&self, _pinned: &'g epoch::Guard) -> NodeRef<'g, K, C> {
+    pub(super) fn get<'g>(&self, _pinned: &'g Guard<'_>) -> NodeRef<'g, K, C> {
         // Acquire: pairs with the stores below; whoever sees the node sees what is in it.
         let node = self.0.load(Ordering::Acquire);
         // SAFETY: a link is never null.

@@ -14,7 +14,8 @@ use super::{CaTree, Container};
 use crate::contract::{Direction, KeyRange};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
-use tremula_sync::{ReadGuard, epoch};
+use tremula_sync::ReadGuard;
+use tremula_sync::reclaim::Guard;
 
 /// How often a scan starts again before it waits in order.
 const ATTEMPTS: usize = 4;
@@ -62,7 +63,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         position: Position<'_, K>,
         range: KeyRange<'_, K>,
         direction: Direction,
-        guard: &'g epoch::Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<Position<'g, K>>
     where
         C: 'g,
@@ -80,7 +81,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
         direction: Direction,
         limit: usize,
         out: &mut Vec<(K, V)>,
-        guard: &epoch::Guard,
+        guard: &Guard<'_>,
     ) {
         let begin = out.len();
         let end = begin.saturating_add(limit);
@@ -101,7 +102,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
         direction: Direction,
         end: usize,
         out: &mut Vec<(K, V)>,
-        guard: &epoch::Guard,
+        guard: &Guard<'_>,
     ) -> Result<(), Restart> {
         let mut position = range.start(direction);
         let place = self.locate(position, guard);
@@ -144,7 +145,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
         direction: Direction,
         end: usize,
         out: &mut Vec<(K, V)>,
-        guard: &epoch::Guard,
+        guard: &Guard<'_>,
     ) {
         let mut held: Vec<Held<'_, K, C>> = Vec::new();
         let mut position = Some(range.start(Direction::Ascending));
@@ -178,7 +179,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
     }
 
     /// Releases the several base nodes that a scan held, and lets that count.
-    fn finish<'g>(&self, held: Vec<Held<'g, K, C>>, guard: &'g epoch::Guard) {
+    fn finish<'g>(&self, held: Vec<Held<'g, K, C>>, guard: &'g Guard<'_>) {
         let mut quietest = None;
         for (place, base) in held {
             base.lower_statistics(self.config.range_discount);
@@ -219,7 +220,7 @@ fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
 
 impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     /// Removes every entry of `range`, as of one moment.
-    pub(super) fn remove_from_bases(&self, range: KeyRange<'_, K>, guard: &epoch::Guard) -> usize {
+    pub(super) fn remove_from_bases(&self, range: KeyRange<'_, K>, guard: &Guard<'_>) -> usize {
         let mut held = Vec::new();
         let mut position = Some(range.start(Direction::Ascending));
         while let Some(here) = position {

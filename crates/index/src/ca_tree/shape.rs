@@ -4,8 +4,8 @@ use super::descend::Position;
 use super::node::Allocation;
 use super::{CaTree, Container};
 use crate::contract::{OrderedIndex, Shape};
+use tremula_sync::StatisticsLock;
 use tremula_sync::atomic::Ordering;
-use tremula_sync::{StatisticsLock, epoch};
 
 impl<K, V, C> CaTree<K, V, C>
 where
@@ -27,7 +27,7 @@ where
             uncontended += u64::from(acquisitions.1);
         };
         count_acquisitions(&self.trunk.get().1.lock);
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut position = Some(Position::First);
         while let Some(here) = position {
             let place = self.locate(here, &guard);
