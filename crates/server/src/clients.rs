@@ -8,6 +8,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 /// One client, as the others may see it. Its own connection writes it, without order between
@@ -65,6 +66,20 @@ impl Client {
             command.unwrap_or(*lock(&self.last_command)),
             self.protocol.load(Relaxed),
         );
+    }
+
+    /// Whether the client will send no more, as far as the event loop knows: it has closed the
+    /// connection or its half of it, or [`end_input`](Self::end_input) did. What it sent before
+    /// may still have to be read.
+    pub(crate) async fn has_ended_input(&self) -> bool {
+        tokio::select! {
+            biased;
+            ready = self.stream.ready(Interest::READABLE) => {
+                ready.map_or(true, |ready| ready.is_read_closed())
+            }
+            // It has sent nothing that is unread, and not ended.
+            () = std::future::ready(()) => false,
+        }
     }
 
     /// Lets the client say no more: what has arrived is still read, then the input ends.

@@ -20,8 +20,13 @@ const READ_SIZE: usize = 16 << 10;
 /// Room for replies from the start: what a usual pipeline brings, without growing in steps.
 const REPLY_SIZE: usize = 4 << 10;
 
-/// How much a client that waits for messages may send ahead before it is no longer listened to.
+/// How much a client that waits for messages may send ahead; what it sends beyond stays in the
+/// system's buffers until it has its answer.
 const READ_AHEAD: usize = 64 << 10;
+
+/// How often the server looks whether a client that has sent so much ahead is still there. Its
+/// mailbox and its place among the clients stay taken for as long after it has left.
+const HANGUP_CHECK: Duration = Duration::from_millis(100);
 
 /// What a message takes in a reply beside its bytes: its length and two line ends.
 const MESSAGE_HEADER: usize = 32;
@@ -252,7 +257,10 @@ impl Connection<'_> {
     }
 
     /// Until there is a message, the time is over, the mailbox is dropped, or the client has
-    /// nothing more to say: it may be gone.
+    /// ended its input: it may be gone.
+    ///
+    /// A message that is there at once also goes to a client that has ended its input behind the
+    /// command. One that had to be waited for does not: it stays in the mailbox.
     async fn wait_for_messages(&mut self, lease: &mut Lease, receive: &Receive) -> io::Result<()> {
         let timeout = async {
             match receive.patience {
@@ -260,29 +268,42 @@ impl Connection<'_> {
                 None => std::future::pending().await,
             }
         };
-        let input = &mut self.input;
+        let (client, input) = (self.client, &mut self.input);
+        let mut had_to_wait = false;
         let hangup = async {
-            loop {
-                if input.len() >= READ_AHEAD {
-                    // It is alive; the rest is read when this has been answered.
-                    std::future::pending::<()>().await;
-                }
-                self.client.stream.readable().await?;
+            had_to_wait = true;
+            // What has been read ahead is run when this has been answered.
+            while input.len() < READ_AHEAD {
+                client.stream.readable().await?;
                 input.reserve(READ_SIZE);
-                match self.client.stream.try_read_buf(input) {
+                match client.stream.try_read_buf(input) {
                     Ok(0) => return Ok(()),
                     Ok(_) => (),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => (),
                     Err(error) => return Err(error),
                 }
             }
+            // The end of the input lies behind what is not read, so reading does not show it.
+            while !client.has_ended_input().await {
+                tokio::time::sleep(HANGUP_CHECK).await;
+            }
+            Ok(())
         };
         tokio::select! {
             biased;
-            () = lease.receive(receive.count) => Ok(()),
-            () = timeout => Ok(()),
-            ended = hangup => ended,
+            () = lease.receive(receive.count) => (),
+            () = timeout => (),
+            ended = hangup => ended?,
         }
+        if had_to_wait && !lease.taken().is_empty() {
+            // A client that left before the message was sent must not get it. The event loop
+            // learns of all that has happened to the socket while this task yields.
+            tokio::task::yield_now().await;
+            if client.has_ended_input().await {
+                lease.keep(0);
+            }
+        }
+        Ok(())
     }
 
     /// Writes the messages taken as the reply, as many as it has room for.

@@ -11,6 +11,7 @@ use crate::cursors::Cursors;
 use crate::limits::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::value_cache::{CacheSettings, ValueCache};
+use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -29,6 +30,11 @@ use tremula_table::Tables;
 /// How long a server that was told to stop waits for clients that do not take their replies.
 /// Process managers commonly wait ten seconds before they kill.
 pub const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+/// How long a connection is silent before the system asks whether the client is still there.
+/// Redis's `tcp-keepalive`. It ends the connections of clients that left without a word, or whose
+/// last word lies behind more than the system takes in while they wait for a message.
+pub(crate) const KEEPALIVE: Duration = Duration::from_secs(300);
 
 /// How long the server accepts nobody after the system had no socket for it.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -369,6 +375,7 @@ async fn serve(socket: Socket, shared: Arc<Shared>, _departure: Departure) {
     let stream = TcpStream::from_std(stream).and_then(|stream| {
         // Replies are sent whole; waiting for more to go with them would only delay them.
         stream.set_nodelay(true)?;
+        SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
         Ok(stream)
     });
     // The client may be gone already.

@@ -148,6 +148,130 @@ fn a_receiver_that_goes_away_loses_nothing() {
     }
 }
 
+/// More than a client that waits for a message is read ahead.
+const FAR_AHEAD: usize = 70_000;
+
+/// A command that waits for a message in `q`, and behind it so many bytes of other commands.
+fn receive_with_others_behind(bytes: usize) -> Vec<u8> {
+    let ping = encode(&["PING"]);
+    let mut all = encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]);
+    all.extend(ping.repeat(bytes.div_ceil(ping.len())));
+    all
+}
+
+/// The end of what a client has sent then lies behind commands that are not read yet. A server that
+/// looks for it only where it reads keeps the mailbox for a client that is gone, and gives it the
+/// next message.
+#[test]
+fn a_receiver_that_sends_much_ahead_and_goes_away_loses_nothing() {
+    let server = Server::tremula(&["--threads", "2"]);
+    let mut sender = server.connect();
+    sender.text("MAILBOX.NEW q");
+    for round in 0..3 {
+        let mut receiver = server.connect();
+        receiver.send(&receive_with_others_behind(FAR_AHEAD));
+        await_receiver(&mut sender, true);
+        drop(receiver);
+        await_receiver(&mut sender, false);
+        assert_eq!(sender.text(&format!("MAILBOX.SEND q {round}")), ":1\r\n");
+        assert_eq!(
+            sender.text("MAILBOX.RECV q BLOCK 1000"),
+            format!("$1\r\n{round}\r\n")
+        );
+    }
+}
+
+/// The message is sent after the client has left, and most often before the server has noticed: a
+/// server that takes the message first and looks at the client then, or never, loses it.
+#[test]
+fn what_is_sent_after_a_receiver_left_is_not_given_to_it() {
+    let server = Server::tremula(&["--threads", "2"]);
+    // On either thread.
+    let mut senders = [server.connect(), server.connect()];
+    senders[0].text("MAILBOX.NEW q");
+    for round in 0..200 {
+        let sender = &mut senders[round % 2];
+        let mut receiver = server.connect();
+        let behind = if round % 4 < 3 { 0 } else { FAR_AHEAD };
+        receiver.send(&receive_with_others_behind(behind));
+        await_receiver(sender, true);
+        drop(receiver);
+        assert_eq!(sender.text(&format!("MAILBOX.SEND q {round}")), ":1\r\n");
+        let received = sender.call(&["MAILBOX.RECV", "q", "BLOCK", "10000"]);
+        assert_eq!(bulk(&received), round.to_string().as_bytes());
+    }
+}
+
+/// Of the two clients that are allowed one is gone, so there is room for another.
+#[test]
+fn a_receiver_that_sent_much_ahead_and_left_takes_no_place() {
+    let server = Server::tremula(&["--max-clients", "2"]);
+    let mut client = server.connect();
+    client.text("MAILBOX.NEW q");
+    let mut receiver = server.connect();
+    receiver.send(&receive_with_others_behind(FAR_AHEAD));
+    await_receiver(&mut client, true);
+    drop(receiver);
+    let deadline = Instant::now() + PATIENCE;
+    while server.connect().call(&["PING"]) != b"+PONG\r\n" {
+        assert!(Instant::now() < deadline, "its place is still taken");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// As with `nc -N`: all that the client wants to say has been said, and it waits for the replies.
+#[test]
+fn a_client_that_ended_its_input_gets_the_messages_that_are_there() {
+    let server = Server::tremula(&[]);
+    let mut sender = server.connect();
+    sender.text("MAILBOX.NEW q");
+    sender.text("MAILBOX.SEND q one two");
+    let mut receiver = server.connect();
+    receiver.send(&encode(&["MAILBOX.RECV", "q"]));
+    receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
+    receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
+    receiver.finish();
+    assert_eq!(receiver.reply().unwrap(), b"$3\r\none\r\n");
+    assert_eq!(receiver.reply().unwrap(), b"$3\r\ntwo\r\n");
+    assert_eq!(receiver.reply().unwrap(), b"$-1\r\n");
+    assert_eq!(receiver.reply(), None);
+}
+
+/// What a connection keeps of a mailbox that it sent to is about a kilobyte. A worker that answers
+/// to reply mailboxes, each made for one answer, makes the server grow by as much with every
+/// answer if the connection keeps them all.
+#[test]
+fn a_connection_does_not_keep_the_mailboxes_that_were_dropped() {
+    const MAILBOXES: usize = 40_000;
+    const AT_ONCE: usize = 200;
+    let server = Server::tremula(&["--threads", "1"]);
+    let mut client = server.connect();
+    let mut answer = |first: usize| {
+        let mut commands = Vec::new();
+        for number in first..first + AT_ONCE {
+            let name = format!("reply:{number}");
+            commands.extend(encode(&["MAILBOX.NEW", &name]));
+            commands.extend(encode(&["MAILBOX.SEND", &name, "x"]));
+            commands.extend(encode(&["MAILBOX.DROP", &name]));
+        }
+        client.send(&commands);
+        for _ in 0..AT_ONCE {
+            assert_eq!(client.reply().unwrap(), b"+OK\r\n");
+            assert_eq!(client.reply().unwrap(), b":1\r\n");
+            assert_eq!(client.reply().unwrap(), b":1\r\n");
+        }
+    };
+    // What the server takes once is there when the measuring begins.
+    (0..5).for_each(|batch| answer(batch * AT_ONCE));
+    let before = server.resident_kib();
+    (5..MAILBOXES / AT_ONCE).for_each(|batch| answer(batch * AT_ONCE));
+    let grown = server.resident_kib().saturating_sub(before);
+    assert!(
+        grown < 10 << 10,
+        "{grown} KiB more after {MAILBOXES} mailboxes"
+    );
+}
+
 /// A client that does not read its reply, far longer than the system buffers, and leaves: what
 /// was on its way goes back to the front.
 #[test]
@@ -216,4 +340,19 @@ fn a_server_that_is_told_to_stop_lets_go_of_who_waits() {
     assert_eq!(server.wait().code(), Some(0));
     assert_eq!(receiver.reply(), Some(b"$-1\r\n".to_vec()));
     assert_eq!(receiver.reply(), None);
+}
+
+/// It gets the replies to all that it sent. If the server did not see that it was told to stop, it
+/// would leave without them when the time to drain is over.
+#[test]
+fn a_server_that_is_told_to_stop_answers_who_waits_and_sent_much_ahead() {
+    let mut server = Server::tremula(&[]);
+    let (mut client, mut receiver) = (server.connect(), server.connect());
+    client.text("MAILBOX.NEW q");
+    receiver.send(&receive_with_others_behind(FAR_AHEAD));
+    await_receiver(&mut client, true);
+    server.signal("TERM");
+    assert_eq!(receiver.reply(), Some(b"$-1\r\n".to_vec()));
+    assert_eq!(receiver.reply(), Some(b"+PONG\r\n".to_vec()));
+    assert_eq!(server.wait().code(), Some(0));
 }

@@ -5,6 +5,7 @@ use super::{Context, Outcome};
 use crate::glob;
 use crate::keyspace::DATABASES;
 use crate::resp::Arguments;
+use crate::server::KEEPALIVE;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -145,6 +146,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
                 .as_ref()
                 .map_or_else(String::new, |directory| directory.display().to_string()),
         ),
+        ("tcp-keepalive", KEEPALIVE.as_secs().to_string()),
         ("threads", server.threads.to_string()),
         ("timeout", "0".to_owned()),
     ];

@@ -4,6 +4,7 @@ use super::{Context, Failure, Outcome};
 use crate::Value;
 use crate::mailboxes::Post;
 use crate::resp::{Arguments, number};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tremula_mailbox::{Config, Mode, Sender, TrySendError};
@@ -21,9 +22,54 @@ pub(crate) struct Receive {
 }
 
 /// A connection's own sender into a mailbox.
-pub(crate) struct Outgoing {
+struct Outgoing {
     post: Arc<Post>,
     sender: Sender<Value>,
+}
+
+/// A connection's senders, by the names of their mailboxes: through the same one each time, what
+/// the connection sends keeps its order.
+///
+/// Senders into mailboxes that have been dropped are thrown away before the others have doubled in
+/// number, so a connection keeps at most as many of them as others, or [`FEW_SENDERS`].
+#[derive(Default)]
+pub(crate) struct Senders {
+    by_name: HashMap<Box<[u8]>, Outgoing>,
+    /// How many there may be before those without a mailbox are looked for.
+    sweep_above: usize,
+}
+
+/// So few senders, of about a kilobyte each, are not worth a look.
+const FEW_SENDERS: usize = 16;
+
+impl Senders {
+    /// The sender into the mailbox of this name, which `find` finds if it is not known, or has
+    /// been dropped since.
+    fn get(
+        &mut self,
+        name: &[u8],
+        find: impl FnOnce() -> Result<Arc<Post>, Failure>,
+    ) -> Result<&Outgoing, Failure> {
+        let known = self.by_name.get(name);
+        if known.is_none_or(|outgoing| outgoing.post.is_dropped()) {
+            self.by_name.remove(name);
+            let post = find()?;
+            self.sweep();
+            let sender = post.sender();
+            self.by_name.insert(name.into(), Outgoing { post, sender });
+        }
+        self.by_name.get(name).ok_or_else(|| unknown(name))
+    }
+
+    /// Throws the senders away whose mailboxes were dropped, if there are many senders more than
+    /// there were after the last time.
+    fn sweep(&mut self) {
+        if self.by_name.len() >= self.sweep_above.max(FEW_SENDERS) {
+            self.by_name
+                .retain(|_, outgoing| !outgoing.post.is_dropped());
+            self.sweep_above = 2 * self.by_name.len();
+        }
+    }
 }
 
 /// `MAILBOX.NEW name [MODE mode] [CAPACITY n]`.
@@ -72,17 +118,9 @@ pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     let name = arguments.get(1);
     let messages = arguments.skip(2);
     let (given, mut taken) = (messages.len(), 0);
-    let known = context.session.outgoing.get(name);
-    if known.is_none_or(|outgoing| outgoing.post.is_dropped()) {
-        context.session.outgoing.remove(name);
-        let post = find(context, name)?;
-        let sender = post.sender();
-        let outgoing = Outgoing { post, sender };
-        context.session.outgoing.insert(name.into(), outgoing);
-    }
-    let Some(outgoing) = context.session.outgoing.get(name) else {
-        return Err(unknown(name));
-    };
+    let mailboxes = &context.server.mailboxes;
+    let found = || mailboxes.get(name).ok_or_else(|| unknown(name));
+    let outgoing = context.session.senders.get(name, found)?;
     for message in messages {
         match outgoing.sender.try_send(Value::from(message)) {
             Ok(()) => taken += 1,
@@ -207,5 +245,32 @@ impl Receive {
     /// What a receiver is told whose mailbox was dropped while it waited.
     pub(crate) fn dropped(&self) -> Failure {
         Failure::quoting("NOMAILBOX mailbox '", &self.name, "' was dropped")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mailboxes::Mailboxes;
+
+    /// Mailboxes come and go, and some stay. If those that are gone were not let go of, or only
+    /// now and then, there would be far more senders than mailboxes.
+    #[test]
+    fn a_connection_has_about_as_many_senders_as_there_are_mailboxes() {
+        let (mailboxes, mut senders) = (Mailboxes::default(), Senders::default());
+        let mut staying = 0;
+        for number in 0..1_000 {
+            let name = format!("m{number}").into_bytes();
+            assert!(mailboxes.add(&name, Mode::default(), Config::default()));
+            let found = || mailboxes.get(&name).ok_or_else(|| unknown(&name));
+            assert!(senders.get(&name, found).is_ok());
+            if number % 20 == 0 {
+                staying += 1;
+            } else {
+                mailboxes.remove(&name);
+            }
+            let kept = senders.by_name.len();
+            assert!(kept <= 2 * staying + FEW_SENDERS, "{kept} for {staying}");
+        }
     }
 }

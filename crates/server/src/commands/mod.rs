@@ -21,8 +21,7 @@ use crate::server::Shared;
 use crate::values::Values;
 pub(crate) use ets::Search;
 pub(crate) use failure::Failure;
-pub(crate) use mailbox::{Outgoing, Receive};
-use std::collections::HashMap;
+pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use table::Command;
 
 pub use describe::command_table;
@@ -33,9 +32,8 @@ pub use describe::command_table;
 pub(crate) struct Session {
     /// The number of the selected database.
     pub(crate) database: usize,
-    /// The senders into mailboxes that this connection has used, so that what it sends keeps its
-    /// order.
-    pub(crate) outgoing: HashMap<Box<[u8]>, Outgoing>,
+    /// The senders into mailboxes that this connection has used.
+    pub(crate) senders: Senders,
     /// What it has of tables.
     pub(crate) ets: ets::Session,
     /// What is to be received before the next command is run.

@@ -14,6 +14,7 @@ mod index_lfca_tree;
 mod index_masstree;
 mod index_skip_list;
 mod mailbox;
+mod server;
 mod shard;
 mod sync;
 mod table;
@@ -75,6 +76,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_masstree::MUTANTS,
         index_skip_list::MUTANTS,
         mailbox::MUTANTS,
+        server::MUTANTS,
         shard::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
