@@ -3,6 +3,7 @@
 use crate::contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Update};
 use crate::{ByteKey, CaTree, Engine};
 use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
@@ -227,6 +228,10 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     /// in order, none twice, and those present throughout all come. For one moment take
     /// [`snapshot`](Self::snapshot).
     ///
+    /// Whatever other threads do meanwhile, a key always lies strictly between the last keys that
+    /// the two ends have handed out. The iterator is fused: after it has returned `None` once, at
+    /// either end, it returns nothing but `None`.
+    ///
     /// ```
     /// let map: tremula_index::OrderedMap<_, _> = (0..100).map(|i| (i, i * i)).collect();
     /// let squares: Vec<_> = map.range(3..6).map(|(_, square)| square).collect();
@@ -238,6 +243,7 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
             engine: &self.engine,
             low: range.start_bound().cloned(),
             high: range.end_bound().cloned(),
+            met: false,
             front: Batch::new(),
             back: Batch::new(),
         }
@@ -375,16 +381,24 @@ impl<K, V> Batch<K, V> {
 /// An iterator over a range of an [`OrderedMap`], made by [`OrderedMap::range`].
 pub struct Range<'a, K, V, E> {
     engine: &'a E,
-    /// What neither end has copied yet.
+    /// What neither end has copied yet, unless `met`.
     low: Bound<K>,
     high: Bound<K>,
+    /// Whether a scan has found the end of what neither end had copied. From then on neither end
+    /// scans again: an end that takes entries from the other one's batch passes `low` or `high`
+    /// without moving it, and a later scan would give keys behind those that were handed out.
+    met: bool,
     front: Batch<K, V>,
     back: Batch<K, V>,
 }
 
 impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Range<'_, K, V, E> {
-    /// Copies the next entries at one end. What is copied is out of the range that remains.
+    /// Copies the next entries at one end, until the ends have met. What is copied is out of the
+    /// range that remains.
     fn fill(&mut self, direction: Direction) {
+        if self.met {
+            return;
+        }
         let mut entries = Vec::new();
         let size = match direction {
             Direction::Ascending => self.front.size,
@@ -392,6 +406,7 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Range<'_, K, V, E> {
         };
         let range = KeyRange::new(self.low.as_ref(), self.high.as_ref());
         self.engine.scan(range, direction, size, &mut entries);
+        self.met = entries.len() < size;
         let Some((last, _)) = entries.last() else {
             return;
         };
@@ -414,7 +429,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Iterator for Range<'_, K, 
         if self.front.entries.len() == 0 {
             self.fill(Direction::Ascending);
         }
-        // When nothing remains in between, the other end's batch is next, from its far side.
+        // The ends have met, or there is an entry: what the other end has copied comes next, from
+        // the far side of its batch.
         self.front
             .entries
             .next()
@@ -433,6 +449,9 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> DoubleEndedIterator for Ra
             .or_else(|| self.front.entries.next_back())
     }
 }
+
+/// Once an end has found that nothing remains, neither end ever gives anything again.
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> FusedIterator for Range<'_, K, V, E> {}
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {

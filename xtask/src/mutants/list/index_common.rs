@@ -102,4 +102,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         hangs: false,
     },
+    Mutant {
+        name: "range_scans_again_after_its_ends_have_met",
+        file: "crates/index/src/ordered_map.rs",
+        original: "        self.met = entries.len() < size;\n",
+        replacement: "",
+        why: "An end that takes entries from the other end's batch goes back to keys that were inserted behind them; and an iterator that has ended goes on. (This one was real.)",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("both_ends"),
+            filter: "",
+        },
+        hangs: false,
+    },
 ];
