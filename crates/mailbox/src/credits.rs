@@ -63,12 +63,25 @@ impl Credits {
     }
 
     /// Keeps what pays for messages without a credit; answers with the rest.
+    ///
+    /// The receiver pays, and so does a waiting send that is given up and gives its credit back:
+    /// two threads may pay at the same time, and together they must not pay more than is owed.
     #[cold]
     fn pay(&self, count: usize) -> usize {
-        // Relaxed: only the receiver subtracts.
-        let paid = count.min(self.debt.load(Ordering::Relaxed));
-        self.debt.fetch_sub(paid, Ordering::Relaxed);
-        count - paid
+        // Relaxed: a count. The compare-exchange subtracts only what it has seen to be owed.
+        let mut owed = self.debt.load(Ordering::Relaxed);
+        loop {
+            let paid = count.min(owed);
+            match self.debt.compare_exchange_weak(
+                owed,
+                owed - paid,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return count - paid,
+                Err(now) => owed = now,
+            }
+        }
     }
 
     /// Takes a credit if one is free and nobody waits for it.

@@ -31,12 +31,14 @@ struct Monitors {
 }
 
 impl<T> Extras<T> {
-    pub(crate) fn new() -> Self {
+    /// Those of a mailbox that is closed, or not: one that is takes no urgent messages, and can
+    /// still be monitored until it goes down.
+    pub(crate) fn new(closed: bool) -> Self {
         let monitors = Arc::new(MonitorList::default());
         Self {
             urgent: Mutex::new(Urgent {
                 queue: VecDeque::new(),
-                closed: false,
+                closed,
             }),
             urgent_sends: AtomicU64::new(0),
             monitors,
@@ -57,7 +59,20 @@ impl<T> Extras<T> {
 
     /// Moves the urgent messages to the end of `into`.
     pub(crate) fn collect_urgent(&self, into: &mut VecDeque<T>) {
-        into.append(&mut self.urgent.lock().queue);
+        let mut urgent = self.urgent.lock();
+        if into.is_empty() {
+            std::mem::swap(into, &mut urgent.queue);
+        } else {
+            into.append(&mut urgent.queue);
+        }
+    }
+
+    /// Frees the memory that is kept for the next urgent messages, if there are none now.
+    pub(crate) fn free_memory(&self) {
+        let mut urgent = self.urgent.lock();
+        if urgent.queue.is_empty() {
+            urgent.queue = VecDeque::new();
+        }
     }
 
     pub(crate) fn urgent_sends(&self) -> u64 {

@@ -188,14 +188,17 @@ impl<T> Mailbox<T> {
     /// ```
     pub fn close(&mut self) {
         self.closed = true;
-        let shared = &self.shared;
-        if let Some(credits) = &shared.credits {
-            credits.close();
-        }
-        shared.queue.close(shared.signals(), &mut self.inbox);
-        if let Some(extras) = shared.extras() {
-            extras.close_urgent(&mut self.inbox.urgent);
-        }
+        close(&self.shared, &mut self.inbox);
+    }
+}
+
+fn close<T>(shared: &Link<T>, inbox: &mut Inbox<T>) {
+    if let Some(credits) = &shared.credits {
+        credits.close();
+    }
+    shared.queue.close(shared.signals(), inbox);
+    if let Some(extras) = shared.extras() {
+        extras.close_urgent(&mut inbox.urgent);
     }
 }
 
@@ -204,19 +207,16 @@ unsafe impl<T: Send> Sync for Mailbox<T> {}
 
 impl<T> Drop for Mailbox<T> {
     fn drop(&mut self) {
-        /// Gives the notices and lets go, even if dropping a message panics.
+        /// Sends the notices and lets go, even if dropping a message panics.
         struct Down<'a, T>(&'a Link<T>);
         impl<T> Drop for Down<'_, T> {
             fn drop(&mut self) {
-                if let Some(extras) = self.0.extras() {
-                    extras.monitors().close().for_each(|notice| notice());
-                }
                 self.0.remove_receiver();
             }
         }
-        self.close();
         let _down = Down(&self.shared);
-        // Here, not after the notices: who is told that the mailbox is down finds its messages
+        close(&self.shared, &mut self.inbox);
+        // Before the notices: a watcher that learns that the mailbox is down finds its messages
         // dropped, and their answers refused.
         self.inbox = Inbox::new();
     }

@@ -50,6 +50,10 @@ const BRIEF: Duration = Duration::from_micros(200);
 /// Turns that a receiver gives to other threads, at least and at most, before it sleeps.
 const TURNS: (u32, u32) = (4, 256);
 
+/// A receiver whose time ends sooner than this does not give its core away: on a busy machine it
+/// gets it back after a scheduler's slice, which is longer, and each time it would be late by one.
+pub(crate) const NEAR: Duration = Duration::from_millis(2);
+
 /// How long a receiver looks for messages before it sleeps: longer after sleeps that were brief.
 ///
 /// Two threads that answer each other would otherwise, once one of them has slept, both sleep for

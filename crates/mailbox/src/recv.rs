@@ -1,7 +1,7 @@
 //! Receiving in the order of arrival: as a thread, as a task, one or many.
 
 use crate::mailbox::{GRACE, deadline};
-use crate::pace::Pace;
+use crate::pace::{NEAR, Pace};
 use crate::queue::{BASE, DISCONNECTED, SLOTS, URGENT};
 use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use futures_core::Stream;
@@ -217,7 +217,7 @@ impl<T> Mailbox<T> {
                 Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
                 Err(TryRecvError::Empty) => {}
             }
-            if self.spin() {
+            if self.spin(deadline, Instant::now, thread::yield_now) {
                 continue;
             }
             let now = deadline.map(|_| Instant::now());
@@ -231,7 +231,15 @@ impl<T> Mailbox<T> {
     }
 
     /// Waits a little, awake. Whether there is something to look at.
-    fn spin(&self) -> bool {
+    ///
+    /// `give_way` lets another thread run. Not with the deadline [`NEAR`], and `now` is asked before
+    /// each time: how long the others run is not this thread's to say.
+    fn spin(
+        &self,
+        deadline: Option<Instant>,
+        now: impl Fn() -> Instant,
+        mut give_way: impl FnMut(),
+    ) -> bool {
         if cfg!(any(loom, shuttle)) {
             return false; // a model looks at sleeping receivers
         }
@@ -243,7 +251,10 @@ impl<T> Mailbox<T> {
             std::hint::spin_loop();
         }
         for _ in 0..self.patience.turns() {
-            thread::yield_now();
+            if deadline.is_some_and(|deadline| deadline.saturating_duration_since(now()) <= NEAR) {
+                return false;
+            }
+            give_way();
             if signals.any(BASE | SLOTS | URGENT | DISCONNECTED) {
                 return true;
             }
@@ -277,7 +288,11 @@ impl<T> Mailbox<T> {
     /// no message.
     fn free_memory(&mut self) -> bool {
         let signals = self.shared.signals();
-        self.shared.queue.collect_and_free(signals, &mut self.inbox)
+        let freed = self.shared.queue.collect_and_free(signals, &mut self.inbox);
+        if freed && let Some(extras) = self.shared.extras() {
+            extras.free_memory();
+        }
+        freed
     }
 
     /// As [`wait`](Self::wait), as a task.
@@ -373,5 +388,43 @@ impl<T> Stream for Mailbox<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         Poll::Ready(ready!(self.poll_recv(cx)).ok())
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::{Config, mailbox};
+    use std::cell::Cell;
+
+    /// How often a receiver gives its core away that has so long to wait, if it gets the core back
+    /// after `slice` each time.
+    fn turns(limit: Option<Duration>, slice: Duration) -> u32 {
+        let (_sender, mut mailbox) = mailbox::<()>(Config::default());
+        (0..20).for_each(|_| mailbox.patience.note(Duration::ZERO));
+        let (begin, passed, turns) = (Instant::now(), Cell::new(Duration::ZERO), Cell::new(0));
+        let woken = mailbox.spin(
+            limit.map(|limit| begin + limit),
+            || begin + passed.get(),
+            || {
+                turns.set(turns.get() + 1);
+                passed.set(passed.get() + slice);
+            },
+        );
+        assert!(!woken);
+        turns.get()
+    }
+
+    /// Would fail if a receiver that has learned patience gave all its turns away whatever its
+    /// deadline: where others keep the cores busy each turn takes milliseconds.
+    #[test]
+    fn a_receiver_gives_its_core_away_only_while_its_deadline_is_far() {
+        let slice = Duration::from_millis(3);
+        let patient = turns(None, slice);
+        assert!(patient > 100, "{patient}");
+        assert_eq!(turns(Some(Duration::ZERO), slice), 0);
+        assert_eq!(turns(Some(NEAR), slice), 0);
+        assert_eq!(turns(Some(10 * slice), slice), 10);
+        assert_eq!(turns(Some(Duration::from_secs(600)), slice), patient);
     }
 }

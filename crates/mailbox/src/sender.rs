@@ -119,7 +119,9 @@ impl<T> Sender<T> {
     /// As [`send`](Self::send), but waits for room as a task, on any runtime.
     ///
     /// Room goes to waiting senders in the order in which they began to wait. A future that is
-    /// dropped before it has ended has sent nothing and keeps no room.
+    /// dropped before it has ended has sent nothing and keeps no room. But one that is neither
+    /// polled nor dropped (kept somewhere, or forgotten) keeps its place in the queue, and the room
+    /// that it is given there: nobody else gets that room.
     ///
     /// # Errors
     ///
@@ -174,6 +176,9 @@ impl<T> Sender<T> {
             && !wait_for_credit(credits, None).is_taken()
         {
             return Err(SendError(message));
+        }
+        if self.shared.extras().is_none() && self.is_closed() {
+            return Err(SendError(message)); // before extras are made for nothing
         }
         let Some(extras) = self.shared.make_extras() else {
             return Err(SendError(message));
@@ -253,7 +258,7 @@ impl<T> Sender<T> {
     /// Whether the mailbox takes no more messages. One that is closed stays so.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.shared.queue.unless_closed(|| ()).is_none()
+        self.shared.queue.is_closed()
     }
 
     /// Whether senders are in each other's way so much that they are spread over slots.

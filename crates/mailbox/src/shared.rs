@@ -7,6 +7,7 @@ use crate::queue::{DISCONNECTED, Queue, Sent, Signals};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use tremula_sync::contained;
 
 /// One allocation of four cache lines: two that the holders of the base lock write, one that
 /// senders read, one of the receiver.
@@ -77,12 +78,12 @@ impl<T> Shared<T> {
         unsafe { self.extras.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The extras; `None` if the mailbox is closed.
+    /// The extras; `None` if the mailbox is down.
     pub(crate) fn make_extras(&self) -> Option<&Extras<T>> {
-        // One at a time, and not while the mailbox is being closed.
-        self.queue.unless_closed(|| {
+        // One at a time, and not while the mailbox is being closed or goes down.
+        self.queue.unless_down(|closed| {
             if self.extras().is_none() {
-                let extras = Box::into_raw(Box::new(Extras::new()));
+                let extras = Box::into_raw(Box::new(Extras::new(closed)));
                 // Release: pairs with the load in `extras`.
                 self.extras.store(extras, Ordering::Release);
             }
@@ -167,8 +168,18 @@ impl<T> Link<T> {
         }
     }
 
-    /// The receiver is gone. The link must not be used any more.
+    /// The receiver is gone: sends the monitors' notices, and lets go. The link must not be used
+    /// any more.
     pub(crate) fn remove_receiver(&self) {
+        self.queue.go_down();
+        if let Some(extras) = self.extras() {
+            for notice in extras.monitors().close() {
+                // The user's code may run: that of a watcher's waker, or the drop of a message to a
+                // watcher that is gone. Whatever it does, the other watchers have their notices.
+                contained(notice);
+            }
+        }
+        self.signals().forget_waiter();
         self.remove_side();
     }
 

@@ -238,6 +238,46 @@ fn a_send_that_waits_for_room_is_told_that_the_mailbox_closes() {
 }
 
 #[test]
+fn a_send_that_is_given_up_pays_what_is_owed_once() {
+    check("a_send_that_is_given_up_pays_what_is_owed_once", 3, || {
+        let (sender, mut mailbox) = mailbox(Config::default().bounded(1));
+        sender.send(1).unwrap();
+        let waiting = sender.clone();
+        let mut given_up = Box::pin(async move { waiting.send_async(2).await });
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(given_up.as_mut().poll(&mut cx).is_pending());
+        // The room goes to the send that waits; then a message without room is owed for.
+        assert_eq!(mailbox.recv(), Ok(1));
+        sender.send_behind_all(3).unwrap();
+        // Both give room back at the same time, and only one of them owes it.
+        let thread = thread::spawn(move || drop(given_up));
+        assert_eq!(mailbox.recv(), Ok(3));
+        thread.join().unwrap();
+        assert_eq!(sender.try_send(4), Ok(()));
+        assert!(sender.try_send(5).is_err());
+    });
+}
+
+#[test]
+fn a_monitor_that_crosses_with_going_down_is_told_once() {
+    check(
+        "a_monitor_that_crosses_with_going_down_is_told_once",
+        3,
+        || {
+            let (to_worker, mut worker) = mailbox::<()>(Config::default());
+            let (to_watcher, mut watcher) = mailbox(Config::default());
+            worker.close();
+            let thread = thread::spawn(move || drop(worker));
+            let monitor = to_worker.monitor(&to_watcher, "down");
+            thread.join().unwrap();
+            assert_eq!(watcher.try_recv(), Ok("down"));
+            assert!(watcher.try_recv().is_err());
+            drop(monitor);
+        },
+    );
+}
+
+#[test]
 fn urgent_messages_keep_their_order_and_wake() {
     check("urgent_messages_keep_their_order_and_wake", 3, || {
         let (sender, mut mailbox) = mailbox(Config::default());

@@ -30,6 +30,10 @@ static COUNTING: Counting = Counting;
 
 /// A mailbox that waits costs this at most.
 const IDLE: isize = 256;
+/// One that has had urgent messages costs this more at most.
+const URGENT: isize = 256;
+/// A few messages that a selective receive has kept cost this at most.
+const KEPT: isize = 64;
 /// An array of 64 slots costs at least this.
 const ARRAY: isize = 64 * 64;
 /// How long it may take on a busy machine until one has waited in peace.
@@ -83,6 +87,28 @@ fn memory_is_what_is_needed_and_goes_back() {
     assert!(!mailbox.is_contended());
     let stats = mailbox.stats();
     assert_eq!((stats.installs, stats.removals), (1, 1), "{stats:?}");
+
+    // Urgent messages, which have queues of their own, and what a selective receive has kept.
+    (0..100_000).for_each(|number| sender.send_urgent(number).unwrap());
+    assert!(mailbox.try_iter().eq(0..100_000));
+    sender.send_urgent(0).unwrap();
+    assert_eq!(mailbox.recv(), Ok(0));
+    idle(&mut mailbox, before + URGENT, "after urgent messages");
+    (0..100_000).for_each(|number| sender.send(number).unwrap());
+    assert_eq!(
+        mailbox.recv_matching(|number| *number == 99_999),
+        Ok(99_999)
+    );
+    assert!(mailbox.try_iter().take(99_998).eq(0..99_998));
+    let begun = Instant::now();
+    while allocated() - before > IDLE + URGENT + KEPT {
+        let none = mailbox.recv_matching_timeout(Duration::from_millis(30), |_| false);
+        assert!(none.is_err());
+        let kept = allocated() - before;
+        assert!(begun.elapsed() < PATIENCE, "with one message: {kept} bytes");
+    }
+    assert_eq!(mailbox.try_recv(), Ok(99_998));
+    let before = before + URGENT;
 
     // A task lets go of the memory whenever it waits.
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());

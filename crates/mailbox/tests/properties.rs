@@ -191,12 +191,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_sender_is_received_as_it_sent(config in configs(), steps in steps()) {
+    fn each_sender_is_received_as_it_sent(
+        config in configs(),
+        steps in steps(),
+        closes in any::<bool>(),
+    ) {
         let (sender, mut mailbox) = mailbox(config);
         let mut senders = vec![sender; SENDERS];
         let mut model = Model::default();
         for step in &steps {
             perform(step, &mut senders, &mut mailbox, &mut model);
+        }
+        if closes {
+            mailbox.close();
+            prop_assert!(senders[0].send((0, 0)).is_err());
+            prop_assert_eq!(mailbox.len(), model.len());
         }
         drop(senders);
         while let Ok(message) = mailbox.recv() {

@@ -182,6 +182,54 @@ fn a_mailbox_that_goes_down_drops_or_returns_every_message() {
     );
 }
 
+/// Would fail if what is in the base queue when the mailbox closes came before what the receiver has
+/// taken out of it earlier.
+#[test]
+fn closing_while_senders_send_keeps_the_order_of_each() {
+    for (name, mode) in [
+        (
+            "closing_while_senders_send_keeps_the_order_of_each",
+            Mode::Auto,
+        ),
+        (
+            "closing_while_senders_send_on_heap_keeps_the_order_of_each",
+            Mode::OnHeap,
+        ),
+    ] {
+        check(name, 2_000, move || {
+            let (sender, mut mailbox) = mailbox(changing(mode).install_above(8));
+            let threads: Vec<_> = (0..2)
+                .map(|number| {
+                    let sender = sender.clone();
+                    thread::spawn(move || {
+                        let mut sent = 0;
+                        while sent < 2 * MESSAGES && sender.send((number, sent)).is_ok() {
+                            sent += 1;
+                        }
+                        sent
+                    })
+                })
+                .collect();
+            drop(sender);
+            let mut seen = [0; 2];
+            let mut see = |(number, count): (usize, usize)| {
+                assert_eq!(count, seen[number], "sender {number} is out of order");
+                seen[number] += 1;
+            };
+            for _ in 0..MESSAGES {
+                see(mailbox.recv().unwrap());
+            }
+            mailbox.close();
+            mailbox.try_iter().for_each(&mut see);
+            let sent: Vec<_> = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect();
+            assert_eq!(sent, seen, "all that was sent, and no more");
+        });
+    }
+}
+
 #[test]
 fn down_comes_behind_what_the_owner_sent() {
     check("down_comes_behind_what_the_owner_sent", 2_000, || {

@@ -67,6 +67,14 @@ fn note(bytes: i64) {
     }
 }
 
+/// The same, if the allocator had a block to give: one that has none leaves everything as it was.
+#[inline]
+fn note_if(block: *mut u8, bytes: i64) {
+    if !block.is_null() {
+        note(bytes);
+    }
+}
+
 /// The size of a block as a change of the count. No block is larger than `isize::MAX`.
 #[inline]
 fn size_of_block(layout: Layout) -> i64 {
@@ -78,9 +86,10 @@ fn size_of_block(layout: Layout) -> i64 {
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(size_of_block(layout));
         // SAFETY: the caller keeps the contract of this very method.
-        unsafe { self.allocator.alloc(layout) }
+        let block = unsafe { self.allocator.alloc(layout) };
+        note_if(block, size_of_block(layout));
+        block
     }
 
     #[inline]
@@ -92,15 +101,68 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(size_of_block(layout));
         // SAFETY: as above.
-        unsafe { self.allocator.alloc_zeroed(layout) }
+        let block = unsafe { self.allocator.alloc_zeroed(layout) };
+        note_if(block, size_of_block(layout));
+        block
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        note(new_size.cast_signed() as i64 - size_of_block(layout));
         // SAFETY: as above.
-        unsafe { self.allocator.realloc(block, layout, new_size) }
+        let block = unsafe { self.allocator.realloc(block, layout, new_size) };
+        note_if(block, new_size.cast_signed() as i64 - size_of_block(layout));
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::System;
+    use std::ptr;
+
+    /// Has memory for blocks of at most this many bytes.
+    struct Small(usize);
+
+    // SAFETY: what it does not refuse goes on to the system's allocator; null is a refusal.
+    unsafe impl GlobalAlloc for Small {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            if layout.size() > self.0 {
+                return ptr::null_mut();
+            }
+            // SAFETY: passed on to the caller.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            // SAFETY: passed on to the caller.
+            unsafe { System.dealloc(block, layout) }
+        }
+    }
+
+    /// Would fail if a request were counted before its answer is known. The only test that counts:
+    /// the count is the process's.
+    #[test]
+    fn what_the_allocator_refuses_is_not_counted() {
+        let allocator = CountingAllocator::new(Small(100));
+        let [small, large] = [100, 101].map(|size| Layout::from_size_align(size, 8).unwrap());
+        COUNTING.store(true, Ordering::Relaxed);
+        let live = || LIVE.load(Ordering::Relaxed);
+        let before = live();
+        // SAFETY: the layouts are not empty; the block is freed once, with its layout.
+        unsafe {
+            assert!(allocator.alloc(large).is_null());
+            assert!(allocator.alloc_zeroed(large).is_null());
+            assert_eq!(live(), before);
+            let block = allocator.alloc(small);
+            assert_eq!(live(), before + 100);
+            assert!(allocator.realloc(block, small, 101).is_null());
+            assert_eq!(live(), before + 100, "the block is as it was");
+            let block = allocator.realloc(block, small, 50);
+            assert_eq!(live(), before + 50);
+            allocator.dealloc(block, Layout::from_size_align(50, 8).unwrap());
+        }
+        assert_eq!(live(), before);
     }
 }

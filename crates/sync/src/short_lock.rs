@@ -2,12 +2,34 @@
 //!
 //! Taking it is one exchange, giving it back one plain store: half of what a lock costs whose
 //! owner must look, when it leaves, whether somebody sleeps. The price is that nobody sleeps
-//! for it: who waits spins a little and then gives the core away until the lock is free. So it
+//! for it: a thread that waits spins a little, gives its core away, and does so again until it has
+//! the lock, in no order with others that wait. So it
 //! fits where an owner leaves soon (no system call, no user code, no other lock that is held
 //! for long) and where those who meet often are sent elsewhere, as the mailboxes do.
 //!
 //! A checker cannot explore spinning; there the short lock is the checker's own mutex, and
 //! what is checked is the code that uses it. Its own orderings are for ThreadSanitizer.
+
+/// How a thread came by a [`ShortLock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It was free.
+    None,
+    /// It was waited for.
+    Brief,
+    /// It was waited for so long that the thread gave its core away several times: its holder was
+    /// preempted, or others took it again and again. A checker's lock does not say so.
+    Long,
+}
+
+impl Wait {
+    /// Whether the lock was free.
+    #[must_use]
+    #[inline]
+    pub const fn is_none(self) -> bool {
+        matches!(self, Self::None)
+    }
+}
 
 #[cfg(any(loom, shuttle))]
 pub use model::{ShortLock, ShortLockGuard};
@@ -16,11 +38,20 @@ pub use spinning::{ShortLock, ShortLockGuard};
 
 #[cfg(not(any(loom, shuttle)))]
 mod spinning {
-    use crate::Backoff;
+    use super::Wait;
     use crate::atomic::{AtomicBool, Ordering};
     use crate::cell::{MutPtr, UnsafeCell};
+    use crate::thread;
     use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
+
+    /// Looks, with a pause after each, before a waiting thread gives its core away, and after each
+    /// time that it gets the core back: about as long as it takes to be scheduled. A thread that
+    /// looked only once each time would find the lock taken by a thread that never rests.
+    const LOOKS: u32 = 128;
+
+    /// After so many turns given to other threads a wait was long.
+    const LONG: u32 = 4;
 
     /// A mutex for short critical sections, which tells whether it had to be waited for.
     ///
@@ -68,28 +99,46 @@ mod spinning {
             self.lock_noting().0
         }
 
-        /// Waits for the lock, and says whether it was taken when first tried for: what contention
-        /// is measured by.
+        /// Waits for the lock, and says how long: what contention is measured by.
         #[inline]
-        pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, bool) {
+        pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, Wait) {
             match self.try_lock() {
-                Some(guard) => (guard, false),
-                None => (self.wait(), true),
+                Some(guard) => (guard, Wait::None),
+                None => self.wait(thread::yield_now),
             }
         }
 
+        /// Waits for the lock; `give_way` lets another thread run.
         #[cold]
-        fn wait(&self) -> ShortLockGuard<'_, T> {
-            let backoff = Backoff::new();
+        fn wait(&self, mut give_way: impl FnMut()) -> (ShortLockGuard<'_, T>, Wait) {
+            let mut turns = 0_u32;
             loop {
-                backoff.wait();
-                // Relaxed: only a hint that trying is worth the exchange.
-                while self.locked.load(Ordering::Relaxed) {
-                    backoff.wait();
+                let mut looks = 0;
+                let mut pauses = 1;
+                while looks < LOOKS {
+                    // Longer pauses between the first looks of a wait: a short one is over soon,
+                    // and each look takes the line of memory from the holder.
+                    for _ in 0..pauses {
+                        std::hint::spin_loop();
+                    }
+                    looks += pauses;
+                    if turns == 0 {
+                        pauses *= 2;
+                    }
+                    // Relaxed: only a hint that trying is worth the exchange.
+                    if !self.locked.load(Ordering::Relaxed)
+                        && let Some(guard) = self.try_lock()
+                    {
+                        let wait = if turns < LONG {
+                            Wait::Brief
+                        } else {
+                            Wait::Long
+                        };
+                        return (guard, wait);
+                    }
                 }
-                if let Some(guard) = self.try_lock() {
-                    return guard;
-                }
+                give_way();
+                turns = turns.saturating_add(1);
             }
         }
 
@@ -135,10 +184,49 @@ mod spinning {
             self.locked.store(false, Ordering::Release);
         }
     }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// Waits for a lock whose holder leaves when the waiter gives its core away for the
+        /// `turn`th time.
+        fn waited(turn: u32) -> Wait {
+            let lock = ShortLock::new(());
+            let mut held = lock.try_lock();
+            let mut turns = 0;
+            let (_guard, wait) = lock.wait(|| {
+                turns += 1;
+                if turns == turn {
+                    held = None;
+                }
+            });
+            assert_eq!(turns, turn, "it gave its core away after it had the lock");
+            wait
+        }
+
+        #[test]
+        fn a_wait_is_long_when_the_core_was_given_away_several_times() {
+            assert_eq!(waited(1), Wait::Brief);
+            assert_eq!(waited(LONG - 1), Wait::Brief);
+            assert_eq!(waited(LONG), Wait::Long);
+            assert_eq!(waited(10 * LONG), Wait::Long);
+        }
+
+        #[test]
+        fn a_free_lock_is_not_waited_for() {
+            let lock = ShortLock::new(1);
+            let (guard, wait) = lock.lock_noting();
+            assert!(wait.is_none() && lock.try_lock().is_none());
+            drop(guard);
+            assert!(lock.lock_noting().1.is_none());
+        }
+    }
 }
 
 #[cfg(any(loom, shuttle))]
 mod model {
+    use super::Wait;
     use crate::{Mutex, MutexGuard};
 
     /// A mutex for short critical sections, which tells whether it had to be waited for.
@@ -166,10 +254,10 @@ mod model {
         }
 
         /// Waits for the lock, and says whether it had to be waited for.
-        pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, bool) {
+        pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, Wait) {
             match self.0.try_lock() {
-                Some(guard) => (guard, false),
-                None => (self.0.lock(), true),
+                Some(guard) => (guard, Wait::None),
+                None => (self.0.lock(), Wait::Brief),
             }
         }
     }

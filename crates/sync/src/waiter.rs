@@ -1,6 +1,8 @@
 //! Who waits, a thread or a task, and how it is woken.
 
 use crate::thread;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -33,12 +35,42 @@ impl Waiter {
         Self::Thread(thread::current())
     }
 
-    /// Wakes the thread or the task. The user's code runs if it is a task.
+    /// Wakes the thread or the task. The user's code runs if it is a task; its panic is
+    /// [contained], for the caller may have others to wake.
     pub fn wake(self) {
         match self {
             Self::Thread(thread) => thread.unpark(),
-            Self::Task(waker) => waker.wake(),
+            Self::Task(waker) => {
+                contained(|| waker.wake());
+            }
         }
+    }
+}
+
+/// Runs the user's code and ends its panic here: for a caller that has more to do, on behalf of
+/// others. The panic hook has reported the panic by then. `None` after a panic.
+///
+/// ```
+/// use tremula_sync::contained;
+///
+/// assert_eq!(contained(|| 1), Some(1));
+/// assert_eq!(contained(|| -> u32 { panic!("reported, and no more") }), None);
+/// ```
+pub fn contained<R>(work: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => Some(result),
+        Err(payload) => {
+            discard(payload);
+            None
+        }
+    }
+}
+
+/// Drops what somebody panicked with. A payload is the user's value, and dropping it may panic
+/// again; what that panic carries is forgotten, so that this function never unwinds.
+pub fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
     }
 }
 

@@ -10,6 +10,8 @@ use super::contention::Contention;
 use super::inbox::Inbox;
 use crate::Limits;
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use tremula_sync::Wait;
 
 /// Bytes of the ring: it and the receiver's own stay in the first-level cache together, with
 /// room for others. What does not fit goes to the chain, where a burst is never copied to grow.
@@ -30,6 +32,8 @@ pub(super) struct Base<T> {
     announced: bool,
     /// The mailbox takes no more messages.
     pub(super) closed: bool,
+    /// The receiver is gone, and the monitors' notices are being sent.
+    pub(super) down: bool,
     pub(super) installs: u32,
     pub(super) removals: u32,
     pub(super) shrinks: u32,
@@ -65,6 +69,7 @@ impl<T> Base<T> {
             gathered: 0,
             announced: false,
             closed: false,
+            down: false,
             installs: 0,
             removals: 0,
             shrinks: 0,
@@ -76,14 +81,14 @@ impl<T> Base<T> {
     /// Takes note of a send. Answers whether there is so much contention that slots should
     /// be installed.
     #[inline]
-    pub(super) fn note(&mut self, waited: bool, limits: &Limits) -> bool {
-        let count = if waited {
-            &mut self.contended
-        } else {
+    pub(super) fn note(&mut self, wait: Wait, limits: &Limits) -> bool {
+        let count = if wait.is_none() {
             &mut self.uncontended
+        } else {
+            &mut self.contended
         };
         *count += 1;
-        self.contention.note(waited, limits, limits.install_above) && limits.has_slots()
+        self.contention.note(wait, limits, limits.install_above) && limits.has_slots()
     }
 
     /// Moves the message behind `message` here; answers whether the receiver must be told.
@@ -111,7 +116,9 @@ impl<T> Base<T> {
 
     /// Moves everything to the receiver, behind what it has. Answers how many messages.
     pub(super) fn hand_over(&mut self, inbox: &mut Inbox<T>) -> u32 {
-        if inbox.front.is_empty() {
+        if !inbox.taken.has_no_block() {
+            self.hand_over_behind(&mut inbox.taken);
+        } else if inbox.front.is_empty() {
             std::mem::swap(&mut inbox.front, &mut self.ring);
             if self.ring.capacity() > 2 * Self::RING {
                 // It grew by a selective receive, and is no ring for senders.
@@ -126,6 +133,18 @@ impl<T> Base<T> {
         }
         self.announced = false;
         std::mem::take(&mut self.gathered)
+    }
+
+    /// Moves the ring's messages behind those that the receiver has taken and not yet seen. A
+    /// receiver collects only when it has none of these, so this is for one that closes.
+    #[cold]
+    fn hand_over_behind(&mut self, taken: &mut Chain<T>) {
+        let mut supply = Supply::new();
+        for message in self.ring.drain(..) {
+            let message = ManuallyDrop::new(message);
+            // SAFETY: the message is not used again.
+            unsafe { taken.push(&raw const *message, &mut supply) };
+        }
     }
 
     /// Frees the memory that is kept for the next messages. There are none now.

@@ -1,6 +1,7 @@
 //! The measure of contention of one lock: what decides about slots.
 
 use crate::Limits;
+use tremula_sync::Wait;
 
 /// Rises with each send that had to wait, falls with each that did not, and never below 0.
 #[derive(Default)]
@@ -13,18 +14,68 @@ impl Contention {
 
     /// Takes note of a send. Answers whether the measure is above the limit; it then begins
     /// anew.
+    ///
+    /// A sender that waited long is enough by itself, if waiting counts at all: the uncontended
+    /// sends of fast senders outnumber the waits of a slow one, which cannot get the lock between
+    /// them, by any factor.
     #[inline]
-    pub(super) fn note(&mut self, waited: bool, limits: &Limits, above: i32) -> bool {
-        let step = if waited {
-            i32::from(limits.contended)
-        } else {
-            -limits.uncontended
-        };
-        self.0 = self.0.saturating_add(step).max(0);
+    pub(super) fn note(&mut self, wait: Wait, limits: &Limits, above: i32) -> bool {
+        self.0 = match wait {
+            Wait::None => self.0.saturating_sub(limits.uncontended),
+            Wait::Brief => self.0.saturating_add(i32::from(limits.contended)),
+            Wait::Long if limits.contended > 0 => i32::MAX,
+            Wait::Long => self.0,
+        }
+        .max(0);
         if self.0 <= above {
             return false;
         }
         self.0 = 0;
         true
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    /// How many waits of this kind it takes beside a thousand uncontended sends after each.
+    fn waits(wait: Wait, limits: &Limits) -> Option<usize> {
+        let mut contention = Contention::none();
+        (1..100).find(|_| {
+            let installs = contention.note(wait, limits, limits.install_above);
+            (0..1000).for_each(|_| {
+                contention.note(Wait::None, limits, limits.install_above);
+            });
+            installs
+        })
+    }
+
+    /// Would fail if a slow sender were only counted: the sends of fast senders, which do not
+    /// wait, take off more than its waits add, and it waits for the lock of all for ever.
+    #[test]
+    fn one_long_wait_installs_slots_however_many_sends_do_not_wait() {
+        let limits = Config::default().limits();
+        assert_eq!(waits(Wait::Brief, &limits), None);
+        assert_eq!(waits(Wait::Long, &limits), Some(1));
+        let never = Config::default().weights(0, 1).limits();
+        assert_eq!(
+            waits(Wait::Long, &never),
+            None,
+            "where waiting counts nothing"
+        );
+    }
+
+    #[test]
+    fn extreme_weights_do_not_overflow() {
+        for uncontended in [i32::MIN, i32::MAX] {
+            let limits = Config::default().weights(u16::MAX, uncontended).limits();
+            let mut contention = Contention::none();
+            for wait in [Wait::None, Wait::Brief, Wait::Long, Wait::None] {
+                contention.note(wait, &limits, i32::MAX - 1);
+                assert!(contention.0 >= 0);
+            }
+        }
     }
 }

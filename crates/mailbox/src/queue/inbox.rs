@@ -36,12 +36,19 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Frees the memory that is kept for the next messages.
+    /// Frees the memory that is kept for the next messages. Messages that a selective receive has
+    /// kept stay, in no more than twice the memory that they need.
     pub(super) fn free_memory(&mut self) {
+        /// A queue of so few messages is left as it is.
+        const FEW: usize = 4;
         self.spares.free();
         for queue in [&mut self.front, &mut self.urgent] {
             if queue.is_empty() {
                 *queue = VecDeque::new();
+            } else if queue.capacity() > 2 * queue.len().max(FEW) {
+                // Only then: a receiver that waits again and again, each time for one message
+                // more, must not copy those that it keeps each time.
+                queue.shrink_to_fit();
             }
         }
     }

@@ -201,7 +201,7 @@ impl<T> Queue<T> {
     /// As for [`send`](Self::send).
     #[inline]
     unsafe fn send_to_base(&self, signals: &Signals, message: *const T) -> Option<Sent> {
-        let (mut base, waited) = self.base.lock_noting();
+        let (mut base, wait) = self.base.lock_noting();
         if base.closed {
             return Some(Sent::Closed);
         }
@@ -209,9 +209,9 @@ impl<T> Queue<T> {
             return None; // invariant 2
         }
         let limits = &self.read_mostly.limits;
-        let contended = base.note(waited, limits);
+        let contended = base.note(wait, limits);
         // SAFETY: passed on to the caller.
-        let announce = unsafe { base.push(message, limits.has_ring() && !waited) };
+        let announce = unsafe { base.push(message, limits.has_ring() && wait.is_none()) };
         if contended {
             self.install(&mut base);
         }
@@ -243,7 +243,7 @@ impl<T> Queue<T> {
         let mut depth = sender.depth.load(Ordering::Relaxed);
         loop {
             let code = self.code(sender.route, depth);
-            let (_stripe, waited) = self.read_mostly.stripes.lock(code);
+            let (_stripe, wait) = self.read_mostly.stripes.lock_noting(code);
             let path = Path::find(self.array()?, sender.route);
             if path.depth != depth as usize {
                 depth = path.depth as u32;
@@ -252,7 +252,7 @@ impl<T> Queue<T> {
             }
             let limits = &self.read_mostly.limits;
             let work = |lane: &mut Lane<T>| {
-                let grow = lane.note(waited, limits);
+                let grow = lane.note(wait, limits);
                 // SAFETY: passed on to the caller.
                 (grow, unsafe { lane.push(message) })
             };
@@ -347,7 +347,7 @@ impl<T> Queue<T> {
         for place in array.take_marks() {
             let slot = &array.slots[place];
             let code = parent.map_or(place as u32, |parent| code_below(parent, place));
-            let stripe = self.read_mostly.stripes.lock(code);
+            let (stripe, _) = self.read_mostly.stripes.lock_noting(code);
             // SAFETY: the code of the slot's place selected the stripe.
             let own = unsafe { slot.with_lane(|lane| lane.take(into, Some(&mut *spares))) };
             // Looked for under the stripe: below an array that is grown later there may lie
@@ -433,10 +433,21 @@ impl<T> Queue<T> {
         base.free_memory();
     }
 
-    /// Runs `work` unless the mailbox is closed, and it will not be closed meanwhile.
-    pub(crate) fn unless_closed<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+    /// Whether the mailbox takes no more messages.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.base.lock().closed
+    }
+
+    /// Runs `work` unless the mailbox is down, with whether it is closed. It will not be closed
+    /// or go down meanwhile.
+    pub(crate) fn unless_down<R>(&self, work: impl FnOnce(bool) -> R) -> Option<R> {
         let base = self.base.lock();
-        (!base.closed).then(work)
+        (!base.down).then(|| work(base.closed))
+    }
+
+    /// From now on [`unless_down`](Self::unless_down) runs nothing.
+    pub(crate) fn go_down(&self) {
+        self.base.lock().down = true;
     }
 
     /// What was counted, up to now.
@@ -462,7 +473,7 @@ impl<T> Queue<T> {
         let mut all = Taken::default();
         for (place, slot) in array.slots.iter().enumerate() {
             let code = parent.map_or(place as u32, |parent| code_below(parent, place));
-            let stripe = self.read_mostly.stripes.lock(code);
+            let (stripe, _) = self.read_mostly.stripes.lock_noting(code);
             // SAFETY: the code of the slot's place selected the stripe.
             all = all.and(unsafe { slot.with_lane(|lane| lane.waiting()) });
             drop(stripe);

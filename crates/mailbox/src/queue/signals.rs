@@ -17,7 +17,7 @@
 //! then awake for nothing, and registers again before it goes back to sleep.
 
 use tremula_sync::atomic::{AtomicU32, Ordering};
-use tremula_sync::{ShortLock, Waiter};
+use tremula_sync::{ShortLock, Waiter, contained};
 
 /// The base queue holds messages.
 pub(crate) const BASE: u32 = 1;
@@ -95,6 +95,12 @@ impl Signals {
             .compare_exchange(0, SLEEPING, Ordering::SeqCst, Ordering::SeqCst);
         // After a sleep that was ended for no reason the announcement still stands.
         matches!(sleeping, Ok(_) | Err(SLEEPING))
+    }
+
+    /// Drops the registered waiter: nobody receives any more.
+    pub(crate) fn forget_waiter(&self) {
+        let waiter = self.waiter.lock().take();
+        contained(|| drop(waiter)); // the user's code, if it is a task's: not under the lock
     }
 
     /// Wakes the registered waiter. Called by the one whose bit was the first.

@@ -4,9 +4,9 @@ use super::block::{Chain, Spares, Supply};
 use super::contention::Contention;
 use crate::Limits;
 use std::ptr;
-use tremula_sync::CachePadded;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tremula_sync::cell::UnsafeCell;
+use tremula_sync::{CachePadded, Wait};
 
 /// Slots of an array that a slot grows. A power of two.
 #[cfg(not(any(loom, shuttle)))]
@@ -213,9 +213,9 @@ impl<T> Lane<T> {
     /// Takes note of a send; answers whether there is so much contention that the slot
     /// should grow.
     #[inline]
-    pub(super) fn note(&mut self, waited: bool, limits: &Limits) -> bool {
-        self.waited = self.waited.saturating_add(u32::from(waited));
-        self.contention.note(waited, limits, limits.grow_above)
+    pub(super) fn note(&mut self, wait: Wait, limits: &Limits) -> bool {
+        self.waited = self.waited.saturating_add(u32::from(!wait.is_none()));
+        self.contention.note(wait, limits, limits.grow_above)
     }
 
     /// Moves all messages to the end of `into`. With spare blocks, the lane is to be used on.

@@ -7,12 +7,14 @@
 //! it then finds behind the mailbox's pointers; who wants to free an array takes the pointer
 //! away and [passes](Stripes::pass) through all stripes, after which nobody can hold it.
 //!
-//! A stripe may serve several slots, also of different mailboxes. That costs a wait now and
-//! then, and is never wrong: a stripe is held for a few dozen instructions, and nobody who
-//! holds one waits for another lock.
+//! A stripe may serve several slots, also of different mailboxes: the table belongs to the
+//! process. That costs a wait now and then, and is never wrong: a stripe is held for a few dozen
+//! instructions, and a thread that holds one waits for no other lock. But a thread that is
+//! stopped while it holds a stripe (by a debugger, or a signal) stops the receivers of all
+//! mailboxes with slots when these are removed, and the senders that need the same stripe.
 
 use std::ptr;
-use tremula_sync::{CachePadded, ShortLock, ShortLockGuard};
+use tremula_sync::{CachePadded, ShortLock, ShortLockGuard, Wait};
 
 /// More than twice the slots of an array, so that those of one mailbox rarely meet; few enough
 /// that passing through all of them takes microseconds. A power of two.
@@ -52,27 +54,46 @@ impl Stripes {
         &self.table
     }
 
-    /// Takes the lock of a slot; the flag says whether it had to be waited for.
+    /// Takes the lock of a slot, and says how it was waited for.
     #[inline]
-    pub(super) fn lock(&self, slot: u32) -> (ShortLockGuard<'_, ()>, bool) {
-        // Neighbouring slots have neighbouring stripes; where a mailbox begins is spread by its
-        // address (Fibonacci hashing).
-        let begin = ptr::from_ref(self)
-            .addr()
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            >> 40;
-        let index = if cfg!(any(loom, shuttle)) {
-            slot as usize
+    pub(super) fn lock_noting(&self, slot: u32) -> (ShortLockGuard<'_, ()>, Wait) {
+        let begin = if cfg!(any(loom, shuttle)) {
+            0
         } else {
-            begin.wrapping_add(slot as usize)
+            beginning(ptr::from_ref(self).addr() as u64)
         };
-        self.table()[index % STRIPES].lock_noting()
+        self.table()[begin.wrapping_add(slot) as usize % STRIPES].lock_noting()
     }
 
     /// Takes and gives back each stripe: whoever held one before this, holds it no more.
     pub(super) fn pass(&self) {
         for stripe in self.table() {
             drop(stripe.lock());
+        }
+    }
+}
+
+/// Where the stripes of a mailbox at this address begin. Neighbouring slots have neighbouring
+/// stripes; the beginnings are spread by the address (Fibonacci hashing, of 64 bits whatever the
+/// size of an address).
+#[inline]
+const fn beginning(address: u64) -> u32 {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Mailboxes lie at multiples of 64, above or below 4 GiB, and would fail this if only the low
+    /// bits of their addresses counted.
+    #[test]
+    fn mailboxes_that_lie_close_together_begin_at_different_stripes() {
+        for first in [0x1000_u64, 0x7fff_ffff_0000, 0xffff_0000] {
+            let begins = |mailbox: u64| beginning(first + 256 * mailbox) as usize % STRIPES;
+            let different: HashSet<usize> = (0..64).map(begins).collect();
+            assert!(different.len() > 32, "{} of 64", different.len());
         }
     }
 }

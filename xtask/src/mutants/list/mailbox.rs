@@ -11,7 +11,175 @@ const MAILBOX_LOOM: Checker = Checker {
     filter: "",
 };
 
+/// The mailbox's tests of closing and going down.
+const MAILBOX_CLOSING: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-mailbox",
+    target: Target::Test("closing"),
+    filter: "",
+};
+
+/// The mailbox's unit tests.
+const MAILBOX_LIB: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-mailbox",
+    target: Target::Lib,
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "mailbox_closing_puts_the_newest_first",
+        file: "crates/mailbox/src/queue/base.rs",
+        original: "        if !inbox.taken.has_no_block() {\n            self.hand_over_behind(&mut inbox.taken);\n        } else if inbox.front",
+        replacement: "        if inbox.front",
+        why: "What lies in the ring when a mailbox closes comes before older messages that the receiver has taken and not given out.",
+        checker: MAILBOX_CLOSING,
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_debt_is_paid_twice",
+        file: "crates/mailbox/src/credits.rs",
+        original: "            match self.debt.compare_exchange_weak(\n                owed,\n                owed - paid,\n                Ordering::Relaxed,\n                Ordering::Relaxed,\n            ) {\n                Ok(_) => return count - paid,\n                Err(now) => owed = now,\n            }",
+        replacement: "            owed = self.debt.fetch_sub(paid, Ordering::Relaxed);\n            if owed < usize::MAX {\n                return count - paid;\n            }",
+        why: "A receive and a send that is given up both pay the last of what is owed; the debt underflows, and all room that is given back from then on is kept.",
+        checker: Checker {
+            filter: "pays_what_is_owed_once",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_that_is_closed_passes_for_down",
+        file: "crates/mailbox/src/queue/mod.rs",
+        original: "(!base.down).then(|| work(base.closed))",
+        replacement: "(!base.closed).then(|| work(base.closed))",
+        why: "Who monitors a mailbox that is closed is told at once that it is down, before its owner's last words.",
+        checker: MAILBOX_CLOSING,
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_takes_monitors_that_nobody_will_tell",
+        file: "crates/mailbox/src/queue/mod.rs",
+        original: "        self.base.lock().down = true;\n",
+        replacement: "        let _ = self.base.lock();\n",
+        why: "A monitor's list is made after the receiver has looked for one: its notice is never sent.",
+        checker: Checker {
+            filter: "crosses_with_going_down",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_notice_that_panics_ends_all_notices",
+        file: "crates/mailbox/src/shared.rs",
+        original: "                contained(notice);\n",
+        replacement: "                notice();\n",
+        why: "The panic of one notice keeps all later watchers from theirs, and leaks the mailbox.",
+        checker: MAILBOX_CLOSING,
+        hangs: false,
+    },
+    Mutant {
+        name: "waker_that_panics_ends_the_loop_over_others",
+        file: "crates/sync/src/waiter.rs",
+        original: "                contained(|| waker.wake());\n",
+        replacement: "                waker.wake();\n",
+        why: "The panic of one task's waker keeps all that wait behind it from being woken.",
+        checker: MAILBOX_CLOSING,
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_that_is_gone_keeps_its_waker",
+        file: "crates/mailbox/src/shared.rs",
+        original: "        self.signals().forget_waiter();\n",
+        replacement: "",
+        why: "The task that received last, and all that it holds, lives until the last sender goes.",
+        checker: MAILBOX_CLOSING,
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_receiver_gives_its_core_away_near_its_deadline",
+        file: "crates/mailbox/src/recv.rs",
+        original: "deadline.saturating_duration_since(now()) <= NEAR",
+        replacement: "deadline < now()",
+        why: "A receive with a timeout is late by a scheduler's slice, or by as many as its patience has turns.",
+        checker: MAILBOX_LIB,
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_long_wait_counts_as_a_brief_one",
+        file: "crates/mailbox/src/queue/contention.rs",
+        original: "            Wait::Long if limits.contended > 0 => i32::MAX,\n            Wait::Long => self.0,",
+        replacement: "            Wait::Long => self.0.saturating_add(i32::from(limits.contended)),",
+        why: "A slow sender that cannot get the lock between fast ones waits again and again: their sends take off more than its waits add.",
+        checker: MAILBOX_LIB,
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_weights_overflow",
+        file: "crates/mailbox/src/queue/contention.rs",
+        original: "            Wait::None => self.0.saturating_sub(limits.uncontended),\n",
+        replacement: "            Wait::None => self.0.saturating_add(-limits.uncontended),\n",
+        why: "The smallest weight has no opposite number: a build with checks panics under the lock.",
+        checker: MAILBOX_LIB,
+        hangs: false,
+    },
+    Mutant {
+        name: "short_lock_says_nothing_of_long_waits",
+        file: "crates/sync/src/short_lock.rs",
+        original: "let wait = if turns < LONG {",
+        replacement: "let wait = if turns <= u32::MAX {",
+        why: "A thread that waited for a lock until its core was given away many times counts as one that waited for an instant.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-sync",
+            target: Target::Lib,
+            filter: "short_lock",
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "counting_allocator_counts_what_is_refused",
+        file: "crates/sync/src/counting_allocator.rs",
+        original: "    if !block.is_null() {\n        note(bytes);\n    }",
+        replacement: "    let _ = block;\n    note(bytes);",
+        why: "An allocation that fails is counted as memory in use.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-sync",
+            target: Target::Lib,
+            filter: "counting_allocator",
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_keeps_the_memory_of_urgent_messages",
+        file: "crates/mailbox/src/recv.rs",
+        original: "            extras.free_memory();\n",
+        replacement: "            let _ = extras;\n",
+        why: "What a burst of urgent messages needed is kept for as long as the mailbox lives.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-mailbox",
+            target: Target::Test("memory"),
+            filter: "",
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_keeps_the_memory_around_one_message",
+        file: "crates/mailbox/src/queue/inbox.rs",
+        original: "                queue.shrink_to_fit();\n",
+        replacement: "",
+        why: "One message that a selective receive has kept holds the memory of all that were seen beside it.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-mailbox",
+            target: Target::Test("memory"),
+            filter: "",
+        },
+        hangs: false,
+    },
     Mutant {
         name: "mailbox_removes_slots_without_draining",
         file: "crates/mailbox/src/queue/mod.rs",
