@@ -33,6 +33,20 @@ impl Fixations {
         self.is_fixed.load(Ordering::Acquire)
     }
 
+    /// Fixes for the caller, or releases one of its fixations. Returns whether any of its is left.
+    pub(super) fn set(&self, caller: Caller, fix: bool) -> bool {
+        if fix {
+            self.fix(caller);
+            return true;
+        }
+        self.release(caller)
+    }
+
+    /// Those who have fixed it.
+    pub(super) fn callers(&self) -> Vec<Caller> {
+        self.fixed.lock().times.keys().copied().collect()
+    }
+
     fn fix(&self, caller: Caller) {
         let mut fixed = self.fixed.lock();
         if fixed.times.is_empty() {
@@ -42,15 +56,18 @@ impl Fixations {
         self.is_fixed.store(true, Ordering::Release);
     }
 
-    fn release(&self, caller: Caller) {
+    fn release(&self, caller: Caller) -> bool {
         let mut fixed = self.fixed.lock();
-        if let Some(times) = fixed.times.get_mut(&caller) {
-            *times -= 1;
-            if *times == 0 {
-                fixed.times.remove(&caller);
-            }
+        let Some(times) = fixed.times.get_mut(&caller) else {
+            return false;
+        };
+        *times -= 1;
+        let is_left = *times > 0;
+        if !is_left {
+            fixed.times.remove(&caller);
+            self.note(&mut fixed);
         }
-        self.note(&mut fixed);
+        is_left
     }
 
     /// Releases all of one that is gone.
@@ -293,19 +310,10 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not read.
+    /// The caller may not read, or is an owner that is gone.
     pub fn safe_fixtable(&self, fix: bool) -> Result<()> {
-        const FUNCTION: &str = "safe_fixtable";
-        self.check(Right::Read, FUNCTION)?;
-        if self.is_deleted() {
-            return Err(no_table(FUNCTION));
-        }
-        if fix {
-            self.shared.fixations.fix(self.caller);
-        } else {
-            self.shared.fixations.release(self.caller);
-        }
-        Ok(())
+        self.check(Right::Read, "safe_fixtable")?;
+        self.tables.fix(self, fix)
     }
 }
 

@@ -256,18 +256,17 @@ impl Shared {
         self.heir.lock().clone()
     }
 
-    fn release_fixations(&self, owner: Caller) {
-        self.fixations.forget(owner);
+    fn is_deleted(&self) -> bool {
+        self.gate.is_deleted()
     }
 
-    /// Lets nobody in any more and drops the rows. Returns whether the table was still there.
-    fn delete_rows_for_ever(&self) -> bool {
+    /// Lets nobody in any more: this is the moment at which the table is deleted, and its name free.
+    /// Returns whether the table was still there; then the caller unlists it and drops the rows.
+    fn mark_deleted(&self) -> bool {
         let Ok(alone) = self.gate.alone() else {
             return false;
         };
         alone.delete();
-        drop(alone);
-        self.store.clear();
         true
     }
 
@@ -410,33 +409,33 @@ impl Table {
     /// Whether the table has been deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
-        self.shared.gate.is_deleted()
+        self.shared.is_deleted()
     }
 
     /// Gives the table another name: Erlang's `rename/2`.
     ///
     /// # Errors
     ///
-    /// The caller may not write, the name is no atom, or it is taken.
+    /// The caller may not write, the name is no atom, or it is taken, be it by this table itself.
     pub fn rename(&self, name: &str) -> Result<()> {
         self.check(Right::Write, "rename")?;
-        if self.is_deleted() {
-            return Err(no_table("rename"));
-        }
         self.tables.rename(&self.shared, name)
     }
 
-    /// Deletes the table: Erlang's `delete/1`. Takes time in proportion to the rows.
+    /// Deletes the table: Erlang's `delete/1`. Takes time in proportion to the rows, but from the
+    /// moment at which [`is_deleted`](Self::is_deleted) says so the name is free and nobody finds the
+    /// table.
     ///
     /// # Errors
     ///
     /// The table is deleted, or the caller may not write.
     pub fn delete(&self) -> Result<()> {
         self.check(Right::Write, "delete")?;
-        if !self.shared.delete_rows_for_ever() {
+        if !self.shared.mark_deleted() {
             return Err(no_table("delete"));
         }
         self.tables.unlist(&self.shared);
+        self.shared.store.clear();
         Ok(())
     }
 

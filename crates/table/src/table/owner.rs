@@ -4,7 +4,9 @@ use super::error::Result;
 use super::registry::{Caller, Tables};
 use super::{Options, Table};
 use crate::term::{Pid, Term};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use tremula_mailbox::{Mailbox, Sender};
 
 /// A table that has a new owner, as the owner is told: Erlang's message
@@ -22,7 +24,11 @@ pub struct Transfer {
 /// An owner as the others know it.
 pub(super) struct Member {
     pub(super) pid: Pid,
-    pub(super) sender: Sender<Transfer>,
+    /// One for all, so that transfers arrive in the order in which they are sent.
+    pub(super) sender: Arc<Sender<Transfer>>,
+    /// The tables that it owns, and those that it has fixed, by number.
+    pub(super) tables: BTreeSet<u64>,
+    pub(super) fixed: BTreeSet<u64>,
 }
 
 /// Somebody who owns tables. When it is dropped, each of its tables goes to its heir, or is

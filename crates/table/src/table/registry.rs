@@ -2,13 +2,14 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::owner::{Member, Owner};
-use super::{Options, Shared, Table, Transfer};
+use super::{Options, Shared, Table, Transfer, no_table};
 use crate::term::{Atom, Pid, Reference, Term};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
-use tremula_mailbox::{Config, mailbox};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tremula_mailbox::{Config, Sender, mailbox};
 use tremula_sync::{LockDomain, StatisticsConfig};
 
 /// Who calls: the number of an [`Owner`], or [`NODE`].
@@ -16,6 +17,18 @@ pub(super) type Caller = u64;
 
 /// The caller that is no owner: the registry itself, which is there as long as its tables.
 pub(super) const NODE: Caller = 0;
+
+/// The last number that a table of this process was given. Each number is given once in a process, not
+/// once in a [`Tables`]: the identifiers and the continuations of one node mean nothing to another.
+static LAST_TABLE: AtomicU64 = AtomicU64::new(0);
+
+/// The same of owners, whose numbers begin behind [`NODE`].
+static LAST_OWNER: AtomicU64 = AtomicU64::new(NODE);
+
+fn next(last: &AtomicU64) -> u64 {
+    // Relaxed: that no number is given twice is all that matters.
+    last.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 /// The tables of one node, as an Erlang node has them: those with names are found by these, and
 /// every one has an owner.
@@ -47,14 +60,35 @@ struct Registry {
 }
 
 /// All that changes together. Its lock is taken before any lock of a table, never while one is
-/// held.
+/// held. No transfer is sent and no sender is dropped under it: both wake the receiver, and the
+/// receiver's waker may look at the tables.
+///
+/// 1. A table's name is in `named` only as long as the table is in `tables`.
+/// 2. `tables` of a member has the numbers of exactly the listed tables that it owns.
+/// 3. `fixed` of a member has the numbers of exactly the listed tables that it has fixed. Who is no
+///    member, and is not the node, has fixed none.
+///
+/// A table is deleted when its gate is marked, and unlisted a moment later. Nobody finds it in between,
+/// and its name can be taken: see [`Listed::there`].
 #[derive(Default)]
 struct Listed {
     tables: BTreeMap<u64, Arc<Shared>>,
     named: HashMap<&'static str, u64>,
     owners: HashMap<Caller, Member>,
-    last_table: u64,
-    last_owner: Caller,
+}
+
+/// A transfer that is to be sent when the lock has been released.
+#[must_use]
+struct Delivery {
+    to: Arc<Sender<Transfer>>,
+    transfer: Transfer,
+}
+
+impl Delivery {
+    /// Sends it. If the new owner is gone by now, it has passed the table on.
+    fn send(self) {
+        let _ = self.to.send(self.transfer);
+    }
 }
 
 impl Default for Tables {
@@ -86,16 +120,16 @@ impl Tables {
     #[must_use]
     pub fn owner(&self) -> Owner {
         let (sender, mailbox) = mailbox(Config::default());
-        let mut listed = self.0.listed.lock();
-        listed.last_owner += 1;
-        let number = listed.last_owner;
+        let number = next(&LAST_OWNER);
         // The identifier has the number in its two words, as Erlang's has.
         let pid = Pid::new(Atom::NO_NODE, number as u32, (number >> 32) as u32, 0);
         let member = Member {
             pid: pid.clone(),
-            sender,
+            sender: Arc::new(sender),
+            tables: BTreeSet::new(),
+            fixed: BTreeSet::new(),
         };
-        listed.owners.insert(number, member);
+        self.0.listed.lock().owners.insert(number, member);
         Owner::new(self.clone(), number, pid, mailbox)
     }
 
@@ -115,7 +149,7 @@ impl Tables {
     #[must_use]
     pub fn all(&self) -> Vec<Table> {
         let listed = self.0.listed.lock();
-        let tables = listed.tables.values();
+        let tables = listed.tables.values().filter(|shared| !shared.is_deleted());
         tables.map(|shared| self.handle(NODE, shared)).collect()
     }
 
@@ -130,11 +164,7 @@ impl Tables {
 
     /// A new table that nobody can find yet.
     pub(super) fn unlisted(&self, caller: Caller, name: Atom, options: Options) -> Result<Shared> {
-        let number = {
-            let mut listed = self.0.listed.lock();
-            listed.last_table += 1;
-            listed.last_table
-        };
+        let number = next(&LAST_TABLE);
         Shared::new(self, number, caller, name, options)
     }
 
@@ -148,7 +178,7 @@ impl Tables {
         let name = shared.name();
         let mut listed = self.0.listed.lock();
         if shared.options.named {
-            if listed.named.contains_key(name.text()) {
+            if listed.named(name.text()).is_some() {
                 let problem = Problem::NameTaken(name.into());
                 return Err(BadArgument::new(function, argument, problem));
             }
@@ -157,6 +187,9 @@ impl Tables {
         let shared = Arc::new(shared);
         let old = listed.tables.insert(shared.number, Arc::clone(&shared));
         debug_assert!(old.is_none(), "numbers are given out once");
+        if let Some(member) = listed.owners.get_mut(&shared.owner()) {
+            member.tables.insert(shared.number);
+        }
         Ok(self.handle(shared.owner(), &shared))
     }
 
@@ -170,8 +203,7 @@ impl Tables {
 
     pub(super) fn whereis_for(&self, caller: Caller, name: &str) -> Option<Table> {
         let listed = self.0.listed.lock();
-        let number = listed.named.get(name)?;
-        Some(self.handle(caller, listed.tables.get(number)?))
+        Some(self.handle(caller, listed.named(name)?))
     }
 
     pub(super) fn find_for(&self, caller: Caller, name_or_id: &Term) -> Option<Table> {
@@ -179,7 +211,7 @@ impl Tables {
             Term::Atom(name) => self.whereis_for(caller, name.text()),
             Term::Reference(reference) => {
                 let listed = self.0.listed.lock();
-                let shared = listed.tables.get(&table_number(reference)?)?;
+                let shared = listed.there(table_number(reference)?)?;
                 Some(self.handle(caller, shared))
             }
             _ => None,
@@ -193,12 +225,7 @@ impl Tables {
 
     /// The identifier of an owner; the node's for the node, and for one that is gone.
     pub(super) fn pid(&self, number: Caller) -> Pid {
-        let listed = self.0.listed.lock();
-        let known = listed.owners.get(&number);
-        known.map_or_else(
-            || Pid::new(Atom::NO_NODE, number as u32, (number >> 32) as u32, 0),
-            |member| member.pid.clone(),
-        )
+        self.0.listed.lock().pid_of(number)
     }
 
     pub(super) fn rename(&self, shared: &Shared, name: &str) -> Result<()> {
@@ -206,8 +233,12 @@ impl Tables {
         let name =
             Atom::new(name).map_err(|_| wrong(Problem::NotAName(Term::binary(name.as_bytes()))))?;
         let mut listed = self.0.listed.lock();
-        if shared.options.named && shared.name() != name {
-            if listed.named.contains_key(name.text()) {
+        // A table that is no longer listed would hold its new name for ever.
+        if listed.there(shared.number).is_none() {
+            return Err(no_table("rename"));
+        }
+        if shared.options.named {
+            if listed.named(name.text()).is_some() {
                 return Err(wrong(Problem::NameTaken(name.into())));
             }
             listed.named.remove(shared.name().text());
@@ -217,18 +248,46 @@ impl Tables {
         Ok(())
     }
 
-    /// Forgets a table that is being deleted.
+    /// Forgets a table that is deleted.
     pub(super) fn unlist(&self, shared: &Shared) {
         self.0.listed.lock().unlist(shared);
+    }
+
+    /// Fixes a table for the handle's caller, or releases it.
+    pub(super) fn fix(&self, table: &Table, fix: bool) -> Result<()> {
+        const FUNCTION: &str = "safe_fixtable";
+        let Table { shared, caller, .. } = table;
+        let mut listed = self.0.listed.lock();
+        if listed.there(shared.number).is_none() {
+            return Err(no_table(FUNCTION));
+        }
+        if *caller == NODE {
+            shared.fixations.set(NODE, fix);
+            return Ok(());
+        }
+        // An owner that is gone would fix it for ever.
+        let Some(member) = listed.owners.get_mut(caller) else {
+            let problem = Problem::NoOwner(listed.pid_of(*caller).into());
+            return Err(BadArgument::new(FUNCTION, 1, problem));
+        };
+        if shared.fixations.set(*caller, fix) {
+            member.fixed.insert(shared.number);
+        } else {
+            member.fixed.remove(&shared.number);
+        }
+        Ok(())
     }
 
     /// Hands a table of `from`'s to another owner.
     pub(super) fn give_away(&self, table: &Table, to: &Pid, data: Term) -> Result<()> {
         let wrong = |argument, problem| BadArgument::new("give_away", argument, problem);
-        let listed = self.0.listed.lock();
-        let (number, member) = listed
+        let mut listed = self.0.listed.lock();
+        let number = listed
             .member(to)
             .ok_or_else(|| wrong(2, Problem::NoOwner(to.clone().into())))?;
+        if listed.there(table.shared.number).is_none() {
+            return Err(no_table("give_away"));
+        }
         if table.shared.owner() != table.caller {
             return Err(wrong(1, Problem::NotOwner));
         }
@@ -236,53 +295,46 @@ impl Tables {
             return Err(wrong(2, Problem::IsOwner(to.clone().into())));
         }
         let from = listed.pid_of(table.caller);
-        self.hand_over(&table.shared, (number, member), from, data);
+        let handle = self.handle(number, &table.shared);
+        let delivery = listed.hand_over(handle, from, data);
+        drop(listed);
+        delivery.into_iter().for_each(Delivery::send);
         Ok(())
     }
 
-    fn hand_over(
-        &self,
-        shared: &Arc<Shared>,
-        (to, member): (Caller, &Member),
-        from: Pid,
-        data: Term,
-    ) {
-        shared.set_owner(to);
-        let transfer = Transfer {
-            table: self.handle(to, shared),
-            from,
-            data,
-        };
-        // The mailbox is there as long as its owner is listed, so the message arrives; an owner that
-        // goes before it has looked passes the table on.
-        let _ = member.sender.send(transfer);
-    }
-
-    /// What happens when an owner is gone: each of its tables goes to its heir or is deleted.
+    /// What happens when an owner is gone: each of its tables goes to its heir or is deleted. Takes
+    /// time for its own tables, and not for those of others.
     pub(super) fn forget_owner(&self, number: Caller) {
-        let mut orphans = Vec::new();
-        {
-            let mut listed = self.0.listed.lock();
-            let from = listed.pid_of(number);
-            listed.owners.remove(&number);
-            let tables: Vec<_> = listed.tables.values().cloned().collect();
-            for shared in tables {
-                shared.release_fixations(number);
-                if shared.owner() != number {
-                    continue;
-                }
-                let heir = shared.heir();
-                let member = heir.as_ref().and_then(|heir| listed.member(&heir.pid));
-                if let (Some(heir), Some(member)) = (&heir, member) {
-                    self.hand_over(&shared, member, from.clone(), heir.data.clone());
-                } else {
-                    listed.unlist(&shared);
-                    orphans.push(shared);
-                }
+        let (mut orphans, mut deliveries) = (Vec::new(), Vec::new());
+        let mut listed = self.0.listed.lock();
+        let from = listed.pid_of(number);
+        let Some(member) = listed.owners.remove(&number) else {
+            return;
+        };
+        for shared in member.fixed.iter().filter_map(|fixed| listed.there(*fixed)) {
+            shared.fixations.forget(number);
+        }
+        let owned = member.tables.iter();
+        let owned: Vec<_> = owned
+            .filter_map(|table| listed.there(*table).cloned())
+            .collect();
+        for shared in owned {
+            let heir = shared.heir();
+            let heir = heir.and_then(|heir| Some((listed.member(&heir.pid)?, heir.data)));
+            if let Some((to, data)) = heir {
+                let handle = self.handle(to, &shared);
+                deliveries.extend(listed.hand_over(handle, from.clone(), data));
+            } else {
+                listed.unlist(&shared);
+                orphans.push(shared);
             }
         }
+        drop(listed);
+        // All are deleted, and all heirs told, before time is spent on rows.
+        orphans.retain(|shared| shared.mark_deleted());
+        deliveries.into_iter().for_each(Delivery::send);
         for shared in orphans {
-            shared.delete_rows_for_ever();
+            shared.store.clear();
         }
     }
 
@@ -292,10 +344,22 @@ impl Tables {
 }
 
 impl Listed {
-    fn member(&self, pid: &Pid) -> Option<(Caller, &Member)> {
+    /// The table of this number, unless it is deleted.
+    fn there(&self, number: u64) -> Option<&Arc<Shared>> {
+        let shared = self.tables.get(&number)?;
+        (!shared.is_deleted()).then_some(shared)
+    }
+
+    /// The table that has this name.
+    fn named(&self, name: &str) -> Option<&Arc<Shared>> {
+        self.there(*self.named.get(name)?)
+    }
+
+    /// The number of the owner with this identifier.
+    fn member(&self, pid: &Pid) -> Option<Caller> {
         let number = u64::from(pid.serial()) << 32 | u64::from(pid.id());
         let member = self.owners.get(&number)?;
-        (member.pid == *pid).then_some((number, member))
+        (member.pid == *pid).then_some(number)
     }
 
     fn pid_of(&self, number: Caller) -> Pid {
@@ -305,11 +369,39 @@ impl Listed {
         }
     }
 
+    /// Makes the caller of a handle the owner of its table. Returns what the new owner is to be told.
+    fn hand_over(&mut self, handle: Table, from: Pid, data: Term) -> Option<Delivery> {
+        let number = handle.shared.number;
+        if let Some(before) = self.owners.get_mut(&handle.shared.owner()) {
+            before.tables.remove(&number);
+        }
+        handle.shared.set_owner(handle.caller);
+        let member = self.owners.get_mut(&handle.caller)?;
+        member.tables.insert(number);
+        let to = Arc::clone(&member.sender);
+        let transfer = Transfer {
+            table: handle,
+            from,
+            data,
+        };
+        Some(Delivery { to, transfer })
+    }
+
     fn unlist(&mut self, shared: &Shared) {
-        self.tables.remove(&shared.number);
+        let number = shared.number;
+        self.tables.remove(&number);
         let name = shared.name().text();
-        if shared.options.named && self.named.get(name) == Some(&shared.number) {
+        // Somebody may have taken the name already.
+        if shared.options.named && self.named.get(name) == Some(&number) {
             self.named.remove(name);
+        }
+        if let Some(member) = self.owners.get_mut(&shared.owner()) {
+            member.tables.remove(&number);
+        }
+        for caller in shared.fixations.callers() {
+            if let Some(member) = self.owners.get_mut(&caller) {
+                member.fixed.remove(&number);
+            }
         }
     }
 }
@@ -335,5 +427,82 @@ fn table_number(reference: &Reference) -> Option<u64> {
 impl fmt::Debug for Tables {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(self.all()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Access;
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
+    /// Whether what [`Listed`] says of itself holds.
+    fn check(tables: &Tables) {
+        let listed = tables.0.listed.lock();
+        for (name, number) in &listed.named {
+            let table = listed.tables.get(number);
+            assert_eq!(table.map(|table| table.name().text()), Some(*name));
+        }
+        let numbers = |is_one: &dyn Fn(&Shared) -> bool| -> BTreeSet<u64> {
+            let ones = listed.tables.iter().filter(|(_, table)| is_one(table));
+            ones.map(|(number, _)| *number).collect()
+        };
+        for (owner, member) in &listed.owners {
+            assert_eq!(member.tables, numbers(&|table| table.owner() == *owner));
+            let fixed = numbers(&|table| table.fixations.callers().contains(owner));
+            assert_eq!(member.fixed, fixed);
+        }
+        let is_member = |caller: &Caller| *caller == NODE || listed.owners.contains_key(caller);
+        for table in listed.tables.values() {
+            assert!(table.fixations.callers().iter().all(is_member));
+        }
+    }
+
+    /// Whatever owners and handles do, those that are gone included, the lists agree with the tables.
+    #[test]
+    fn the_lists_agree_with_the_tables() {
+        let mut random = StdRng::seed_from_u64(7);
+        let tables = Tables::new();
+        let mut owners: Vec<_> = (0..4).map(|_| tables.owner()).collect();
+        let mut handles: Vec<Table> = Vec::new();
+        for step in 0..20_000 {
+            let one = random.random_range(0..owners.len());
+            let name = format!("t{}", random.random_range(0..6));
+            let action = random.random_range(0..40);
+            if action < 8 || handles.is_empty() {
+                let options = Options::new().access(Access::Public);
+                let options = match action % 3 {
+                    0 => options.named(),
+                    1 => options.heir(owners[(one + 1) % owners.len()].pid().clone(), Term::NIL),
+                    _ => options,
+                };
+                handles.extend(owners[one].create(&name, options));
+            } else if action == 39 {
+                owners[one] = tables.owner();
+            } else {
+                let handle = random.random_range(0..handles.len());
+                let table = owners[one].adopt_handle(&handles[handle]);
+                let as_it_was = handles[handle].clone();
+                let to = owners[random.random_range(0..owners.len())].pid().clone();
+                match action {
+                    8..=15 => drop(as_it_was.rename(&name)),
+                    16..=22 => drop(table.safe_fixtable(true)),
+                    23..=28 => drop(as_it_was.safe_fixtable(action % 2 == 0)),
+                    29..=34 => drop(table.give_away(&to, Term::NIL)),
+                    35 | 36 => drop(table.delete()),
+                    _ => drop(handles.swap_remove(handle)),
+                }
+            }
+            if step % 10 == 0 {
+                check(&tables);
+            }
+        }
+        drop(owners);
+        check(&tables);
+        for name in tables.all().iter().map(Table::name) {
+            tables.whereis(name.text()).unwrap().delete().unwrap();
+        }
+        assert!(tables.0.listed.lock().named.is_empty());
     }
 }

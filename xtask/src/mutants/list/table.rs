@@ -15,6 +15,10 @@ const fn checker(target: Target, filter: &'static str) -> Checker {
 const LISTS: Checker = checker(Target::Test("concurrency"), "a_list_insert");
 const ERLANG: Checker = checker(Target::Test("erlang_tables"), "every_call");
 
+const fn owners(filter: &'static str) -> Checker {
+    checker(Target::Test("owners"), filter)
+}
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "table_read_is_not_read_again",
@@ -113,6 +117,69 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "value >= *threshold",
         why: "A counter turns over when it reaches its threshold, not when it passes it.",
         checker: ERLANG,
+        hangs: false,
+    },
+    Mutant {
+        name: "table_renamed_behind_its_deletion",
+        file: "crates/table/src/table/registry.rs",
+        original: "if listed.there(shared.number).is_none() {\n            return Err(no_table(\"rename\"));",
+        replacement: "if shared.number == 0 {\n            return Err(no_table(\"rename\"));",
+        why: "A table that is renamed behind its deletion leaves a name that no table has.",
+        checker: checker(Target::Lib, "table::registry"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_deleted_is_found",
+        file: "crates/table/src/table/registry.rs",
+        original: "(!shared.is_deleted()).then_some(shared)",
+        replacement: "(shared.number > 0).then_some(shared)",
+        why: "A deleted table holds its name, and is found, until it is unlisted.",
+        checker: owners("a_"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_given_away_under_the_lock",
+        file: "crates/table/src/table/registry.rs",
+        original: "drop(listed);\n        delivery.into_iter().for_each(Delivery::send);",
+        replacement: "delivery.into_iter().for_each(Delivery::send);",
+        why: "A waker that looks at the tables waits for the lock that the thread which wakes it holds.",
+        checker: owners("a_waker_may"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_inherited_under_the_lock",
+        file: "crates/table/src/table/registry.rs",
+        original: "drop(listed);\n        // All are",
+        replacement: "// All are",
+        why: "A waker of an heir waits for the lock that the owner which goes holds.",
+        checker: owners("a_waker_may"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_fixed_by_an_owner_that_is_gone",
+        file: "crates/table/src/table/registry.rs",
+        original: "if *caller == NODE {",
+        replacement: "if *caller == NODE || !listed.owners.contains_key(caller) {",
+        why: "A handle of an owner that is gone fixes the table in the name of the node, for ever.",
+        checker: owners("an_owner_that_is_gone"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_numbers_of_each_node",
+        file: "crates/table/src/table/registry.rs",
+        original: "let number = next(&LAST_TABLE);",
+        replacement: "let number = self.all().len() as u64 + 1;",
+        why: "A continuation of another node's table is taken for one of the table with the same number.",
+        checker: owners("what_one_node"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_owner_goes_through_all_tables",
+        file: "crates/table/src/table/registry.rs",
+        original: "let owned = member.tables.iter();",
+        replacement: "let owned = listed.tables.iter().filter(|(_, shared)| shared.owner() == number).map(|(table, _)| table);",
+        why: "An owner that goes looks at every table of the node, while all others wait.",
+        checker: owners("an_owner_that_goes"),
         hangs: false,
     },
 ];
