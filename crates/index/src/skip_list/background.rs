@@ -5,6 +5,8 @@ use super::node::{Link, NodeRef};
 use super::search::Place;
 use crate::contract::{OrderedIndex, Storable, delegate_to_target};
 use crate::key::{ByteHead, KeyHead};
+use std::any::Any;
+use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -61,7 +63,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BackgroundSkipList<K, V, H> 
         list.backlog = Some(Box::new(Backlog::new()));
         let list = Arc::new(list);
         let shared = Arc::clone(&list);
-        let builder = Some(thread::spawn(move || shared.build_towers()));
+        let builder = Some(thread::spawn(move || {
+            BUILDER.set(true);
+            shared.build_towers();
+        }));
         Self { list, builder }
     }
 }
@@ -91,11 +96,27 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BackgroundSkipList<
         if let Some(backlog) = &self.list.backlog {
             backlog.end();
         }
-        if let Some(builder) = self.builder.take() {
+        let Some(builder) = self.builder.take() else {
+            return;
+        };
+        // User code in the builder, or a value that it drops, may have had the last handle of the
+        // list. A thread cannot wait for its own end, and two builders not for each other's: then
+        // this one ends by itself, and frees the list if it is the last to have it.
+        if !is_builder() {
             // It catches what panics in it.
             let _ = builder.join();
         }
     }
+}
+
+thread_local! {
+    /// Whether this thread is the builder of some list. (Of a model, all threads share it.)
+    static BUILDER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is the builder of some list.
+fn is_builder() -> bool {
+    !cfg!(any(loom, shuttle)) && BUILDER.get()
 }
 
 /// What is left to the builder.
@@ -110,11 +131,11 @@ struct Queue<K, V, H> {
     asleep: Option<Waiter>,
 }
 
-/// Something to be done to a node. Until it is done the node is not freed.
+/// Something to be done to a node, which is kept until it is done.
 enum Task<K, V, H> {
-    /// Link it on its upper levels: it is marked as being built.
+    /// Link it on its upper levels: it is marked as being built, and these levels keep it.
     Build(Link<K, V, H>),
-    /// Unlink it: it has been removed, and its links are marked.
+    /// Unlink it: it has been removed, and its links are marked. The task keeps it.
     Unlink(Link<K, V, H>),
 }
 
@@ -203,7 +224,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         while let Some(tasks) = backlog.take() {
             for task in tasks {
                 // Where a comparison panics, what was begun has been left in order.
-                let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(&task)));
+                let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(&task)));
+                if let Err(panic) = done {
+                    discard_panic(panic);
+                }
             }
         }
     }
@@ -219,7 +243,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
             }
             Task::Unlink(link) => {
                 if let Some(node) = self.node(link, guard) {
-                    self.unlink_now(node, guard);
+                    self.unlink_for_task(node, guard);
                 }
             }
         }
@@ -228,14 +252,18 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// Builds the tower of a node that may have been removed meanwhile.
     fn finish<'g>(&'g self, node: NodeRef<'g, K, V, H>, guard: &'g epoch::Guard) {
         if node.is_removed() {
-            if node.finish_building() {
-                self.unlink_now(node, guard);
-            }
-            return;
+            return self.finish_building(node, node.height() - 1, guard);
         }
-        let path = self.guarding_tower(node, || {
+        let path = self.guarding_tower(node, &Cell::new(1), guard, || {
             node.with_key(|key| self.path(&Place::at(key), guard))
         });
         self.build_now(node, path, guard);
+    }
+}
+
+/// Drops what a panic carries; where that panics in turn, the second one is forgotten.
+fn discard_panic(panic: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(second);
     }
 }

@@ -1,11 +1,12 @@
 //! What changes the list: placing a node and building its tower, removing it and unlinking it.
 
 use super::SkipList;
-use super::node::{EntryGuard, NodeRef, Probe};
+use super::node::{EntryGuard, Finished, NodeRef, Probe};
 use super::search::{Path, Place};
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
 use crate::unwind::on_unwind;
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::epoch::Guard;
@@ -16,9 +17,15 @@ struct Fresh<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(NodeRef<'g, K, V
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Fresh<'_, K, V, H> {
     fn take_apart(self) -> (K, Option<V>) {
+        // If this panics, the node is freed.
+        let key_of_head = H::IS_KEY.then(|| self.0.key_of_head());
         let fresh = ManuallyDrop::new(self);
         // SAFETY: the node has never been linked, and nobody uses this again.
-        unsafe { fresh.0.take_apart() }
+        let (key, value) = unsafe { fresh.0.take_apart() };
+        match key_of_head.or(key) {
+            Some(key) => (key, value),
+            None => unreachable!("a node has a key where the head is not the key"),
+        }
     }
 }
 
@@ -116,31 +123,59 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     ) {
         // Relaxed: a hint. Who has to unlink the node has synchronized with the end of this.
         self.levels.fetch_max(node.height(), Relaxed);
-        self.guarding_tower(node, || self.link_upwards(node, path, guard));
-        if node.finish_building() {
-            self.unlink(node, guard);
+        let linked = Cell::new(1);
+        self.guarding_tower(node, &linked, guard, || {
+            self.link_upwards(node, &linked, path, guard);
+        });
+        self.finish_building(node, node.height() - linked.get(), guard);
+    }
+
+    /// Ends the building of a node's tower, on `missing` levels of which it is never linked.
+    pub(super) fn finish_building<'g>(
+        &'g self,
+        node: NodeRef<'g, K, V, H>,
+        missing: usize,
+        guard: &'g Guard,
+    ) {
+        match node.finish_building(missing) {
+            Finished::Done => {}
+            Finished::Unlink => self.unlink(node, guard),
+            Finished::Retire => self.retire(node, guard),
         }
     }
 
-    /// Does something for a tower that is being built; if it panics, the tower is left as it is.
-    pub(super) fn guarding_tower<R>(
-        &self,
-        node: NodeRef<'_, K, V, H>,
+    /// Does something for a tower that is being built, and linked on the lowest `linked` levels;
+    /// if it panics, the tower is left as it is.
+    pub(super) fn guarding_tower<'g, R>(
+        &'g self,
+        node: NodeRef<'g, K, V, H>,
+        linked: &Cell<usize>,
+        guard: &'g Guard,
         work: impl FnOnce() -> R,
     ) -> R {
-        on_unwind(
-            || {
-                if node.finish_building() {
-                    self.abandon(node);
-                }
-            },
-            work,
-        )
+        let leave = || {
+            self.leave(
+                node,
+                node.finish_building(node.height() - linked.get()),
+                guard,
+            )
+        };
+        on_unwind(leave, work)
+    }
+
+    /// Does what is left to do for a node without a search: a comparison has panicked.
+    fn leave(&self, node: NodeRef<'_, K, V, H>, finished: Finished, guard: &Guard) {
+        match finished {
+            Finished::Done => {}
+            Finished::Unlink => self.note_if_linked(node),
+            Finished::Retire => self.retire(node, guard),
+        }
     }
 
     fn link_upwards<'g>(
         &'g self,
         node: NodeRef<'g, K, V, H>,
+        linked: &Cell<usize>,
         mut path: Path<'g, K, V, H>,
         guard: &'g Guard,
     ) {
@@ -153,6 +188,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
                     return; // removed already
                 }
                 if path.before[level].exchange(level, after, node.link()) {
+                    linked.set(level + 1);
                     break;
                 }
                 path = node.with_key(|key| self.path(&Place::at(key), guard));
@@ -181,41 +217,76 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         node.finish_removing()
     }
 
-    /// Unlinks removed nodes that nobody will link again, and retires them.
+    /// Sees to it that removed nodes that nobody will link again are unlinked.
     pub(super) fn unlink_all<'g>(&'g self, mut nodes: Vec<NodeRef<'g, K, V, H>>, guard: &'g Guard) {
         while let Some(node) = nodes.pop() {
             on_unwind(
-                || nodes.iter().for_each(|node| self.abandon(*node)),
+                || nodes.iter().for_each(|node| self.note_if_linked(*node)),
                 || self.unlink(node, guard),
             );
         }
     }
 
-    /// Sees to it that a removed node that nobody will link again is unlinked, and retired.
+    /// Sees to it that a removed node that nobody will link again is unlinked.
     fn unlink(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
-        let backlog = self.backlog.as_ref().filter(|_| node.height() > 1);
-        if !backlog.is_some_and(|backlog| backlog.unlink(node.link())) {
-            self.unlink_now(node, guard);
+        let Some(backlog) = self.backlog.as_ref().filter(|_| node.height() > 1) else {
+            return self.unlink_now(node, guard);
+        };
+        if node.keep() && !backlog.unlink(node.link()) {
+            self.unlink_for_task(node, guard);
         }
     }
 
-    /// Unlinks a removed node that nobody will link again, and retires it.
-    pub(super) fn unlink_now(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+    /// Searches for a removed node that nobody will link again, to unlink it. If keys are
+    /// ordered, it is linked nowhere after that.
+    fn unlink_now(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
         on_unwind(
-            || self.abandon(node),
+            || self.note_if_linked(node),
             || {
                 node.with_key(|key| self.path(&Place::at(key), guard));
             },
         );
+        self.note_if_linked(node);
+    }
+
+    /// Unlinks a removed node for a task that keeps it, and ends the task.
+    pub(super) fn unlink_for_task(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+        let end = || {
+            self.release(node, guard);
+            self.note_if_linked(node);
+        };
+        on_unwind(end, || {
+            node.with_key(|key| self.path(&Place::at(key), guard));
+        });
+        end();
+    }
+
+    /// Says that a level, or a task, keeps a removed node no more; if it was the last, the node
+    /// is retired.
+    #[inline]
+    pub(super) fn release(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+        if node.release() {
+            self.retire(node, guard);
+        }
+    }
+
+    /// Frees a node once nobody that is pinned now can be looking at it.
+    fn retire(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+        debug_assert!(node.height() == 1 || node.keepers() == 0);
         let node = node.link();
-        // SAFETY: the search has unlinked the node from every level, and nobody links it again:
-        // its builder and its remover have both ended, and the second of them is here, once.
+        // SAFETY: the last that kept the node has gone, and this thread was told, once: no level
+        // has the node, and nobody links it again. So nobody who pins from now on comes to it
+        // (invariants 5 and 6).
         unsafe { guard.defer_unchecked(move || node.free()) };
     }
 
-    /// Keeps a removed node until the list is dropped: the search that was to unlink it panicked.
-    fn abandon(&self, node: NodeRef<'_, K, V, H>) {
-        self.abandoned.lock().push(node.link());
+    /// Remembers that a removed node may be linked for good above the lowest level: the search
+    /// that was to unlink it has panicked, or was led elsewhere by a comparison.
+    fn note_if_linked(&self, node: NodeRef<'_, K, V, H>) {
+        if node.height() > 1 && node.keepers() > 0 {
+            // Relaxed: whoever drops the list has synchronized with all that used it.
+            self.strays.store(true, Relaxed);
+        }
     }
 
     /// [`OrderedIndex::update`](crate::OrderedIndex::update) of a key that has a node: `None` if
@@ -262,32 +333,28 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
         guard: &'g Guard,
     ) {
+        // Removes the node; its builder, too, is this thread.
         let discard = || {
             node.vacant().remove();
             node.mark();
-            // Whoever comes second, of remover and builder, unlinks: this thread is both, unless
-            // there is nothing to build.
-            node.finish_removing() || node.finish_building()
+            if node.finish_removing() {
+                Finished::Unlink
+            } else {
+                node.finish_building(node.height() - 1)
+            }
         };
-        let decision = on_unwind(
-            || {
-                if discard() {
-                    self.abandon(node);
-                }
-            },
-            || decide(None),
-        );
-        match decision {
+        let leave = || self.leave(node, discard(), guard);
+        match on_unwind(leave, || decide(None)) {
             Update::Put(value) => {
                 self.len.add(1);
                 node.vacant().fill(value);
                 self.build(node, path, guard);
             }
-            Update::Keep | Update::Remove => {
-                if discard() {
-                    self.unlink(node, guard);
-                }
-            }
+            Update::Keep | Update::Remove => match discard() {
+                Finished::Done => {}
+                Finished::Unlink => self.unlink(node, guard),
+                Finished::Retire => self.retire(node, guard),
+            },
         }
     }
 

@@ -42,9 +42,20 @@
 //! 4. An entry is there from the moment that its node is linked on level 0 (a vacant one: that it
 //!    is filled) until its `REMOVED` bit is set. Both, and a change of its value, are made under
 //!    the entry's own lock, or before anybody can see the node.
-//! 5. A node is retired by whoever ends second, its builder (the inserter, or the list's own
-//!    thread, who links the levels above 0) or its remover (who marks them), after a search that unlinks it from every level.
-//!    From then on no link leads to it, and nobody makes one.
+//! 5. A node is kept by every level that it is linked on or that its builder has yet to link it
+//!    on, and by a task of the list's own thread that is to unlink it. Its state counts these. On
+//!    each level one exchange of the link in front of it links it, and one unlinks it. The thread
+//!    that takes away the last keeper retires the node.
+//! 6. A thread that pins after a node was retired never comes to it. On a level the thread comes
+//!    only to nodes that were linked there at some time since it pinned: a link that is not marked
+//!    is that of a linked node, a marked one is as it was when its node was last linked, and it
+//!    goes down only by a link that is not marked (invariant 2).
+//!
+//! None but the first of these depends on what `K::cmp` and the heads say. The builder (the
+//! inserter, or the list's own thread) and the remover of a node each end with a step that tells
+//! which of them ends second. That thread searches for the node, and so unlinks it everywhere. If
+//! the order of keys is not one, or a comparison panics, the search may miss the node. Then it
+//! stays linked, and is kept, until another search comes by or the list is dropped.
 //!
 //! Sources: Pugh, "Skip lists", CACM 1990; Harris, "A pragmatic implementation of non-blocking
 //! linked-lists", DISC 2001; Fraser, "Practical lock-freedom", 2004, section 4.3.3.
@@ -59,12 +70,11 @@ use crate::contract::Storable;
 use crate::key::{ByteHead, KeyHead};
 pub use background::BackgroundSkipList;
 use background::Backlog;
-use node::{Link, MOST_LEVELS, Node};
+use node::{MOST_LEVELS, Node};
 use std::array;
-use std::collections::HashSet;
 use std::ptr;
-use tremula_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
-use tremula_sync::{CachePadded, Mutex, StripedCounter};
+use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use tremula_sync::{CachePadded, StripedCounter};
 
 /// How many threads draw the heights of towers without sharing a seed.
 const SEEDS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
@@ -90,8 +100,9 @@ pub struct SkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     len: StripedCounter,
     /// What the heights of towers are drawn with.
     seeds: [CachePadded<AtomicU64>; SEEDS],
-    /// Removed nodes that could not be unlinked since a comparison panicked.
-    abandoned: Mutex<Vec<Link<K, V, H>>>,
+    /// Whether removed nodes may be linked above the lowest level though nobody will search for
+    /// them any more. With keys that are ordered, and comparisons that do not panic, there are none.
+    strays: AtomicBool,
     /// What the list's own thread is to do, if it has one.
     backlog: Option<Box<Backlog<K, V, H>>>,
 }
@@ -115,7 +126,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
                 let seed = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 CachePadded::new(AtomicU64::new(seed))
             }),
-            abandoned: Mutex::new(Vec::new()),
+            strays: AtomicBool::new(false),
             backlog: None,
         }
     }
@@ -129,22 +140,25 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for SkipList<K, V, H
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for SkipList<K, V, H> {
     fn drop(&mut self) {
-        // What was abandoned may be in the list still.
-        let abandoned: Vec<_> = std::mem::take(&mut *self.abandoned.lock());
-        let elsewhere: HashSet<_> = abandoned.iter().map(|link| link.address()).collect();
-        let mut link = self.base().load(0);
-        // SAFETY: nobody else has the list. What is linked on level 0 or abandoned is freed here
-        // and nowhere else: all other removed nodes have been unlinked (invariant 5).
-        unsafe {
-            while let Some(node) = link.node() {
-                let next = node.tower().load(0).unmarked();
-                if !elsewhere.contains(&link.address()) {
-                    link.free();
+        // A stray may be linked on any of its levels, and is freed on the lowest of these.
+        let levels = if self.strays.load(Relaxed) {
+            MOST_LEVELS
+        } else {
+            1
+        };
+        for level in (0..levels).rev() {
+            let mut link = self.base().load(level);
+            // SAFETY: nobody else has the list. What is linked on the lowest level is freed there;
+            // what is linked only above is kept by as many levels (invariant 5), and freed on the
+            // last that this comes to. All other nodes have been retired.
+            unsafe {
+                while let Some(node) = link.node() {
+                    let next = node.tower().load(level).unmarked();
+                    if level == 0 || node.release() {
+                        link.free();
+                    }
+                    link = next;
                 }
-                link = next;
-            }
-            for link in abandoned {
-                link.free();
             }
         }
     }

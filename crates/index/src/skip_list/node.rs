@@ -23,10 +23,15 @@ const REMOVED: u32 = 1 << 1;
 /// There is no value yet, and the entry counts as absent: [`update`](super::SkipList) is asking
 /// for one.
 const VACANT: u32 = 1 << 2;
-/// The inserter is still linking the tower.
+/// The builder is still linking the tower, or has yet to begin. Only towers of more than one level
+/// have a builder.
 const BUILDING: u32 = 1 << 3;
-/// The remover has marked every link of the tower.
+/// The remover has marked every link of the tower, and leaves it to the builder to unlink the node.
 const MARKED: u32 = 1 << 4;
+/// The rest of the state counts what keeps the node (invariant 5): the levels that it is linked
+/// on, those that its builder has yet to link it on, and the tasks of the list's own thread that
+/// are to unlink it.
+const KEEPER: u32 = 1 << 5;
 
 /// What a link holds: the next node of its level, and whether the node that the link is *in* has
 /// been removed (the *mark*, in the lowest bit of the address). A marked link never changes.
@@ -87,7 +92,8 @@ impl<K, V, H> Link<K, V, H> {
         // SAFETY: the caller has the node alone.
         if let Some(node) = unsafe { self.node() } {
             // SAFETY: as above.
-            drop(unsafe { node.take_apart() });
+            let parts = unsafe { node.take_apart() };
+            drop(parts);
         }
     }
 
@@ -273,7 +279,10 @@ where
     /// A node that is in no list yet, its links at the end of their levels. Without a value it is
     /// vacant, and locked by the caller.
     pub(super) fn new(key: K, value: Option<V>, height: usize) -> Self {
-        let mut state = if height > 1 { BUILDING } else { 0 };
+        let mut state = height as u32 * KEEPER;
+        if height > 1 {
+            state |= BUILDING;
+        }
         let value = match value {
             Some(value) => {
                 let slot = Slot::empty();
@@ -347,9 +356,18 @@ where
             // SAFETY: without a head that is the key, the key lies here, and is never changed.
             return read(unsafe { self.node.byte_add(Self::KEY).cast::<K>().as_ref() });
         }
+        read(&self.key_of_head())
+    }
+
+    /// The key that the head is.
+    ///
+    /// # Panics
+    ///
+    /// `H` gives no key, though it says that heads are keys.
+    pub(super) fn key_of_head(self) -> K {
         match H::key(self.fixed().head) {
-            Some(key) => read(&key),
-            None => unreachable!("the head is said to be the key, and gives none"),
+            Some(key) => key,
+            None => panic!("KeyHead::IS_KEY is true, but KeyHead::key returned None"),
         }
     }
 
@@ -421,37 +439,89 @@ where
         }
     }
 
-    /// Says that every link is marked. Whether the caller has to unlink and retire the node.
+    /// Says that every link is marked. Whether the caller has to unlink the node; otherwise the
+    /// builder does that, or it has been unlinked.
     pub(super) fn finish_removing(self) -> bool {
-        // AcqRel: of the remover's and the builder's last steps the second sees the first, and
-        // what was done before it.
-        self.fixed().state.fetch_or(MARKED, Ordering::AcqRel) & BUILDING == 0
+        if self.height() == 1 {
+            return true; // it has no builder
+        }
+        let state = &self.fixed().state;
+        // Acquire: pairs with the release in `finish_building`. If the builder has ended, the
+        // caller's search sees every link that it made.
+        let mut seen = state.load(Ordering::Acquire);
+        if seen & BUILDING != 0 {
+            // AcqRel: of this and the builder's last step the second sees the first, and what
+            // was done before it. The thread that comes second unlinks the node.
+            seen = state.fetch_or(MARKED, Ordering::AcqRel);
+        }
+        seen & BUILDING == 0 && seen >= KEEPER
     }
 
-    /// Says that nothing will link the node any more. Whether the caller has to unlink and
-    /// retire it.
-    pub(super) fn finish_building(self) -> bool {
-        // AcqRel: as in `finish_removing`.
-        self.fixed().state.fetch_and(!BUILDING, Ordering::AcqRel) & MARKED != 0
+    /// Says that nothing will link the node any more, on `missing` of its levels never.
+    pub(super) fn finish_building(self, missing: usize) -> Finished {
+        let done = BUILDING + missing as u32 * KEEPER;
+        // AcqRel: as in `finish_removing`; and as in `release`.
+        let left = self.fixed().state.fetch_sub(done, Ordering::AcqRel) - done;
+        if left < KEEPER {
+            // If no level was missing, another thread has unlinked the last one.
+            if missing > 0 {
+                Finished::Retire
+            } else {
+                Finished::Done
+            }
+        } else if left & MARKED != 0 {
+            Finished::Unlink
+        } else {
+            Finished::Done
+        }
     }
 
-    /// Takes the node apart: its memory is freed, key and value are handed over.
+    /// Has a task keep the removed node; `false` if nothing keeps it any more: it has been retired.
+    pub(super) fn keep(self) -> bool {
+        // Relaxed: what the task is to see is ordered by the lock of its queue.
+        let state = &self.fixed().state;
+        let one_more = |state| (state >= KEEPER).then_some(state + KEEPER);
+        state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+            .is_ok()
+    }
+
+    /// Says that a level, or a task, keeps the node no more. Whether that was the last: then the
+    /// caller retires the node.
+    #[inline]
+    pub(super) fn release(self) -> bool {
+        if self.height() == 1 {
+            return true; // its only level: no task is ever made for it
+        }
+        // AcqRel: the thread that comes last, and retires the node, has seen all that the others
+        // unlinked.
+        let seen = self.fixed().state.fetch_sub(KEEPER, Ordering::AcqRel);
+        seen < 2 * KEEPER
+    }
+
+    /// How many levels and tasks keep the node.
+    pub(super) fn keepers(self) -> usize {
+        // Relaxed: a hint, but where the list is quiescent.
+        (self.fixed().state.load(Ordering::Relaxed) / KEEPER) as usize
+    }
+
+    /// Takes the node apart: its memory is freed, key and value are handed over. There is no key
+    /// where the head is the key.
     ///
     /// # Safety
     ///
     /// Nobody else has the node, or comes to it, ever again.
-    pub(super) unsafe fn take_apart(self) -> (K, Option<V>) {
+    pub(super) unsafe fn take_apart(self) -> (Option<K>, Option<V>) {
         let height = self.height();
         // Relaxed: whoever has the node alone has synchronized with all that wrote.
         let vacant = self.fixed().state.load(Ordering::Relaxed) & VACANT != 0;
         let value = (!vacant).then(|| self.value());
         // SAFETY: the caller alone has the node; the parts lie where `new` wrote them, and none is
-        // used behind this.
+        // used behind this. User code runs only behind it: `take` gives the value, and drops
+        // nothing.
         unsafe {
-            let key = match H::key(self.fixed().head) {
-                Some(key) if H::IS_KEY => key,
-                _ => self.node.byte_add(Self::KEY).cast::<K>().read(),
-            };
+            // What `new` has written, it alone decides: not whether `H::key` gives a key now.
+            let key = (!H::IS_KEY).then(|| self.node.byte_add(Self::KEY).cast::<K>().read());
             for level in 0..height {
                 self.tower().0.add(level).drop_in_place();
             }
@@ -460,6 +530,17 @@ where
             (key, value.map(|value| value.take()))
         }
     }
+}
+
+/// What is left to do for a node whose builder has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finished {
+    /// Nothing: it is in the list, or has been retired, or its remover has yet to unlink it.
+    Done,
+    /// It has been removed, and is to be unlinked.
+    Unlink,
+    /// It has been removed, and unlinked from every level that it was linked on.
+    Retire,
 }
 
 /// The lock of an entry. Dropping it unlocks.

@@ -107,9 +107,9 @@ where
     }
 
     /// The towers and links around `place` on every level. Unlinks the removed nodes on its way:
-    /// after it, nothing that was marked when it began is linked in front of the place or, for a
-    /// place at a key, has that key. (A node is linked in front of older ones of its key, since
-    /// these are unlinked first.)
+    /// after it, if keys are ordered, nothing that was marked when it began is linked in front of
+    /// the place or, for a place at a key, has that key. (A node is linked in front of older ones
+    /// of its key, since these are unlinked first.)
     pub(super) fn path<'g>(
         &'g self,
         place: &Place<'_, K, H>,
@@ -137,6 +137,8 @@ where
                         if !before.exchange(level, link, next) {
                             continue 'again;
                         }
+                        // At once: what follows may panic.
+                        self.release(node, guard);
                         link = next;
                     } else if place.is_behind(node) {
                         (before, link) = (node.tower(), next);
@@ -200,19 +202,35 @@ where
         self.node(node.tower().load(0), guard)
     }
 
-    /// The keys of the nodes that are linked on each level, for models to look at when all is
-    /// quiet.
+    /// Checks invariant 5 of a quiescent list, and returns the keys of the nodes that are linked on
+    /// each level.
+    ///
+    /// # Panics
+    ///
+    /// A node is not kept by as many levels as it is linked on.
     #[cfg(loom)]
     pub fn linked_keys(&self) -> [Vec<K>; MOST_LEVELS] {
         let guard = tremula_sync::epoch::pin();
-        std::array::from_fn(|level| {
+        let mut linked = std::collections::HashMap::new();
+        let keys = std::array::from_fn(|level| {
             let mut link = self.base().load(level);
             let mut keys = Vec::new();
             while let Some(node) = self.node(link, &guard) {
                 keys.push(node.with_key(K::clone));
+                let (node_too, levels) = linked.entry(link.address()).or_insert((node, 0));
+                assert!(*node_too == node);
+                *levels += 1;
                 link = node.tower().load(level);
             }
             keys
-        })
+        });
+        for (node, levels) in linked.into_values() {
+            assert!(
+                node.height() == 1 || node.keepers() == levels,
+                "a node on {levels} levels is kept by {}",
+                node.keepers()
+            );
+        }
+        keys
     }
 }
