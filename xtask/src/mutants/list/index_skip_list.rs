@@ -3,19 +3,32 @@
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
 
+/// The models of the engine.
+const LOOM: Checker = Checker {
+    flavour: Flavour::Loom,
+    package: "tremula-index",
+    target: Target::Test("loom"),
+    filter: "skip_list",
+};
+
+/// Keys that do not keep their promises.
+const fn dishonest(filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula-index",
+        target: Target::Test("skip_list"),
+        filter,
+    }
+}
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "skip_list_remover_does_not_wait_for_builder",
         file: "crates/index/src/skip_list/node.rs",
-        original: "self.fixed().state.fetch_or(MARKED, Ordering::AcqRel) & BUILDING == 0",
-        replacement: "self.fixed().state.fetch_or(MARKED, Ordering::AcqRel) & LOCKED == 0",
-        why: "A node is retired while its inserter still links it on a higher level.",
-        checker: Checker {
-            flavour: Flavour::Loom,
-            package: "tremula-index",
-            target: Target::Test("loom"),
-            filter: "skip_list",
-        },
+        original: "seen & BUILDING == 0 && seen >= KEEPER",
+        replacement: "seen >= KEEPER",
+        why: "A removed node is searched for while its builder still links it on a higher level, and stays linked there.",
+        checker: LOOM,
         hangs: false,
     },
     Mutant {
@@ -24,12 +37,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "for level in (0..self.height()).rev() {\n            self.tower().mark(level);",
         replacement: "for level in 0..self.height() {\n            self.tower().mark(level);",
         why: "A link that is not marked no longer says that the node is on the levels below: a search goes down a removed tower.",
-        checker: Checker {
-            flavour: Flavour::Loom,
-            package: "tremula-index",
-            target: Target::Test("loom"),
-            filter: "skip_list",
-        },
+        checker: LOOM,
         hangs: false,
     },
     Mutant {
@@ -38,12 +46,43 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "if link.is_marked() || (link != after && !node.tower().exchange(level, link, after))",
         replacement: "if link != after && !node.tower().exchange(level, link, after)",
         why: "A mark is overwritten by a link: the removed node is linked for ever.",
-        checker: Checker {
-            flavour: Flavour::Loom,
-            package: "tremula-index",
-            target: Target::Test("loom"),
-            filter: "skip_list",
-        },
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "skip_list_frees_a_node_that_a_level_has",
+        file: "crates/index/src/skip_list/node.rs",
+        original: "seen < 2 * KEEPER",
+        replacement: "true",
+        why: "A node is freed when one level has let go of it; where keys have no order, others may be linked to it for good.",
+        checker: dishonest("memory_stays_in_order_where_comparisons_lie_and_panic::skip_list"),
+        hangs: false,
+    },
+    Mutant {
+        name: "skip_list_forgets_a_stray",
+        file: "crates/index/src/skip_list/edit.rs",
+        original: "self.strays.store(true, Relaxed);",
+        replacement: "self.strays.store(false, Relaxed);",
+        why: "A removed node that is linked above the lowest level only is never freed.",
+        checker: dishonest("memory_stays_in_order_where_comparisons_lie_and_panic::skip_list"),
+        hangs: false,
+    },
+    Mutant {
+        name: "skip_list_drops_a_key_that_was_never_written",
+        file: "crates/index/src/skip_list/node.rs",
+        original: "let key = (!H::IS_KEY).then(",
+        replacement: "let key = H::key(self.fixed().head).is_none().then(",
+        why: "Where the head is said to be the key, and gives none, links are dropped as if they were a key.",
+        checker: dishonest("no_key_is_dropped_where_none_was_written"),
+        hangs: false,
+    },
+    Mutant {
+        name: "background_skip_list_waits_for_its_own_end",
+        file: "crates/index/src/skip_list/background.rs",
+        original: "!cfg!(any(loom, shuttle)) && BUILDER.get()",
+        replacement: "false",
+        why: "The list's own thread drops the last handle of the list and joins itself.",
+        checker: dishonest("the_last_handle_may_be_dropped_by_the_thread_of_the_list"),
         hangs: false,
     },
 ];
