@@ -28,6 +28,15 @@ pub enum Direction {
     Descending,
 }
 
+impl Direction {
+    pub(crate) const fn opposite(self) -> Self {
+        match self {
+            Self::Ascending => Self::Descending,
+            Self::Descending => Self::Ascending,
+        }
+    }
+}
+
 /// A range of keys: a lower and an upper bound, each inclusive, exclusive or open.
 ///
 /// A range whose lower bound lies above its upper bound is empty; no method panics on it.
@@ -164,6 +173,10 @@ pub const LAST_BATCH: usize = 1024;
 /// and must not call the same index. They may panic: the panic is passed on, the index stays
 /// usable, and the operation either happened or did not. The closure of
 /// [`range`](Self::range) runs with no lock held and may do anything.
+///
+/// `K::drop` and `V::drop` run with no lock held and may call the same index: keys and values that
+/// an operation lets go of are dropped when it has released its locks. Only what is dropped because
+/// the code above panics may still be dropped under a lock.
 pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     /// The engine's name as the command line spells it, for instance `"ca_tree"`.
     fn engine(&self) -> &'static str;

@@ -60,15 +60,16 @@ impl<S: Spec> Clone for StoredKey<S> {
 impl<S: Spec> Copy for StoredKey<S> {}
 
 impl<S: Spec> StoredKey<S> {
-    /// Stores a key, whose head this is: allocates, unless the head tells the key.
+    /// Stores a key, whose head this is: allocates, unless the head tells the key. Then the key is
+    /// handed back, for the caller to drop when it holds no lock: its drop may call the tree.
     #[inline]
-    pub(super) fn new(key: S::Key, head: u64) -> Self {
-        let boxed = if S::HEAD_IS_KEY {
-            ptr::null_mut()
+    pub(super) fn new(key: S::Key, head: u64) -> (Self, Option<S::Key>) {
+        let (boxed, rest) = if S::HEAD_IS_KEY {
+            (ptr::null_mut(), Some(key))
         } else {
-            Box::into_raw(Box::new(key))
+            (Box::into_raw(Box::new(key)), None)
         };
-        Self { head, boxed }
+        (Self { head, boxed }, rest)
     }
 
     /// Stores a copy of a key.

@@ -165,7 +165,7 @@ impl<S: Spec> Tree<S> {
         match held.at {
             Ok(at) => Some(replace(held, at, value, &guard)),
             Err(at) => {
-                self.insert_new(held, at, StoredKey::new(key, head), value);
+                self.insert_new(held, at, (key, head), value);
                 None
             }
         }
@@ -184,7 +184,7 @@ impl<S: Spec> Tree<S> {
                 Err(value)
             }
             Err(at) => {
-                self.insert_new(held, at, StoredKey::new(key, head), value);
+                self.insert_new(held, at, (key, head), value);
                 Ok(())
             }
         }
@@ -214,7 +214,7 @@ impl<S: Spec> Tree<S> {
             }
             Err(at) => {
                 if let Update::Put(value) = decide(None) {
-                    self.insert_new(held, at, StoredKey::new(key, head), value);
+                    self.insert_new(held, at, (key, head), value);
                 } else {
                     held.lock.unchanged();
                 }
@@ -235,7 +235,15 @@ impl<S: Spec> Tree<S> {
     }
 
     #[inline]
-    fn insert_new(&self, held: Held<'_, S>, at: usize, key: StoredKey<S>, value: S::Value) {
+    fn insert_new(
+        &self,
+        held: Held<'_, S>,
+        at: usize,
+        (key, head): (S::Key, u64),
+        value: S::Value,
+    ) {
+        // What is left of the key is dropped at the end, after the lock.
+        let (key, _rest) = StoredKey::new(key, head);
         let value = Packed::new(value);
         held.leaf.insert(at, Entry { key, value });
         held.leaf.note_insertion(at);

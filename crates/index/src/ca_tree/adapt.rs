@@ -115,9 +115,13 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         &self,
         place: &Place<'g, K, C>,
         parent: Parent<'g, K, C>,
-        mut base: BaseGuard<'g, C>,
+        base: BaseGuard<'g, C>,
         guard: &'g Guard<'_>,
     ) -> bool {
+        // Keys that are dropped here, also when user code panics: declared before the locks, so that
+        // they are dropped after those are released.
+        let (separator, dropped);
+        let mut base = base;
         let is_left = parent.route.left.leads_to(place.node);
         let (sibling, nearest) = if is_left {
             (&parent.route.right, Position::First)
@@ -130,7 +134,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             return false;
         };
         // Here is all the user code, a clone and comparisons; then things begin to change.
-        let separator = C::separator(parent.route.key.clone());
+        separator = C::separator(parent.route.key.clone());
         let mut parent_valid = parent.route.join.lock();
         let grandparent = self.lock_grandparent(parent, guard);
 
@@ -141,6 +145,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         };
         let mut joined = std::mem::take(&mut lower.container);
         joined.join_at(separator, std::mem::take(&mut upper.container));
+        dropped = joined.take_dropped();
         match (&grandparent, neighbour.parent) {
             // The joined base node takes the parent's place, …
             (None, None) => self.rejoin_trunk(joined),
@@ -163,6 +168,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         other.valid = false;
         self.adaptations.joins.fetch_add(1, Ordering::Relaxed);
         drop((grandparent, parent_valid, base, other));
+        drop(dropped);
         // SAFETY: no link leads to any of the three any more, and each was valid, under a lock
         // that we held, until we unlinked it.
         unsafe {

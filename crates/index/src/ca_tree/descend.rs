@@ -70,6 +70,14 @@ impl<K, C> Clone for Parent<'_, K, C> {
 impl<K, C> Copy for Parent<'_, K, C> {}
 
 impl<'g, K, C> Place<'g, K, C> {
+    /// Whether a walk in this direction comes here directly over `boundary`, the key of a route
+    /// node: no other route node lies between it and this base node. Compares addresses, so that
+    /// it is true of keys that contradict one another, too.
+    pub(super) fn begins_at(&self, boundary: &K, direction: Direction) -> bool {
+        self.boundary(direction.opposite())
+            .is_some_and(|near| std::ptr::eq(near, boundary))
+    }
+
     /// The key at which the neighbour in this direction begins or ends, if there is one.
     pub(super) fn boundary(&self, direction: Direction) -> Option<&'g K> {
         match direction {

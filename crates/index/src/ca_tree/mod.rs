@@ -44,7 +44,12 @@
 //!    can no longer be unlinked (invariant 5).
 //! 7. Nobody waits for a base node while holding the lock of one with a larger key; a join,
 //!    which would have to, only tries. `join` mutexes are taken after base nodes, and upwards.
-//! 8. Unlinked nodes go to the epoch: whoever is pinned may still read them. The trunk is not
+//! 8. No key is dropped under a lock, for `K::drop` may call the tree: a container keeps the keys
+//!    that it lets go of, and the thread that held the lock drops them when it has released it.
+//! 9. Keys may contradict one another, so a comparison never decides alone whether a thread waits
+//!    for a base node while it holds another: the boundary between the two, a route node, has to
+//!    be the same one seen from both sides.
+//! 10. Unlinked nodes go to the epoch: whoever is pinned may still read them. The trunk is not
 //!    freed but linked again, and valid again, when a join leaves a single base node.
 //!
 //! # Consistency
@@ -195,12 +200,16 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         mut base: BaseGuard<'_, C>,
         work: impl FnOnce(&mut C) -> (R, i8),
     ) -> R {
+        // Dropped when the lock has been released: `K::drop` may call this tree.
+        let dropped;
         let (result, difference) = work(&mut base.container);
         // Counted before the base node is adapted: a split runs user code, which may panic.
         if difference != 0 {
             self.len.add(difference.into());
         }
+        dropped = base.container.take_dropped();
         self.adapt_if_asked(place, base);
+        drop(dropped);
         result
     }
 
@@ -304,7 +313,9 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             }
             if let Some(entry) = work(&mut base.container) {
                 self.len.add(-1);
+                let dropped = base.container.take_dropped();
                 self.adapt_if_asked(&place, base);
+                drop(dropped);
                 return Some(entry);
             }
             let parent = place.parent?;

@@ -20,6 +20,11 @@ use tremula_sync::reclaim::Guard;
 /// How often a scan starts again before it waits in order.
 const ATTEMPTS: usize = 4;
 
+/// How often a thread that holds base nodes looks again for the next one, if the way there does not
+/// lead past the boundary. Then the keys contradict one another, and the range ends there: to go on
+/// would be to wait for a base node that this thread holds itself, or one that lies further down.
+const STRAYS: usize = 100;
+
 /// A base node that a scan holds.
 type Held<'g, K, C> = (Place<'g, K, C>, ReadGuard<'g, BaseState<C>>);
 
@@ -57,19 +62,19 @@ impl<'k, K: Ord> KeyRange<'k, K> {
 impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     /// Where a walk over `range` goes on behind the base node at `position`, which the caller
     /// holds. The boundaries that were seen on the way to it may be too narrow (invariant 6),
-    /// so this goes there again.
+    /// so this goes there again. Comes with the boundary at which it goes on.
     fn beyond<'g>(
         &self,
         position: Position<'_, K>,
         range: KeyRange<'_, K>,
         direction: Direction,
         guard: &'g Guard<'_>,
-    ) -> Option<Position<'g, K>>
+    ) -> Option<(Position<'g, K>, &'g K)>
     where
         C: 'g,
     {
         let boundary = self.locate(position, guard).boundary(direction)?;
-        range.beyond(boundary, direction)
+        Some((range.beyond(boundary, direction)?, boundary))
     }
 }
 
@@ -119,11 +124,14 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
             if copy(&base.container, range, direction, end, out).is_break() {
                 break;
             }
-            let Some(beyond) = self.beyond(position, range, direction, guard) else {
+            let Some((beyond, boundary)) = self.beyond(position, range, direction, guard) else {
                 break;
             };
             position = beyond;
             let next = self.locate(position, guard);
+            if !next.begins_at(boundary, direction) {
+                return Err(Restart);
+            }
             let Some(base) = next.base.lock.try_read_unbiased() else {
                 drop((held, last));
                 drop(next.base.lock.read());
@@ -149,8 +157,17 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
     ) {
         let mut held: Vec<Held<'_, K, C>> = Vec::new();
         let mut position = Some(range.start(Direction::Ascending));
+        let mut boundary = None;
+        let mut strays = 0;
         while let Some(here) = position {
             let place = self.locate(here, guard);
+            if boundary.is_some_and(|from| !place.begins_at(from, Direction::Ascending)) {
+                strays += 1;
+                if strays > STRAYS {
+                    break;
+                }
+                continue;
+            }
             let base = place.base.lock.read_unbiased();
             if !base.valid {
                 // Replaced while we waited; the boundary where it began is still there.
@@ -160,10 +177,11 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
             // An ascending scan can stop as soon as it has enough.
             let enough = direction == Direction::Ascending
                 && copy(&base.container, range, direction, end, out).is_break();
-            position = if enough {
-                None
+            (position, boundary) = if enough {
+                (None, None)
             } else {
                 self.beyond(here, range, Direction::Ascending, guard)
+                    .unzip()
             };
             held.push((place, base));
         }
@@ -221,13 +239,27 @@ fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
 impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     /// Removes every entry of `range`, as of one moment.
     pub(super) fn remove_from_bases(&self, range: KeyRange<'_, K>, guard: &Guard<'_>) -> usize {
+        // Dropped after all locks, whatever happens: `K::drop` may call this tree.
+        let mut dropped = Vec::new();
+        let mut separator = None;
         let mut held = Vec::new();
         let mut position = Some(range.start(Direction::Ascending));
+        let mut boundary = None;
+        let mut strays = 0;
         while let Some(here) = position {
             let place = self.locate(here, guard);
+            if boundary.is_some_and(|from| !place.begins_at(from, Direction::Ascending)) {
+                strays += 1;
+                if strays > STRAYS {
+                    break;
+                }
+                continue;
+            }
             let base = place.base.lock.write();
             if base.valid {
-                position = self.beyond(here, range, Direction::Ascending, guard);
+                (position, boundary) = self
+                    .beyond(here, range, Direction::Ascending, guard)
+                    .unzip();
                 held.push((place, base));
             } else {
                 // Replaced while we waited; the boundary where it began is still there.
@@ -238,7 +270,9 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             .iter_mut()
             .map(|(_, base)| &mut base.container)
             .collect();
-        let removed = take_range(&mut containers, range);
+        let removed = take_range(&mut containers, range, &mut separator);
+        let keys = containers.iter_mut().map(|c| c.take_dropped());
+        dropped.extend(keys);
         let count = removed.iter().map(Container::count).sum();
         self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
         let several = held.len() > 1;
@@ -267,6 +301,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
 fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
     containers: &mut [&mut C],
     range: KeyRange<'_, K>,
+    kept: &mut Option<C::Separator>,
 ) -> Vec<C> {
     let [first, middle @ .., last] = containers else {
         return containers
@@ -281,9 +316,10 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
     }
     .map(C::separator);
     let taken = first.split_range(KeyRange::new(range.low, Bound::Unbounded));
+    *kept = separator;
     let mut from_first = Taken {
         from: &mut **first,
-        separator,
+        separator: kept,
         taken,
         entry: PhantomData,
     };
@@ -302,8 +338,8 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
 /// The upper part of a container, which goes back unless it is taken out of here.
 struct Taken<'a, K: Ord + Clone, V, C: Container<K, V>> {
     from: &'a mut C,
-    /// What separates the two; `None` if nothing was left.
-    separator: Option<C::Separator>,
+    /// What separates the two; `None` if nothing was left. The caller's, who drops it.
+    separator: &'a mut Option<C::Separator>,
     taken: C,
     entry: PhantomData<V>,
 }
@@ -316,7 +352,11 @@ impl<K: Ord + Clone, V, C: Container<K, V>> Drop for Taken<'_, K, V, C> {
         let taken = std::mem::take(&mut self.taken);
         match self.separator.take() {
             Some(separator) => self.from.join_at(separator, taken),
-            None => *self.from = taken,
+            None => {
+                let dropped = self.from.take_dropped();
+                *self.from = taken;
+                self.from.keep_dropped(dropped);
+            }
         }
     }
 }

@@ -12,10 +12,67 @@ pub use b_tree::{BTree, Beside, Headed, NodeHeads};
 use crate::contract::{Direction, KeyRange, Update};
 use std::ops::ControlFlow;
 
+/// Keys that a container has let go of: a stored key whose entry was removed, a key that was given
+/// for an entry that is already there, and copies of keys that separated two nodes.
+///
+/// `K::drop` is user code and may call the index that the container is a part of. So a container
+/// drops no key in an operation: it keeps the keys here, until the thread that holds the lock takes
+/// them out with [`Container::take_dropped`], and drops them after it has released the lock.
+pub struct Dropped<K> {
+    /// Most operations let go of one key at most: it needs no allocation.
+    first: Option<K>,
+    more: Vec<K>,
+}
+
+impl<K> Dropped<K> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            first: None,
+            more: Vec::new(),
+        }
+    }
+
+    /// Keeps a key, unless to drop it does nothing.
+    #[inline]
+    pub(crate) fn keep(&mut self, key: K) {
+        if !const { std::mem::needs_drop::<K>() } {
+            return;
+        }
+        if self.first.is_none() {
+            self.first = Some(key);
+        } else {
+            self.more.push(key);
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        if const { std::mem::needs_drop::<K>() } {
+            other.take().into_keys().for_each(|key| self.keep(key));
+        }
+    }
+
+    /// Takes all of them out.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Self {
+        if const { std::mem::needs_drop::<K>() } {
+            std::mem::replace(self, Self::new())
+        } else {
+            Self::new()
+        }
+    }
+
+    fn into_keys(self) -> impl Iterator<Item = K> {
+        self.first.into_iter().chain(self.more)
+    }
+}
+
 /// A sequential ordered map with split and join.
 ///
 /// `n` is the number of entries. A panic in `K::cmp`, `K::clone` or a closure leaves the
 /// container valid, with the operation either done or not begun.
+///
+/// An operation drops no key: see [`Dropped`]. Only when user code panics in an operation, the key
+/// that it was given is dropped at once.
 pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// What a container needs to know of a key that separates two others.
     type Separator;
@@ -96,6 +153,12 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     fn join(&mut self, key: K, upper: Self) {
         self.join_at(Self::separator(key), upper);
     }
+
+    /// Takes out the keys that operations have let go of since the last call. O(1).
+    fn take_dropped(&mut self) -> Dropped<K>;
+
+    /// Keeps these keys with those that operations have let go of.
+    fn keep_dropped(&mut self, dropped: Dropped<K>);
 
     /// Whether there are no entries. O(1).
     fn is_empty(&self) -> bool;

@@ -50,6 +50,19 @@ where
             entry: PhantomData,
         }
     }
+
+    /// Works under the lock. Keys that the container lets go of are dropped when it has been
+    /// released: `K::drop` may call this index.
+    #[inline]
+    fn write<R>(&self, work: impl FnOnce(&mut Inner<C>) -> R) -> R {
+        let dropped;
+        let mut inner = self.inner.write();
+        let result = work(&mut inner);
+        dropped = inner.container.take_dropped();
+        drop(inner);
+        drop(dropped);
+        result
+    }
 }
 
 impl<K: Ord + Clone, V, C: Container<K, V>> Default for Locked<K, V, C> {
@@ -81,31 +94,35 @@ where
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let mut inner = self.inner.write();
-        let old = inner.container.insert(key, value);
-        inner.changed(i8::from(old.is_none()));
-        old
+        self.write(|inner| {
+            let old = inner.container.insert(key, value);
+            inner.changed(i8::from(old.is_none()));
+            old
+        })
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let mut inner = self.inner.write();
-        inner.container.insert_if_absent(key, value)?;
-        inner.changed(1);
-        Ok(())
+        self.write(|inner| {
+            inner.container.insert_if_absent(key, value)?;
+            inner.changed(1);
+            Ok(())
+        })
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let mut inner = self.inner.write();
-        let old = inner.container.remove(key);
-        inner.changed(-i8::from(old.is_some()));
-        old
+        self.write(|inner| {
+            let old = inner.container.remove(key);
+            inner.changed(-i8::from(old.is_some()));
+            old
+        })
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let mut inner = self.inner.write();
-        let (old, difference) = inner.container.update(key, decide);
-        inner.changed(difference);
-        old
+        self.write(|inner| {
+            let (old, difference) = inner.container.update(key, decide);
+            inner.changed(difference);
+            old
+        })
     }
 
     fn first(&self) -> Option<(K, V)> {
@@ -134,17 +151,19 @@ where
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        let mut inner = self.inner.write();
-        let entry = inner.container.pop_first();
-        inner.changed(-i8::from(entry.is_some()));
-        entry
+        self.write(|inner| {
+            let entry = inner.container.pop_first();
+            inner.changed(-i8::from(entry.is_some()));
+            entry
+        })
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        let mut inner = self.inner.write();
-        let entry = inner.container.pop_last();
-        inner.changed(-i8::from(entry.is_some()));
-        entry
+        self.write(|inner| {
+            let entry = inner.container.pop_last();
+            inner.changed(-i8::from(entry.is_some()));
+            entry
+        })
     }
 
     fn scan(
@@ -170,13 +189,12 @@ where
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        let removed = {
-            let mut inner = self.inner.write();
+        let removed = self.write(|inner| {
             let removed = inner.container.split_range(range);
             let count = removed.count();
             inner.len -= count;
             (removed, count)
-        };
+        });
         // The entries are dropped here, after the lock.
         removed.1
     }

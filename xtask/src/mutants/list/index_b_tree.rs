@@ -74,4 +74,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         hangs: false,
     },
+    Mutant {
+        name: "b_tree_drops_a_key_under_the_lock_of_its_leaf",
+        file: "crates/index/src/b_tree/point.rs",
+        original: "        let (key, _rest) = StoredKey::new(key, head);\n",
+        replacement: "        let (key, rest) = StoredKey::new(key, head);\n        drop(rest);\n",
+        why: "Where the head tells the key, the key itself is dropped, and its drop, which calls the tree, waits for the leaf that its own thread has locked. (This one was real.)",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("drops_that_call"),
+            filter: "whole_heads",
+        },
+        hangs: false,
+    },
 ];

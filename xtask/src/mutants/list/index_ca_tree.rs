@@ -144,4 +144,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         hangs: false,
     },
+    Mutant {
+        name: "ca_tree_drops_keys_under_its_lock",
+        file: "crates/index/src/ca_tree/mod.rs",
+        original: "        dropped = base.container.take_dropped();\n        self.adapt_if_asked(place, base);\n        drop(dropped);\n",
+        replacement: "        dropped = base.container.take_dropped();\n        drop(dropped);\n        self.adapt_if_asked(place, base);\n",
+        why: "A key whose drop calls the tree waits for the base node that its own thread holds. (This one was real.)",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("drops_that_call"),
+            filter: "ca_tree",
+        },
+        hangs: false,
+    },
 ];

@@ -77,8 +77,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "locked_update_uses_two_locks",
         file: "crates/index/src/locked/mod.rs",
-        original: "        let (old, difference) = inner.container.update(key, decide);",
-        replacement: "        drop(inner);\n        let mut decision = Some(decide(self.inner.read().container.get(&key)));\n        inner = self.inner.write();\n        let (old, difference) = inner.container.update(key, &mut |_| decision.take().unwrap_or(Update::Keep));",
+        original: "        self.write(|inner| {\n            let (old, difference) = inner.container.update(key, decide);",
+        replacement: "        let mut decision = Some(decide(self.inner.read().container.get(&key)));\n        self.write(|inner| {\n            let (old, difference) = inner.container.update(key, &mut |_| decision.take().unwrap_or(Update::Keep));",
         why: "Increments by two threads at once count once.",
         checker: Checker {
             flavour: Flavour::Plain,
@@ -91,8 +91,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "locked_pop_uses_two_locks",
         file: "crates/index/src/locked/mod.rs",
-        original: "        let entry = inner.container.pop_first();",
-        replacement: "        drop(inner);\n        let entry = self.first();\n        inner = self.inner.write();\n        if let Some((key, _)) = &entry {\n            inner.container.remove(key);\n        }",
+        original: "        self.write(|inner| {\n            let entry = inner.container.pop_first();",
+        replacement: "        let entry = self.first();\n        self.write(|inner| {\n            if let Some((key, _)) = &entry {\n                inner.container.remove(key);\n            }",
         why: "Two threads pop the same entry.",
         checker: Checker {
             flavour: Flavour::Plain,
@@ -113,6 +113,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
             package: "tremula-index",
             target: Target::Test("both_ends"),
             filter: "",
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "locked_drops_keys_under_its_lock",
+        file: "crates/index/src/locked/mod.rs",
+        original: "        drop(inner);\n        drop(dropped);\n",
+        replacement: "        drop(dropped);\n        drop(inner);\n",
+        why: "A key whose drop calls the index waits for the lock that its own thread holds. (This one was real.)",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("drops_that_call"),
+            filter: "locked",
         },
         hangs: false,
     },

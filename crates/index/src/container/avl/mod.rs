@@ -50,7 +50,7 @@ mod node;
 mod path;
 mod visit;
 
-use super::Container;
+use super::{Container, Dropped};
 use crate::contract::{Direction, KeyRange, Update};
 use node::{Link, Node, Side};
 use path::Path;
@@ -80,11 +80,21 @@ use std::ops::ControlFlow;
 /// ```
 pub struct Avl<K, V> {
     root: Link<K, V>,
+    dropped: Dropped<K>,
+}
+
+impl<K, V> Avl<K, V> {
+    const fn of(root: Link<K, V>) -> Self {
+        Self {
+            root,
+            dropped: Dropped::new(),
+        }
+    }
 }
 
 impl<K, V> Default for Avl<K, V> {
     fn default() -> Self {
-        Self { root: None }
+        Self::of(None)
     }
 }
 
@@ -103,7 +113,9 @@ impl<K: Ord, V> Avl<K, V> {
     fn uproot(&mut self, path: Path) -> Option<V> {
         let node = balance::unlink(path.end_mut(&mut self.root))?;
         path.rebalance(&mut self.root);
-        Some(node.value)
+        let (key, value) = node.into_entry();
+        self.dropped.keep(key);
+        Some(value)
     }
 
     /// The entry with the nearest key on one side of `key`, strictly.
@@ -154,7 +166,10 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
     fn insert(&mut self, key: K, value: V) -> Option<V> {
         let path = self.path_to(&key);
         match path.end_mut(&mut self.root) {
-            Some(node) => Some(mem::replace(&mut node.value, value)),
+            Some(node) => {
+                self.dropped.keep(key);
+                Some(mem::replace(&mut node.value, value))
+            }
             None => {
                 self.plant(path, key, value);
                 None
@@ -165,6 +180,7 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
     fn insert_if_absent(&mut self, key: K, value: V) -> Result<(), V> {
         let path = self.path_to(&key);
         if path.end(&self.root).is_some() {
+            self.dropped.keep(key);
             return Err(value);
         }
         self.plant(path, key, value);
@@ -183,15 +199,17 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
     ) -> (Option<V>, i8) {
         let path = self.path_to(&key);
         let place = path.end_mut(&mut self.root);
-        match (decide(place.as_ref().map(|node| &node.value)), place) {
+        let result = match (decide(place.as_ref().map(|node| &node.value)), place) {
             (Update::Put(value), Some(node)) => (Some(mem::replace(&mut node.value, value)), 0),
             (Update::Put(value), None) => {
                 self.plant(path, key, value);
-                (None, 1)
+                return (None, 1);
             }
             (Update::Remove, Some(_)) => (self.uproot(path), -1),
             (Update::Remove, None) | (Update::Keep, _) => (None, 0),
-        }
+        };
+        self.dropped.keep(key);
+        result
     }
 
     fn first(&self) -> Option<(&K, &V)> {
@@ -239,7 +257,7 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
         let high = Path::boundary(&self.root, |key| !range.ends_after(key));
         let parts = join::split_between(self.root.take(), low, high);
         self.root = join::join_two(parts.below, parts.above);
-        Self { root: parts.inside }
+        Self::of(parts.inside)
     }
 
     fn split(&mut self) -> Option<(K, Self)> {
@@ -251,15 +269,29 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
             (None, None) => return None,
         };
         let upper = join::split_at_root(&mut self.root);
-        Some((key, Self { root: upper }))
+        Some((key, Self::of(upper)))
     }
 
-    type Separator = ();
+    /// Not needed, but kept: see [`Dropped`].
+    type Separator = K;
 
-    fn separator(_: K) {}
+    fn separator(key: K) -> K {
+        key
+    }
 
-    fn join_at(&mut self, (): (), upper: Self) {
+    fn join_at(&mut self, separator: K, mut upper: Self) {
+        self.dropped.keep(separator);
+        self.dropped.append(&mut upper.dropped);
         self.root = join::join_two(self.root.take(), upper.root);
+    }
+
+    #[inline]
+    fn take_dropped(&mut self) -> Dropped<K> {
+        self.dropped.take()
+    }
+
+    fn keep_dropped(&mut self, mut dropped: Dropped<K>) {
+        self.dropped.append(&mut dropped);
     }
 
     fn is_empty(&self) -> bool {

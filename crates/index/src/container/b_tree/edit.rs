@@ -7,6 +7,7 @@
 use super::BTree;
 use super::keys::{Headed, NodeHeads, Row, Sought};
 use super::node::{Inner, Leaf, Node, Upper};
+use crate::container::Dropped;
 use crate::contract::{Direction, Update};
 use std::mem;
 
@@ -20,8 +21,11 @@ impl<K, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
 
 impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     #[inline]
-    fn leaf_of_mut(&mut self, key: Sought<'_, K, H>) -> Option<&mut Leaf<K, V, H, N>> {
-        let mut node = self.root.as_mut()?;
+    fn leaf_of_mut<'a>(
+        root: &'a mut Option<Node<K, V, H, N>>,
+        key: Sought<'_, K, H>,
+    ) -> Option<&'a mut Leaf<K, V, H, N>> {
+        let mut node = root.as_mut()?;
         loop {
             match node {
                 Node::Leaf(leaf) => return Some(leaf),
@@ -36,12 +40,15 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     #[inline]
     pub(super) fn insert_entry(&mut self, key: K, value: V) -> Option<V> {
         let key = Headed::new(key);
-        let Some(leaf) = self.leaf_of_mut(key.sought()) else {
+        let Some(leaf) = Self::leaf_of_mut(&mut self.root, key.sought()) else {
             self.insert_at_leaf(key, value);
             return None;
         };
         match leaf.keys().find(key.sought()) {
-            Ok(at) => return Some(mem::replace(&mut leaf.values_mut()[at], value)),
+            Ok(at) => {
+                self.dropped.keep(key.key);
+                return Some(mem::replace(&mut leaf.values_mut()[at], value));
+            }
             Err(at) if !leaf.is_full() => leaf.insert(at, key, value),
             Err(_) => self.insert_at_leaf(key, value),
         }
@@ -70,18 +77,19 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
     ) -> (Option<V>, i8) {
         let key = Headed::new(key);
-        let place = self
-            .leaf_of_mut(key.sought())
+        let place = Self::leaf_of_mut(&mut self.root, key.sought())
             .map(|leaf| (leaf.keys().find(key.sought()), leaf));
-        match place {
+        let result = match place {
             Some((Ok(at), leaf)) => match decide(Some(&leaf.values()[at])) {
                 Update::Put(value) => (Some(mem::replace(&mut leaf.values_mut()[at], value)), 0),
                 Update::Keep => (None, 0),
-                Update::Remove => {
-                    let value = self.remove_sought(key.sought()).map(|(_, value)| value);
-                    let difference = -i8::from(value.is_some());
-                    (value, difference)
-                }
+                Update::Remove => match self.remove_sought(key.sought()) {
+                    Some((stored, value)) => {
+                        self.dropped.keep(stored);
+                        (Some(value), -1)
+                    }
+                    None => (None, 0),
+                },
             },
             Some((Err(at), leaf)) => match decide(None) {
                 Update::Put(value) => {
@@ -90,18 +98,20 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
                     } else {
                         leaf.insert(at, key, value);
                     }
-                    (None, 1)
+                    return (None, 1);
                 }
                 Update::Keep | Update::Remove => (None, 0),
             },
             None => match decide(None) {
                 Update::Put(value) => {
                     self.insert_at_leaf(key, value);
-                    (None, 1)
+                    return (None, 1);
                 }
                 Update::Keep | Update::Remove => (None, 0),
             },
-        }
+        };
+        self.dropped.keep(key.key);
+        result
     }
 
     #[inline]
@@ -111,7 +121,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
 
     #[inline]
     fn remove_sought(&mut self, key: Sought<'_, K, H>) -> Option<(K, V)> {
-        let leaf = self.leaf_of_mut(key)?;
+        let leaf = Self::leaf_of_mut(&mut self.root, key)?;
         let at = leaf.keys().find(key).ok()?;
         if leaf.len() > Self::SMALL {
             return Some(leaf.remove(at));
@@ -134,7 +144,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
         entry: impl Fn(&Row<'_, K, H>) -> usize,
     ) -> Option<(K, V)> {
         let root = self.root.as_mut()?;
-        let removed = root.remove(&child, &entry);
+        let removed = root.remove(&child, &entry, &mut self.dropped);
         if root.len() == 0 {
             self.root = None;
         }
@@ -199,6 +209,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
         &mut self,
         child: &impl Fn(&Row<'_, K, H>) -> usize,
         entry: &impl Fn(&Row<'_, K, H>) -> usize,
+        dropped: &mut Dropped<K>,
     ) -> (K, V) {
         match self {
             Self::Leaf(leaf) => {
@@ -207,8 +218,8 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
             }
             Self::Inner(inner) => {
                 let at = child(&inner.keys());
-                let removed = inner.children_mut()[at].remove(child, entry);
-                inner.mend(at);
+                let removed = inner.children_mut()[at].remove(child, entry, dropped);
+                inner.mend(at, dropped);
                 removed
             }
         }
@@ -221,12 +232,16 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
         separator: Headed<K, H>,
         upper: Self,
         most: usize,
+        dropped: &mut Dropped<K>,
     ) -> Upper<K, V, H, N> {
         if self.len() + upper.len() > most {
             return Some((separator, upper));
         }
         match (self, upper) {
-            (Self::Leaf(leaf), Self::Leaf(mut upper)) => leaf.take_tail(&mut upper, 0),
+            (Self::Leaf(leaf), Self::Leaf(mut upper)) => {
+                dropped.keep(separator.key);
+                leaf.take_tail(&mut upper, 0);
+            }
             (Self::Inner(inner), Self::Inner(mut upper)) => inner.append(separator, &mut upper),
             _ => unreachable!("neighbours have the same height"),
         }
@@ -269,10 +284,13 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
     }
 
     /// Merges child `at` with a neighbour, or unlinks it, if it has become small or empty.
-    fn mend(&mut self, at: usize) {
+    fn mend(&mut self, at: usize, dropped: &mut Dropped<K>) {
         let small = self.children()[at].len();
         if small == 0 {
-            drop(self.remove(at));
+            // An empty node has no keys of its own.
+            if let (Some(separator), _) = self.remove(at) {
+                dropped.keep(separator.key);
+            }
         } else if small <= BTree::<K, V, H, N>::SMALL {
             let fits = |other: usize| {
                 self.children()
@@ -287,7 +305,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
                 return;
             };
             if let (Some(separator), upper) = self.remove(lower + 1) {
-                let left = self.children_mut()[lower].absorb(separator, upper, N);
+                let left = self.children_mut()[lower].absorb(separator, upper, N, dropped);
                 debug_assert!(left.is_none(), "it was seen to fit");
             }
         }

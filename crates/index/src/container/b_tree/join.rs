@@ -10,6 +10,7 @@
 use super::BTree;
 use super::keys::{Headed, NodeHeads, Sought};
 use super::node::{Inner, Node, Upper};
+use crate::container::Dropped;
 use crate::contract::KeyRange;
 use std::mem;
 use std::ops::Bound;
@@ -39,7 +40,11 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     /// Appends `upper`; `separator` lies above all of `self`'s keys and at or below `upper`'s.
     /// Runs no user code.
     pub(super) fn append(&mut self, separator: Headed<K, H>, mut upper: Self) {
-        self.root = self.take_part().join(separator, upper.take_part()).root;
+        self.dropped.append(&mut upper.dropped);
+        let lower = self.take_part();
+        self.root = lower
+            .join(separator, upper.take_part(), &mut self.dropped)
+            .root;
         self.lower_root();
     }
 
@@ -88,10 +93,10 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     pub(super) fn split_at(&mut self, cut: &Cut) -> Option<(Headed<K, H>, Self)> {
         let separator = self.root.as_ref()?.key_at(cut)?;
         let whole = self.take_part();
-        let (lower, upper) = whole.split(&cut.children, cut.entry);
+        let (lower, upper) = whole.split(&cut.children, cut.entry, &mut self.dropped);
         self.root = lower.root;
         self.lower_root();
-        let mut upper = Self { root: upper.root };
+        let mut upper = Self::of(upper.root);
         upper.lower_root();
         Some((separator, upper))
     }
@@ -99,7 +104,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     /// Takes the entries of `range` out.
     pub(super) fn take_range(&mut self, range: KeyRange<'_, K>) -> Self {
         if range.is_empty() {
-            return Self { root: None };
+            return Self::of(None);
         }
         let cut = match range.low {
             Bound::Included(low) => self.cut(low, true),
@@ -107,17 +112,12 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
             Bound::Unbounded => None,
         };
         let (separator, upper) = match (range.low, cut) {
-            (Bound::Unbounded, _) => (
-                None,
-                Self {
-                    root: self.root.take(),
-                },
-            ),
+            (Bound::Unbounded, _) => (None, Self::of(self.root.take())),
             (_, Some(cut)) => match self.split_at(&cut) {
                 Some((separator, upper)) => (Some(separator), upper),
-                None => return Self { root: None },
+                None => return Self::of(None),
             },
-            (_, None) => return Self { root: None },
+            (_, None) => return Self::of(None),
         };
         let mut taken = Taken {
             lower: self,
@@ -130,9 +130,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
             Bound::Unbounded => None,
         };
         let rest = cut.and_then(|cut| taken.upper.split_at(&cut));
-        let result = Self {
-            root: taken.upper.root.take(),
-        };
+        let result = Self::of(taken.upper.root.take());
         if let Some((separator, rest)) = rest {
             taken.lower.append(separator, rest);
         }
@@ -150,13 +148,13 @@ struct Taken<'a, K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> {
 
 impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Drop for Taken<'_, K, V, H, N> {
     fn drop(&mut self) {
-        let upper = BTree {
-            root: self.upper.root.take(),
-        };
+        self.lower.dropped.append(&mut self.upper.dropped);
+        let upper = BTree::of(self.upper.root.take());
         match self.separator.take() {
             Some(separator) if upper.root.is_some() => self.lower.append(separator, upper),
-            None if upper.root.is_some() => *self.lower = upper,
-            _ => (),
+            Some(separator) => self.lower.dropped.keep(separator.key),
+            None if upper.root.is_some() => self.lower.root = upper.root,
+            None => (),
         }
     }
 }
@@ -184,22 +182,25 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Part<K, V, H, N> {
 
     /// `self` and `upper` as one tree. `separator` lies above all keys of the one and at or
     /// below all of the other.
-    fn join(self, separator: Headed<K, H>, upper: Self) -> Self {
+    fn join(self, separator: Headed<K, H>, upper: Self, dropped: &mut Dropped<K>) -> Self {
         let height = self.height.max(upper.height);
         let levels = self.height.abs_diff(upper.height);
         let lower_is_higher = self.height > upper.height;
         let (mut low, mut high) = match (self.root, upper.root) {
             (Some(low), Some(high)) => (low, high),
-            (root, None) | (None, root) => return Self { root, height },
+            (root, None) | (None, root) => {
+                dropped.keep(separator.key);
+                return Self { root, height };
+            }
         };
         let (root, split) = if levels == 0 {
-            let split = low.absorb(separator, high, BTree::<K, V, H, N>::MERGED);
+            let split = low.absorb(separator, high, BTree::<K, V, H, N>::MERGED, dropped);
             (low, split)
         } else if lower_is_higher {
-            let split = low.hang_last(levels, separator, high);
+            let split = low.hang_last(levels, separator, high, dropped);
             (low, split)
         } else {
-            let split = high.hang_first(levels, low, separator);
+            let split = high.hang_first(levels, low, separator, dropped);
             (high, split)
         };
         match split {
@@ -215,7 +216,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Part<K, V, H, N> {
     }
 
     /// Cuts into what is before and what is behind.
-    fn split(self, children: &[usize], entry: usize) -> (Self, Self) {
+    fn split(self, children: &[usize], entry: usize, dropped: &mut Dropped<K>) -> (Self, Self) {
         match self.root {
             None => (Self::EMPTY, Self::EMPTY),
             Some(Node::Leaf(mut leaf)) => {
@@ -249,12 +250,12 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Part<K, V, H, N> {
                     root: Some(child),
                     height: self.height - 1,
                 };
-                let (mut lower, mut upper) = child.split(&children[1..], entry);
+                let (mut lower, mut upper) = child.split(&children[1..], entry, dropped);
                 if let Some(separator) = separator {
-                    lower = Self::of(inner, self.height).join(separator, lower);
+                    lower = Self::of(inner, self.height).join(separator, lower, dropped);
                 }
                 if let Some((separator, right)) = right {
-                    upper = upper.join(separator, Self::of(right, self.height));
+                    upper = upper.join(separator, Self::of(right, self.height), dropped);
                 }
                 (lower, upper)
             }
@@ -297,6 +298,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
         levels: usize,
         separator: Headed<K, H>,
         node: Self,
+        dropped: &mut Dropped<K>,
     ) -> Upper<K, V, H, N> {
         let Self::Inner(inner) = self else {
             unreachable!("a leaf has nothing below it")
@@ -304,9 +306,9 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
         let last = inner.children().len() - 1;
         let child = &mut inner.children_mut()[last];
         let (separator, node) = if levels == 1 {
-            child.absorb(separator, node, BTree::<K, V, H, N>::MERGED)?
+            child.absorb(separator, node, BTree::<K, V, H, N>::MERGED, dropped)?
         } else {
-            child.hang_last(levels - 1, separator, node)?
+            child.hang_last(levels - 1, separator, node, dropped)?
         };
         inner.add_behind(last, separator, node)
     }
@@ -318,20 +320,21 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
         levels: usize,
         node: Self,
         separator: Headed<K, H>,
+        dropped: &mut Dropped<K>,
     ) -> Upper<K, V, H, N> {
         let Self::Inner(inner) = self else {
             unreachable!("a leaf has nothing below it")
         };
         let child = &mut inner.children_mut()[0];
         if levels > 1 {
-            let (separator, upper) = child.hang_first(levels - 1, node, separator)?;
+            let (separator, upper) = child.hang_first(levels - 1, node, separator, dropped)?;
             return inner.add_behind(0, separator, upper);
         }
         if child.len() + node.len() > BTree::<K, V, H, N>::MERGED {
             return inner.add_first(node, separator);
         }
         let upper = mem::replace(child, node);
-        let left = child.absorb(separator, upper, N);
+        let left = child.absorb(separator, upper, N, dropped);
         debug_assert!(left.is_none(), "it was seen to fit");
         None
     }

@@ -22,7 +22,8 @@
 //!    are never moved to balance two nodes that do not, since that would need a new separator
 //!    and `K::clone` may panic. A node is unlinked when it is empty. So a node may be small, but
 //!    not next to a small one for long.
-//! 5. User code (`K::cmp`, `K::clone`) runs before an operation changes anything.
+//! 5. User code (`K::cmp`, `K::clone`) runs before an operation changes anything, and no operation
+//!    drops a key: those that it lets go of wait in `dropped`.
 //!
 //! What the type does *not* own: the number of entries. Whoever needs it keeps it.
 
@@ -34,7 +35,7 @@ mod search;
 mod slots;
 mod visit;
 
-use super::Container;
+use super::{Container, Dropped};
 use crate::contract::{Direction, KeyRange, Update};
 use crate::key::NoHead;
 use keys::Sought;
@@ -73,6 +74,16 @@ const WIDTH: usize = 4;
 /// ```
 pub struct BTree<K, V, H: NodeHeads<K> = NoHead, const N: usize = WIDTH> {
     root: Option<Node<K, V, H, N>>,
+    dropped: Dropped<K>,
+}
+
+impl<K, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
+    const fn of(root: Option<Node<K, V, H, N>>) -> Self {
+        Self {
+            root,
+            dropped: Dropped::new(),
+        }
+    }
 }
 
 impl<K, V, H: NodeHeads<K>, const N: usize> Default for BTree<K, V, H, N> {
@@ -83,7 +94,7 @@ impl<K, V, H: NodeHeads<K>, const N: usize> Default for BTree<K, V, H, N> {
                 "see the docs of BTree for N"
             )
         };
-        Self { root: None }
+        Self::of(None)
     }
 }
 
@@ -110,6 +121,7 @@ where
 
     fn insert_if_absent(&mut self, key: K, value: V) -> Result<(), V> {
         if self.get(&key).is_some() {
+            self.dropped.keep(key);
             return Err(value);
         }
         self.insert_entry(key, value);
@@ -118,7 +130,9 @@ where
 
     #[inline]
     fn remove(&mut self, key: &K) -> Option<V> {
-        self.remove_entry(key).map(|(_, value)| value)
+        let (key, value) = self.remove_entry(key)?;
+        self.dropped.keep(key);
+        Some(value)
     }
 
     fn update(
@@ -185,6 +199,15 @@ where
 
     fn join_at(&mut self, separator: Headed<K, H>, upper: Self) {
         self.append(separator, upper);
+    }
+
+    #[inline]
+    fn take_dropped(&mut self) -> Dropped<K> {
+        self.dropped.take()
+    }
+
+    fn keep_dropped(&mut self, mut dropped: Dropped<K>) {
+        self.dropped.append(&mut dropped);
     }
 
     fn is_empty(&self) -> bool {
