@@ -251,3 +251,27 @@ fn the_random_histories_are_of_both_kinds() {
     println!("{good} linearizable, {bad} not");
     assert!(good > 50 && bad > 50, "{good} linearizable, {bad} not");
 }
+
+/// A range of two entries that shows one before and one behind a removal of both. By key each of
+/// them could be seen; at one moment they could not.
+#[test]
+fn ranges_are_of_one_moment_as_far_as_they_are_said_to_be() {
+    let torn = |entries: &[(u64, u64)]| {
+        let range = Operation::Range(Span::ALL, Direction::Ascending, usize::MAX);
+        let removal = Operation::RemoveRange(Span::ALL);
+        let events = vec![
+            Event::returned(0, 0..=9, range, Response::Entries(entries.to_vec())),
+            Event::returned(1, 1..=2, removal, Response::Count(3)),
+            Event::returned(1, 3..=4, Operation::Insert(3, 31), Response::Value(None)),
+        ];
+        MapHistory::new([(1, 10), (2, 20), (3, 30)], events).expect("times in order")
+    };
+    let is_fine = |history: MapHistory| history.check(DEFAULT_BUDGET).is_ok();
+    let (two_moments, one_moment) = ([(1, 10), (3, 31)], [(1, 10), (2, 20), (3, 30)]);
+    assert!(is_fine(torn(&two_moments)));
+    assert!(is_fine(torn(&two_moments).with_ranges_of_one_moment(1)));
+    assert!(!is_fine(torn(&two_moments).with_ranges_of_one_moment(2)));
+    assert!(is_fine(torn(&one_moment).with_ranges_of_one_moment(3)));
+    let loosely = torn(&two_moments).with_ranges_of_one_moment(2);
+    assert!(is_fine(loosely.loosely([tremula_check::map::Kind::Range])));
+}

@@ -35,8 +35,16 @@ impl Keyspace {
     }
 }
 
-/// Visits up to `limit` entries of a range. As of one moment up to [`LAST_BATCH`] entries;
-/// beyond, each batch is as of one moment and later batches as of later ones.
+/// How many entries of a range a [walk](walk) always visits as of one moment.
+pub const ONE_MOMENT: usize = LAST_BATCH;
+
+/// Entries that a walk copies at once. With one more than [`ONE_MOMENT`], the first batch tells
+/// whether the range has more, and a range that has not is done as of that moment.
+const BATCH: usize = ONE_MOMENT + 1;
+
+/// Visits up to `limit` entries of a range. As of one moment, if there are no more than
+/// [`ONE_MOMENT`]. Beyond, each batch is as of one moment and later batches as of later ones: keys
+/// come in strict order, and a key that is present throughout is visited.
 pub(crate) fn walk(
     database: &Database,
     range: KeyRange<'_, Key>,
@@ -44,25 +52,50 @@ pub(crate) fn walk(
     limit: usize,
     mut visit: impl FnMut(&Key, &Value) -> ControlFlow<()>,
 ) {
-    if limit > LAST_BATCH {
-        let mut left = limit;
-        return database.range(range, direction, &mut |key, value| {
-            visit(key, value)?;
-            left -= 1;
-            if left == 0 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-    }
+    let mut left = limit;
     let mut entries = Vec::new();
-    database.scan(range, direction, limit, &mut entries);
-    for (key, value) in &entries {
-        if visit(key, value).is_break() {
+    let mut resume: Option<Key> = None;
+    loop {
+        let rest = match (&resume, direction) {
+            (None, _) => range,
+            (Some(key), Direction::Ascending) => KeyRange::new(Bound::Excluded(key), range.high),
+            (Some(key), Direction::Descending) => KeyRange::new(range.low, Bound::Excluded(key)),
+        };
+        let wanted = left.min(BATCH);
+        database.scan(rest, direction, wanted, &mut entries);
+        for (key, value) in &entries {
+            if visit(key, value).is_break() {
+                return;
+            }
+        }
+        left -= wanted;
+        if entries.len() < wanted || left == 0 {
             return;
         }
+        resume = entries.pop().map(|(key, _)| key);
+        entries.clear();
     }
+}
+
+/// A range that is longer than a snapshot may be.
+#[derive(Debug)]
+pub(crate) struct TooManyKeys;
+
+/// Copies of up to `limit` entries of a range, all as of one moment, if they are at most `most`.
+pub(crate) fn snapshot(
+    database: &Database,
+    range: KeyRange<'_, Key>,
+    direction: Direction,
+    limit: usize,
+    most: usize,
+) -> Result<Vec<(Key, Value)>, TooManyKeys> {
+    let mut entries = Vec::new();
+    let wanted = limit.min(most.saturating_add(1));
+    database.scan(range, direction, wanted, &mut entries);
+    if entries.len() > most {
+        return Err(TooManyKeys);
+    }
+    Ok(entries)
 }
 
 /// The bounds of the keys that begin with `prefix`.
@@ -97,33 +130,95 @@ mod tests {
         }
     }
 
+    /// A database with so many keys.
+    fn filled(engine: Engine, keys: usize) -> Keyspace {
+        let keyspace = Keyspace::new(engine);
+        for number in 0..keys {
+            let key = Key::from(&number.to_be_bytes()[..]);
+            keyspace.database(0).insert(key, Value::from(&b""[..]));
+        }
+        keyspace
+    }
+
     #[test]
     fn a_walk_keeps_its_limit_below_and_above_one_batch() {
-        let keyspace = Keyspace::new(Engine::Locked);
-        let database = keyspace.database(0);
-        for number in 0..3 * LAST_BATCH {
-            database.insert(Key::from(&number.to_be_bytes()[..]), Value::from(&b""[..]));
-        }
-        for limit in [
-            0,
-            1,
-            LAST_BATCH,
-            LAST_BATCH + 1,
-            2 * LAST_BATCH + 1,
-            usize::MAX,
-        ] {
-            let mut seen = 0;
-            walk(
-                database,
-                KeyRange::all(),
-                Direction::Descending,
-                limit,
-                |_, _| {
+        for there in [0, ONE_MOMENT, BATCH, 3 * BATCH] {
+            let keyspace = filled(Engine::Locked, there);
+            for limit in [
+                0,
+                1,
+                ONE_MOMENT,
+                BATCH,
+                BATCH + 1,
+                2 * BATCH,
+                3 * BATCH - 1,
+                usize::MAX,
+            ] {
+                let mut seen = 0;
+                let visit = |_: &Key, _: &Value| {
                     seen += 1;
                     ControlFlow::Continue(())
-                },
-            );
-            assert_eq!(seen, limit.min(3 * LAST_BATCH));
+                };
+                let direction = Direction::Descending;
+                walk(
+                    keyspace.database(0),
+                    KeyRange::all(),
+                    direction,
+                    limit,
+                    visit,
+                );
+                assert_eq!(seen, limit.min(there), "{limit} of {there}");
+            }
         }
+    }
+
+    /// All keys are removed while the walk shows the first one. A walk of several moments sees that
+    /// in its second batch, wherever that begins.
+    #[test]
+    fn a_walk_of_as_many_keys_as_promised_is_of_one_moment() {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            for keys in [1, 33, 300, ONE_MOMENT - 1, ONE_MOMENT] {
+                let keyspace = filled(Engine::Locked, keys);
+                let database = keyspace.database(0);
+                let mut seen = 0;
+                walk(database, KeyRange::all(), direction, usize::MAX, |_, _| {
+                    database.remove_range(KeyRange::all());
+                    seen += 1;
+                    ControlFlow::Continue(())
+                });
+                assert_eq!(seen, keys, "{direction:?}");
+            }
+        }
+    }
+
+    /// If the first batch ended where the promise does, a key that came later would follow on a
+    /// range that was seen whole, and the two would not be of one moment.
+    #[test]
+    fn a_walk_sees_nothing_later_behind_as_many_keys_as_promised() {
+        let keyspace = filled(Engine::Locked, ONE_MOMENT);
+        let database = keyspace.database(0);
+        let mut seen = 0;
+        let all = KeyRange::all();
+        walk(database, all, Direction::Ascending, usize::MAX, |_, _| {
+            database.insert(Key::from(&[u8::MAX][..]), Value::from(&b""[..]));
+            seen += 1;
+            ControlFlow::Continue(())
+        });
+        assert_eq!(seen, ONE_MOMENT);
+    }
+
+    #[test]
+    fn a_snapshot_is_refused_beyond_its_limit_and_no_sooner() {
+        let keyspace = filled(Engine::Locked, 3 * BATCH);
+        let copied = |limit, most| {
+            let database = keyspace.database(0);
+            let entries = snapshot(database, KeyRange::all(), Direction::Ascending, limit, most);
+            entries.map_or(None, |entries| Some(entries.len()))
+        };
+        assert_eq!(copied(usize::MAX, usize::MAX), Some(3 * BATCH));
+        assert_eq!(copied(usize::MAX, 3 * BATCH), Some(3 * BATCH));
+        assert_eq!(copied(usize::MAX, 3 * BATCH - 1), None);
+        assert_eq!(copied(10, 10), Some(10));
+        assert_eq!(copied(11, 10), None);
     }
 }

@@ -32,6 +32,11 @@ pub const REPLY_BATCH: usize = 64 << 10;
 /// less of work with usual match specifications, and several batches that are of one moment.
 pub const SEARCH_SLICE: usize = 4096;
 
+/// Keys of one `RANGE … SNAPSHOT`, which copies them all before it answers. A copy takes 48 bytes
+/// (longer keys and values are shared, not copied), so this is 48 MiB, for at most one snapshot a
+/// thread at a time; and other clients of that thread wait for a few tenths of a second.
+pub const MAX_SNAPSHOT: usize = 1 << 20;
+
 /// The limits of one server.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Limits")]
@@ -59,6 +64,10 @@ pub struct Limits {
     /// Rows that a search of a table looks at before other clients of its thread come
     #[arg(long, value_name = "ROWS", default_value_t = SEARCH_SLICE)]
     pub search_slice: usize,
+
+    /// Keys of one RANGE with SNAPSHOT, which copies them all at one moment
+    #[arg(long, value_name = "KEYS", default_value_t = MAX_SNAPSHOT)]
+    pub max_snapshot: usize,
 }
 
 impl Default for Limits {
@@ -70,6 +79,7 @@ impl Default for Limits {
             max_query_buffer: MAX_QUERY_BUFFER,
             max_output_buffer: MAX_OUTPUT_BUFFER,
             search_slice: SEARCH_SLICE,
+            max_snapshot: MAX_SNAPSHOT,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::connection;
 use crate::cursors::Cursors;
 use crate::limits::Limits;
 use crate::mailboxes::Mailboxes;
+use crate::snapshots::Snapshots;
 use crate::value_cache::{CacheSettings, ValueCache};
 use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) clients: Arc<Clients>,
     pub(crate) stats: Stats,
+    pub(crate) snapshots: Snapshots,
     pub(crate) started: Instant,
     pub(crate) address: SocketAddr,
     pub(crate) threads: usize,
@@ -157,6 +159,7 @@ impl Server {
             limits: config.limits,
             clients: Arc::default(),
             stats: Stats::default(),
+            snapshots: Snapshots::default(),
             started: Instant::now(),
             address,
             threads,
@@ -403,6 +406,7 @@ mod tests {
             limits,
             clients: Arc::default(),
             stats: Stats::default(),
+            snapshots: Snapshots::default(),
             started: Instant::now(),
             address: ([127, 0, 0, 1], 0).into(),
             threads: 1,

@@ -352,6 +352,71 @@ fn ranges_and_neighbours_follow_the_order_of_the_keys() {
     assert_eq!(client.text("FIRST"), "_\r\n");
 }
 
+/// More keys than one batch: the options of a range mean the same with `SNAPSHOT`, in both versions
+/// of the protocol, and the copies are counted and limited.
+#[test]
+fn snapshots_show_what_ranges_show_and_are_counted_and_limited() {
+    const KEYS: usize = 2_500;
+    let server = Server::tremula(&["--max-snapshot", "2500"]);
+    let mut client = server.connect();
+    let mut fill = vec!["MSET".to_owned()];
+    fill.extend((0..KEYS).flat_map(|number| [format!("k{number:04}"), number.to_string()]));
+    client.call(&fill);
+    let options = [
+        "",
+        " LIMIT 7",
+        " LIMIT 2000",
+        " LIMIT -1",
+        " WITHVALUES",
+        " withvalues limit 9",
+    ];
+    for protocol in ["2", "3"] {
+        client.text(&format!("HELLO {protocol}"));
+        for options in options {
+            for bounds in ["- +", "(k0007 [k2300", "[k0100 (k0100", "+ -"] {
+                let plain = client.text(&format!("RANGE {bounds}{options}"));
+                let copied = client.text(&format!("RANGE {bounds} SNAPSHOT{options}"));
+                assert_eq!(plain, copied, "{bounds} {options}");
+                let (low, high) = bounds.split_once(' ').expect("two bounds");
+                let plain = client.text(&format!("RANGE {high} {low} REV{options}"));
+                let copied = client.text(&format!("RANGE {high} {low}{options} snapshot rev"));
+                assert_eq!(plain, copied, "{bounds} {options}, reversed");
+            }
+        }
+    }
+    let figure = |client: &mut Connection, name: &str| -> u64 {
+        let info = client.text("INFO stats");
+        let line = info.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.strip_prefix(':'));
+        number.expect("the figure").parse().expect("a number")
+    };
+    let (taken, copied) = (
+        figure(&mut client, "snapshots_taken"),
+        figure(&mut client, "snapshot_keys_copied"),
+    );
+    client.text("RANGE [k0000 (k0030 SNAPSHOT");
+    assert_eq!(figure(&mut client, "snapshots_taken"), taken + 1);
+    assert_eq!(figure(&mut client, "snapshot_keys_copied"), copied + 30);
+    client.text("SET l one-more");
+    assert_eq!(
+        client.text("RANGE - + SNAPSHOT"),
+        "-ERR the range has more than 2500 keys, the limit of a snapshot (--max-snapshot); \
+         ask for a smaller range or a LIMIT, or leave SNAPSHOT out\r\n"
+    );
+    assert_eq!(figure(&mut client, "snapshots_refused"), 1);
+    assert_eq!(figure(&mut client, "snapshot_keys_held"), 0);
+    assert!(
+        client
+            .text("RANGE - + SNAPSHOT LIMIT 2500")
+            .starts_with("*2500\r\n")
+    );
+    assert!(client.text("RANGE - +").starts_with("*2501\r\n"));
+    assert_eq!(
+        client.text("CONFIG GET max-snapshot"),
+        "%1\r\n$12\r\nmax-snapshot\r\n$4\r\n2500\r\n"
+    );
+}
+
 /// Counts would be lost if a read-modify-write were not one step.
 #[test]
 fn counters_lose_nothing_under_contention() {

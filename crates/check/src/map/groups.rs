@@ -10,7 +10,7 @@
 //! A call that promises less than one moment ties nothing: its parts in the single keys are to be
 //! explained each by itself.
 
-use super::operation::{Kind, Operation, Response, Span};
+use super::operation::{Operation, Response, Span};
 use super::specification::{Entries, MapSpecification};
 use super::well_formed::beyond;
 use crate::history::{Event, Returned};
@@ -20,7 +20,7 @@ use std::fmt;
 use std::ops::{Bound, Range};
 use tremula_index::Direction;
 
-type MapEvent = Event<Operation, Response>;
+pub(super) type MapEvent = Event<Operation, Response>;
 pub(super) type PartEvent = Event<Part, Response>;
 
 /// What a call, or its part in one key, comes to.
@@ -75,17 +75,16 @@ pub(super) struct Group {
     pub(super) parts: Vec<PartEvent>,
 }
 
-/// The groups into which calls tie the keys of a map, if those of the kinds that `strict` names
-/// happen at one moment each.
+/// The groups into which calls tie the keys of a map, if those that `strict` picks happen at one
+/// moment each.
 pub(super) fn groups(
     events: &[MapEvent],
     initial: &BTreeMap<u64, u64>,
-    strict: impl Fn(Kind) -> bool,
+    strict: impl Fn(&MapEvent) -> bool,
 ) -> Vec<Group> {
     let keys = keys(events, initial);
-    let is_strict = |event: &&MapEvent| strict(event.operation.kind());
     let mut ties = Ties::among(keys.len());
-    for event in events.iter().filter(is_strict) {
+    for event in events.iter().filter(|event| strict(event)) {
         if let Operation::InsertMany(entries) = &event.operation {
             let place = |&(key, _): &(u64, u64)| keys.partition_point(|&other| other < key);
             ties.tie(entries.iter().map(place));
@@ -117,7 +116,7 @@ pub(super) fn groups(
             continue;
         }
         if let Operation::InsertMany(entries) = &event.operation
-            && strict(Kind::InsertMany)
+            && strict(event)
         {
             let first = entries.first().map(|(key, _)| group_of[key]);
             together(first.map_or(&mut keyless, |number| &mut groups[number]));
@@ -125,7 +124,7 @@ pub(super) fn groups(
         }
         match View::of(event).map(|view| view.among(&keys)) {
             Some(range) if range.is_empty() => together(&mut keyless),
-            Some(range) if strict(event.operation.kind()) => {
+            Some(range) if strict(event) => {
                 together(&mut groups[group_of[&keys[range.start]]]);
             }
             _ => {

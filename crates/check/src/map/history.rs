@@ -1,6 +1,6 @@
 //! A recorded history of an ordered map, and its checks.
 
-use super::groups::{Group, Parts, groups};
+use super::groups::{Group, MapEvent, Parts, groups};
 use super::number::Number;
 use super::operation::{Kind, Operation, Response};
 use super::specification::MapSpecification;
@@ -34,6 +34,8 @@ pub struct MapHistory {
     history: History<Operation, Response>,
     /// The kinds of operations that promise less than one moment here.
     loose: Vec<Kind>,
+    /// How many entries a `range` shows as of one moment, if it is not longer.
+    short_range: Option<usize>,
 }
 
 /// That a history passed, and what that took.
@@ -98,6 +100,7 @@ impl MapHistory {
             initial: initial.into_iter().collect(),
             history: History::new(events)?,
             loose: Vec::new(),
+            short_range: None,
         })
     }
 
@@ -110,6 +113,14 @@ impl MapHistory {
         self
     }
 
+    /// The same history of a map whose `range` is of one moment, if it shows no more than so many
+    /// entries. Longer ones are held to what they say of each key.
+    #[must_use]
+    pub const fn with_ranges_of_one_moment(mut self, up_to: usize) -> Self {
+        self.short_range = Some(up_to);
+        self
+    }
+
     /// A history whose calls are known to end after they begin.
     pub(crate) fn recorded(
         initial: Vec<(u64, u64)>,
@@ -119,6 +130,7 @@ impl MapHistory {
             initial: initial.into_iter().collect(),
             history: History::sorted(events),
             loose: Vec::new(),
+            short_range: None,
         }
     }
 
@@ -137,13 +149,22 @@ impl MapHistory {
     /// What is wrong, or that the budget did not suffice.
     pub fn check(&self, budget: usize) -> Result<Checked, Failure> {
         self.check_answers()?;
-        let strict = |kind: Kind| kind.of_one_moment() && !self.loose.contains(&kind);
         let configurations = self
-            .place(strict, budget)
+            .place(|event| self.is_of_one_moment(event), budget)
             // If one key alone shows the fault, it shows it better.
             .map_err(|failure| self.place(|_| false, budget).err().unwrap_or(failure))?;
         self.check_counts()?;
         Ok(self.checked(configurations))
+    }
+
+    /// Whether a call is promised to happen at one moment.
+    fn is_of_one_moment(&self, event: &MapEvent) -> bool {
+        let kind = event.operation.kind();
+        let promised = match (kind, event.response(), self.short_range) {
+            (Kind::Range, Some(Response::Entries(entries)), Some(up_to)) => entries.len() <= up_to,
+            _ => kind.of_one_moment(),
+        };
+        promised && !self.loose.contains(&kind)
     }
 
     /// Checks what the calls say of single keys: everything for point operations, but not that
@@ -160,9 +181,9 @@ impl MapHistory {
         Ok(self.checked(configurations))
     }
 
-    /// Looks for an order of the calls on each group of keys that those of strict kinds tie
-    /// together; returns the configurations that this took.
-    fn place(&self, strict: impl Fn(Kind) -> bool, budget: usize) -> Result<usize, Failure> {
+    /// Looks for an order of the calls on each group of keys that the strict ones tie together;
+    /// returns the configurations that this took.
+    fn place(&self, strict: impl Fn(&MapEvent) -> bool, budget: usize) -> Result<usize, Failure> {
         let groups = groups(self.history.events(), &self.initial, strict);
         groups.into_iter().try_fold(0, |configurations, group| {
             let initial = group.keys.iter();

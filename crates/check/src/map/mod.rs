@@ -12,6 +12,9 @@
 //!
 //! A map may promise less of other operations too, and say so
 //! ([`MapHistory::loosely`], [`Subject::of_one_moment`](crate::record::Subject::of_one_moment)).
+//! Or more of `range`: that one of so many entries is of one moment
+//! ([`MapHistory::with_ranges_of_one_moment`],
+//! [`Subject::ranges_of_one_moment`](crate::record::Subject::ranges_of_one_moment)).
 //!
 //! [`MapHistory::check`] checks all of that, for one group of keys after another: the keys that
 //! some call of one moment came by together. Where there are only point operations that is each

@@ -266,7 +266,10 @@ fn assemble(sessions: &[Session<'_>], logs: Vec<Vec<Log>>) -> Vec<Recording> {
                 panics.extend(log.panics);
                 left = left.or(log.left);
             }
-            let history = MapHistory::recorded(initial, events).loosely(loose.clone());
+            let mut history = MapHistory::recorded(initial, events).loosely(loose.clone());
+            if let Some(up_to) = session.subject.ranges_of_one_moment() {
+                history = history.with_ranges_of_one_moment(up_to);
+            }
             recordings.push(Recording { history, panics });
             initial = left.unwrap_or_default();
         }

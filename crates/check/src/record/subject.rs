@@ -24,6 +24,12 @@ pub trait Subject: Sync {
         true
     }
 
+    /// How many entries a [`Kind::Range`] shows as of one moment, if it is not longer. Unless a
+    /// subject says so, it promises that of no range.
+    fn ranges_of_one_moment(&self) -> Option<usize> {
+        None
+    }
+
     /// Carries out an operation of a kind that it offers.
     fn call(&self, operation: &Operation) -> Response;
 }
@@ -35,6 +41,10 @@ impl<S: Subject + ?Sized> Subject for &S {
 
     fn of_one_moment(&self, kind: Kind) -> bool {
         (**self).of_one_moment(kind)
+    }
+
+    fn ranges_of_one_moment(&self) -> Option<usize> {
+        (**self).ranges_of_one_moment()
     }
 
     fn call(&self, operation: &Operation) -> Response {
@@ -49,6 +59,10 @@ impl<S: Subject + ?Sized> Subject for Box<S> {
 
     fn of_one_moment(&self, kind: Kind) -> bool {
         (**self).of_one_moment(kind)
+    }
+
+    fn ranges_of_one_moment(&self) -> Option<usize> {
+        (**self).ranges_of_one_moment()
     }
 
     fn call(&self, operation: &Operation) -> Response {

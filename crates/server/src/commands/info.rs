@@ -101,7 +101,11 @@ fn stats(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
         "total_commands_processed:{}\r\n",
         count(&stats.commands)
     )?;
-    write!(out, "rejected_connections:{}\r\n", count(&stats.rejected))
+    write!(out, "rejected_connections:{}\r\n", count(&stats.rejected))?;
+    for (name, value) in context.server.snapshots.figures() {
+        write!(out, "{name}:{value}\r\n")?;
+    }
+    Ok(())
 }
 
 fn keyspace(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
@@ -130,6 +134,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ("engine", context.database().engine().to_owned()),
         ("max-arguments", limits.max_arguments.to_string()),
         ("max-output-buffer", limits.max_output_buffer.0.to_string()),
+        ("max-snapshot", limits.max_snapshot.to_string()),
         ("search-slice", limits.search_slice.to_string()),
         ("maxclients", limits.max_clients.to_string()),
         ("maxmemory", "0".to_owned()),

@@ -1,13 +1,17 @@
 //! The commands that Redis lacks: they are there because the keys are in order.
 
 use super::{Context, Failure, Outcome};
-use crate::keyspace::walk;
+use crate::keyspace::{TooManyKeys, snapshot, walk};
 use crate::resp::{Arguments, Protocol, number};
 use crate::{Key, Value};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{Direction, KeyRange};
 
-/// `RANGE start end [LIMIT n] [REV] [WITHVALUES]`.
+/// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
+///
+/// Of one moment up to [`ONE_MOMENT`](crate::keyspace::ONE_MOMENT) keys, and with `SNAPSHOT` at any
+/// size: that copies the whole range first, and is refused beyond
+/// [`MAX_SNAPSHOT`](crate::limits::MAX_SNAPSHOT) keys.
 ///
 /// With `REV` the range is walked from its upper end, and `start` is the upper bound, as in
 /// `ZRANGE … BYLEX REV` and `ZREVRANGEBYLEX`. Values come as in `ZRANGE … WITHSCORES`: behind
@@ -54,10 +58,34 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
     };
     if let (Some(low), Some(high)) = (low.lower(), high.upper()) {
         let range = KeyRange::new(low, high);
-        walk(database, range, direction, options.limit, &mut visit);
+        if options.snapshot {
+            let most = context.server.limits.max_snapshot;
+            let snapshots = &context.server.snapshots;
+            let copies = snapshot(database, range, direction, options.limit, most);
+            let copies = snapshots.hold(copies.map_err(|TooManyKeys| {
+                snapshots.refuse();
+                too_long(most)
+            })?);
+            // Others of this thread have waited for the copies.
+            context.session.pause = true;
+            let _ = copies
+                .entries()
+                .iter()
+                .try_for_each(|(key, value)| visit(key, value));
+        } else {
+            walk(database, range, direction, options.limit, &mut visit);
+        }
     }
     reply.close_array(opened, count);
     Ok(())
+}
+
+fn too_long(most: usize) -> Failure {
+    let way_out = "ask for a smaller range or a LIMIT, or leave SNAPSHOT out";
+    let text = format!(
+        "ERR the range has more than {most} keys, the limit of a snapshot (--max-snapshot); {way_out}"
+    );
+    Failure::Owned(text.into_bytes())
 }
 
 pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -127,6 +155,7 @@ struct RangeOptions {
     limit: usize,
     reverse: bool,
     with_values: bool,
+    snapshot: bool,
 }
 
 impl RangeOptions {
@@ -135,6 +164,7 @@ impl RangeOptions {
             limit: usize::MAX,
             reverse: false,
             with_values: false,
+            snapshot: false,
         };
         let mut rest = arguments.skip(3);
         while let Some(name) = rest.next() {
@@ -147,6 +177,8 @@ impl RangeOptions {
                 options.reverse = true;
             } else if name.eq_ignore_ascii_case(b"withvalues") {
                 options.with_values = true;
+            } else if name.eq_ignore_ascii_case(b"snapshot") {
+                options.snapshot = true;
             } else {
                 return Err(Failure::SYNTAX);
             }

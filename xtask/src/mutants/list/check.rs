@@ -75,6 +75,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "check_ranges_are_of_one_moment_too_late",
+        file: "crates/check/src/map/history.rs",
+        original: "entries.len() <= up_to",
+        replacement: "entries.len() < up_to",
+        why: "A range of as many entries as are promised to be of one moment passes with two moments.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-check",
+            target: Target::Test("definition"),
+            filter: "ranges_are_of_one_moment",
+        },
+        hangs: false,
+    },
+    Mutant {
         name: "check_clock_stops_before_the_call",
         file: "crates/check/src/record/session.rs",
         original: "            let outcome = catch_unwind(AssertUnwindSafe(|| subject.call(&operation)));\n            let at = clock.stamp();",

@@ -13,6 +13,26 @@ const fn mailboxes(filter: &'static str) -> Checker {
     }
 }
 
+/// Histories of several clients over sockets.
+const fn histories(filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula",
+        target: Target::Test("e2e_histories"),
+        filter,
+    }
+}
+
+/// The unit tests.
+const fn unit(filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula-server",
+        target: Target::Lib,
+        filter,
+    }
+}
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_gives_messages_to_clients_that_left",
@@ -38,12 +58,34 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: ".retain(|_, outgoing| !outgoing.post.is_dropped());",
         replacement: ".retain(|_, outgoing| outgoing.post.len() < usize::MAX);",
         why: "A connection that answers to reply mailboxes grows by a kilobyte with each.",
-        checker: Checker {
-            flavour: Flavour::Plain,
-            package: "tremula-server",
-            target: Target::Lib,
-            filter: "about_as_many_senders",
-        },
+        checker: unit("about_as_many_senders"),
+        hangs: false,
+    },
+    Mutant {
+        name: "server_reads_ranges_in_small_batches",
+        file: "crates/server/src/keyspace.rs",
+        original: "    let mut left = limit;\n    let mut entries = Vec::new();",
+        replacement: "    let mut left = limit;\n    if limit > LAST_BATCH {\n        return database.range(range, direction, &mut |key, value| {\n            visit(key, value)?;\n            left -= 1;\n            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }\n        });\n    }\n    let mut entries = Vec::new();",
+        why: "A RANGE of some hundred keys shows one part of what a DELRANGE removed and not the other.",
+        checker: histories("hundreds_of_keys"),
+        hangs: false,
+    },
+    Mutant {
+        name: "server_first_batch_ends_where_the_promise_does",
+        file: "crates/server/src/keyspace.rs",
+        original: "const BATCH: usize = ONE_MOMENT + 1;",
+        replacement: "const BATCH: usize = ONE_MOMENT;",
+        why: "A range of as many keys as are of one moment goes on with a second moment.",
+        checker: unit("sees_nothing_later"),
+        hangs: false,
+    },
+    Mutant {
+        name: "server_reads_snapshots_in_batches",
+        file: "crates/server/src/keyspace.rs",
+        original: "    database.scan(range, direction, wanted, &mut entries);\n    if entries.len() > most {",
+        replacement: "    walk(database, range, direction, wanted, |key, value| {\n        entries.push((key.clone(), value.clone()));\n        ControlFlow::Continue(())\n    });\n    if entries.len() > most {",
+        why: "A RANGE with SNAPSHOT is of several moments when it is long.",
+        checker: histories("longer_ranges"),
         hangs: false,
     },
 ];

@@ -1,0 +1,79 @@
+//! The account of snapshots: how many there were, and what they copied.
+
+use crate::{Key, Value};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What the snapshots of one server have copied. The counters are for `INFO`, without order between
+/// them.
+#[derive(Default)]
+pub(crate) struct Snapshots {
+    taken: AtomicU64,
+    refused: AtomicU64,
+    copied: AtomicU64,
+    held: AtomicU64,
+}
+
+/// The copies of one snapshot, on the account until they are dropped.
+pub(crate) struct Copies<'a> {
+    entries: Vec<(Key, Value)>,
+    account: &'a Snapshots,
+}
+
+impl Snapshots {
+    /// Counts a snapshot and its copies.
+    pub(crate) fn hold(&self, entries: Vec<(Key, Value)>) -> Copies<'_> {
+        let count = entries.len() as u64;
+        self.taken.fetch_add(1, Relaxed);
+        self.copied.fetch_add(count, Relaxed);
+        self.held.fetch_add(count, Relaxed);
+        Copies {
+            entries,
+            account: self,
+        }
+    }
+
+    /// Counts a snapshot that was refused for its length.
+    pub(crate) fn refuse(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Names and values of the counters.
+    pub(crate) fn figures(&self) -> [(&'static str, u64); 4] {
+        [
+            ("snapshots_taken", self.taken.load(Relaxed)),
+            ("snapshots_refused", self.refused.load(Relaxed)),
+            ("snapshot_keys_copied", self.copied.load(Relaxed)),
+            ("snapshot_keys_held", self.held.load(Relaxed)),
+        ]
+    }
+}
+
+impl Copies<'_> {
+    pub(crate) fn entries(&self) -> &[(Key, Value)] {
+        &self.entries
+    }
+}
+
+impl Drop for Copies<'_> {
+    fn drop(&mut self) {
+        let count = self.entries.len() as u64;
+        self.account.held.fetch_sub(count, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_on_the_account_as_long_as_they_are_held() {
+        let account = Snapshots::default();
+        let figures = || account.figures().map(|(_, value)| value);
+        let entry = (Key::from(&b"k"[..]), Value::from(&b"v"[..]));
+        let copies = account.hold(vec![entry.clone(), entry]);
+        account.refuse();
+        assert_eq!(figures(), [1, 1, 2, 2]);
+        drop(copies);
+        assert_eq!(figures(), [1, 1, 2, 0]);
+    }
+}
