@@ -91,6 +91,11 @@ impl<'g, K, C> NodeRef<'g, K, C> {
         unsafe { self.node.as_ref() }
     }
 
+    /// Whether both are the same node.
+    pub(super) fn is(self, other: NodeRef<'_, K, C>) -> bool {
+        self.node == other.node
+    }
+
     /// Frees the node once nobody can be looking at it.
     ///
     /// # Safety

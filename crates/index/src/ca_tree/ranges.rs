@@ -60,11 +60,13 @@ impl<'k, K: Ord> KeyRange<'k, K> {
 }
 
 impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
-    /// Where a walk over `range` goes on behind the base node at `position`, which the caller
-    /// holds. The boundaries that were seen on the way to it may be too narrow (invariant 6),
-    /// so this goes there again. Comes with the boundary at which it goes on.
+    /// Where a walk over `range` goes on behind the base node at `position`, which is `held` by the
+    /// caller. Comes with the boundary at which it goes on. The boundaries that were seen on the way
+    /// to the base node may be too narrow (invariant 6), so this goes there again. Where that leads
+    /// to another base node, the keys contradict one another, and the walk ends (invariant 9).
     fn beyond<'g>(
         &self,
+        held: &Place<'_, K, C>,
         position: Position<'_, K>,
         range: KeyRange<'_, K>,
         direction: Direction,
@@ -73,7 +75,11 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     where
         C: 'g,
     {
-        let boundary = self.locate(position, guard).boundary(direction)?;
+        let place = self.locate(position, guard);
+        if !place.node.is(held.node) {
+            return None;
+        }
+        let boundary = place.boundary(direction)?;
         Some((range.beyond(boundary, direction)?, boundary))
     }
 }
@@ -124,7 +130,8 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
             if copy(&base.container, range, direction, end, out).is_break() {
                 break;
             }
-            let Some((beyond, boundary)) = self.beyond(position, range, direction, guard) else {
+            let Some((beyond, boundary)) = self.beyond(&last.0, position, range, direction, guard)
+            else {
                 break;
             };
             position = beyond;
@@ -180,7 +187,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
             (position, boundary) = if enough {
                 (None, None)
             } else {
-                self.beyond(here, range, Direction::Ascending, guard)
+                self.beyond(&place, here, range, Direction::Ascending, guard)
                     .unzip()
             };
             held.push((place, base));
@@ -258,7 +265,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             let base = place.base.lock.write();
             if base.valid {
                 (position, boundary) = self
-                    .beyond(here, range, Direction::Ascending, guard)
+                    .beyond(&place, here, range, Direction::Ascending, guard)
                     .unzip();
                 held.push((place, base));
             } else {

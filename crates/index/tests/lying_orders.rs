@@ -1,0 +1,191 @@
+//! Keys whose order contradicts itself: a comparison in twenty lies, and so does a head.
+//!
+//! Two threads do random operations of all kinds on one index. What they get is wrong, and an
+//! operation may panic. What would make a test here fail: a thread that waits for ever, for a lock
+//! that it holds itself or that the other thread holds, because comparisons have led it there; or
+//! that goes in circles over nodes that it holds.
+#![cfg(not(any(loom, shuttle)))]
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::time::Duration;
+use support::restless;
+use support::suite::Random;
+use tremula_index::container::{Avl, BTree, Beside};
+use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::{ByteKey, CaTree, Direction, KeyRange, Locked, OlcBTree, OrderedIndex, Update};
+
+/// How long nothing may come of a test that takes some seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One comparison in so many lies.
+const LIES: u32 = 20;
+
+thread_local! {
+    static RANDOM: RefCell<Random> = RefCell::new(Random::new(1));
+    static LYING: Cell<bool> = const { Cell::new(false) };
+}
+
+fn lies() -> bool {
+    LYING.get() && RANDOM.with_borrow_mut(|random| random.below(LIES) == 0)
+}
+
+#[derive(Clone)]
+struct Liar(String);
+
+impl Liar {
+    fn new(number: u32) -> Self {
+        Self(format!("{:06} and a tail", number * 7919 % 1000))
+    }
+}
+
+impl Ord for Liar {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if lies() {
+            let lie = RANDOM.with_borrow_mut(|random| random.below(3));
+            return [Ordering::Less, Ordering::Equal, Ordering::Greater][lie as usize];
+        }
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Liar {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Liar {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Liar {}
+
+impl ByteKey for Liar {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        if lies() {
+            read(&self.0.as_bytes()[4..])
+        } else {
+            read(self.0.as_bytes())
+        }
+    }
+}
+
+fn operate(index: &dyn OrderedIndex<Liar, Box<u32>>, random: &mut Random) {
+    let number = random.below(300);
+    let (key, other) = (Liar::new(number), Liar::new(random.below(300)));
+    let range = KeyRange::new(Bound::Included(&key), Bound::Excluded(&other));
+    match random.below(14) {
+        0..=3 => drop(index.insert(key, Box::new(number))),
+        4..=5 => drop(index.remove(&key)),
+        6 => drop(index.insert_if_absent(key, Box::new(number))),
+        7 => drop(index.update(key, &mut |value| match value {
+            Some(_) => Update::Remove,
+            None => Update::Put(Box::new(number)),
+        })),
+        8 => drop((index.pop_first(), index.pop_last())),
+        9 => drop((index.next(&key), index.prev(&key))),
+        10 => index.scan(range, Direction::Ascending, 100, &mut Vec::new()),
+        11 => index.scan(range, Direction::Descending, 100, &mut Vec::new()),
+        12 => drop(index.get(&key)),
+        _ if random.below(4) == 0 => drop(index.remove_range(range)),
+        _ => drop(index.snapshot(KeyRange::all())),
+    }
+}
+
+/// Says nothing of panics in threads that lie: there are hundreds.
+fn silence_liars() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let say = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !LYING.get() {
+                say(panic);
+            }
+        }));
+    });
+}
+
+fn run<I: OrderedIndex<Liar, Box<u32>> + 'static>(make: impl Fn() -> I + Send + 'static) {
+    silence_liars();
+    let (done, finished) = mpsc::channel();
+    std::thread::spawn(move || {
+        for round in 0..30 {
+            let index = make();
+            std::thread::scope(|scope| {
+                for number in 0..2 {
+                    let index = &index;
+                    scope.spawn(move || {
+                        let mut random = Random::new(2 * round + number);
+                        RANDOM.set(Random::new(1000 + 2 * round + number));
+                        LYING.set(true);
+                        for _ in 0..1_000 {
+                            let operation = AssertUnwindSafe(|| operate(index, &mut random));
+                            let _ = catch_unwind(operation);
+                        }
+                        LYING.set(false);
+                    });
+                }
+            });
+        }
+        let _ = done.send(());
+    });
+    match finished.recv_timeout(PATIENCE) {
+        Ok(()) => (),
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            panic!("a thread has been waiting, or going in circles, for {PATIENCE:?}")
+        }
+        Err(mpsc::RecvTimeoutError::Disconnected) => panic!("dropping an index panicked"),
+    }
+}
+
+macro_rules! engine {
+    ($name:ident, $make:expr) => {
+        #[test]
+        fn $name() {
+            run(|| $make);
+        }
+    };
+}
+
+type Value = Box<u32>;
+
+engine!(
+    ca_tree_on_b_tree_comes_back,
+    CaTree::<Liar, Value, BTree<Liar, Value, NoHead, 4>>::with_config(restless())
+);
+engine!(
+    ca_tree_on_b_tree_with_heads_comes_back,
+    CaTree::<Liar, Value, BTree<Liar, Value, Beside<ByteHead>, 4>>::with_config(restless())
+);
+engine!(
+    ca_tree_on_avl_comes_back,
+    CaTree::<Liar, Value, Avl<Liar, Value>>::with_config(restless())
+);
+engine!(
+    locked_on_b_tree_comes_back,
+    Locked::<Liar, Value, BTree<Liar, Value, NoHead, 4>>::new()
+);
+engine!(
+    locked_on_b_tree_with_heads_comes_back,
+    Locked::<Liar, Value, BTree<Liar, Value, Beside<ByteHead>, 4>>::new()
+);
+engine!(
+    locked_on_avl_comes_back,
+    Locked::<Liar, Value, Avl<Liar, Value>>::new()
+);
+engine!(
+    b_tree_comes_back,
+    OlcBTree::<Liar, Value, ByteHead, 0>::new()
+);
+engine!(
+    b_tree_without_heads_comes_back,
+    OlcBTree::<Liar, Value, NoHead, 0>::new()
+);
