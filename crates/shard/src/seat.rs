@@ -18,9 +18,10 @@
 //! 3. When `noticed` is set a notice is on its way to a worker. One that is no longer the owner
 //!    passes it on.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::ptr;
 use std::task::Waker;
-use tremula_sync::ShortLock;
+use tremula_sync::{ShortLock, contained};
 
 /// A shard's state, or a token in its place, and the jobs to be done with it. See the [module's
 /// documentation](self).
@@ -35,8 +36,10 @@ struct Inner<T, J> {
     noticed: bool,
     closed: bool,
     lent: bool,
-    /// Who waits for room.
+    /// Who waits for room, each once.
     waiting: Vec<Waker>,
+    /// What tells their wakers apart: a task that polls again and again is found at once.
+    known: HashSet<(usize, usize)>,
     /// Jobs run since the last [`Seat::age`], less those forgotten by it.
     load: u64,
     /// Those of them that only look.
@@ -127,6 +130,7 @@ impl<T, J> Seat<T, J> {
             closed: false,
             lent: false,
             waiting: Vec::new(),
+            known: HashSet::new(),
             load: 0,
             looks: 0,
             total: 0,
@@ -152,9 +156,9 @@ impl<T, J> Seat<T, J> {
         inner.state.take().map_or(Tried::Running, Tried::Taken)
     }
 
-    /// Queues a job; registers `waker` if there is no room for it.
+    /// Queues a job; registers `waker` if there is no room for it and it is not registered.
     pub fn offer(&self, job: J, waker: Option<&Waker>) -> Offered<J> {
-        let waker = waker.cloned(); // the user's code: not under the lock
+        let mut waker = waker.cloned(); // the user's code, as its drop: not under the lock
         let mut inner = self.0.lock();
         if inner.closed {
             return Offered::Closed(job);
@@ -163,11 +167,28 @@ impl<T, J> Seat<T, J> {
             return Offered::Lent(job);
         }
         if inner.jobs.len() >= inner.capacity {
-            inner.waiting.extend(waker);
+            inner.wait_for_room(&mut waker);
+            drop(inner);
             return Offered::Full(job);
         }
         inner.jobs.push_back(job);
         inner.tell().map_or(Offered::Queued, Offered::Tell)
+    }
+
+    /// Queues a job that was accepted before it could be offered, whether or not there is room, and
+    /// also if the seat has been closed since. What is to be done is what would be after
+    /// [`end`](Self::end). If the state is lent the job comes back, to be done where the state is.
+    pub fn offer_late(&self, job: J) -> Result<Ended, J> {
+        let mut inner = self.0.lock();
+        if inner.lent {
+            return Err(job);
+        }
+        inner.jobs.push_back(job);
+        Ok(match (inner.closed, &inner.state) {
+            (true, Some(_)) => Ended::GoOn,
+            (true, None) => Ended::Nothing, // who holds the state goes on
+            (false, _) => inner.tell().map_or(Ended::Nothing, Ended::Tell),
+        })
     }
 
     /// A worker has had a notice: gives it the state and up to `most` jobs, if it owns the shard
@@ -181,7 +202,7 @@ impl<T, J> Seat<T, J> {
         let begun = inner.take(most, batch);
         let waiting = inner.waiting_for_room();
         drop(inner);
-        waiting.into_iter().for_each(Waker::wake);
+        wake_all(waiting);
         begun.map_or(Begun::Nothing, Begun::Run)
     }
 
@@ -192,7 +213,7 @@ impl<T, J> Seat<T, J> {
         let begun = inner.take(most, batch);
         let waiting = inner.waiting_for_room();
         drop(inner);
-        waiting.into_iter().for_each(Waker::wake);
+        wake_all(waiting);
         begun
     }
 
@@ -241,9 +262,9 @@ impl<T, J> Seat<T, J> {
     pub fn close(&self) {
         let mut inner = self.0.lock();
         inner.closed = true;
-        let waiting = std::mem::take(&mut inner.waiting);
+        let waiting = inner.all_waiting();
         drop(inner);
-        waiting.into_iter().for_each(Waker::wake);
+        wake_all(waiting);
     }
 
     /// Forgets half of the load, so that what was long ago counts little.
@@ -296,9 +317,28 @@ impl<T, J> Inner<T, J> {
     /// again.
     fn waiting_for_room(&mut self) -> Vec<Waker> {
         if self.jobs.len() < self.capacity {
-            std::mem::take(&mut self.waiting)
+            self.all_waiting()
         } else {
             Vec::new()
+        }
+    }
+
+    fn all_waiting(&mut self) -> Vec<Waker> {
+        if !self.waiting.is_empty() {
+            self.known = HashSet::new();
+        }
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Registers a waker, if it is not registered.
+    fn wait_for_room(&mut self, waker: &mut Option<Waker>) {
+        // What `Waker::will_wake` compares. Registered wakers live, so no other has their data.
+        let of = |waker: &Waker| (waker.data().addr(), ptr::from_ref(waker.vtable()).addr());
+        if waker
+            .as_ref()
+            .is_some_and(|waker| self.known.insert(of(waker)))
+        {
+            self.waiting.extend(waker.take());
         }
     }
 
@@ -313,6 +353,13 @@ impl<T, J> Inner<T, J> {
             batch.extend(self.jobs.drain(..most.min(self.jobs.len())));
         }
         Some(state)
+    }
+}
+
+/// Wakes all; a waker's panic is its own, and keeps no other from being woken.
+fn wake_all(wakers: Vec<Waker>) {
+    for waker in wakers {
+        contained(|| waker.wake());
     }
 }
 

@@ -5,8 +5,9 @@
 use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::config::{Config, Strategy};
-use super::owned::{join, next_identity, note_worker};
+use super::owned::{join, note_worker};
 use super::request::{Job, Request, Wakes, message};
+use super::running::{Running, Tag};
 use super::tally::Tally;
 use crate::topology;
 use std::cell::RefCell;
@@ -19,7 +20,7 @@ use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tremula_mailbox::mailbox;
-use tremula_sync::Mutex;
+use tremula_sync::{Mutex, contained};
 
 type Message<S> = (usize, Job<S>);
 
@@ -32,6 +33,7 @@ pub(super) struct Article<S> {
 }
 
 struct Counts {
+    identity: u32,
     requests: Tally,
     rare: Rare,
 }
@@ -42,6 +44,7 @@ type States<S> = Rc<Vec<Option<RefCell<S>>>>;
 impl<S: 'static> Article<S> {
     pub(super) fn start(
         config: &Config,
+        identity: u32,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
         let (workers, shards) = (config.worker_count(), config.shard_count());
@@ -50,6 +53,7 @@ impl<S: 'static> Article<S> {
             dispatcher: Mutex::new(Some(to_dispatcher)),
             threads: Mutex::new(Vec::new()),
             counts: Arc::new(Counts {
+                identity,
                 requests: Tally::default(),
                 rare: Rare::default(),
             }),
@@ -60,7 +64,6 @@ impl<S: 'static> Article<S> {
             thread.map(|thread| article.threads.lock().push(thread))
         };
         let make = Arc::new(make);
-        let identity = next_identity();
         let cpus = topology::places(workers);
         let (started, starts) = mailbox(tremula_mailbox::Config::default());
         let mut to_workers = Vec::new();
@@ -84,19 +87,19 @@ impl<S: 'static> Article<S> {
                         .collect()
                 }));
                 match states {
-                    Err(panic) => drop(started.send(Err(message(&*panic)))),
+                    Err(panic) => drop(started.send(Err(message(panic)))),
                     Ok(states) => {
                         let states: States<S> = Rc::new(states);
                         let _ = started.send(Ok(()));
                         drop(started);
-                        let _ = catch_unwind(AssertUnwindSafe(|| {
+                        contained(|| {
                             if is_pinned {
                                 run_queue(&states, requests, &counts);
                             } else {
                                 local_set(&states, requests, &counts);
                             }
                             drop(states);
-                        }));
+                        });
                     }
                 }
             };
@@ -131,9 +134,10 @@ fn run<S>(states: &States<S>, (shard, job): Message<S>, counts: &Counts) {
     };
     let mut wakes = Wakes::default();
     counts.requests.add();
-    counts
-        .rare
-        .note(job.run(&mut state.borrow_mut(), &mut wakes));
+    let running = Running::on(Tag::new(counts.identity, shard));
+    let ran = job.run(&mut state.borrow_mut(), &mut wakes);
+    drop(running);
+    counts.rare.note(ran);
     wakes.wake();
 }
 

@@ -20,7 +20,7 @@ pub(super) fn plan(
         of_workers[owner] += load;
     }
     let average = of_workers.iter().sum::<u64>() / workers as u64;
-    let bearable = average + average * tolerance / 100;
+    let bearable = bearable(average, tolerance);
     let mut mine: Vec<(u64, usize)> = shards
         .iter()
         .enumerate()
@@ -44,6 +44,12 @@ pub(super) fn plan(
         moves.push((shard, to));
     }
     moves
+}
+
+/// `tolerance` percent more than the average; a tolerance that no number can tell tolerates all.
+fn bearable(average: u64, tolerance: u64) -> u64 {
+    let more = u128::from(average) * u128::from(tolerance) / 100;
+    average.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -80,6 +86,17 @@ mod tests {
     fn a_single_hot_shard_stays_and_the_others_go() {
         let shards = [(0, 1000), (0, 10), (0, 10), (1, 20)];
         assert_eq!(plan(&shards, 2, 0, 20), [(2, 1), (1, 1)]);
+    }
+
+    /// Would fail if the percentage overflowed: with checks the worker panics and ends, without them
+    /// it gives away what it should keep.
+    #[test]
+    fn a_tolerance_however_large_tolerates() {
+        let shards = [(0, 1000), (0, 1000), (1, 0)];
+        assert!(!plan(&shards, 2, 0, 20).is_empty());
+        for tolerance in [u64::MAX, u64::MAX / 1000, 1 << 60] {
+            assert_eq!(plan(&shards, 2, 0, tolerance), []);
+        }
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use super::backend::{Backend, Submitted};
 use super::request::{CallError, Operation, Outcome, Pending};
+use super::running::{Tag, runs_beside, runs_on};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -24,14 +25,14 @@ use std::thread::Thread;
 #[must_use = "dropping a call gives it up; `send` is for what nobody waits for"]
 pub struct Call<S: 'static, O: Operation<S>> {
     pub(super) backend: Option<Arc<dyn Backend<S>>>,
-    pub(super) shard: usize,
+    pub(super) shard: Tag,
     pub(super) pending: Pending<O, O::Output>,
 }
 
 impl<S: 'static, O: Operation<S>> Call<S, O> {
     /// A call that has ended.
     #[inline]
-    pub(super) fn ended(shard: usize, outcome: Outcome<O::Output>) -> Self {
+    pub(super) fn ended(shard: Tag, outcome: Outcome<O::Output>) -> Self {
         Self {
             backend: None,
             shard,
@@ -41,13 +42,13 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
 
     /// Sends the request off. The backend is kept only where it must be tried again.
     #[inline]
-    pub(super) fn begin(backend: &Arc<dyn Backend<S>>, shard: usize, operation: O) -> Self {
+    pub(super) fn begin(backend: &Arc<dyn Backend<S>>, shard: Tag, operation: O) -> Self {
         let mut call = Self {
             backend: None,
             shard,
             pending: Pending::new(operation, true),
         };
-        match backend.submit(shard, &mut call.pending, None) {
+        match backend.submit(shard.shard(), &mut call.pending, None) {
             Submitted::Ran | Submitted::Queued => {}
             Submitted::Full => call.backend = Some(Arc::clone(backend)),
             Submitted::Closed => call.pending.outcome = Some(Err(CallError::Closed)),
@@ -58,7 +59,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
     /// Whether the call has ended, or must wait.
     fn settle(&mut self, waker: &Waker) -> Poll<Outcome<O::Output>> {
         if let Some(backend) = self.backend.take() {
-            match backend.submit(self.shard, &mut self.pending, Some(waker)) {
+            match backend.submit(self.shard.shard(), &mut self.pending, Some(waker)) {
                 Submitted::Ran | Submitted::Queued => {}
                 Submitted::Full => {
                     self.backend = Some(backend);
@@ -80,12 +81,29 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         polled
     }
 
+    /// Says so where a function waits for its own shard, under every strategy alike.
+    #[inline]
+    fn must_not_be_its_own(&self) {
+        debug_assert!(
+            !runs_on(self.shard),
+            "a function on shard {0} waits for a call on shard {0}, which cannot begin before the \
+             function has ended",
+            self.shard.shard()
+        );
+    }
+
     /// Waits for the result as a thread.
     ///
     /// # Errors
     ///
     /// As for awaiting it; and a worker of any shards must not wait, unless the result is there
-    /// already: it would wait for what only workers can do.
+    /// already: it would wait for what only workers can do. Nor must a function on the same shards:
+    /// what it has asked for may have to wait for its own end. Both get [`CallError::OnWorker`].
+    ///
+    /// # Panics
+    ///
+    /// A function that waits for a call on its own shard waits for itself. In a build with debug
+    /// assertions it panics; without them it gets [`CallError::OnWorker`].
     ///
     /// ```
     /// use tremula_shard::{Config, Shards, Strategy};
@@ -96,6 +114,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
     /// ```
     #[inline]
     pub fn wait(mut self) -> Result<O::Output, CallError> {
+        self.must_not_be_its_own();
         if let Some(outcome) = self.pending.outcome.take() {
             return outcome;
         }
@@ -103,7 +122,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
     }
 
     fn wait_here(mut self) -> Result<O::Output, CallError> {
-        if super::owned::is_worker() {
+        if super::owned::is_worker() || runs_beside(self.shard) {
             return match self.settle(Waker::noop()) {
                 Poll::Ready(outcome) => outcome,
                 Poll::Pending => Err(CallError::OnWorker),
@@ -127,10 +146,16 @@ impl<S: 'static, O: Operation<S>> Future for Call<S, O> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.must_not_be_its_own();
         if let Some(outcome) = self.pending.outcome.take() {
             return Poll::Ready(outcome);
         }
-        self.settle(cx.waker())
+        let polled = self.settle(cx.waker());
+        if polled.is_pending() && runs_beside(self.shard) {
+            // A function has nothing to return to: whoever polls here is going to block.
+            return Poll::Ready(Err(CallError::OnWorker));
+        }
+        polled
     }
 }
 
@@ -146,7 +171,7 @@ impl<S: 'static, O: Operation<S>> Drop for Call<S, O> {
 impl<S: 'static, O: Operation<S>> fmt::Debug for Call<S, O> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Call")
-            .field("shard", &self.shard)
+            .field("shard", &self.shard.shard())
             .finish_non_exhaustive()
     }
 }

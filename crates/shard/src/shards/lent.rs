@@ -68,16 +68,22 @@ impl<P> Lent<P> {
         *self.place.write() = Some(place);
     }
 
-    /// The seat has been told.
+    /// The seat has been told. If somebody has taken the state back by now, there is nothing to
+    /// announce.
     pub(super) fn announce(&self) {
         self.times.fetch_add(1, Ordering::Relaxed);
-        self.on.store(true, Ordering::Relaxed);
+        let place = self.place.read();
+        if place.is_some() {
+            self.on.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// Takes the state back, to put it into the seat; waits for who uses it.
+    /// Takes the state back, to put it into the seat; waits for the threads that use it.
     pub(super) fn take(&self) -> Option<P> {
+        let mut place = self.place.write();
+        // Under the lock: an announcement that comes later finds the state gone.
         self.on.store(false, Ordering::Relaxed);
-        self.place.write().take()
+        place.take()
     }
 
     /// Uses the state, if it is here: alone, or beside others who look.
@@ -93,6 +99,32 @@ impl<P> Lent<P> {
             let ran = run(Use::Change(place.as_mut()?));
             self.changes.fetch_add(1, Ordering::Relaxed);
             Some(ran)
+        }
+    }
+
+    /// As [`with`](Self::with), if the lock need not be waited for: else `run` comes back.
+    pub(super) fn try_with<R, F>(&self, looks: bool, run: F) -> Result<Option<R>, F>
+    where
+        F: FnOnce(Use<'_, P>) -> R,
+    {
+        if looks {
+            let Some(place) = self.place.try_read() else {
+                return Err(run);
+            };
+            let Some(place) = place.as_ref() else {
+                return Ok(None);
+            };
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(run(Use::Look(place))))
+        } else {
+            let Some(mut place) = self.place.try_write() else {
+                return Err(run);
+            };
+            let Some(place) = place.as_mut() else {
+                return Ok(None);
+            };
+            self.changes.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(run(Use::Change(place))))
         }
     }
 
@@ -114,5 +146,26 @@ impl<P> Lent<P> {
     /// Requests that were run here.
     pub(super) fn requests(&self) -> u64 {
         self.reads.load(Ordering::Relaxed) + self.changes.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    /// Would fail if the announcement stood after the state has been taken back: every request would
+    /// take the slow way by the lock, and the shard be counted as lent for ever.
+    #[test]
+    fn what_has_been_taken_back_is_not_announced() {
+        let lent = Lent::default();
+        lent.put(7);
+        assert_eq!(lent.take(), Some(7));
+        lent.announce();
+        assert!(!lent.is_on());
+        lent.put(8);
+        lent.announce();
+        assert!(lent.is_on());
+        assert_eq!(lent.take(), Some(8));
+        assert!(!lent.is_on());
     }
 }

@@ -9,6 +9,7 @@ mod lent;
 mod owned;
 mod place;
 mod request;
+mod running;
 mod shared;
 mod tally;
 
@@ -19,6 +20,7 @@ pub use config::{Balance, Config, Form, Strategy, UnknownStrategy};
 use foldhash::fast::RandomState;
 use request::Pending;
 pub use request::{Access, CallError, Change, Look, Operation};
+use running::{Tag, is_running, next_identity};
 use std::any::Any;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -92,8 +94,15 @@ pub enum MoveError {
 /// task: what happens before in it is done before. Nothing is said between shards.
 ///
 /// A function that panics fails its own call; the shard lives on with what the function left.
-/// Functions must be brief, must not wait for other calls on the same shards, and must not make any
-/// on the same shard, which may be behind a lock.
+/// Functions must be brief. They may [`send`](Self::send) to any shard, their own included: what
+/// they send is run after them, never on top of them. They must not wait for calls on the same
+/// shards: [`Call::wait`] then gives [`CallError::OnWorker`], unless the result is there already,
+/// and awaiting it does, too. A function that waits for a call on its *own* shard panics in a build
+/// with debug assertions, and always gets [`CallError::OnWorker`] without them.
+///
+/// A call that finds the shard's queue full is made only when it is awaited and there is room: what
+/// the same caller asks of the shard before that is done before it. Callers that await each call
+/// before the next one are not concerned.
 ///
 /// Dropping the shards finishes what is queued and ends the workers.
 ///
@@ -114,6 +123,7 @@ pub enum MoveError {
 pub struct Shards<S: 'static> {
     backend: Arc<dyn Backend<S>>,
     here: Here,
+    identity: u32,
     shards: usize,
     hasher: RandomState,
     strategy: Strategy,
@@ -144,23 +154,27 @@ impl<S: Send + Sync + 'static> Shards<S> {
         config: Config,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
+        let identity = next_identity();
         let (backend, here): (Arc<dyn Backend<S>>, _) = match (config.strategy, config.form) {
             (Strategy::Threading, form) => {
-                let shared = shared::Shared::start(&config, make)?;
+                let shared = shared::Shared::start(&config, identity, make)?;
                 let here = match form {
                     Form::Direct => Here::Shared(shared.states()),
                     Form::Article => Here::No,
                 };
                 (Arc::new(shared), here)
             }
-            (_, Form::Article) => (Arc::new(article::Article::start(&config, make)?), Here::No),
+            (_, Form::Article) => {
+                let article = article::Article::start(&config, identity, make)?;
+                (Arc::new(article), Here::No)
+            }
             (_, Form::Direct) => {
-                let owned = owned::Owned::<S, place::Movable<S>>::start(&config, make)?;
+                let owned = owned::Owned::<S, place::Movable<S>>::start(&config, identity, make)?;
                 let here = Here::Seated(owned.core());
                 (Arc::new(owned), here)
             }
         };
-        Ok(Self::over(backend, here, &config))
+        Ok(Self::over(backend, here, identity, &config))
     }
 }
 
@@ -185,18 +199,23 @@ impl<S: 'static> Shards<S> {
         config: Config,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
+        let identity = next_identity();
         let backend: Arc<dyn Backend<S>> = match (config.strategy, config.form) {
             (Strategy::Threading, _) => return Err(StartError::NotShared),
-            (_, Form::Article) => Arc::new(article::Article::start(&config, make)?),
-            (_, Form::Direct) => Arc::new(owned::Owned::<S, place::Fixed>::start(&config, make)?),
+            (_, Form::Article) => Arc::new(article::Article::start(&config, identity, make)?),
+            (_, Form::Direct) => {
+                let start = owned::Owned::<S, place::Fixed>::start;
+                Arc::new(start(&config, identity, make)?)
+            }
         };
-        Ok(Self::over(backend, Here::No, &config))
+        Ok(Self::over(backend, Here::No, identity, &config))
     }
 
-    fn over(backend: Arc<dyn Backend<S>>, here: Here, config: &Config) -> Self {
+    fn over(backend: Arc<dyn Backend<S>>, here: Here, identity: u32, config: &Config) -> Self {
         Self {
             backend,
             here,
+            identity,
             shards: config.shard_count(),
             hasher: RandomState::default(),
             strategy: config.strategy,
@@ -210,6 +229,9 @@ impl<S: 'static> Shards<S> {
         shard: usize,
         operation: O,
     ) -> Result<Result<O::Output, CallError>, O> {
+        if is_running() {
+            return Err(operation); // what functions ask for goes another way
+        }
         match &self.here {
             Here::Shared(states) => match states.downcast_ref::<shared::States<S>>() {
                 Some(states) => Ok(states.run(shard, operation)),
@@ -225,9 +247,10 @@ impl<S: 'static> Shards<S> {
 
     #[inline]
     fn begin<O: Operation<S>>(&self, shard: usize, operation: O) -> Call<S, O> {
+        let tag = Tag::new(self.identity, shard);
         match self.run_here(shard, operation) {
-            Ok(outcome) => Call::ended(shard, outcome),
-            Err(operation) => Call::begin(&self.backend, shard, operation),
+            Ok(outcome) => Call::ended(tag, outcome),
+            Err(operation) => Call::begin(&self.backend, tag, operation),
         }
     }
 
@@ -284,8 +307,12 @@ impl<S: 'static> Shards<S> {
 
     /// Runs `function` on the shard of `key`; nobody waits for it, and its panic is only counted.
     ///
-    /// Never waits. In one order with the caller's other calls and sends on the shard, unless it is
-    /// refused. O(1).
+    /// Never waits for another thread: where the strategy has locks it may wait for that of the
+    /// shard, but for none when it is a function that sends. In one order with the caller's other
+    /// calls and sends on the shard, unless it is refused. O(1).
+    ///
+    /// What a function sends is run after the function: by a worker, or, where the strategy has
+    /// locks, by the same thread before the call or send that runs the function returns.
     ///
     /// # Errors
     ///

@@ -13,6 +13,7 @@ use super::config::{Balance, Config, Strategy};
 use super::lent::{Lent, READS, Use};
 use super::place::{Movable, Place, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
+use super::running::{Running, Tag, defer, has_deferred, is_running, runs_on};
 use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts, Tried};
 use crate::topology::{self, Cpu};
 use std::cell::Cell;
@@ -24,7 +25,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use tremula_mailbox::{Mailbox, Sender, mailbox};
 use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tremula_sync::{Backoff, CachePadded, Mutex, thread_index};
+use tremula_sync::{Backoff, CachePadded, Mutex, contained, thread_index};
 
 /// Jobs that are run before those who wait for them are woken and another shard has its turn.
 const BATCH: usize = 128;
@@ -52,7 +53,7 @@ const STOP: usize = usize::MAX;
 
 thread_local! {
     /// Which worker of which shards this thread is.
-    static ME: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
+    static ME: Cell<Option<(u32, usize)>> = const { Cell::new(None) };
 }
 
 /// Whether this thread is a worker of any shards.
@@ -60,16 +61,16 @@ pub(super) fn is_worker() -> bool {
     ME.get().is_some()
 }
 
-pub(super) fn note_worker(shards: u64, worker: usize) {
+pub(super) fn note_worker(shards: u32, worker: usize) {
     ME.set(Some((shards, worker)));
 }
 
 /// While it lives, this thread passes for a worker: what others have asked for is run as it would be
 /// there, and must not wait for calls, least of all for one that this thread is in the midst of.
-struct Role(Option<(u64, usize)>);
+struct Role(Option<(u32, usize)>);
 
 impl Role {
-    fn of_worker(shards: u64, worker: usize) -> Self {
+    fn of_worker(shards: u32, worker: usize) -> Self {
         Self(ME.replace(Some((shards, worker))))
     }
 }
@@ -78,12 +79,6 @@ impl Drop for Role {
     fn drop(&mut self) {
         ME.set(self.0);
     }
-}
-
-/// A number that no other shards of the process have.
-pub(super) fn next_identity() -> u64 {
-    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
 pub(super) struct Owned<S, P> {
@@ -95,7 +90,7 @@ type Seats<S, P> = Box<[CachePadded<Seat<P, Job<S>>>]>;
 
 /// What workers and callers share.
 pub(super) struct Core<S, P> {
-    identity: u64,
+    identity: u32,
     seats: Seats<S, P>,
     /// For each seat.
     lent: Box<[CachePadded<Lent<P>>]>,
@@ -119,6 +114,7 @@ impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
     /// touched where it will be used.
     pub(super) fn start(
         config: &Config,
+        identity: u32,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
         let (count, shards) = (config.worker_count(), config.shard_count());
@@ -135,7 +131,7 @@ impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
         let capacity = config.capacity.get();
         let seat = |shard| CachePadded::new(Seat::new(shard % count, capacity));
         let core = Arc::new(Core {
-            identity: next_identity(),
+            identity,
             seats: (0..shards).map(seat).collect(),
             lent: (0..shards).map(|_| CachePadded::default()).collect(),
             workers,
@@ -203,6 +199,16 @@ impl<S, P> Owned<S, P> {
     }
 }
 
+impl<S: 'static, P: Place<S>> Owned<S, P> {
+    /// Puts off what a function asks of a shard that is lent until the function has ended.
+    fn defer(&self, shard: usize, request: &mut dyn Request<S>) -> Submitted {
+        let (core, job) = (Arc::clone(&self.core), request.job(true));
+        let tag = core.tag(shard);
+        defer(tag, Box::new(move || core.make_up_for(shard, job)));
+        Submitted::Queued
+    }
+}
+
 /// Pins the thread. Where the system refuses it runs wherever it may: slower, not wrong.
 fn pin(cpu: Cpu) {
     let _ = topology::pin(cpu);
@@ -259,7 +265,7 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         let mine = (me..self.seats.len()).step_by(self.workers.len());
         for shard in mine {
             let state = catch_unwind(AssertUnwindSafe(|| make(shard)));
-            let state = state.map_err(|panic| super::request::message(&*panic))?;
+            let state = state.map_err(super::request::message)?;
             self.seats[shard].fill(P::seat(state, shard, &locals));
         }
         keep_locals(locals);
@@ -300,13 +306,50 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         wakes: &mut Wakes,
     ) -> Ended {
         let (jobs, mut looks) = (batch.len() as u64, 0);
+        let running = Running::on(self.tag(shard));
         place.with(shard, &mut |state| {
             for job in batch.drain(..) {
                 looks += u64::from(job.looks());
                 self.rare.note(job.run(state, wakes));
+                contained(|| drop(job)); // the last to have it drops what its caller left in it
             }
         });
-        self.seats[shard].end(place, jobs, looks)
+        let ended = self.seats[shard].end(place, jobs, looks);
+        drop(running);
+        ended
+    }
+
+    #[inline]
+    fn tag(&self, shard: usize) -> Tag {
+        Tag::new(self.identity, shard)
+    }
+
+    /// Does what a function has asked of a shard that was lent then. It was accepted: it is queued
+    /// beyond the queue's room, and also when the shards are being closed.
+    fn make_up_for(&self, shard: usize, mut job: Job<S>) {
+        let backoff = Backoff::new();
+        loop {
+            job = match self.seats[shard].offer_late(job) {
+                Ok(ended) => return self.ended_in_place(shard, ended),
+                Err(job) => job,
+            };
+            let mut wakes = Wakes::default();
+            let running = Running::on(self.tag(shard));
+            let ran = self.lent[shard].with(false, |place| {
+                let Use::Change(place) = place else {
+                    unreachable!("who does not only look may change");
+                };
+                place.with(shard, &mut |state| {
+                    self.rare.note(job.run(state, &mut wakes));
+                });
+            });
+            drop(running);
+            wakes.wake();
+            if ran.is_some() {
+                return self.changed(shard);
+            }
+            backoff.wait(); // it is on its way back to the seat
+        }
     }
 
     /// Sees to what came while a caller ran its own request.
@@ -327,7 +370,8 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
 
     /// Something is queued that this worker is to be told of: a caller may do some of it first.
     fn help_or_tell(&self, worker: usize, shard: usize) {
-        if self.delegate {
+        // A function helps nobody: what others have asked for is not run on top of it.
+        if self.delegate && !is_running() {
             let _role = Role::of_worker(self.identity, worker);
             self.look(worker, shard, FAVOURS, &mut VecDeque::new());
         } else {
@@ -338,7 +382,7 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     /// A caller has queued its request behind others, of which the worker knows: does some of them,
     /// if nobody is at it yet.
     fn help(&self, shard: usize) {
-        if !self.delegate {
+        if !self.delegate || is_running() {
             return;
         }
         let mut batch = VecDeque::new();
@@ -481,29 +525,50 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     /// Runs a request on a shard that is lent; `None` if it is so no more.
     fn run_lent(&self, shard: usize, request: &mut dyn Request<S>) -> Option<Ran> {
         let looks = request.is_shared();
-        let ran = self.lent[shard].with(looks, |place| match place {
-            Use::Look(place) => {
-                let state = place.share().expect("only what may change threads is lent");
-                request.run(Access::Shared(state))
-            }
-            Use::Change(place) => {
-                let mut ran = Ran::Cancelled;
-                place.with(shard, &mut |state| {
-                    ran = request.run(Access::Exclusive(state));
-                });
-                ran
-            }
-        })?;
-        if !looks {
+        let running = Running::on(self.tag(shard));
+        let ran = self.lent[shard].with(looks, |place| run_in(shard, place, request));
+        if ran.is_some() && !looks {
             self.changed(shard);
         }
-        Some(ran)
+        drop(running);
+        ran
+    }
+
+    /// The same, if nobody has to be waited for; `Err` if somebody has.
+    fn try_run_lent(&self, shard: usize, request: &mut dyn Request<S>) -> Result<Option<Ran>, ()> {
+        let looks = request.is_shared();
+        let _running = Running::on(self.tag(shard));
+        // It is not taken back here, however often it is changed: that waits.
+        self.lent[shard]
+            .try_with(looks, |place| run_in(shard, place, request))
+            .map_err(drop)
     }
 
     /// Whether this thread may run what is asked of a shard with this owner.
     #[inline]
     fn may_run(&self, owner: usize) -> bool {
         self.delegate || ME.get() == Some((self.identity, owner))
+    }
+}
+
+/// Runs a request on a state that is lent.
+fn run_in<S: 'static, P: Place<S>>(
+    shard: usize,
+    place: Use<'_, P>,
+    request: &mut dyn Request<S>,
+) -> Ran {
+    match place {
+        Use::Look(place) => {
+            let state = place.share().expect("only what may change threads is lent");
+            request.run(Access::Shared(state))
+        }
+        Use::Change(place) => {
+            let mut ran = Ran::Cancelled;
+            place.with(shard, &mut |state| {
+                ran = request.run(Access::Exclusive(state));
+            });
+            ran
+        }
     }
 }
 
@@ -521,9 +586,11 @@ impl<S: 'static> Core<S, Movable<S>> {
         let Some(mut place) = self.try_begin(shard) else {
             return Err(operation);
         };
+        let running = Running::on(self.tag(shard));
         let outcome = perform(operation, Access::Exclusive(place.state()));
         self.rare.note(Ran::of(&outcome));
         let ended = self.seats[shard].end_in_place(place, O::SHARED);
+        drop(running);
         self.ended_in_place(shard, ended);
         Ok(outcome)
     }
@@ -534,6 +601,7 @@ impl<S: 'static> Core<S, Movable<S>> {
         operation: O,
     ) -> Result<Outcome<O::Output>, O> {
         let mut operation = Some(operation);
+        let _running = Running::on(self.tag(shard)); // outlives the lock
         let outcome = self.lent[shard].with(O::SHARED, |place| {
             let operation = operation.take()?;
             Some(match place {
@@ -563,12 +631,20 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
         waker: Option<&Waker>,
     ) -> Submitted {
         let core = &*self.core;
-        let seat = &core.seats[shard];
-        if let Some(mut place) = core.try_begin(shard) {
+        let (seat, tag) = (&core.seats[shard], core.tag(shard));
+        let in_function = is_running();
+        if in_function && has_deferred(tag) {
+            return self.defer(shard, request);
+        }
+        // Of what functions ask for only calls are run on top of them, on other shards.
+        let in_place = !in_function || request.is_wanted() && !runs_on(tag);
+        if in_place && let Some(mut place) = core.try_begin(shard) {
+            let running = Running::on(tag);
             place.with(shard, &mut |state| {
                 core.rare.note(request.run(Access::Exclusive(state)));
             });
             let ended = seat.end_in_place(place, request.is_shared());
+            drop(running);
             core.ended_in_place(shard, ended);
             return Submitted::Ran;
         }
@@ -596,7 +672,14 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
                 Offered::Lent(job) => {
                     drop(job);
                     request.take_back();
-                    if let Some(ran) = core.run_lent(shard, request) {
+                    let ran = if !in_function {
+                        core.run_lent(shard, request)
+                    } else if in_place && let Ok(ran) = core.try_run_lent(shard, request) {
+                        ran
+                    } else {
+                        return self.defer(shard, request);
+                    };
+                    if let Some(ran) = ran {
                         core.rare.note(ran);
                         return Submitted::Ran;
                     }

@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use tremula_sync::contained;
 
 /// How the state of a shard sits in its seat.
 pub(super) trait Place<S>: Sized + 'static {
@@ -97,5 +97,5 @@ pub(super) fn keep_locals<S: 'static>(locals: Locals<S>) {
 /// Drops them, on the thread that made them.
 pub(super) fn drop_locals() {
     let locals = LOCALS.take();
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(locals)));
+    contained(|| drop(locals));
 }

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use tremula_sync::Mutex;
+use tremula_sync::{Mutex, contained, discard};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,8 +19,9 @@ pub enum CallError {
     /// The shards are shut down. The function did not run.
     #[error("the shards are shut down")]
     Closed,
-    /// A worker would have waited for what only a worker can do, maybe itself.
-    #[error("a worker of the shards must not wait for a call on them")]
+    /// A worker, or a function on the same shards, would have waited for what only a worker can do,
+    /// or only after the function has ended. The function that was called did not run.
+    #[error("a worker or a function of the shards must not wait for a call on them")]
     OnWorker,
 }
 
@@ -130,13 +131,18 @@ pub(super) fn perform<S, O: Operation<S>>(
     let result = catch_unwind(AssertUnwindSafe(|| operation.apply(access)));
     match result {
         Ok(output) => Ok(output.expect("each strategy lends what `SHARED` asks for")),
-        Err(panic) => Err(CallError::Panicked(message(&*panic))),
+        Err(payload) => Err(CallError::Panicked(message(payload))),
     }
 }
 
-pub(super) fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+/// The message of a panic. The payload is dropped; whatever that does ends here, for who asks is in
+/// the midst of a shard.
+pub(super) fn message(payload: Box<dyn Any + Send>) -> String {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    discard(payload);
     text.unwrap_or_else(|| "with something that is no text".to_owned())
 }
 
@@ -147,7 +153,9 @@ pub(super) struct Wakes(Vec<Waker>);
 impl Wakes {
     fn add(&mut self, waker: Waker) {
         let known = |other: &Waker| other.will_wake(&waker);
-        if !self.0.last().is_some_and(known) {
+        if self.0.last().is_some_and(known) {
+            contained(|| drop(waker)); // the user's code, in the midst of a batch
+        } else {
             self.0.push(waker);
         }
     }
@@ -155,7 +163,7 @@ impl Wakes {
     /// Wakes all. A waker's panic is its own.
     pub(super) fn wake(&mut self) {
         for waker in self.0.drain(..) {
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            contained(|| waker.wake());
         }
     }
 }
@@ -215,7 +223,7 @@ impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
         if !place.wanted {
             drop(place);
             // The user's code, which may panic: on nobody's behalf but its own.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(outcome)));
+            contained(|| drop(outcome));
             return ran;
         }
         place.outcome = Some(outcome);
@@ -271,6 +279,8 @@ impl<O, R> Slot<O, R> {
 pub(super) trait Request<S> {
     /// Whether it needs only to look.
     fn is_shared(&self) -> bool;
+    /// Whether somebody wants the outcome: it is a call, and no send.
+    fn is_wanted(&self) -> bool;
     /// Does what is asked, here.
     fn run(&mut self, access: Access<'_, S>) -> Ran;
     /// What is to be queued, by a slot that is used again or by one of its own.
@@ -312,6 +322,10 @@ impl<O, R> Pending<O, R> {
 impl<S: 'static, O: Operation<S>> Request<S> for Pending<O, O::Output> {
     fn is_shared(&self) -> bool {
         O::SHARED
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted
     }
 
     fn run(&mut self, access: Access<'_, S>) -> Ran {

@@ -3,7 +3,10 @@
 use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::config::{Config, Form};
-use super::request::{Access, Operation, Outcome, Ran, Request, Wakes, message, perform};
+use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, message, perform};
+use super::running::{
+    Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
+};
 use super::tally::Tally;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,6 +26,7 @@ pub(super) struct Shared<S> {
 
 /// The states and their locks.
 pub(super) struct States<S> {
+    identity: u32,
     locks: Box<[CachePadded<RwLock<S>>]>,
     requests: Tally,
     rare: Rare,
@@ -30,10 +34,16 @@ pub(super) struct States<S> {
     tasks: AtomicUsize,
     /// Who waits for them to end.
     idle: Mutex<Option<Waker>>,
+    /// The runtime of shards that were dropped by one of their own tasks: the last task ends it.
+    left: Mutex<Option<Runtime>>,
 }
 
 impl<S: Send + Sync + 'static> Shared<S> {
-    pub(super) fn start(config: &Config, make: impl Fn(usize) -> S) -> Result<Self, StartError> {
+    pub(super) fn start(
+        config: &Config,
+        identity: u32,
+        make: impl Fn(usize) -> S,
+    ) -> Result<Self, StartError> {
         let workers = config.worker_count();
         let (runtime, workers) = match config.form {
             Form::Direct => (None, 0),
@@ -49,11 +59,13 @@ impl<S: Send + Sync + 'static> Shared<S> {
         }));
         Ok(Self {
             states: Arc::new(States {
-                locks: locks.map_err(|panic| StartError::State(message(&*panic)))?,
+                identity,
+                locks: locks.map_err(|panic| StartError::State(message(panic)))?,
                 requests: Tally::default(),
                 rare: Rare::default(),
                 tasks: AtomicUsize::new(0),
                 idle: Mutex::new(None),
+                left: Mutex::new(None),
             }),
             runtime: Mutex::new(runtime),
             form: config.form,
@@ -69,9 +81,10 @@ impl<S: Send + Sync + 'static> Shared<S> {
 }
 
 impl<S: 'static> States<S> {
-    /// Runs an operation under the shard's lock.
+    /// Runs an operation under the shard's lock, on a thread that runs no function.
     #[inline]
     pub(super) fn run<O: Operation<S>>(&self, shard: usize, operation: O) -> Outcome<O::Output> {
+        let _running = Running::on(self.tag(shard)); // outlives the lock
         let lock = &self.locks[shard];
         self.requests.add();
         let outcome = if O::SHARED {
@@ -81,6 +94,76 @@ impl<S: 'static> States<S> {
         };
         self.rare.note(Ran::of(&outcome));
         outcome
+    }
+
+    #[inline]
+    fn tag(&self, shard: usize) -> Tag {
+        Tag::new(self.identity, shard)
+    }
+
+    /// Runs a request under the shard's lock.
+    fn run_request(&self, shard: usize, request: &mut dyn Request<S>) {
+        let _running = Running::on(self.tag(shard));
+        let lock = &self.locks[shard];
+        let ran = if request.is_shared() {
+            request.run(Access::Shared(&lock.read()))
+        } else {
+            request.run(Access::Exclusive(&mut lock.write()))
+        };
+        self.requests.add();
+        self.rare.note(ran);
+    }
+
+    /// The same, if the lock need not be waited for.
+    fn try_run_request(&self, shard: usize, request: &mut dyn Request<S>) -> bool {
+        let _running = Running::on(self.tag(shard));
+        let lock = &self.locks[shard];
+        let ran = if request.is_shared() {
+            lock.try_read()
+                .map(|state| request.run(Access::Shared(&state)))
+        } else {
+            lock.try_write()
+                .map(|mut state| request.run(Access::Exclusive(&mut state)))
+        };
+        let Some(ran) = ran else {
+            return false;
+        };
+        self.requests.add();
+        self.rare.note(ran);
+        true
+    }
+
+    /// Runs a job under the shard's lock.
+    fn run_job(&self, shard: usize, job: &Job<S>) {
+        let mut wakes = Wakes::default();
+        let running = Running::on(self.tag(shard));
+        let ran = job.run(&mut self.locks[shard].write(), &mut wakes);
+        self.requests.add();
+        self.rare.note(ran);
+        drop(running);
+        wakes.wake();
+    }
+}
+
+impl<S: Send + Sync + 'static> Shared<S> {
+    /// What a function asks for. It holds its own shard's lock, and a thread that runs a function of
+    /// another shard may want this one's and hold the one wanted here: so no lock of the same shards
+    /// is waited for. A call on shards of another kind may wait, as its caller is free to.
+    fn submit_from_function(&self, shard: usize, request: &mut dyn Request<S>) -> Submitted {
+        let (states, tag) = (&*self.states, self.states.tag(shard));
+        if request.is_wanted() && !runs_on(tag) {
+            if !runs_beside(tag) {
+                run_deferred_of(tag);
+                states.run_request(shard, request);
+                return Submitted::Ran;
+            }
+            if !has_deferred(tag) && states.try_run_request(shard, request) {
+                return Submitted::Ran;
+            }
+        }
+        let (states, job) = (Arc::clone(&self.states), request.job(true));
+        defer(tag, Box::new(move || states.run_job(shard, &job)));
+        Submitted::Queued
     }
 }
 
@@ -95,6 +178,10 @@ impl<S> Drop for Task<S> {
             if let Some(waker) = waiting {
                 waker.wake();
             }
+            let left = self.0.left.lock().take();
+            if let Some(runtime) = left {
+                runtime.shutdown_background();
+            }
         }
     }
 }
@@ -104,14 +191,10 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
     fn submit(&self, shard: usize, request: &mut dyn Request<S>, _: Option<&Waker>) -> Submitted {
         let states = &*self.states;
         if self.form == Form::Direct {
-            let lock = &states.locks[shard];
-            states.requests.add();
-            let ran = if request.is_shared() {
-                request.run(Access::Shared(&lock.read()))
-            } else {
-                request.run(Access::Exclusive(&mut lock.write()))
-            };
-            states.rare.note(ran);
+            if is_running() {
+                return self.submit_from_function(shard, request);
+            }
+            states.run_request(shard, request);
             return Submitted::Ran;
         }
         let runtime = self.runtime.lock();
@@ -123,12 +206,7 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
         let task = Task(Arc::clone(&self.states));
         let job = request.job(false);
         handle.spawn(async move {
-            let states = &*task.0;
-            states.requests.add();
-            let mut wakes = Wakes::default();
-            let ran = job.run(&mut states.locks[shard].write(), &mut wakes);
-            states.rare.note(ran);
-            wakes.wake();
+            task.0.run_job(shard, &job);
         });
         Submitted::Queued
     }
@@ -156,6 +234,13 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
             return;
         };
         let states = &*self.states;
+        if runs_beside(states.tag(0)) {
+            // A function drops the last handle: to wait for all tasks would be to wait for its own.
+            // What is queued is finished after this, and its own task is not the last to end before
+            // the runtime lies where that one looks.
+            *states.left.lock() = Some(runtime);
+            return;
+        }
         let ended = poll_fn(|cx| {
             *states.idle.lock() = Some(cx.waker().clone());
             if states.tasks.load(Ordering::SeqCst) == 0 {

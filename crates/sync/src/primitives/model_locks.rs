@@ -133,6 +133,22 @@ impl<T> RwLock<T> {
         }
     }
 
+    /// Shared access, if it is to be had without waiting.
+    pub fn try_read(&self) -> Option<impl Deref<Target = T> + '_> {
+        self.raw.try_lock_shared().then(|| Shared {
+            lock: self,
+            value: ManuallyDrop::new(self.value.get()),
+        })
+    }
+
+    /// Exclusive access, if it is to be had without waiting.
+    pub fn try_write(&self) -> Option<impl DerefMut<Target = T> + '_> {
+        self.raw.try_lock_exclusive().then(|| Exclusive {
+            lock: self,
+            value: ManuallyDrop::new(self.value.get_mut()),
+        })
+    }
+
     /// Waits for exclusive access.
     pub fn write(&self) -> impl DerefMut<Target = T> + '_ {
         self.raw.lock_exclusive();
