@@ -13,7 +13,7 @@ use super::config::{Balance, Config, Strategy};
 use super::lent::{Lent, READS, Use};
 use super::place::{Movable, Place, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
-use super::running::{Running, Tag, defer, has_deferred, is_running, runs_on};
+use super::running::{Outermost, Running, Tag, defer, has_deferred, is_running, runs_on};
 use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts, Tried};
 use crate::topology::{self, Cpu};
 use std::cell::Cell;
@@ -396,7 +396,7 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     }
 
     /// Takes the state for a caller that wants to run its own request.
-    #[inline]
+    #[inline(always)]
     fn try_begin(&self, shard: usize) -> Option<P> {
         match self.seats[shard].try_begin(|owner| self.may_run(owner)) {
             Tried::Taken(place) => Some(place),
@@ -573,7 +573,7 @@ fn run_in<S: 'static, P: Place<S>>(
 }
 
 impl<S: 'static> Core<S, Movable<S>> {
-    /// Runs an operation on this thread, if the seat lets it.
+    /// Runs an operation on this thread, which runs no function, if the seat lets it.
     #[inline]
     pub(super) fn run_here<O: Operation<S>>(
         &self,
@@ -586,7 +586,7 @@ impl<S: 'static> Core<S, Movable<S>> {
         let Some(mut place) = self.try_begin(shard) else {
             return Err(operation);
         };
-        let running = Running::on(self.tag(shard));
+        let running = Outermost::on(self.tag(shard));
         let outcome = perform(operation, Access::Exclusive(place.state()));
         self.rare.note(Ran::of(&outcome));
         let ended = self.seats[shard].end_in_place(place, O::SHARED);

@@ -120,6 +120,28 @@ impl Drop for Running {
     }
 }
 
+/// As [`Running`], for a thread that [runs](is_running) no function: what most requests find.
+pub(super) struct Outermost;
+
+impl Outermost {
+    #[inline]
+    pub(super) fn on(shard: Tag) -> Self {
+        debug_assert!(!is_running());
+        INNERMOST.with(|innermost| innermost.set(shard));
+        Self
+    }
+}
+
+impl Drop for Outermost {
+    #[inline]
+    fn drop(&mut self) {
+        INNERMOST.with(|innermost| innermost.set(Tag::NONE));
+        if WAITING.with(|waiting| waiting.get()) == Waiting::Something {
+            run_deferred();
+        }
+    }
+}
+
 #[cold]
 fn enter(outer: Tag) {
     // A thread that is being torn down knows its innermost function only.

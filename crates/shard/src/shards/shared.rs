@@ -5,7 +5,7 @@ use super::backend::{Backend, Rare, Shape, Submitted};
 use super::config::{Config, Form};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, message, perform};
 use super::running::{
-    Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
+    Outermost, Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
 };
 use super::tally::Tally;
 use std::future::poll_fn;
@@ -84,7 +84,7 @@ impl<S: 'static> States<S> {
     /// Runs an operation under the shard's lock, on a thread that runs no function.
     #[inline]
     pub(super) fn run<O: Operation<S>>(&self, shard: usize, operation: O) -> Outcome<O::Output> {
-        let _running = Running::on(self.tag(shard)); // outlives the lock
+        let _running = Outermost::on(self.tag(shard)); // outlives the lock
         let lock = &self.locks[shard];
         self.requests.add();
         let outcome = if O::SHARED {
