@@ -4,6 +4,22 @@ use crate::contract::KeyRange;
 use crate::key::ByteKey;
 use std::ops::Bound;
 
+/// How an engine takes the byte forms of keys.
+pub(crate) trait ByteForm<K> {
+    /// Calls `read` with the byte form of a key.
+    fn with<R>(key: &K, read: impl FnOnce(&[u8]) -> R) -> R;
+}
+
+/// The byte forms as the keys give them.
+pub(crate) enum AsGiven {}
+
+impl<K: ByteKey> ByteForm<K> for AsGiven {
+    #[inline]
+    fn with<R>(key: &K, read: impl FnOnce(&[u8]) -> R) -> R {
+        key.with_bytes(read)
+    }
+}
+
 /// The bounds of a range, in their byte forms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds<'b> {
@@ -42,19 +58,19 @@ impl<'b> Bounds<'b> {
 }
 
 /// Calls `work` with the byte forms of the bounds of a range.
-pub(crate) fn with_bounds<K: ByteKey, R>(
+pub(crate) fn with_bounds<F: ByteForm<K>, K, R>(
     range: KeyRange<'_, K>,
     work: impl FnOnce(Bounds<'_>) -> R,
 ) -> R {
-    with_bound(range.low, |low| {
-        with_bound(range.high, |high| work(Bounds { low, high }))
+    with_bound::<F, _, _>(range.low, |low| {
+        with_bound::<F, _, _>(range.high, |high| work(Bounds { low, high }))
     })
 }
 
-fn with_bound<K: ByteKey, R>(bound: Bound<&K>, work: impl FnOnce(Bound<&[u8]>) -> R) -> R {
+fn with_bound<F: ByteForm<K>, K, R>(bound: Bound<&K>, work: impl FnOnce(Bound<&[u8]>) -> R) -> R {
     match bound {
-        Bound::Included(key) => key.with_bytes(|bytes| work(Bound::Included(bytes))),
-        Bound::Excluded(key) => key.with_bytes(|bytes| work(Bound::Excluded(bytes))),
+        Bound::Included(key) => F::with(key, |bytes| work(Bound::Included(bytes))),
+        Bound::Excluded(key) => F::with(key, |bytes| work(Bound::Excluded(bytes))),
         Bound::Unbounded => work(Bound::Unbounded),
     }
 }

@@ -2,8 +2,10 @@
 
 use super::Art;
 use super::child::{Is, LeafRef, NodeRef};
+use super::form::Form;
 use super::header::symbol_at;
 use super::lookup::Arrival;
+use crate::bounds::ByteForm;
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use crate::prefetch::prefetch;
@@ -54,7 +56,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let mut lookups = [const { None }; AT_ONCE];
         for (number, key) in keys.iter().enumerate() {
             let from = forms.len();
-            key.with_bytes(|bytes| forms.extend_from_slice(bytes));
+            Form::with(key, |bytes| forms.extend_from_slice(bytes));
             lookups[number] = Some(Lookup {
                 number,
                 from,

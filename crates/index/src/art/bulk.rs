@@ -2,8 +2,10 @@
 
 use super::Art;
 use super::child::{Child, NodeRef, Word};
+use super::form::Form;
 use super::header::{Prefix, Symbol, symbol_at};
 use super::leaf::{Leaf, common_bytes};
+use crate::bounds::ByteForm;
 use crate::bulk::{Ascending, NotSorted};
 use crate::contract::Storable;
 use crate::key::ByteKey;
@@ -53,15 +55,26 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
         }
     }
 
-    fn push(&mut self, key: K, value: V) {
-        self.entries += 1;
-        if self.below.is_some() {
-            let common = key.with_bytes(|bytes| common_bytes(bytes, &self.last));
-            self.part_at(common);
+    /// Adds an entry. Returns whether it could: its byte form has to be above that of the last,
+    /// whatever the order of the keys says.
+    fn push(&mut self, key: K, value: V) -> bool {
+        let goes_up = Form::with(&key, |bytes| {
+            if self.below.is_some() {
+                let common = common_bytes(bytes, &self.last);
+                if symbol_at(bytes, common) <= symbol_at(&self.last, common) {
+                    return false;
+                }
+                self.part_at(common);
+            }
+            self.last.clear();
+            self.last.extend_from_slice(bytes);
+            true
+        });
+        if goes_up {
+            self.entries += 1;
+            self.below = Some(Below::Entry(key, value));
         }
-        self.last.clear();
-        key.with_bytes(|bytes| self.last.extend_from_slice(bytes));
-        self.below = Some(Below::Entry(key, value));
+        goes_up
     }
 
     /// Closes the nodes on the way of the last key that the next does not come to, and sees to
@@ -146,10 +159,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
         let mut builder = Builder::new();
         let mut failed = None;
-        for entry in Ascending::new(entries.into_iter()) {
-            match entry {
-                Ok((key, value)) => builder.push(key, value),
-                Err(not_sorted) => failed = Some(not_sorted),
+        for (position, entry) in Ascending::new(entries.into_iter()).enumerate() {
+            let pushed = entry.map(|(key, value)| builder.push(key, value));
+            if pushed != Ok(true) {
+                failed = Some(pushed.err().unwrap_or(NotSorted { position }));
+                break;
             }
         }
         // What there is of it is freed as a tree.

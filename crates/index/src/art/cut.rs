@@ -6,6 +6,7 @@
 
 use super::Art;
 use super::child::{Child, Is, NodeRef, Word};
+use super::form::Form;
 use super::header::{END, Prefix, Symbol, symbol_at};
 use super::leaf;
 use super::locate::Above;
@@ -48,12 +49,14 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             return 0;
         }
         let guard = epoch::pin();
-        with_bounds(range, |bounds| {
+        with_bounds::<Form<K>, _, _>(range, |bounds| {
             retry(|| self.try_cut(bounds, &guard), || self.restarts.add(1))
         })
     }
 
     fn try_cut(&self, bounds: Bounds<'_>, guard: &Guard) -> Result<usize, Restart> {
+        // Declared before all locks, and so dropped after them, should `from_head` panic.
+        let mut spared = Vec::new();
         let top = self.top_of(bounds, guard)?;
         let lock_above = match &top.above {
             Some(above) => above.node.header().lock.upgrade(above.version)?,
@@ -69,7 +72,6 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let mut walk = Walk::<K, V>::new(bounds, Direction::Ascending, true, guard);
         walk.begin(top.node, top.start)?;
         walk.fill(usize::MAX)?;
-        // The user's code has had its say: what follows happens.
         if walk.items.is_empty() {
             lock_above.unchanged();
             for frame in walk.frames {
@@ -79,16 +81,22 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             }
             return Ok(0);
         }
+        let has_root = top.above.is_none();
+        spare_keys::<K, V>(&walk.frames, has_root, &mut spared);
+        // The user's code has had its say: what follows happens.
         let mut pruner = Pruner::<K, V> {
             frames: &walk.frames,
-            has_root: top.above.is_none(),
+            has_root,
+            spared,
             on_edges: Vec::new(),
             extended: Vec::new(),
             guard,
             entry: PhantomData,
         };
         let outcomes = pruner.prune();
-        let extended = pruner.extended;
+        let Pruner {
+            extended, spared, ..
+        } = pruner;
         match (&top.above, outcomes[0]) {
             (Some(above), Outcome::Became(word)) => above.node.replace(above.symbol, word),
             (Some(above), Outcome::Gone) => above.node.remove(above.symbol, false),
@@ -108,6 +116,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             }
         }
         drop((lock_above, extended));
+        debug_assert!(spared.is_empty(), "each spared key has got its leaf");
         for node in unlinked {
             // SAFETY: neither it nor a node that led to it is linked any more.
             unsafe { node.retire(guard) };
@@ -184,11 +193,33 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     }
 }
 
+/// Makes the keys of the values that a range leaves alone in their nodes: each of these becomes a
+/// leaf. `from_head` may panic, and so has to run before anything is changed.
+fn spare_keys<K: ByteKey, V: Storable>(
+    frames: &[Frame<'_>],
+    has_root: bool,
+    spared: &mut Vec<(usize, K)>,
+) {
+    for (number, frame) in frames.iter().enumerate() {
+        let stays = frame.is_outside() || has_root && number == 0;
+        if stays || frame.is_inside() || !Art::<K, V>::has_values_at(frame.depth) {
+            continue;
+        }
+        let entries = frame.node.entries();
+        let mut rest = entries.filter(|(symbol, _)| !frame.gives_up(*symbol));
+        if let (Some((symbol, _)), None) = (rest.next(), rest.next()) {
+            spared.push((number, Art::<K, V>::key_of_value(frame.head, symbol)));
+        }
+    }
+}
+
 /// Takes a range out of the nodes that a walk has locked.
 struct Pruner<'w, 'g, K, V> {
     frames: &'w [Frame<'g>],
     /// Whether the first of them is the root.
     has_root: bool,
+    /// The numbers of the frames of which one value is left, and the keys of these values.
+    spared: Vec<(usize, K)>,
     on_edges: Vec<OnEdge>,
     /// The locks of nodes outside the range whose prefixes got longer.
     extended: Vec<(NodeRef<'g>, VersionGuard<'g>)>,
@@ -232,10 +263,7 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
         let mut rest = Vec::with_capacity(node.children());
         let mut changed = false;
         for (symbol, word) in node.entries() {
-            let goes = frame.has_all_of(symbol)
-                || symbol == frame.low && frame.takes_low
-                || symbol == frame.high && frame.takes_high;
-            let outcome = if goes {
+            let outcome = if frame.gives_up(symbol) {
                 Outcome::Gone
             } else {
                 let mut known = self.on_edges.iter().rev();
@@ -259,8 +287,11 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
         let node = match rest[..] {
             _ if is_root => NodeRef::full(frame.depth, prefix, &rest, of_values),
             [] => return Outcome::Gone,
-            [(symbol, word)] if of_values => {
-                return Outcome::Became(Art::<K, V>::leaf_of_value(frame.head, symbol, word));
+            [(_, word)] if of_values => {
+                let place = self.spared.iter().position(|(of, _)| *of == number);
+                let place = place.expect("the key of each value that is left alone was made");
+                let (_, key) = self.spared.swap_remove(place);
+                return Outcome::Became(Art::<K, V>::leaf_of_value(key, word));
             }
             [(symbol, word)] => return Outcome::Became(self.raised(prefix, symbol, word)),
             _ => NodeRef::of(frame.depth, prefix, &rest, of_values),

@@ -1,5 +1,7 @@
 //! Leaves: a key with its value, wherever no other key goes the same way.
 
+use super::form::Form;
+use crate::bounds::ByteForm;
 use crate::key::ByteKey;
 use crate::packed::Packed;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
@@ -54,13 +56,13 @@ impl<K: ByteKey> Leaf<K> {
     /// Whether this is the key with this byte form.
     #[inline]
     pub(super) fn is(&self, bytes: &[u8]) -> bool {
-        self.key.with_bytes(|own| own == bytes)
+        Form::with(&self.key, |own| own == bytes)
     }
 
     /// How many bytes this key's form has in common with another, and the symbol that follows
     /// them in this one.
     pub(super) fn agreement(&self, bytes: &[u8]) -> (usize, super::header::Symbol) {
-        self.key.with_bytes(|own| {
+        Form::with(&self.key, |own| {
             let common = common_bytes(own, bytes);
             (common, super::header::symbol_at(own, common))
         })

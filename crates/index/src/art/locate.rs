@@ -2,9 +2,11 @@
 
 use super::Art;
 use super::child::{Child, Is, LeafRef, NodeRef};
+use super::form::Form;
 use super::header::{Agreement, END, Prefix, STORED, Snapshot, Symbol, symbol_at};
 use super::leaf::Leaf;
 use super::lookup::Arrival;
+use crate::bounds::ByteForm;
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use tremula_sync::epoch::Guard;
@@ -149,12 +151,19 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         match self.try_locate(bytes, false, guard)? {
             Some(place) => Ok(place),
             // It parts from a prefix in a byte that no node stores.
-            None => self.try_locate(bytes, true, guard)?.ok_or(Restart),
+            None => match self.try_locate(bytes, true, guard)? {
+                Some(place) => Ok(place),
+                None => panic!(
+                    "keys of an index keep their byte forms, and different keys have different \
+                     ones: the key sought, or one that it met, has not"
+                ),
+            },
         }
     }
 
     /// Looks at the whole of long prefixes, too, if it is to be `thorough`. Otherwise gives up
-    /// with `None` where that turns out to be needed.
+    /// with `None` where that turns out to be needed; a thorough look does so only where byte
+    /// forms have changed, or are those of several keys.
     #[inline]
     fn try_locate<'g>(
         &self,
@@ -200,8 +209,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                     }
                 };
                 if parts {
-                    place.found = Self::divergence(node, snapshot, bytes, start, guard)?;
-                    return Ok((!skipped).then_some(place));
+                    let divergence = Self::divergence(node, snapshot, bytes, start, guard)?;
+                    return Ok(divergence.filter(|_| !skipped).map(|found| {
+                        place.found = found;
+                        place
+                    }));
                 }
                 if bytes.len() < depth {
                     return Ok(None);
@@ -244,13 +256,15 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                         return Ok(Some(place));
                     }
                     let (common, old) = leaf.get().agreement(bytes);
-                    if common <= depth {
+                    let new = symbol_at(bytes, common);
+                    // Two children under one symbol would leave a node with too few.
+                    if common <= depth || old == new {
                         return Ok(None);
                     }
                     let branch = Branch {
                         depth: common,
                         prefix: Prefix::new(&bytes[depth + 1..common]),
-                        new: symbol_at(bytes, common),
+                        new,
                         old,
                     };
                     place.found = Found::Other(leaf, branch);
@@ -260,32 +274,36 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// How a key parts from the prefix of a node, of which this is a valid snapshot.
+    /// How a key parts from the prefix of a node, of which this is a valid snapshot. `None` if it
+    /// has all of it, though it was found not to have it before.
     fn divergence<'g>(
         node: NodeRef<'g>,
         snapshot: Snapshot,
         bytes: &[u8],
         start: usize,
         guard: &'g Guard,
-    ) -> Result<Found<'g, K>, Restart> {
+    ) -> Result<Option<Found<'g, K>>, Restart> {
         let depth = snapshot.depth();
         let part = |path: &[u8]| {
             // The bytes of the path from `start` to `depth`.
             let common = start + super::leaf::common_bytes(path, &bytes[start..]);
+            let (old, rest) = path[common - start..].split_first()?;
             let branch = Branch {
                 depth: common,
                 prefix: Prefix::new(&bytes[start..common]),
                 new: symbol_at(bytes, common),
-                old: Symbol::from(path[common - start]) + 1,
+                old: Symbol::from(*old) + 1,
             };
-            Found::Diverges(branch, Prefix::new(&path[common - start + 1..]))
+            Some(Found::Diverges(branch, Prefix::new(rest)))
         };
         let length = depth - start;
         if length <= STORED {
             return Ok(part(&snapshot.prefix().stored()[..length]));
         }
         let witness: &Leaf<K> = Self::any_leaf(node, guard)?.get();
-        Ok(witness.key().with_bytes(|whole| part(&whole[start..depth])))
+        Ok(Form::with(witness.key(), |whole| {
+            whole.get(start..depth).and_then(part)
+        }))
     }
 
     /// Some leaf below a node. The way to a node never changes while it lives, so the leaf tells

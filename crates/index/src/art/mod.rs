@@ -70,6 +70,7 @@ mod batch;
 mod bulk;
 mod child;
 mod cut;
+mod form;
 mod header;
 mod kinds;
 mod leaf;
@@ -81,9 +82,11 @@ mod shape;
 mod walk;
 mod write;
 
+use crate::bounds::ByteForm;
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::ByteKey;
 use child::{Child, Is, NodeRef};
+use form::Form;
 use header::Prefix;
 use shape::Figures;
 use std::marker::PhantomData;
@@ -128,10 +131,7 @@ pub struct Art<K: ByteKey, V: Storable> {
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
     /// The depth of nodes whose slots are values; none is as deep as the greatest number.
-    const VALUES_AT: usize = match K::LENGTH {
-        Some(length @ 1..=8) if K::HEAD_IS_KEY => length - 1,
-        _ => usize::MAX,
-    };
+    const VALUES_AT: usize = Form::<K>::VALUES_AT;
 
     /// An empty tree.
     #[must_use]
@@ -178,8 +178,9 @@ impl<K: ByteKey, V: Storable> OrderedIndex<K, V> for Art<K, V> {
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
         let guard = epoch::pin();
-        let found =
-            key.with_bytes(|bytes| retry(|| self.look_up(bytes, &guard), || self.restarts.add(1)));
+        let found = Form::with(key, |bytes| {
+            retry(|| self.look_up(bytes, &guard), || self.restarts.add(1))
+        });
         // SAFETY: found by a descent under the guard.
         found
             .map(|value| unsafe { value.with(|value| read(value)) })
@@ -189,8 +190,9 @@ impl<K: ByteKey, V: Storable> OrderedIndex<K, V> for Art<K, V> {
     #[inline]
     fn get(&self, key: &K) -> Option<V> {
         let guard = epoch::pin();
-        let found =
-            key.with_bytes(|bytes| retry(|| self.look_up(bytes, &guard), || self.restarts.add(1)));
+        let found = Form::with(key, |bytes| {
+            retry(|| self.look_up(bytes, &guard), || self.restarts.add(1))
+        });
         // SAFETY: found by a descent under the guard.
         found.map(|value| unsafe { value.with(V::clone) })
     }

@@ -1,9 +1,10 @@
 //! Reading ranges: scans of one moment, visits batch by batch, the ends.
 
 use super::Art;
+use super::form::Form;
 use super::locate::{Above, Found, Place, Spot};
 use super::walk::{Entry, Hold, Item, Walk};
-use crate::bounds::{Bounds, with_bounds};
+use crate::bounds::{Bounds, ByteForm, with_bounds};
 use crate::contract::{Direction, KeyRange, LAST_BATCH, Storable};
 use crate::key::ByteKey;
 use std::ops::{Bound, ControlFlow};
@@ -123,7 +124,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             return;
         }
         let guard = epoch::pin();
-        with_bounds(range, |bounds| {
+        with_bounds::<Form<K>, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, limit, &guard);
             out.reserve(walk.items.len());
             out.extend(walk.items.iter().map(Item::copy));
@@ -133,7 +134,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     /// The first entry of a range.
     pub(super) fn first_of(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
         let guard = epoch::pin();
-        with_bounds(range, |bounds| {
+        with_bounds::<Form<K>, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, 1, &guard);
             walk.items.first().map(Item::copy)
         })
@@ -150,11 +151,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             return;
         }
         let mut size = FIRST_BATCH;
-        let mut resume = with_bounds(range, |bounds| {
+        let mut resume = with_bounds::<Form<K>, _, _>(range, |bounds| {
             self.visit_under_a_pin(bounds, direction, &mut size, visit)
         });
         while let Some(key) = resume {
-            resume = with_bounds(range, |bounds| {
+            resume = with_bounds::<Form<K>, _, _>(range, |bounds| {
                 let (mut low, mut high) = (bounds.low, bounds.high);
                 match direction {
                     Direction::Ascending => low = Bound::Excluded(&key),
@@ -192,7 +193,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             let last = walk.items.pop()?;
             walk.next_batch();
             if broken_off || walk.fill(*size).is_err() {
-                let bytes = last.show(|key, _| key.with_bytes(<[u8]>::to_vec));
+                let bytes = last.show(|key, _| Form::with(key, <[u8]>::to_vec));
                 return Some(bytes);
             }
         }

@@ -7,8 +7,9 @@
 
 use super::Art;
 use super::child::{Child, Is, LeafRef, NodeRef, Word};
+use super::form::Form;
 use super::header::{END, LAST, Snapshot, Symbol, symbol_at};
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, ByteForm};
 use crate::contract::Direction;
 use crate::contract::Storable;
 use crate::key::ByteKey;
@@ -100,8 +101,16 @@ impl Frame<'_> {
         56 - 8 * self.depth.min(7) as u32
     }
 
+    /// Whether the range takes all that is under this symbol, of which a walk over the whole range
+    /// has then come by every entry.
+    pub(super) fn gives_up(&self, symbol: Symbol) -> bool {
+        self.has_all_of(symbol)
+            || symbol == self.low && self.takes_low
+            || symbol == self.high && self.takes_high
+    }
+
     /// Whether the range has all that is under this symbol.
-    pub(super) fn has_all_of(&self, symbol: Symbol) -> bool {
+    fn has_all_of(&self, symbol: Symbol) -> bool {
         !self.is_outside()
             && (self.low == NONE || self.low < symbol)
             && (self.high == NONE || symbol < self.high)
@@ -329,18 +338,18 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         // What the node does not store, any leaf below knows. If the walk has locked the node
         // itself, the search for that leaf begins below.
         let depth = snapshot.depth();
-        let leaf = match node.ceil(END) {
-            Some((_, word)) if self.locks => {
-                // SAFETY: its node is locked, and linked.
-                match unsafe { Child::of_word(word).follow(self.guard) } {
-                    Is::Leaf(leaf) => leaf,
-                    Is::Node(below) => Art::<K, V>::any_leaf(below, self.guard)?,
-                    Is::Nothing => return Err(Restart),
-                }
+        let leaf = if self.locks {
+            let (_, word) = node.ceil(END).ok_or(Restart)?;
+            // SAFETY: its node is locked, and linked.
+            match unsafe { Child::of_word(word).follow(self.guard) } {
+                Is::Leaf(leaf) => leaf,
+                Is::Node(below) => Art::<K, V>::any_leaf(below, self.guard)?,
+                Is::Nothing => return Err(Restart),
             }
-            _ => Art::<K, V>::any_leaf(node, self.guard)?,
+        } else {
+            Art::<K, V>::any_leaf(node, self.guard)?
         };
-        Ok(leaf.get().key().with_bytes(|whole| {
+        Ok(Form::with(leaf.get().key(), |whole| {
             let path = whole.get(start..depth).unwrap_or_default();
             let rest = &edge[start..edge.len().min(depth)];
             path.cmp(rest)
@@ -473,7 +482,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
             Is::Leaf(leaf) => {
                 let bounds = self.bounds;
                 let frame = &mut self.frames[number];
-                let taken = leaf.get().key().with_bytes(|bytes| bounds.contain(bytes));
+                let taken = Form::with(leaf.get().key(), |bytes| bounds.contain(bytes));
                 frame.takes_low |= met[0] && taken;
                 frame.takes_high |= met[1] && taken;
                 if taken {

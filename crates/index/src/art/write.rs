@@ -6,11 +6,12 @@
 
 use super::Art;
 use super::child::{Child, Is, LeafRef, NodeRef, Word};
+use super::form::Form;
 use super::header::Symbol;
 use super::leaf::{self, Leaf};
 use super::locate::{Above, Ahead, Found, Place, Spot};
-use crate::contract::Storable;
-use crate::contract::Update;
+use crate::bounds::ByteForm;
+use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
 use crate::packed::Packed;
 use tremula_sync::atomic::Ordering;
@@ -149,7 +150,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let Some((key, _)) = entry else {
             return Ok(None);
         };
-        let (spot, ahead) = key.with_bytes(|bytes| self.reach(bytes, guard))?;
+        let (spot, ahead) = Form::with(key, |bytes| self.reach(bytes, guard))?;
         if let Some(leaf) = ahead.present() {
             return if replace {
                 self.replace_value(&spot, leaf, entry, guard)
@@ -159,12 +160,14 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
         if matches!(ahead, Ahead::Vacant) && !spot.node.is_crowded() {
             let lock = spot.lock()?;
-            if let Some((key, value)) = entry.take() {
+            let unused = entry.take().and_then(|(key, value)| {
                 self.len.add(1);
-                let word = Self::entry_word(spot.depth, key, Packed::new(value));
+                let (word, unused) = Self::entry_word(spot.depth, key, Packed::new(value));
                 spot.node.insert(spot.symbol, word);
-            }
+                unused
+            });
             drop(lock);
+            drop(unused);
             return Ok(None);
         }
         self.put_with_node(entry, guard)
@@ -204,7 +207,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let Some((key, _)) = entry else {
             return Ok(None);
         };
-        let place = key.with_bytes(|bytes| self.locate(bytes, guard))?;
+        let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
         if matches!(place.found, Found::Leaf(_) | Found::Value) {
             // It has come meanwhile.
             return Err(Restart);
@@ -219,7 +222,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     /// Removes a key.
     #[inline]
     pub(super) fn try_remove(&self, key: &K, guard: &Guard) -> Result<Option<V>, Restart> {
-        let (spot, ahead) = key.with_bytes(|bytes| self.reach(bytes, guard))?;
+        let (spot, ahead) = Form::with(key, |bytes| self.reach(bytes, guard))?;
         let Some(leaf) = ahead.present() else {
             return Ok(None);
         };
@@ -241,7 +244,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     /// Removes a key from a node that another takes the place of.
     #[inline(never)]
     fn remove_with_node(&self, key: &K, guard: &Guard) -> Result<Option<V>, Restart> {
-        let place = key.with_bytes(|bytes| self.locate(bytes, guard))?;
+        let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
         if !matches!(place.found, Found::Leaf(_) | Found::Value) {
             return Ok(None);
         }
@@ -265,7 +268,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let Some(borrowed) = key.as_ref() else {
             return Ok(None);
         };
-        let place = borrowed.with_bytes(|bytes| self.locate(bytes, guard))?;
+        let place = Form::with(borrowed, |bytes| self.locate(bytes, guard))?;
         if !matches!(place.found, Found::Leaf(_) | Found::Value) {
             let room = self.lock_for_insertion(&place)?;
             match (decide(None), key.take()) {
@@ -338,7 +341,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     }
 
     /// Puts a new entry where its place is, and unlocks. No code of the user's runs before all
-    /// is done.
+    /// is done: a key that its head tells is dropped last.
     fn settle(&self, place: Place<'_, K>, room: Room<'_>, key: K, value: V, guard: &Guard) {
         self.len.add(1);
         let Place {
@@ -361,19 +364,20 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 } else {
                     other.child().word()
                 };
-                let new = Self::entry_word(branch.depth, key, value);
+                let (new, unused) = Self::entry_word(branch.depth, key, value);
                 let mut entries = [(branch.old, old), (branch.new, new)];
                 entries.sort_unstable_by_key(|(symbol, _)| *symbol);
                 let branch = NodeRef::of(branch.depth, branch.prefix, &entries, of_values);
                 node.replace(symbol, branch.child().word());
                 drop(room);
+                drop(unused);
                 if of_values {
                     // SAFETY: unlinked above. Its value has moved into the slot.
                     unsafe { leaf::retire::<K, V>(other.pointer(), false, guard) };
                 }
             }
             Found::Diverges(branch, rest) => {
-                let new = Self::entry_word(branch.depth, key, value);
+                let (new, unused) = Self::entry_word(branch.depth, key, value);
                 node.header().set_prefix(rest);
                 let mut entries = [(branch.old, node.child().word()), (branch.new, new)];
                 entries.sort_unstable_by_key(|(symbol, _)| *symbol);
@@ -383,9 +387,10 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 }
                 self.figures.splits.fetch_add(1, Ordering::Relaxed);
                 drop(room);
+                drop(unused);
             }
             _ => {
-                let new = Self::entry_word(depth, key, value);
+                let (new, unused) = Self::entry_word(depth, key, value);
                 match (room.above, parent) {
                     (Some(lock_above), Some(above)) => {
                         let mut entries = Vec::with_capacity(node.children() + 1);
@@ -407,17 +412,19 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                         drop(room.node);
                     }
                 }
+                drop(unused);
             }
         }
     }
 
-    /// The word for a new entry below a node that branches at `depth`.
+    /// The word for a new entry below a node that branches at `depth`; and the key, if it is not
+    /// kept. The caller drops it when it holds no lock: that is code of the user's.
     #[inline]
-    fn entry_word(depth: usize, key: K, value: Packed<V>) -> Word {
+    fn entry_word(depth: usize, key: K, value: Packed<V>) -> (Word, Option<K>) {
         if Self::has_values_at(depth) {
-            value.word()
+            (value.word(), Some(key))
         } else {
-            Child::leaf(Box::new(Leaf::new(key, value))).word()
+            (Child::leaf(Box::new(Leaf::new(key, value))).word(), None)
         }
     }
 
@@ -477,7 +484,10 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 .collect();
             let prefix = node.header().snapshot().prefix();
             let word = match rest[..] {
-                [(symbol, word)] if of_values => Self::leaf_of_value(head, symbol, word),
+                // The only code of the user's here, and nothing has been changed yet.
+                [(symbol, word)] if of_values => {
+                    Self::leaf_of_value(Self::key_of_value(head, symbol), word)
+                }
                 [(symbol, word)] => match &loss.heir {
                     Some((heir, _)) => {
                         let behind = heir.header().snapshot().prefix();
@@ -511,11 +521,15 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Self::retire_entry(place.leaf(), value, guard);
     }
 
-    /// A leaf for a value that was in a slot, under `symbol`, next to the key with this head.
-    pub(super) fn leaf_of_value(head: u64, symbol: Symbol, word: Word) -> Word {
+    /// The key of the value in a slot, under `symbol`, next to the key with this head.
+    pub(super) fn key_of_value(head: u64, symbol: Symbol) -> K {
         let shift = 56 - 8 * Self::VALUES_AT;
         let head = head & !(0xff << shift) | u64::from(symbol - 1) << shift;
-        let key = K::from_head(head).expect("a key whose head is the key comes of its head");
+        K::from_head(head).expect("a key whose head is the key comes of its head")
+    }
+
+    /// A leaf for a key whose value was in a slot.
+    pub(super) fn leaf_of_value(key: K, word: Word) -> Word {
         Child::leaf(Box::new(Leaf::new(key, Packed::<V>::of_word(word)))).word()
     }
 

@@ -4,7 +4,7 @@ use super::Masstree;
 use super::node::is_underfull;
 use super::shape::count;
 use super::walk::{Hold, Item, ItemKey, Walk};
-use crate::bounds::{Bounds, with_bounds};
+use crate::bounds::{AsGiven, Bounds, with_bounds};
 use crate::contract::{Direction, KeyRange, LAST_BATCH, Storable};
 use crate::key::ByteKey;
 use std::cell::RefCell;
@@ -124,7 +124,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             return;
         }
         let guard = epoch::pin();
-        with_bounds(range, |bounds| {
+        with_bounds::<AsGiven, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, limit, &guard);
             out.reserve(walk.items.len());
             out.extend(walk.items.iter().map(Item::copy));
@@ -134,7 +134,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     /// The first entry of a range.
     pub(super) fn first_of(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
         let guard = epoch::pin();
-        with_bounds(range, |bounds| {
+        with_bounds::<AsGiven, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, 1, &guard);
             walk.items.first().map(Item::copy)
         })
@@ -151,11 +151,11 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             return;
         }
         let mut size = FIRST_BATCH;
-        let mut resume = with_bounds(range, |bounds| {
+        let mut resume = with_bounds::<AsGiven, _, _>(range, |bounds| {
             self.visit_under_a_pin(bounds, direction, &mut size, visit)
         });
         while let Some(key) = resume {
-            resume = with_bounds(range, |bounds| {
+            resume = with_bounds::<AsGiven, _, _>(range, |bounds| {
                 let (mut low, mut high) = (bounds.low, bounds.high);
                 match direction {
                     Direction::Ascending => low = Bound::Excluded(&key),
@@ -248,7 +248,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             return 0;
         }
         let guard = epoch::pin();
-        with_bounds(range, |bounds| {
+        with_bounds::<AsGiven, _, _>(range, |bounds| {
             let alone = self.holders_of_many.lock();
             let walk = RefCell::new(Walk::<K, V, W>::new(
                 bounds,

@@ -10,6 +10,13 @@ const LOOM: Checker = Checker {
     filter: "art::",
 };
 
+const DISHONEST: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("dishonest_bytes"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "art_lookup_does_not_validate",
@@ -36,6 +43,51 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        if !self.locks && loaded && self.items.is_empty() {",
         why: "A scan shows values of leaves of different moments.",
         checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_trusts_the_length_of_byte_forms",
+        file: "crates/index/src/art/form.rs",
+        original: "read(&key.head().to_be_bytes()[..=Self::VALUES_AT])",
+        replacement: "key.with_bytes(read)",
+        why: "A key whose form is longer or shorter than its length reads a node, or nothing, as a value.",
+        checker: DISHONEST,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_puts_two_children_under_one_symbol",
+        file: "crates/index/src/art/locate.rs",
+        original: "if common <= depth || old == new {",
+        replacement: "if common <= depth {",
+        why: "A node loses its last child, and a removal of a range that looks for a leaf below it waits for its own lock.",
+        checker: DISHONEST,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_drops_a_key_under_a_lock",
+        file: "crates/index/src/art/write.rs",
+        original: "            drop(lock);\n            drop(unused);",
+        replacement: "            drop(unused);\n            drop(lock);",
+        why: "The drop of a key that is not kept is code of the user's: it waits for the lock if it asks the tree.",
+        checker: DISHONEST,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_asks_for_a_key_after_the_first_change",
+        file: "crates/index/src/art/cut.rs",
+        original: "                let (_, key) = self.spared.swap_remove(place);",
+        replacement: "                let (symbol, _) = rest[0];\n                self.spared.swap_remove(place);\n                let key = Art::<K, V>::key_of_value(frame.head, symbol);",
+        why: "A head without a key panics when the prefix of a linked node has been changed already: that node is lost.",
+        checker: DISHONEST,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_loads_bytes_that_do_not_ascend",
+        file: "crates/index/src/art/bulk.rs",
+        original: "if symbol_at(bytes, common) <= symbol_at(&self.last, common) {",
+        replacement: "if symbol_at(bytes, common) < symbol_at(&self.last, common) && bytes.is_empty() {",
+        why: "Two children come under one symbol of a loaded node, and one of them is lost.",
+        checker: DISHONEST,
         hangs: false,
     },
 ];
