@@ -203,7 +203,8 @@ fn what_a_function_asks_for_keeps_its_order() {
             let first = shards.call(own, move |log: &mut Vec<u32>| {
                 for key in [own, other] {
                     inner.send(key, |log| log.push(2)).unwrap();
-                    drop(inner.call(key, |log| log.len()));
+                    // Given up, so it is run only if it overtakes what was sent before.
+                    drop(inner.call(key, |log| log.push(9)));
                     inner.send(key, |log| log.push(3)).unwrap();
                 }
                 log.push(1);
@@ -253,15 +254,13 @@ fn a_function_that_waits_for_its_own_shard_is_stopped_with_a_sentence() {
                         call.wait()
                     }
                 });
-                match outer.wait() {
-                    Err(CallError::Panicked(said)) if cfg!(debug_assertions) => {
-                        assert!(said.contains("waits for a call on shard"), "{said}");
+                let stopped = match outer.wait() {
+                    Err(CallError::Panicked(said)) => {
+                        cfg!(debug_assertions) && said.contains("waits for a call on shard")
                     }
-                    other => {
-                        assert!(!cfg!(debug_assertions), "{config:?}: {other:?}");
-                        assert_eq!(other, Ok(Err(CallError::OnWorker)), "{config:?}");
-                    }
-                }
+                    other => !cfg!(debug_assertions) && other == Ok(Err(CallError::OnWorker)),
+                };
+                assert!(stopped, "{config:?}");
                 assert_eq!(shards.call(1, |count| *count).wait(), Ok(0), "{config:?}");
             });
         }
@@ -308,7 +307,10 @@ fn a_waker_that_panics_wakes_nobody_less() {
             let shards = Shards::start(config, |_| 0_u64).unwrap();
             let gate = Arc::new(Barrier::new(2));
             let held = Arc::clone(&gate);
-            shards.send(0, move |_| drop(held.wait())).unwrap();
+            let wait = move |_: &mut u64| {
+                held.wait();
+            };
+            shards.send(0, wait).unwrap();
             let mut evil = shards.call(0, |_| ());
             let waker = Waker::from(Arc::new(Evil));
             let polled = Pin::new(&mut evil).poll(&mut Context::from_waker(&waker));
@@ -420,7 +422,8 @@ fn a_call_that_waits_for_room_is_made_when_there_is_some() {
         let second = shards.call(0, |log| log.push(2));
         let refused = shards.call(0, |log| log.push(3)); // finds no room, and is not awaited yet
         gate.wait();
-        (first.wait().unwrap(), second.wait().unwrap());
+        first.wait().unwrap();
+        second.wait().unwrap();
         shards.call(0, |log| log.push(4)).wait().unwrap();
         refused.wait().unwrap();
         for number in 5..100 {

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
 use tremula_shard::seat::{Begun, Ended, Offered, Seat, Tried};
+use tremula_shard::{Shards, Strategy};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, Mutex, thread};
@@ -256,4 +257,102 @@ fn closing_leaves_nothing_behind() {
         assert_eq!(run.done.load(Ordering::SeqCst), taken + 1);
         assert_eq!(run.seat.counts().queued, 0);
     });
+}
+
+/// Would fail if a job that was accepted before the seat was closed, and comes after that, were left to
+/// a worker that has looked already.
+#[test]
+fn what_comes_late_is_run_although_the_seat_is_closed() {
+    check(
+        "what_comes_late_is_run_although_the_seat_is_closed",
+        2_000,
+        || {
+            let run = Arc::new(Run {
+                seat: Seat::new(0, 1),
+                lent: Mutex::new(None),
+                inside: AtomicUsize::new(0),
+                done: AtomicUsize::new(0),
+            });
+            run.seat.fill([0; CALLERS]);
+            let (sender, _notices) = mailbox::<()>(Config::default());
+            let workers = [sender];
+            let (other, senders) = (Arc::clone(&run), workers.clone());
+            let late = thread::spawn(move || {
+                for number in 0..2 {
+                    let ended = other.seat.offer_late((0, number));
+                    other.ended(ended.expect("nothing is lent"), &senders);
+                }
+            });
+            let (other, senders) = (Arc::clone(&run), workers.clone());
+            let caller = thread::spawn(move || {
+                let Tried::Taken(mut state) = other.seat.try_begin(|_| true) else {
+                    return 0;
+                };
+                other.job(&mut state, (1, 0));
+                other.ended(other.seat.end_in_place(state, false), &senders);
+                1
+            });
+            run.seat.close();
+            run.ended(Ended::GoOn, &workers);
+            late.join().unwrap();
+            let taken = caller.join().unwrap();
+            assert_eq!(run.done.load(Ordering::SeqCst), 2 + taken);
+            assert_eq!(run.seat.counts().queued, 0);
+        },
+    );
+}
+
+/// Functions of two threads that send to each other's shard and to their own, behind locks. Would fail
+/// by a deadlock if one waited for the other's lock, and by its order if what is deferred were
+/// overtaken.
+#[test]
+fn functions_behind_locks_send_crosswise_in_order() {
+    check(
+        "functions_behind_locks_send_crosswise_in_order",
+        2_000,
+        || {
+            let config = tremula_shard::Config::new(Strategy::Threading).shards(2);
+            let shards = Arc::new(Shards::start(config, |_| Vec::new()).unwrap());
+            let key = |shard| (0_u64..).find(|key| shards.shard_of(key) == shard).unwrap();
+            let keys = [key(0), key(1)];
+            let threads = [0, 1].map(|me| {
+                let shards = Arc::clone(&shards);
+                thread::spawn(move || {
+                    let inner = Arc::clone(&shards);
+                    let sent = shards.send(keys[me], move |log: &mut Vec<(usize, u32)>| {
+                        log.push((me, 0));
+                        for number in 1..3 {
+                            inner
+                                .send(keys[1 - me], move |log| log.push((me, number)))
+                                .unwrap();
+                            let seen = inner.call(keys[1 - me], move |log| log.push((me, 9)));
+                            drop(seen); // overtakes nothing: it is given up before it starts
+                            inner
+                                .send(keys[me], move |log| log.push((me, number)))
+                                .unwrap();
+                        }
+                    });
+                    sent.unwrap();
+                    // What follows in the same thread comes behind all that.
+                    for key in keys {
+                        shards.send(key, move |log| log.push((me, 3))).unwrap();
+                    }
+                })
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            for (shard, key) in keys.into_iter().enumerate() {
+                let log = shards.call(key, |log| log.clone()).wait().unwrap();
+                for me in [0, 1] {
+                    let own = log
+                        .iter()
+                        .filter(|entry| entry.0 == me)
+                        .map(|entry| entry.1);
+                    let first = u32::from(shard != me);
+                    assert!(own.eq(first..4), "{log:?}");
+                }
+            }
+        },
+    );
 }

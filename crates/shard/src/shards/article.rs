@@ -5,10 +5,10 @@
 use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::config::{Config, Strategy};
-use super::owned::{join, note_worker};
 use super::request::{Job, Request, Wakes, message};
 use super::running::{Running, Tag};
 use super::tally::Tally;
+use super::worker::{join, note_worker};
 use crate::topology;
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -122,7 +122,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
     }
 
     fn wait_here(mut self) -> Result<O::Output, CallError> {
-        if super::owned::is_worker() || runs_beside(self.shard) {
+        if super::worker::is_worker() || runs_beside(self.shard) {
             return match self.settle(Waker::noop()) {
                 Poll::Ready(outcome) => outcome,
                 Poll::Pending => Err(CallError::OnWorker),

@@ -12,6 +12,7 @@ mod request;
 mod running;
 mod shared;
 mod tally;
+mod worker;
 
 pub use backend::Shape;
 use backend::{Backend, Submitted};

@@ -14,9 +14,9 @@ use super::lent::{Lent, READS, Use};
 use super::place::{Movable, Place, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
 use super::running::{Outermost, Running, Tag, defer, has_deferred, is_running, runs_on};
+use super::worker::{Role, is_worker_of, join, note_worker, pin};
 use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts, Tried};
-use crate::topology::{self, Cpu};
-use std::cell::Cell;
+use crate::topology;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,36 +50,6 @@ const LANES: usize = 8;
 
 /// The notice by which a worker ends.
 const STOP: usize = usize::MAX;
-
-thread_local! {
-    /// Which worker of which shards this thread is.
-    static ME: Cell<Option<(u32, usize)>> = const { Cell::new(None) };
-}
-
-/// Whether this thread is a worker of any shards.
-pub(super) fn is_worker() -> bool {
-    ME.get().is_some()
-}
-
-pub(super) fn note_worker(shards: u32, worker: usize) {
-    ME.set(Some((shards, worker)));
-}
-
-/// While it lives, this thread passes for a worker: what others have asked for is run as it would be
-/// there, and must not wait for calls, least of all for one that this thread is in the midst of.
-struct Role(Option<(u32, usize)>);
-
-impl Role {
-    fn of_worker(shards: u32, worker: usize) -> Self {
-        Self(ME.replace(Some((shards, worker))))
-    }
-}
-
-impl Drop for Role {
-    fn drop(&mut self) {
-        ME.set(self.0);
-    }
-}
 
 pub(super) struct Owned<S, P> {
     core: Arc<Core<S, P>>,
@@ -207,11 +177,6 @@ impl<S: 'static, P: Place<S>> Owned<S, P> {
         defer(tag, Box::new(move || core.make_up_for(shard, job)));
         Submitted::Queued
     }
-}
-
-/// Pins the thread. Where the system refuses it runs wherever it may: slower, not wrong.
-fn pin(cpu: Cpu) {
-    let _ = topology::pin(cpu);
 }
 
 fn work<S: 'static, P: Place<S>>(
@@ -547,7 +512,7 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     /// Whether this thread may run what is asked of a shard with this owner.
     #[inline]
     fn may_run(&self, owner: usize) -> bool {
-        self.delegate || ME.get() == Some((self.identity, owner))
+        self.delegate || is_worker_of(self.identity, owner)
     }
 }
 
@@ -727,16 +692,5 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
         }
         let threads = std::mem::take(&mut *self.threads.lock());
         join(threads);
-    }
-}
-
-/// Waits for threads to end, but for the calling one if it is among them.
-pub(super) fn join(threads: Vec<JoinHandle<()>>) {
-    let me = thread::current().id();
-    for thread in threads {
-        if thread.thread().id() != me {
-            // A worker catches what its jobs panic with.
-            let _ = thread.join();
-        }
     }
 }

@@ -19,7 +19,191 @@ const ROUND_TRIP: Checker = Checker {
     filter: "any_points_come_back",
 };
 
+/// What functions on shards may do.
+const FUNCTIONS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-shard",
+    target: Target::Test("functions"),
+    filter: "",
+};
+
+/// The unit tests.
+const SHARD_LIB: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-shard",
+    target: Target::Lib,
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "shard_function_waits_for_a_lock",
+        file: "crates/shard/src/shards/shared.rs",
+        original: "            if is_running() {\n                return self.submit_from_function(shard, request);\n            }\n",
+        replacement: "",
+        why: "What a function sends waits for the other shard's lock while it holds its own: two that send crosswise wait for ever.",
+        checker: Checker {
+            filter: "crosswise",
+            ..HAND_OVER
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_call_overtakes_what_is_deferred",
+        file: "crates/shard/src/shards/shared.rs",
+        original: "            if !has_deferred(tag) && states",
+        replacement: "            if states",
+        why: "What a function calls is run before what it sent to the same shard.",
+        checker: Checker {
+            filter: "keeps_its_order",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_call_on_other_shards_does_not_find_what_was_sent",
+        file: "crates/shard/src/shards/shared.rs",
+        original: "                run_deferred_of(tag);\n",
+        replacement: "",
+        why: "A function that waits for shards of another kind is answered before what it sent there is done.",
+        checker: Checker {
+            filter: "finds_what_it_sent",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_sends_nest_on_the_stack",
+        file: "crates/shard/src/shards/owned.rs",
+        original: "        let in_place = !in_function || request.is_wanted() && !runs_on(tag);\n",
+        replacement: "        let in_place = true;\n",
+        why: "Each function that sends to the next shard runs on top of the one before, until the stack ends.",
+        checker: Checker {
+            filter: "takes_no_stack",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_function_waits_for_a_lent_shard",
+        file: "crates/shard/src/shards/owned.rs",
+        original: "                    let ran = if !in_function {\n",
+        replacement: "                    let ran = if !in_function || !request.is_wanted() {\n",
+        why: "What a function on a lent shard sends to another waits for that one's lock.",
+        checker: Checker {
+            filter: "lent",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_runs_deferred_requests_on_top_of_each_other",
+        file: "crates/shard/src/shards/running.rs",
+        original: "    WAITING.with(|waiting| waiting.set(Waiting::BeingRun));\n",
+        replacement: "",
+        why: "What a deferred request defers is run when it ends, on top of it.",
+        checker: Checker {
+            filter: "takes_no_stack",
+            ..SHARD_LIB
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_late_job_is_left_at_a_closed_seat",
+        file: "crates/shard/src/seat.rs",
+        original: "            (true, Some(_)) => Ended::GoOn,\n",
+        replacement: "            (true, Some(_)) => Ended::Nothing,\n",
+        why: "What a function sent to a lent shard is run by nobody when the shards are closed meanwhile.",
+        checker: Checker {
+            filter: "comes_late",
+            ..HAND_OVER
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_function_may_wait_for_itself",
+        file: "crates/shard/src/shards/call.rs",
+        original: "            !runs_on(self.shard),\n",
+        replacement: "            !runs_on(self.shard) || self.shard.shard() < usize::MAX,\n",
+        why: "A function that waits for its own shard is not told so by a sentence.",
+        checker: Checker {
+            filter: "stopped_with_a_sentence",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_is_lost_to_a_payload_that_panics",
+        file: "crates/shard/src/shards/request.rs",
+        original: "    discard(payload);\n",
+        replacement: "    drop(payload);\n",
+        why: "The panic of a panic's payload leaves the batch: the state is dropped with it and the worker is gone.",
+        checker: Checker {
+            filter: "payload",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_waker_that_panics_ends_the_worker",
+        file: "crates/shard/src/shards/request.rs",
+        original: "            contained(|| waker.wake());\n",
+        replacement: "            waker.wake();\n",
+        why: "The panic of one caller's waker ends the worker, and all that wait for it wait for ever.",
+        checker: Checker {
+            filter: "a_waker_that_panics",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_registers_a_waker_for_every_poll",
+        file: "crates/shard/src/seat.rs",
+        original: "is_some_and(|waker| self.known.insert(of(waker)))",
+        replacement: "is_some_and(|waker| self.known.insert(of(waker)) || self.capacity > 0)",
+        why: "A call that waits for room and is polled a million times holds a million clones of its waker.",
+        checker: Checker {
+            filter: "registered_once",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_task_waits_for_itself_to_end",
+        file: "crates/shard/src/shards/shared.rs",
+        original: "        if runs_beside(states.tag(0)) {\n",
+        replacement: "        if runs_beside(states.tag(0)) && states.locks.is_empty() {\n",
+        why: "A task that drops the last handle waits until all tasks have ended, itself among them.",
+        checker: Checker {
+            filter: "last_handle",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_tolerance_overflows",
+        file: "crates/shard/src/shards/balance.rs",
+        original: "    let more = u128::from(average) * u128::from(tolerance) / 100;\n",
+        replacement: "    let more = u128::from(average * tolerance / 100);\n",
+        why: "With a large tolerance the worker that compares loads panics and ends, or gives away what it should keep.",
+        checker: Checker {
+            filter: "tolerance",
+            ..SHARD_LIB
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_announces_what_has_been_taken_back",
+        file: "crates/shard/src/shards/lent.rs",
+        original: "        if place.is_some() {\n",
+        replacement: "        if place.is_some() || !self.on.load(Ordering::Relaxed) {\n",
+        why: "Every request of a shard that is no longer lent takes the way by the lock, and it is counted as lent.",
+        checker: Checker {
+            filter: "taken_back",
+            ..SHARD_LIB
+        },
+        hangs: false,
+    },
     Mutant {
         name: "shard_caller_overtakes_the_queue",
         file: "crates/shard/src/seat.rs",

@@ -1,0 +1,57 @@
+//! The threads of workers: which worker a thread is, or stands in for.
+
+use crate::topology::{self, Cpu};
+use std::cell::Cell;
+use std::thread::{self, JoinHandle};
+
+thread_local! {
+    /// Which worker of which shards this thread is.
+    static ME: Cell<Option<(u32, usize)>> = const { Cell::new(None) };
+}
+
+/// Whether this thread is a worker of any shards.
+pub(super) fn is_worker() -> bool {
+    ME.get().is_some()
+}
+
+/// Whether this thread is this worker of these shards.
+#[inline]
+pub(super) fn is_worker_of(shards: u32, worker: usize) -> bool {
+    ME.get() == Some((shards, worker))
+}
+
+pub(super) fn note_worker(shards: u32, worker: usize) {
+    ME.set(Some((shards, worker)));
+}
+
+/// While it lives, this thread passes for a worker: what others have asked for is run as it would be
+/// there, and must not wait for calls, least of all for one that this thread is in the midst of.
+pub(super) struct Role(Option<(u32, usize)>);
+
+impl Role {
+    pub(super) fn of_worker(shards: u32, worker: usize) -> Self {
+        Self(ME.replace(Some((shards, worker))))
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        ME.set(self.0);
+    }
+}
+
+/// Pins the thread. Where the system refuses it runs wherever it may: slower, not wrong.
+pub(super) fn pin(cpu: Cpu) {
+    let _ = topology::pin(cpu);
+}
+
+/// Waits for threads to end, but for the calling one if it is among them.
+pub(super) fn join(threads: Vec<JoinHandle<()>>) {
+    let me = thread::current().id();
+    for thread in threads {
+        if thread.thread().id() != me {
+            // A worker catches what its jobs panic with.
+            let _ = thread.join();
+        }
+    }
+}
