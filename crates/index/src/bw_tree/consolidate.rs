@@ -1,10 +1,11 @@
 //! Reading a chain: one key, all of it; and giving a long one a new base node.
 
 use super::BwTree;
-use super::base::{BaseRef, Draft, Fittings};
+use super::base::{Draft, Fittings};
 use super::descend::Spot;
-use super::keys::Probe;
-use super::node::{Change, Delta, Entry, View, free_chain};
+use super::free::free_chain;
+use super::keys::{Probe, StoredKey};
+use super::node::{Change, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use crate::contract::Storable;
@@ -20,6 +21,15 @@ pub(super) struct Found<K, H> {
     pub(super) offset: usize,
     /// Whether the base node has the key itself.
     pub(super) overwrites: bool,
+}
+
+/// What a node has, in the order of the keys.
+pub(super) enum Contents<'g, K, V, H> {
+    /// The base node with other values here and there: the deltas, the oldest first.
+    Replaced(Vec<&'g Delta<K, V, H>>),
+    /// Runs of the base node, and the newest delta on each cell that has any, in order.
+    Runs(Vec<&'g Delta<K, V, H>>),
+    Entries(Vec<Entry<K, H>>),
 }
 
 /// A part of what a consolidated node has, in the order of the keys.
@@ -40,18 +50,43 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         found.ok().map(|at| self.base.values()[at])
     }
 
-    /// Looks a key up in a node. Each delta that it passes narrows what is left to search of the
+    /// Looks a key up in a leaf. Each delta that it passes narrows what is left to search of the
     /// base node.
+    ///
+    /// The entry that it finds is alive, and so is its value, whatever the comparisons say: it is
+    /// the newest of its cell. For an entry of the base node lies within what the deltas have left,
+    /// and each delta that overwrites an entry leaves that out.
     pub(super) fn find(&self, probe: &Probe<'_, K, H>) -> Found<K, H> {
+        let search = |all, places| {
+            if self.base.has_shortcuts() {
+                return self.base.search(probe, places);
+            }
+            within(self.base.search(probe, all), places)
+        };
         if self.base.has_split_deltas() {
-            return self.find_beside(self.split(), probe);
+            return self.find_beside(self.split(), probe, search);
         }
-        self.find_beside(None, probe)
+        self.find_beside(None, probe, search)
     }
 
-    /// The same, given the delta by which the node was split.
+    /// The same in a sub-chain, where the place of the key in the base node is known.
+    pub(super) fn find_at(
+        &self,
+        place: Result<usize, usize>,
+        probe: &Probe<'_, K, H>,
+    ) -> Found<K, H> {
+        self.find_beside(None, probe, |_, places| within(place, places))
+    }
+
+    /// The same, given the delta by which the node was split, and how to search the base node: all
+    /// of what is the node's, or the places that are left.
     #[inline(always)]
-    fn find_beside(&self, split: Option<&Delta<K, V, H>>, probe: &Probe<'_, K, H>) -> Found<K, H> {
+    fn find_beside(
+        &self,
+        split: Option<&Delta<K, V, H>>,
+        probe: &Probe<'_, K, H>,
+        search: impl FnOnce(Range<usize>, Range<usize>) -> Result<usize, usize>,
+    ) -> Found<K, H> {
         let all = 0..split.map_or(self.base.count, |split| split.offset) as usize;
         let mut next = None;
         if self.base.may_have_deltas(probe.head) {
@@ -70,25 +105,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                 Ordering::Greater => {
                     low = low.max(delta.offset as usize + usize::from(delta.overwrites));
                 }
-                Ordering::Equal => {
-                    let entry = Entry {
-                        key: delta.key,
-                        value: delta.value,
-                    };
-                    return Found {
-                        entry: (delta.change != Change::Delete).then_some(entry),
-                        offset: delta.offset as usize,
-                        overwrites: delta.overwrites,
-                    };
-                }
+                Ordering::Equal => return Found::of(self.newest_on(delta)),
             }
             next = delta.next();
         }
-        let found = if self.base.has_shortcuts() {
-            self.base.search(probe, low..high)
-        } else {
-            self.base.search(probe, all)
-        };
+        let found = search(all, low..high.max(low));
         Found {
             entry: found.ok().map(|at| self.base.entry(at)),
             offset: found.unwrap_or_else(|at| at),
@@ -96,27 +117,92 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         }
     }
 
-    /// The newest delta on each key that has any, in the order of the keys.
-    fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
+    /// The newest delta on the cell of one in this chain: that one, unless a comparison has passed by
+    /// a newer one on the very same key.
+    #[inline]
+    fn newest_on(&self, found: &'g Delta<K, V, H>) -> &'g Delta<K, V, H> {
+        if H::IS_KEY {
+            return found;
+        }
+        let mut newest = self.deltas();
+        newest
+            .find(|delta| delta.key.is(found.key))
+            .unwrap_or(found)
+    }
+
+    /// What a leaf that is not spread has of an entry that it has. No user code is asked.
+    pub(super) fn find_entry(&self, entry: &Entry<K, H>) -> Found<K, H> {
+        if let Some(delta) = self.changes().find(|delta| delta.key.is(entry.key)) {
+            return Found::of(delta);
+        }
+        let end = self.end();
+        // Most are looked for at one of the ends.
+        let at = (0..end)
+            .flat_map(|at| [at, end - 1 - at])
+            .find(|at| self.base.key(*at).is(entry.key));
+        Found {
+            entry: at.map(|at| self.base.entry(at)),
+            offset: at.unwrap_or(end),
+            overwrites: at.is_some(),
+        }
+    }
+
+    /// The newest delta on each cell that has any, cells of one place side by side. No user code is
+    /// asked.
+    fn newest_by_place(&self) -> Vec<&'g Delta<K, V, H>> {
         let mut newest = Vec::with_capacity(self.depth());
         if self.base.is_spread() || self.split().is_some() {
             newest.extend(self.changes());
         } else {
             newest.extend(self.deltas());
         }
-        let compare = |a: &Delta<K, V, H>, b: &Delta<K, V, H>| {
-            // SAFETY: the chain lives, and with it the keys in it.
-            (a.offset.cmp(&b.offset)).then_with(|| unsafe { a.key.compare(b.key) })
-        };
-        // Stable: of those on one key the newest stays first.
-        newest.sort_by(|a, b| compare(a, b));
-        newest.dedup_by(|older, newer| compare(older, newer).is_eq());
+        // Stable: of those on one cell the newest stays first.
+        newest.sort_by(|a, b| a.cell().cmp(&b.cell()));
+        newest.dedup_by(|older, newer| older.cell() == newer.cell());
         newest
+    }
+
+    /// The same in the order of the keys.
+    fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
+        let mut newest = self.newest_by_place();
+        // Of cells at one place of the base node at most one has anything left, for honest keys.
+        let are_beside = |a: &&Delta<K, V, H>, b: &&Delta<K, V, H>| {
+            a.offset == b.offset && !a.overwrites && !b.overwrites
+        };
+        for beside in newest.chunk_by_mut(are_beside) {
+            if beside.len() > 1 {
+                // SAFETY: the chain lives, and with it the keys in it.
+                beside.sort_by(|a, b| unsafe { a.key.compare(b.key) });
+            }
+        }
+        newest
+    }
+
+    /// Whether these are the leaf's entries in front of one of the base node's, by the offsets of
+    /// deltas. No user code is asked.
+    pub(super) fn has_in_front(&self, offset: usize, entries: &[Entry<K, H>]) -> bool {
+        let name = |key: StoredKey<K, H>| (key.head, key.word.addr());
+        let newest = self.newest_by_place();
+        let is_overwritten = |at: usize| {
+            (newest.iter()).any(|delta| delta.overwrites && delta.offset as usize == at)
+        };
+        let base = (0..offset)
+            .filter(|at| !is_overwritten(*at))
+            .map(|at| name(self.base.key(at)));
+        let inserted = (newest.iter())
+            .filter(|delta| delta.change != Change::Delete)
+            .filter(|delta| (delta.offset as usize, delta.overwrites) < (offset, true))
+            .map(|delta| name(delta.key));
+        let mut in_front: Vec<_> = base.chain(inserted).collect();
+        let mut expected: Vec<_> = entries.iter().map(|entry| name(entry.key)).collect();
+        in_front.sort_unstable();
+        expected.sort_unstable();
+        in_front == expected
     }
 
     /// The deltas, the oldest first, if all that they do is to replace values of the base node:
     /// then nothing has to be sorted.
-    fn replacements(&self) -> Option<impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H>> {
+    fn replacements(&self) -> Option<Vec<&'g Delta<K, V, H>>> {
         if self.base.is_spread() || self.split().is_some() || !self.base.has_sorted_runs() {
             return None;
         }
@@ -126,7 +212,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         }
         let mut deltas = Vec::with_capacity(self.depth());
         deltas.extend(self.deltas());
-        Some(deltas.into_iter().rev())
+        deltas.reverse();
+        Some(deltas)
     }
 
     /// All that is in the node, in the order of the keys, as the original Bw-tree has it: the
@@ -142,11 +229,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                     entries.swap_remove(at);
                 }
                 (Change::Update, Some(at)) => entries[at].value = delta.value,
-                (Change::Insert, None) => entries.push(Entry {
+                (Change::Insert, _) => entries.push(Entry {
                     key: delta.key,
                     value: delta.value,
                 }),
-                _ => unreachable!("a key is inserted before it is changed, and once"),
+                _ => unreachable!("a key is inserted before it is changed"),
             }
         }
         // SAFETY: the chain lives, and with it the keys in it.
@@ -154,17 +241,102 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         entries
     }
 
-    /// Shows all that is in the node, in the order of the keys.
-    fn consolidated(&self, mut visit: impl FnMut(Part<K, H>)) {
-        if !self.base.has_sorted_runs() {
-            self.replayed().into_iter().map(Part::One).for_each(visit);
-            return;
+    /// All that is in the node, in the order of the keys.
+    pub(super) fn contents(&self) -> Contents<'g, K, V, H> {
+        if self.base.level > 0 {
+            return match self.delta() {
+                None => Contents::Replaced(Vec::new()),
+                Some(_) => Contents::Entries(self.separators()),
+            };
         }
+        if !self.base.has_sorted_runs() {
+            return Contents::Entries(self.replayed());
+        }
+        match self.replacements() {
+            Some(deltas) => Contents::Replaced(deltas),
+            None => Contents::Runs(self.newest()),
+        }
+    }
+
+    /// All that is in the node, in any order. No user code is asked.
+    pub(super) fn cells(&self) -> Vec<Entry<K, H>> {
+        let contents = if self.base.level > 0 {
+            Contents::Entries(self.separators())
+        } else {
+            Contents::Runs(self.newest_by_place())
+        };
+        contents.into_entries(self)
+    }
+
+    /// Appends a private copy of all that is in the node to `out`.
+    pub(super) fn entries(&self, out: &mut Vec<Entry<K, H>>) {
+        self.contents().append_to(out, self);
+    }
+}
+
+impl<K, H> Found<K, H> {
+    /// What the newest delta on a cell says.
+    #[inline]
+    fn of<V>(delta: &Delta<K, V, H>) -> Self {
+        let entry = Entry {
+            key: delta.key,
+            value: delta.value,
+        };
+        Self {
+            entry: (delta.change != Change::Delete).then_some(entry),
+            offset: delta.offset as usize,
+            overwrites: delta.overwrites,
+        }
+    }
+}
+
+/// What came of a search of all places, if only these count.
+#[inline]
+fn within(found: Result<usize, usize>, places: Range<usize>) -> Result<usize, usize> {
+    match found {
+        Ok(at) if places.contains(&at) => Ok(at),
+        Ok(at) | Err(at) => Err(at.clamp(places.start, places.end)),
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, K, V, H> {
+    /// How many entries these are.
+    pub(super) fn count(&self, view: &View<'_, K, V, H>) -> usize {
+        match self {
+            Self::Replaced(_) => view.base.count as usize,
+            Self::Entries(entries) => entries.len(),
+            Self::Runs(newest) => {
+                let mut count = view.end();
+                let mut overwritten = None;
+                for delta in newest {
+                    if delta.overwrites && overwritten != Some(delta.offset) {
+                        overwritten = Some(delta.offset);
+                        count -= 1;
+                    }
+                    count += usize::from(delta.change != Change::Delete);
+                }
+                count
+            }
+        }
+    }
+
+    /// Shows all of it but replaced values.
+    fn each_part(&self, view: &View<'_, K, V, H>, mut visit: impl FnMut(Part<K, H>)) {
+        let newest = match self {
+            Self::Replaced(_) => return visit(Part::Run(0..view.base.count as usize)),
+            Self::Entries(entries) => {
+                return entries.iter().for_each(|entry| visit(Part::One(*entry)));
+            }
+            Self::Runs(newest) => newest,
+        };
         let mut at = 0;
-        for delta in self.newest() {
+        for delta in newest {
             let offset = delta.offset as usize;
-            visit(Part::Run(at..offset));
-            at = offset + usize::from(delta.overwrites);
+            if at < offset {
+                visit(Part::Run(at..offset));
+            }
+            // There may be several cells of a place: one that was deleted, and one that came after.
+            at = at.max(offset + usize::from(delta.overwrites));
             if delta.change != Change::Delete {
                 visit(Part::One(Entry {
                     key: delta.key,
@@ -172,17 +344,44 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                 }));
             }
         }
-        visit(Part::Run(at..self.end()));
+        visit(Part::Run(at..view.end()));
     }
 
-    /// Appends a private copy of all that is in the node to `out`.
-    pub(super) fn entries(&self, out: &mut Vec<Entry<K, H>>) {
-        out.reserve(self.count());
-        let base: BaseRef<'g, K, V, H> = self.base;
-        self.consolidated(|part| match part {
-            Part::Run(run) => out.extend(run.map(|at| base.entry(at))),
+    fn into_entries(self, view: &View<'_, K, V, H>) -> Vec<Entry<K, H>> {
+        let mut out = Vec::new();
+        self.append_to(&mut out, view);
+        out
+    }
+
+    fn append_to(mut self, out: &mut Vec<Entry<K, H>>, view: &View<'_, K, V, H>) {
+        if let Self::Entries(entries) = &mut self {
+            return out.append(entries);
+        }
+        let start = out.len();
+        out.reserve(self.count(view));
+        self.each_part(view, |part| match part {
+            Part::Run(run) => out.extend(run.map(|at| view.base.entry(at))),
             Part::One(entry) => out.push(entry),
         });
+        if let Self::Replaced(deltas) = self {
+            for delta in deltas {
+                out[start + delta.offset as usize].value = delta.value;
+            }
+        }
+    }
+
+    fn into_draft(self, view: &View<'_, K, V, H>, fittings: Fittings) -> Draft<K, V, H> {
+        let mut draft = Draft::new(view.position(), self.count(view), fittings);
+        self.each_part(view, |part| match part {
+            Part::Run(run) => draft.push_run(view.base, run),
+            Part::One(entry) => draft.push(entry),
+        });
+        if let Self::Replaced(deltas) = self {
+            for delta in deltas {
+                draft.replace(delta.offset as usize, delta.value);
+            }
+        }
+        draft
     }
 }
 
@@ -193,19 +392,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     pub(super) fn copy_with(&self, view: &View<'_, K, V, H>, fittings: Fittings) -> Draft<K, V, H> {
-        let mut draft = Draft::new(view.position(), view.count(), fittings);
-        if let Some(replacements) = view.replacements() {
-            draft.push_run(view.base, 0..view.base.count as usize);
-            for delta in replacements {
-                draft.replace(delta.offset as usize, delta.value);
-            }
-            return draft;
-        }
-        view.consolidated(|part| match part {
-            Part::Run(run) => draft.push_run(view.base, run),
-            Part::One(entry) => draft.push(entry),
-        });
-        draft
+        view.contents().into_draft(view, fittings)
     }
 
     /// Gives a leaf a new base node, unless somebody changes it meanwhile; splits or merges it if
@@ -218,14 +405,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let view = &spot.view;
         self.freeze(view);
         let level = view.base.level;
-        if view.count() > self.split_above(level) {
-            let mut entries = Vec::new();
-            view.entries(&mut entries);
+        let contents = view.contents();
+        let count = contents.count(view);
+        if count > self.split_above(level) {
+            let entries = contents.into_entries(view);
             self.split(spot, &entries, view.appends(), guard);
             return;
         }
         let fittings = self.fittings_after(view);
-        let copy = self.copy_with(view, fittings);
+        let copy = contents.into_draft(view, fittings);
         if !self.table.exchange(spot.id, spot.word, copy.word()) {
             return;
         }
@@ -234,7 +422,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         unsafe { self.retire(spot.word, guard) };
         self.counters.consolidations.add(1);
         self.count_spread(view, fittings.is_spread);
-        if view.count() <= self.merge_below(level) {
+        if count <= self.merge_below(level) {
             self.merge(spot, guard);
         }
     }

@@ -55,16 +55,45 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
         }
     }
 
-    /// The same, but gives up after so many attempts.
-    pub(super) fn hold_leaf_patiently<'g>(
+    /// Holds the leaf on the right of one that the caller holds, with all that it holds to the left
+    /// of that; waits while another thread does. By the link: so all wait in one direction, whatever
+    /// comparisons say.
+    pub(super) fn hold_right_of<'g>(
+        &mut self,
+        left: &Spot<'_, K, V, H>,
+        guard: &'g Guard,
+    ) -> Spot<'g, K, V, H> {
+        let backoff = Backoff::new();
+        let right = left.view.right();
+        loop {
+            // SAFETY: a leaf whose left neighbour is held stays in use.
+            if let Some(spot) = unsafe { self.tree.visit_whole(right, guard) } {
+                if self.try_hold(spot.id, spot.word) {
+                    return spot;
+                }
+                self.tree.make_way(spot.word, guard);
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Holds the leaf responsible for a place, which is on the left of one that the caller holds; gives
+    /// up after so many attempts. If the order of keys is none, there may be another leaf: then the
+    /// one that is held already is returned.
+    pub(super) fn hold_left_leaf<'g>(
         &mut self,
         place: &Place<'_, K, H>,
+        held: Option<&Spot<'g, K, V, H>>,
         attempts: usize,
         guard: &'g Guard,
     ) -> Option<Spot<'g, K, V, H>> {
         let backoff = Backoff::new();
         for _ in 0..attempts {
             let spot = self.tree.descend_to_whole_leaf(place, guard);
+            match held {
+                Some(held) if spot.view.right() != held.id => return Some(*held),
+                _ => {}
+            }
             if self.try_hold(spot.id, spot.word) {
                 return Some(spot);
             }

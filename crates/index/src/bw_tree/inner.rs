@@ -1,7 +1,7 @@
 //! Deltas of inner nodes: separators that were inserted or deleted since the base node was made.
 
-use super::keys::{OwnedKey, Place, Probe, StoredKey};
-use super::node::{Change, Delta, View};
+use super::keys::{Place, StoredKey};
+use super::node::{Change, Delta, Entry, View};
 use super::word::Word;
 use crate::contract::Storable;
 use crate::key::KeyHead;
@@ -59,48 +59,137 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// Whether a newer delta deletes the separator that one inserts.
     fn is_deleted_again(&self, inserted: &Delta<K, V, H>) -> bool {
         (self.deltas().take_while(|delta| !ptr::eq(*delta, inserted)))
-            .any(|delta| delta.change == Change::Delete && delta.key.is(inserted.key))
+            .any(|delta| delta.change == Change::Delete && delta.value == inserted.value)
     }
 
     fn is_overwritten(&self, at: usize) -> bool {
         (self.changes()).any(|delta| delta.overwrites && delta.offset as usize == at)
     }
 
-    /// The delta that inserts a separator, which the node does not have, with the child on its right.
+    /// The separators, each with the child on its right, in the order of the children: that of the
+    /// links between these. No user code is asked, so that each child is in one node once.
+    pub(super) fn separators(&self) -> Vec<Entry<K, H>> {
+        let mut entries: Vec<Entry<K, H>> = self.base.entries().collect();
+        let mut deltas: Vec<_> = self.deltas().collect();
+        deltas.reverse();
+        for delta in deltas {
+            let place = |child: usize| match entries.iter().position(|entry| entry.child() == child)
+            {
+                Some(place) => place,
+                None => unreachable!("a delta is about a child that is there"),
+            };
+            match delta.change {
+                Change::Insert => {
+                    let left = delta.old.addr();
+                    let at = if left == self.base.first_child {
+                        0
+                    } else {
+                        place(left) + 1
+                    };
+                    let entry = Entry {
+                        key: delta.key,
+                        value: delta.value,
+                    };
+                    entries.insert(at, entry);
+                }
+                Change::Delete => {
+                    entries.remove(place(delta.value.addr()));
+                }
+                Change::Split => {
+                    let first = self.base.entry(delta.offset as usize).child();
+                    entries.truncate(place(first));
+                }
+                Change::Update => unreachable!("a separator keeps its child"),
+            }
+        }
+        entries
+    }
+
+    /// The child behind one, if both are in this node; `None` if the first one is not.
+    pub(super) fn child_behind(&self, child: usize) -> Option<Option<usize>> {
+        if self.delta().is_none() {
+            let values = self.base.values();
+            let index = if child == self.base.first_child {
+                0
+            } else {
+                values.iter().position(|value| value.addr() == child)? + 1
+            };
+            return Some(values.get(index).map(|value| value.addr()));
+        }
+        let separators = self.separators();
+        let index = if child == self.base.first_child {
+            0
+        } else {
+            separators.iter().position(|entry| entry.child() == child)? + 1
+        };
+        Some(separators.get(index).map(Entry::child))
+    }
+
+    /// Where a child is that has a separator on its left: how many entries of the base node are in
+    /// front of that, and whether it is one itself.
+    fn place_of(&self, child: usize) -> Option<(usize, bool)> {
+        let is_it =
+            |delta: &&Delta<K, V, H>| delta.change == Change::Insert && delta.value.addr() == child;
+        if let Some(delta) = self.deltas().find(is_it) {
+            return Some((delta.offset as usize, false));
+        }
+        let mut values = self.base.values().iter();
+        let at = values.position(|value| value.addr() == child)?;
+        Some((at, true))
+    }
+
+    /// The delta that inserts a separator behind a child, with the next child on its right.
     pub(super) fn separator(
         &self,
         word: Word,
-        key: &OwnedKey<K, H>,
+        key: StoredKey<K, H>,
+        left: usize,
         child: usize,
-    ) -> Delta<K, V, H> {
-        Delta {
+    ) -> Option<Delta<K, V, H>> {
+        let offset = if left == self.base.first_child {
+            0
+        } else {
+            let (offset, is_in_base) = self.place_of(left)?;
+            offset + usize::from(is_in_base)
+        };
+        Some(Delta {
             change: Change::Insert,
             value: ptr::without_provenance_mut(child),
+            old: ptr::without_provenance_mut(left),
             count: self.count() as u32 + 1,
-            ..self.delta_on(word, key.stored())
-        }
+            ..self.delta_on(word, key, (offset, false))
+        })
     }
 
     /// The delta that deletes a separator, and the child on its right with it.
-    pub(super) fn without_separator(&self, word: Word, key: StoredKey<K, H>) -> Delta<K, V, H> {
-        Delta {
+    pub(super) fn without_separator(
+        &self,
+        word: Word,
+        key: StoredKey<K, H>,
+        child: usize,
+    ) -> Option<Delta<K, V, H>> {
+        Some(Delta {
             change: Change::Delete,
+            value: ptr::without_provenance_mut(child),
             count: self.count() as u32 - 1,
-            ..self.delta_on(word, key)
-        }
+            ..self.delta_on(word, key, self.place_of(child)?)
+        })
     }
 
-    /// A delta about a key on this node, whose word is given.
-    fn delta_on(&self, word: Word, key: StoredKey<K, H>) -> Delta<K, V, H> {
-        // SAFETY: the caller has it from a node that can be read, or owns it.
-        let found = unsafe { key.with(|key| self.find(&Probe::new(key))) };
+    /// A delta about a key on this node, whose word is given, and the place of the key.
+    fn delta_on(
+        &self,
+        word: Word,
+        key: StoredKey<K, H>,
+        (offset, overwrites): (usize, bool),
+    ) -> Delta<K, V, H> {
         Delta {
             change: Change::Delete,
             on_heap: false,
             owns: false,
-            overwrites: found.overwrites,
+            overwrites,
             depth: self.depth() as u32 + 1,
-            offset: found.offset as u32,
+            offset: offset as u32,
             count: self.count() as u32,
             key,
             value: ptr::null_mut(),

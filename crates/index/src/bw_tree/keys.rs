@@ -36,6 +36,17 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Probe<'k, K, H> {
         }
     }
 
+    /// The same of a key whose head is known: so an operation, and all that it leaves in the tree,
+    /// has one head for the key, whatever the user's code says when it is asked again.
+    #[inline]
+    pub(super) fn with_head(key: &'k K, head: u64) -> Self {
+        Self {
+            key,
+            head,
+            heads: PhantomData,
+        }
+    }
+
     /// A hash of the key: equal ones have the same.
     #[inline]
     pub(super) fn hash(&self) -> u64 {
@@ -107,6 +118,17 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
         }
     }
 
+    /// Shows the key to `read`, to be looked for.
+    ///
+    /// # Safety
+    ///
+    /// As for [`with`](Self::with).
+    #[inline]
+    pub(super) unsafe fn probe<R>(self, read: impl FnOnce(Probe<'_, K, H>) -> R) -> R {
+        // SAFETY: passed on to the caller.
+        unsafe { self.with(|key| read(Probe::with_head(key, self.head))) }
+    }
+
     /// How two stored keys compare.
     ///
     /// # Safety
@@ -134,7 +156,8 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
         }
     }
 
-    /// Whether this is the very key that the other is, not merely an equal one.
+    /// Whether this is the very key that the other is, not merely an equal one. Asks no user code.
+    #[inline]
     pub(super) fn is(self, other: Self) -> bool {
         self.head == other.head && self.word == other.word
     }
@@ -161,14 +184,18 @@ impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
         Self(StoredKey::of_words(head, word))
     }
 
-    /// A copy of a key that is in a node.
+    /// A copy of a key that is in a node. It has the same head.
     ///
     /// # Safety
     ///
     /// As for [`StoredKey::with`].
     pub(super) unsafe fn copy_of(stored: StoredKey<K, H>) -> Self {
+        if H::IS_KEY {
+            return Self(stored);
+        }
         // SAFETY: passed on to the caller.
-        Self::new(unsafe { stored.with(K::clone) })
+        let key = unsafe { stored.with(K::clone) };
+        Self(StoredKey::of_words(stored.head, H::pack(key, OfThisCrate)))
     }
 
     /// Takes a stored key over.
@@ -185,11 +212,11 @@ impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
         self.0
     }
 
-    /// Shows the key to `read`.
+    /// Shows the key to `read`, to be looked for.
     #[inline]
-    pub(super) fn with<R>(&self, read: impl FnOnce(&K) -> R) -> R {
+    pub(super) fn probe<R>(&self, read: impl FnOnce(Probe<'_, K, H>) -> R) -> R {
         // SAFETY: this owns the key.
-        unsafe { self.0.with(read) }
+        unsafe { self.0.probe(read) }
     }
 
     /// Leaves the key to the node that it is in now.

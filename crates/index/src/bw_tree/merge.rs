@@ -189,11 +189,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// new base node.
     pub(super) fn without(&self, spot: &Spot<'_, K, V, H>, pair: &Pair<K, H>) -> Shorter<K, V, H> {
         let view = &spot.view;
-        match self.place_in_inner(view) {
-            Some(claim) => {
-                let delta = view.without_separator(spot.word, pair.separator);
-                Shorter::Delta(claim.write(view.base, delta), claim)
-            }
+        let by_delta = self.place_in_inner(view).and_then(|claim| {
+            let delta = view.without_separator(spot.word, pair.separator, pair.right)?;
+            Some((claim, delta))
+        });
+        match by_delta {
+            Some((claim, delta)) => Shorter::Delta(claim.write(view.base, delta), claim),
             None => Shorter::Base(Draft::of_entries(
                 view.position(),
                 &pair.others,
@@ -334,6 +335,6 @@ fn parent_of<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     match base.low() {
         None => tree.descend(&Place::Start, level, guard),
         // SAFETY: fences live as long as the node that they are of can be read.
-        Some(low) => unsafe { low.with(|key| tree.descend(&Place::at(key), level, guard)) },
+        Some(low) => unsafe { low.probe(|low| tree.descend(&Place::At(low), level, guard)) },
     }
 }

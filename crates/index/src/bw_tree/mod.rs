@@ -138,6 +138,7 @@
 mod base;
 mod consolidate;
 mod descend;
+mod free;
 mod hold;
 mod ids;
 mod inner;
@@ -164,6 +165,7 @@ pub use switches::BwTreeSwitches;
 use crate::contract::Storable;
 use crate::key::{ByteHead, KeyHead};
 use base::{Draft, Fittings, NO_NODE, Position};
+use free::FirstPanic;
 use mapping_table::MappingTable;
 use reclaim::Reclamation;
 use shape::Counters;
@@ -377,13 +379,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for BwTree<K, V, H> 
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BwTree<K, V, H> {
     fn drop(&mut self) {
+        let mut panic = FirstPanic::default();
         let guard = self.reclamation.pin();
         for word in self.table.heads(&epoch::pin()) {
             if !word.is_none() {
                 // SAFETY: nobody else has the tree, and each node is in the table once. Of one that was
                 // being merged away when a helper panicked, its steps tell whose the entries are.
-                unsafe { node::free_node::<K, V, H>(word, &guard) };
+                unsafe { free::free_node::<K, V, H>(word, &guard, &mut panic) };
             }
         }
+        drop(guard);
+        panic.go_on();
     }
 }

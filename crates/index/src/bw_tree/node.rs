@@ -1,7 +1,7 @@
 //! Deltas, chains of them, and the views that readers have of them.
 
-use super::base::{Base, BaseRef, LINE, Position, free_base};
-use super::keys::{OwnedKey, StoredKey};
+use super::base::{Base, BaseRef, LINE, Position};
+use super::keys::StoredKey;
 use super::reclaim::Guard;
 use super::spread::SubChain;
 use super::steps::Step;
@@ -40,12 +40,13 @@ pub(super) struct Delta<K, V, H> {
     pub(super) depth: u32,
     /// Keys of the base node that lie below this one.
     pub(super) offset: u32,
-    /// Entries of the node from here on.
+    /// Entries of the node from here on: see [`View::count`].
     pub(super) count: u32,
     pub(super) key: StoredKey<K, H>,
-    /// The value, unless this deletes: of a separator, the id of the child.
+    /// The value, unless this deletes: of a separator, the id of the child, also if this deletes.
     pub(super) value: *mut (),
-    /// The value before this; null if there was none, and in inner nodes.
+    /// The value before this; null if there was none. In an inner node, the id of the child behind
+    /// which a separator is inserted.
     pub(super) old: *mut (),
     /// What this was prepended to.
     pub(super) next: Word,
@@ -70,6 +71,14 @@ impl<K, V, H> Delta<K, V, H> {
     {
         let replaces = matches!(self.change, Change::Update | Change::Delete);
         self.on_heap || replaces && !(H::IS_KEY && Packed::<V>::is_word())
+    }
+
+    /// What tells the *cell* that this is about: an entry of the base node, or one that was
+    /// inserted. Deltas on one cell have the same; no key is looked at for that.
+    #[inline]
+    pub(super) fn cell(&self) -> (u64, u64, usize) {
+        let place = u64::from(self.offset) << 1 | u64::from(self.overwrites);
+        (place, self.key.head, self.key.word.addr())
     }
 
     /// Whether another delta on the same base node is about a key in front of this, which splits.
@@ -369,7 +378,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         }
     }
 
-    /// How many entries there are; of a spread leaf, once it is frozen.
+    /// How many entries there are; of a spread leaf, once it is frozen. Nothing that has to be sound
+    /// depends on it: with keys that lie about themselves it may be wrong.
     #[inline]
     pub(super) fn count(&self) -> usize {
         let (count, base) = (self.count_of_chain(), self.base);
@@ -412,125 +422,5 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     pub(super) fn changes(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
         let split = self.split();
         (self.all_deltas()).filter(move |delta| split.is_none_or(|split| split.is_in_front(delta)))
-    }
-}
-
-/// Frees a chain: base node and deltas, the values that deltas replaced, and the keys that they
-/// deleted; but neither the entries that are left nor the fences.
-///
-/// # Safety
-///
-/// The word leads to a base node or delta, the chain was unlinked, and nobody has it; another node
-/// has the entries that were left.
-pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(word: Word) {
-    // SAFETY: the caller alone has the chain. Each key that was inserted is deleted by at most one
-    // delta, and each value replaced by at most one.
-    unsafe {
-        // The values of inner nodes are ids.
-        let has_values = match word.kind() {
-            Kind::Delta => (*word.address::<Delta<K, V, H>>()).base.as_ref().level == 0,
-            _ => true,
-        };
-        if word.kind() == Kind::Base {
-            let base = BaseRef::of(NonNull::new_unchecked(word.address::<Base<K, V, H>>()));
-            for sub_chain in base.sub_chains() {
-                free_deltas::<K, V, H>(sub_chain.load(), true);
-            }
-        }
-        let base = free_deltas::<K, V, H>(word, has_values);
-        free_base(NonNull::new_unchecked(base.address::<Base<K, V, H>>()));
-    }
-}
-
-/// Frees the deltas of a chain, and what only they lead to; returns the word of the base node.
-///
-/// # Safety
-///
-/// As for [`free_chain`].
-unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    mut word: Word,
-    has_values: bool,
-) -> Word {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        while word.kind() == Kind::Delta {
-            // Most chains of words need not be walked again.
-            if !(*word.address::<Delta<K, V, H>>()).owns {
-                return Word::base((*word.address::<Delta<K, V, H>>()).base);
-            }
-            let at = word.address::<Delta<K, V, H>>();
-            let (change, key, old) = ((*at).change, (*at).key, (*at).old);
-            let (next, on_heap) = ((*at).next, (*at).on_heap);
-            if on_heap {
-                dealloc(at.cast(), Layout::new::<Delta<K, V, H>>());
-            }
-            if has_values && matches!(change, Change::Update | Change::Delete) {
-                drop(Packed::<V>::of_word(old).take());
-            }
-            if change == Change::Delete {
-                key.free();
-            }
-            word = next;
-        }
-    }
-    word
-}
-
-/// Frees a node with everything in it.
-///
-/// # Safety
-///
-/// The word is the head of a linked node, and nobody else has the tree, or uses it ever again.
-pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    mut word: Word,
-    guard: &Guard,
-) {
-    // SAFETY: the caller alone has it. What the newest delta on a key says is left of it, and what
-    // no delta overwrites.
-    unsafe {
-        let step = (word.kind() == Kind::Step).then(|| Step::of_word(word));
-        if let Some(step) = &step {
-            word = step.next;
-        }
-        let Some(view) = View::<K, V, H>::of(word, guard) else {
-            return;
-        };
-        let low = view.base.low().map(|low| OwnedKey::of_stored(low));
-        if step.is_some_and(|step| step.is_empty()) {
-            free_chain::<K, V, H>(word);
-            return;
-        }
-        let mut owned: Vec<OwnedKey<K, H>> = Vec::new();
-        owned.extend(low);
-        let mut own = |key: StoredKey<K, H>| owned.push(OwnedKey::of_stored(key));
-        let is_leaf = view.base.level == 0;
-        let free_value = |value: *mut ()| {
-            if is_leaf {
-                drop(Packed::<V>::of_word(value).take());
-            }
-        };
-        view.high().into_iter().for_each(&mut own);
-        let mut seen: Vec<StoredKey<K, H>> = Vec::new();
-        let mut overwritten = vec![false; view.base.count as usize];
-        for delta in view.changes() {
-            if delta.overwrites {
-                overwritten[delta.offset as usize] = true;
-            }
-            if seen.iter().any(|key| key.is(delta.key)) {
-                continue;
-            }
-            seen.push(delta.key);
-            if delta.change != Change::Delete {
-                own(delta.key);
-                free_value(delta.value);
-            }
-        }
-        for (entry, overwritten) in view.base.entries().take(view.end()).zip(overwritten) {
-            if !overwritten {
-                own(entry.key);
-                free_value(entry.value);
-            }
-        }
-        free_chain::<K, V, H>(word);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::base::{Draft, NO_NODE, Position};
 use super::descend::Spot;
-use super::keys::{OwnedKey, Place, Probe, StoredKey};
+use super::keys::{OwnedKey, Place, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
@@ -60,6 +60,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         };
         let by_delta = self.place_of_split_delta(spot, entries, place);
         let place = by_delta.map_or(place, |(place, _)| place);
+        assert!(
+            0 < place && place < entries.len(),
+            "both halves have entries"
+        );
         let middle = entries[place];
         let position = spot.view.position();
         let level = position.level;
@@ -140,7 +144,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             unsafe {
                 middle
                     .key
-                    .with(|key| self.descend(&Place::at(key), level, guard))
+                    .probe(|middle| self.descend(&Place::At(middle), level, guard))
             };
         }
     }
@@ -159,14 +163,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         if !keeps_chain || view.split().is_some() || view.base.is_spread() {
             return None;
         }
-        let all = 0..view.base.count as usize;
-        (1..=place).rev().find_map(|place| {
-            // SAFETY: it is an entry of a node that can be read.
-            let found = unsafe {
-                (entries[place].key).with(|key| view.base.search(&Probe::new(key), all.clone()))
+        let base = view.base;
+        let (place, offset) = (1..=place).rev().find_map(|place| {
+            let is_there = |at: &usize| {
+                let entry = base.entry(*at);
+                // Of an inner node's the child tells.
+                entry.key.is(entries[place].key)
+                    && (base.level == 0 || entry.value == entries[place].value)
             };
-            found.ok().map(|offset| (place, offset))
-        })
+            let offset = (0..base.count as usize).find(is_there);
+            offset.map(|offset| (place, offset))
+        })?;
+        // The order that comparisons gave must be that of the offsets.
+        let agree = base.level > 0 || view.has_in_front(offset, &entries[..place]);
+        agree.then_some((place, offset))
     }
 
     /// Puts the left half of a node in its place; whether it could. The root stays where it is, one
@@ -221,9 +231,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
     }
 
-    /// Tells a parent of the node to the right of one of its children, unless it changes
-    /// meanwhile: then whoever passes next tries again. The parent was read before the child was,
-    /// and has no separator for the place where the child ends.
+    /// Tells a parent of the node to the right of one of its children, unless it knows that node, or
+    /// changes meanwhile: then whoever passes next tries again. The parent was read before the child
+    /// was.
+    ///
+    /// The separator goes behind that of the child. So the children of a level, parent by parent, are
+    /// always in the order of their links, and each is there once, whatever comparisons say: it
+    /// suffices to look at the child that is next.
     #[cold]
     pub(super) fn post(
         &self,
@@ -242,9 +256,21 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         if base.level != left.base.level + 1 {
             return;
         }
+        let right = left.right();
+        let is_known = match parent.view.child_behind(child.id) {
+            None => true,
+            Some(Some(next)) => next == right,
+            Some(None) => self.is_first_below(parent.view.right(), right, guard),
+        };
+        if is_known {
+            return;
+        }
         // SAFETY: fences live as long as the node that they are of can be read.
         let key = unsafe { OwnedKey::<K, H>::copy_of(high) };
-        let delta = (parent.view).separator(parent.word, &key, left.right());
+        let Some(delta) = (parent.view).separator(parent.word, key.stored(), child.id, right)
+        else {
+            return;
+        };
         let count = delta.count as usize;
         let Some(word) = self.prepend_to_inner(parent, delta, guard) else {
             return;
@@ -259,6 +285,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 self.split(&Spot { id, word, view }, &entries, false, guard);
             }
         }
+    }
+
+    /// Whether a node is the first child of one, which its left neighbour led to. If the latter has
+    /// been merged away, or is being, so it is taken to be: its left neighbour has changed.
+    fn is_first_below(&self, parent: usize, child: usize, guard: &Guard) -> bool {
+        if parent == NO_NODE {
+            return false;
+        }
+        // SAFETY: its left neighbour, which was read during this pin, led to it.
+        let parent = unsafe { self.visit(parent, guard) };
+        parent.is_none_or(|parent| parent.view.base.first_child == child)
     }
 
     /// Prepends a delta to an inner node, or, if its chain is long enough, gives it a new base node

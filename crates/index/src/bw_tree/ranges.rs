@@ -3,8 +3,9 @@
 use super::BwTree;
 use super::base::{BaseRef, Draft};
 use super::descend::Spot;
+use super::free::Removed;
 use super::hold::Holds;
-use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
+use super::keys::{Place, Probe, StoredKey};
 use super::node::Entry;
 use super::reclaim::Guard;
 use super::word::{Kind, Switch, Word};
@@ -121,10 +122,10 @@ fn at_fence<K: Ord + Storable, H: KeyHead<K>, R>(
 ) -> R {
     // SAFETY: fences live as long as the node that they are of can be read.
     unsafe {
-        fence.with(|key| {
+        fence.probe(|fence| {
             read(&match direction {
-                Direction::Ascending => Place::at(key),
-                Direction::Descending => Place::Before(Probe::new(key)),
+                Direction::Ascending => Place::At(fence),
+                Direction::Descending => Place::Before(fence),
             })
         })
     }
@@ -136,6 +137,8 @@ struct Walk<'k, K, H> {
     direction: Direction,
     /// The fence that it has come to.
     fence: Option<StoredKey<K, H>>,
+    /// Going left, the leaves that it has been to.
+    visited: Vec<usize>,
 }
 
 impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
@@ -144,7 +147,24 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
             bounds: Bounds::new(range),
             direction,
             fence: None,
+            visited: Vec::new(),
         }
+    }
+
+    /// Whether a walk gets on by going to a leaf. It always does by a link to the right. A walk to
+    /// the left descends to the place in front of a fence; that leaf leads to the one before, or
+    /// that one has been merged away, and then it has not been here. If the order of keys is none,
+    /// the walk may come to a leaf again: there it has to end.
+    fn gets_on<V: Storable>(&mut self, spot: &Spot<'_, K, V, H>) -> bool {
+        if self.direction == Direction::Ascending {
+            return true;
+        }
+        let leads_back = self.visited.last() == Some(&spot.view.right());
+        if !leads_back && self.visited.contains(&spot.id) {
+            return false;
+        }
+        self.visited.push(spot.id);
+        true
     }
 
     /// Where the next leaf is.
@@ -153,6 +173,38 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
             (Some(fence), direction) => at_fence(fence, direction, read),
             (None, Direction::Ascending) => read(&Place::low(range)),
             (None, Direction::Descending) => read(&Place::high(range)),
+        }
+    }
+
+    /// The places of a leaf's entries that are in the range, and that the walk has not seen.
+    fn places<V: Storable>(&self, contents: &Contents<'_, '_, K, V, H>) -> Range<usize> {
+        let mut places = contents.within(&self.bounds);
+        if let Some(fence) = self.fence {
+            // Since then the leaf may have taken in the one on its right, or been taken in by the
+            // one on its left: what this walk has seen already is left out.
+            // SAFETY: keys and fences live as long as the nodes that they are in can be read.
+            let at = contents.partition(|key| unsafe { key.compare(fence).is_lt() });
+            match self.direction {
+                Direction::Ascending => places.start = places.start.max(at).min(places.end),
+                Direction::Descending => places.end = places.end.min(at).max(places.start),
+            }
+        }
+        places
+    }
+
+    /// Goes on to the end of a leaf. Whether there may be more behind that.
+    fn go_on<V: Storable>(&mut self, spot: &Spot<'_, K, V, H>) -> bool {
+        match self.direction {
+            Direction::Ascending => {
+                self.fence = spot.view.high();
+                self.fence
+                    .is_some_and(|fence| self.bounds.reaches_up_to(fence))
+            }
+            Direction::Descending => {
+                self.fence = spot.view.base.low();
+                self.fence
+                    .is_some_and(|fence| self.bounds.reaches_below(fence))
+            }
         }
     }
 
@@ -173,17 +225,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
             spot.view.entries(scratch);
             Contents::Copy(scratch)
         };
-        let mut places = contents.within(&self.bounds);
-        if let Some(fence) = self.fence {
-            // Since then the leaf may have taken in the one on its right, or been taken in by the
-            // one on its left: what this walk has seen already is left out.
-            // SAFETY: keys and fences live as long as the nodes that they are in can be read.
-            let at = contents.partition(|key| unsafe { key.compare(fence).is_lt() });
-            match self.direction {
-                Direction::Ascending => places.start = places.start.max(at).min(places.end),
-                Direction::Descending => places.end = places.end.min(at).max(places.start),
-            }
-        }
+        let places = self.places(&contents);
         let room = limit.saturating_sub(out.len());
         match self.direction {
             Direction::Ascending => out.extend(places.take(room).map(|at| contents.entry(at))),
@@ -191,21 +233,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
                 out.extend(places.rev().take(room).map(|at| contents.entry(at)));
             }
         }
-        if out.len() >= limit {
-            return false;
-        }
-        match self.direction {
-            Direction::Ascending => {
-                self.fence = spot.view.high();
-                self.fence
-                    .is_some_and(|fence| self.bounds.reaches_up_to(fence))
-            }
-            Direction::Descending => {
-                self.fence = base.low();
-                self.fence
-                    .is_some_and(|fence| self.bounds.reaches_below(fence))
-            }
-        }
+        out.len() < limit && self.go_on(spot)
     }
 }
 
@@ -257,6 +285,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 self.make_whole(&spot, guard);
                 continue;
             }
+            if !walk.gets_on(&spot) {
+                return true;
+            }
             seen.push(spot);
             if !walk.read(&spot, limit, &mut scratch, out) {
                 return true;
@@ -278,17 +309,26 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let mut holds = Holds::new(self);
         let mut walk = Walk::new(range, direction);
         let mut scratch = Vec::new();
+        let mut last = None;
         loop {
-            let spot = walk.at_next(range, |place| match direction {
-                Direction::Ascending => Some(holds.hold_leaf(place, guard)),
-                Direction::Descending => holds.hold_leaf_patiently(place, PATIENCE, guard),
-            });
+            let spot = match (direction, last) {
+                (Direction::Ascending, Some(last)) => Some(holds.hold_right_of(&last, guard)),
+                _ => walk.at_next(range, |place| match direction {
+                    Direction::Ascending => Some(holds.hold_leaf(place, guard)),
+                    Direction::Descending => {
+                        holds.hold_left_leaf(place, last.as_ref(), PATIENCE, guard)
+                    }
+                }),
+            };
             let Some(spot) = spot else {
                 return false;
             };
-            if !walk.read(&spot, limit, &mut scratch, out) {
+            if last.is_some_and(|last| last.id == spot.id)
+                || !walk.read(&spot, limit, &mut scratch, out)
+            {
                 return true;
             }
+            last = Some(spot);
         }
     }
 
@@ -378,8 +418,22 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
         let mut walk = Walk::new(range, direction);
         let (mut scratch, mut entries) = (Vec::new(), Vec::new());
+        let mut last: Option<Spot<'_, K, V, H>> = None;
         loop {
-            let spot = walk.at_next(range, |place| self.descend_to_whole_leaf(place, guard));
+            let linked = match (direction, last) {
+                (Direction::Ascending, Some(last)) => {
+                    // SAFETY: the leaf on the right was in use when the link to it was read.
+                    unsafe { self.visit_whole(last.view.right(), guard) }
+                }
+                _ => None,
+            };
+            let spot = linked.unwrap_or_else(|| {
+                walk.at_next(range, |place| self.descend_to_whole_leaf(place, guard))
+            });
+            if !walk.gets_on(&spot) {
+                return;
+            }
+            last = Some(spot);
             entries.clear();
             let goes_on = walk.read(&spot, usize::MAX, &mut scratch, &mut entries);
             if entries.iter().any(|entry| visit(entry).is_break()) || !goes_on {
@@ -428,16 +482,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> (Vec<Plan<'g, K, V, H>>, Vec<Entry<K, H>>) {
         let (mut plans, mut removed) = (Vec::new(), Vec::new());
         let mut walk = Walk::new(range, Direction::Ascending);
-        let mut scratch = Vec::new();
+        let mut last = None;
         loop {
-            let spot = walk.at_next(range, |place| holds.hold_leaf(place, guard));
-            let before = removed.len();
-            let goes_on = walk.read(&spot, usize::MAX, &mut scratch, &mut removed);
-            if removed.len() > before {
-                let mut entries = Vec::new();
-                spot.view.entries(&mut entries);
-                let inside = Contents::<K, V, H>::Copy(&entries).within(&walk.bounds);
-                entries.drain(inside);
+            let spot = match &last {
+                None => walk.at_next(range, |place| holds.hold_leaf(place, guard)),
+                Some(last) => holds.hold_right_of(last, guard),
+            };
+            last = Some(spot);
+            // What is asked once is what is done: an entry is in the rest, or among those removed.
+            let mut entries = Vec::new();
+            spot.view.entries(&mut entries);
+            let inside = walk.places(&Contents::<K, V, H>::Copy(&entries));
+            let goes_on = walk.go_on(&spot);
+            if !inside.is_empty() {
+                removed.extend(entries.drain(inside));
                 let position = spot.view.position();
                 plans.push(Plan {
                     spot,
@@ -509,24 +567,6 @@ impl Turn {
                 drop(Box::from_raw(switch.as_ptr()));
             }
             drop(Box::from_raw(self.is_over.as_ptr()));
-        }
-    }
-}
-
-/// Entries that are in no node any more.
-struct Removed<K, V, H>(Vec<Entry<K, H>>, PhantomData<V>);
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Removed<K, V, H> {
-    /// # Safety
-    ///
-    /// Nobody has the entries any more.
-    unsafe fn free(self) {
-        for entry in self.0 {
-            // SAFETY: the caller's promise. Both are dropped, should one of them panic.
-            unsafe {
-                let _key = OwnedKey::of_stored(entry.key);
-                drop(OwnedValue::<V>::of_word(entry.value));
-            }
         }
     }
 }

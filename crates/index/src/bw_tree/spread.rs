@@ -9,8 +9,8 @@
 //!                        +-- [ · ] --> ~update 3 --> base
 //! ```
 //!
-//! A hash of the key says which sub-chain its deltas belong to. So all that is known of one key
-//! is in one chain, whose word is changed by compare-and-swap as that of a leaf is: a point operation
+//! The key's place in the base node, or if it is not there a hash of it, says which sub-chain its
+//! deltas belong to. So all that is known of one key is in one chain, whose word is changed by compare-and-swap as that of a leaf is: a point operation
 //! on a spread leaf does what it does on any other, with another word. Neighbours in time, like the
 //! time stamps of an append storm, are strangers by hash: their writers do not meet.
 //!
@@ -127,7 +127,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         sub_chain: &SubChain,
         number: usize,
     ) -> Option<NonNull<Delta<K, V, H>>> {
-        // Relaxed: as in `claim`.
+        // Relaxed: as in `claim`. Nobody adds to it any more when all places are claimed: so it does
+        // not begin anew, however many ask.
+        if sub_chain.claimed.load(Ordering::Relaxed) as usize >= SUB_CHAIN {
+            return None;
+        }
         let place = sub_chain.claimed.fetch_add(1, Ordering::Relaxed) as usize;
         if place >= SUB_CHAIN {
             return None;
@@ -140,10 +144,16 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         }
     }
 
-    /// The sub-chain of a spread leaf that the deltas on a key belong to, and its number.
-    fn sub_chain(self, probe: &Probe<'_, K, H>) -> (&'g SubChain, usize) {
-        let number = sub_chain_of(probe.hash());
-        (&self.sub_chains()[number], number)
+    /// The sub-chain of a spread leaf that the deltas on a key belong to, its number, and the place
+    /// of the key in the base node. The deltas on an entry of the base node are in one sub-chain,
+    /// whatever hashes say of equal keys.
+    fn sub_chain(self, probe: &Probe<'_, K, H>) -> (&'g SubChain, usize, Result<usize, usize>) {
+        let place = self.search(probe, 0..self.count as usize);
+        let number = sub_chain_of(match place {
+            Ok(at) => at as u64,
+            Err(_) => probe.hash(),
+        });
+        (&self.sub_chains()[number], number, place)
     }
 
     fn freeze(self) {
@@ -155,8 +165,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// The value of a key in a spread leaf.
     #[inline(never)]
     pub(super) fn value_in_sub_chain(self, probe: &Probe<'_, K, H>) -> Option<*mut ()> {
-        let (sub_chain, _) = self.base.sub_chain(probe);
-        self.of_sub_chain(sub_chain.load()).value_of(probe)
+        let (sub_chain, _, place) = self.base.sub_chain(probe);
+        let view = self.of_sub_chain(sub_chain.load());
+        let found = view.find_at(place, probe);
+        found.entry.map(|entry| entry.value)
     }
 
     /// Whether not all deltas belong to one sub-chain.
@@ -247,12 +259,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         guard: &Guard,
     ) -> Option<Option<Changed>> {
         let base = spot.view.base;
-        let (sub_chain, number) = base.sub_chain(probe);
+        let (sub_chain, number, place) = base.sub_chain(probe);
         let mut claim: Option<Claim<K, V, H>> = None;
         loop {
             let word = sub_chain.load();
             let view = spot.view.of_sub_chain(word);
-            let found = view.find(probe);
+            let found = view.find_at(place, probe);
             let Some((change, key, value)) = decide(&found) else {
                 return Some(None);
             };

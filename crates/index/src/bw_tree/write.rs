@@ -49,7 +49,8 @@ pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
         offset: found.offset as u32,
         count: match change {
             Change::Insert => count + 1,
-            Change::Delete => count - 1,
+            // Exact for honest keys; else a hint, as `View::count` says.
+            Change::Delete => count.saturating_sub(1),
             Change::Update | Change::Split => count,
         },
         // What is there already keeps its key.
@@ -85,8 +86,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         guard: &Guard,
     ) -> Result<Option<*mut ()>, OwnedValue<V>> {
         let key = OwnedKey::<K, H>::new(key);
-        let put = key.with(|probed| {
-            let probe = Probe::new(probed);
+        let put = key.probe(|probe| {
             self.change(
                 &probe,
                 |found| match found.entry {
@@ -191,8 +191,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> Option<*mut ()> {
         let key = OwnedKey::<K, H>::new(key);
         let mut holds = Holds::new(self);
-        let (spot, found) = key.with(|probed| {
-            let probe = Probe::new(probed);
+        let (spot, found) = key.probe(|probe| {
             let spot = holds.hold_leaf(&Place::At(probe), guard);
             (spot, spot.view.find(&probe))
         });
@@ -238,14 +237,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Removes an entry from a leaf that this thread holds as it was found; returns the leaf's
-    /// new word, which is not set yet.
+    /// new word, which is not set yet. Asks no user code.
     pub(super) fn prepare_removal(
         &self,
         spot: &Spot<'_, K, V, H>,
         entry: &Entry<K, H>,
     ) -> Option<Word> {
-        // SAFETY: the entry is in the leaf during this pin.
-        let found = unsafe { entry.key.with(|key| spot.view.find(&Probe::new(key))) };
+        let found = spot.view.find_entry(entry);
         let (word, view) = (spot.word, &spot.view);
         let delta = delta(Change::Delete, &found, None, ptr::null_mut(), word, view)?;
         Some(Self::prepare(&spot.view, delta))
