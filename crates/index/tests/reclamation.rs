@@ -101,9 +101,8 @@ fn maps() -> Vec<(String, fn() -> Map)> {
 }
 
 /// Engines that do not keep the promise yet.
-const PENDING: [&str; 6] = [
+const PENDING: [&str; 5] = [
     "lfca_tree",
-    "bw_tree",
     "art",
     "masstree",
     "skip_list",

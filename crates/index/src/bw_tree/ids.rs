@@ -241,6 +241,15 @@ impl Ids {
         unsafe { &(*page).words[id % PAGE] }
     }
 
+    /// What the word of an id is now, if its page is there: the id was in use at some time.
+    pub(super) fn peek(&self, id: usize, _pinned: &Guard) -> Option<*mut ()> {
+        let page = id / PAGE;
+        let page = self.chapter_of(page).pages[page % CHAPTER].load(Ordering::Acquire);
+        // SAFETY: a page that was linked during the pin is not freed before its end.
+        let page = unsafe { page.as_ref() }?;
+        Some(page.words[id % PAGE].load(Ordering::SeqCst))
+    }
+
     /// An id that nobody uses, of the lowest page with room; its word is null. O(1), but for a
     /// glance at a bit for each page.
     pub(super) fn allocate(&self, guard: &Guard) -> usize {

@@ -1,5 +1,6 @@
 //! Deltas of inner nodes: separators that were inserted or deleted since the base node was made.
 
+use super::base::NO_NODE;
 use super::keys::{Place, StoredKey};
 use super::node::{Change, Delta, Entry, View};
 use super::word::Word;
@@ -80,11 +81,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             };
             match delta.change {
                 Change::Insert => {
-                    let left = delta.old.addr();
-                    let at = if left == self.base.first_child {
+                    let at = if delta.left == self.base.first_child {
                         0
                     } else {
-                        place(left) + 1
+                        place(delta.left) + 1
                     };
                     let entry = Entry {
                         key: delta.key,
@@ -155,7 +155,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         Some(Delta {
             change: Change::Insert,
             value: ptr::without_provenance_mut(child),
-            old: ptr::without_provenance_mut(left),
+            left,
             count: self.count() as u32 + 1,
             ..self.delta_on(word, key, (offset, false))
         })
@@ -193,7 +193,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             count: self.count() as u32,
             key,
             value: ptr::null_mut(),
-            old: ptr::null_mut(),
+            left: NO_NODE,
             next: word.released(),
             base: self.base.as_ptr(),
             of: PhantomData,

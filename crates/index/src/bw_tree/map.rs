@@ -3,6 +3,7 @@
 use super::BwTree;
 use super::keys::OwnedValue;
 use super::node::Entry;
+use super::reclaim::Unlinked;
 use super::write::copied;
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::KeyHead;
@@ -12,7 +13,7 @@ use std::ops::{Bound, ControlFlow};
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// The first entry of a range.
     fn nearest(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         let mut found = Vec::new();
         self.collect(&range, direction, 1, &mut found, guard);
         // SAFETY: what was in the tree during a pin is not freed before its end.
@@ -26,7 +27,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         match self.lookup(key, guard) {
             Some(value) => {
                 // SAFETY: what was in the tree during a pin is not freed before its end.
@@ -38,24 +39,24 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn get(&self, key: &K) -> Option<V> {
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         self.lookup(key, guard).map(|value| copied(value, guard))
     }
 
     fn contains_key(&self, key: &K) -> bool {
-        self.lookup(key, &self.reclamation.pin()).is_some()
+        self.lookup(key, &self.pin()).is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         match self.put(key, OwnedValue::new(value), true, guard) {
-            Ok(old) => old.map(|old| copied(old, guard)),
+            Ok(old) => old.map(Unlinked::hand_out),
             Err(_) => unreachable!("a value that may be replaced is put"),
         }
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         match self.put(key, OwnedValue::new(value), false, guard) {
             Ok(_) => Ok(()),
             Err(value) => Err(value.take()),
@@ -63,14 +64,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = &self.reclamation.pin();
-        self.take(key, guard).map(|old| copied(old, guard))
+        let guard = &self.pin();
+        self.take(key, guard).map(Unlinked::hand_out)
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = &self.reclamation.pin();
-        self.decide(key, decide, guard)
-            .map(|old| copied(old, guard))
+        let guard = &self.pin();
+        self.decide(key, decide, guard).map(Unlinked::hand_out)
     }
 
     fn first(&self) -> Option<(K, V)> {
@@ -92,11 +92,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        self.pop(Direction::Ascending, &self.reclamation.pin())
+        self.pop(Direction::Ascending, &self.pin())
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        self.pop(Direction::Descending, &self.reclamation.pin())
+        self.pop(Direction::Descending, &self.pin())
     }
 
     fn scan(
@@ -106,7 +106,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
         limit: usize,
         out: &mut Vec<(K, V)>,
     ) {
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         let mut found = Vec::new();
         self.collect(&range, direction, limit, &mut found, guard);
         // SAFETY: what was in the tree during a pin is not freed before its end.
@@ -122,7 +122,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
         direction: Direction,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         // SAFETY: what was in the tree during a pin is not freed before its end.
         let show = |entry: &Entry<K, H>| unsafe {
             let value = Packed::<V>::of_word(entry.value);

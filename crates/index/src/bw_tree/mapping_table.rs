@@ -37,6 +37,13 @@ impl MappingTable {
         Word::of_pointer(self.place(id).load(Ordering::SeqCst))
     }
 
+    /// The head of the chain of the node that has this id now, if there is one. The id was in use at
+    /// some time; so the word may be of a node that nobody leads to yet.
+    pub(super) fn peek(&self, id: usize) -> Option<Word> {
+        let word = self.ids.peek(id, &epoch::pin())?;
+        Some(Word::of_pointer(word)).filter(|word| !word.is_none())
+    }
+
     /// Replaces the head, if it is still the expected one.
     #[inline]
     pub(super) fn exchange(&self, id: usize, from: Word, to: Word) -> bool {
@@ -58,12 +65,6 @@ impl MappingTable {
     /// An id that nobody uses, as low as there is one.
     pub(super) fn allocate(&self) -> usize {
         self.ids.allocate(&epoch::pin())
-    }
-
-    /// Gives an id back that nobody but the caller has ever seen.
-    pub(super) fn take_back(&self, id: usize) {
-        // SAFETY: it is the caller's alone, and ends here.
-        unsafe { free(&self.ids, id) };
     }
 
     /// Lets an id be used again once nobody can have it.

@@ -148,6 +148,7 @@ mod mapping_table;
 mod merge;
 mod multi_map;
 mod node;
+mod pending;
 mod post;
 mod ranges;
 mod reclaim;
@@ -167,6 +168,7 @@ use crate::key::{ByteHead, KeyHead};
 use base::{Draft, Fittings, NO_NODE, Position};
 use free::FirstPanic;
 use mapping_table::MappingTable;
+use pending::Pending;
 use reclaim::Reclamation;
 use shape::Counters;
 use std::marker::PhantomData;
@@ -289,6 +291,7 @@ pub struct BwTree<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     /// Whether there may be deltas in inner nodes, or some that move a fence.
     has_deltas_on_the_way: bool,
     counters: Counters,
+    pending: Pending,
     /// Invariant in all three: a shared reference can insert.
     entries: PhantomData<AtomicPtr<(K, V, H)>>,
 }
@@ -319,6 +322,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             has_deltas_on_the_way: !config.switches.whole_inner_nodes
                 || !config.switches.whole_splits,
             counters: Counters::default(),
+            pending: Pending::default(),
             entries: PhantomData,
         };
         let root = tree.table.allocate();

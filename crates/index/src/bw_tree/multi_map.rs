@@ -390,7 +390,7 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
         limit: usize,
         mut show: impl FnMut(&Pair<K, V>),
     ) -> usize {
-        let guard = &self.pairs.reclamation.pin();
+        let guard = &self.pairs.pin();
         let mut found: Vec<Entry<Pair<K, V>, PairHead<H>>> = Vec::new();
         let (range, direction) = (bounds.range(), Direction::Ascending);
         (self.pairs).collect(&range, direction, limit, &mut found, guard);

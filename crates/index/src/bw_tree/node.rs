@@ -45,9 +45,8 @@ pub(super) struct Delta<K, V, H> {
     pub(super) key: StoredKey<K, H>,
     /// The value, unless this deletes: of a separator, the id of the child, also if this deletes.
     pub(super) value: *mut (),
-    /// The value before this; null if there was none. In an inner node, the id of the child behind
-    /// which a separator is inserted.
-    pub(super) old: *mut (),
+    /// In an inner node, the id of the child behind which a separator is inserted.
+    pub(super) left: usize,
     /// What this was prepended to.
     pub(super) next: Word,
     pub(super) base: NonNull<Base<K, V, H>>,
@@ -69,8 +68,7 @@ impl<K, V, H> Delta<K, V, H> {
         V: Storable,
         H: KeyHead<K>,
     {
-        let replaces = matches!(self.change, Change::Update | Change::Delete);
-        self.on_heap || replaces && !(H::IS_KEY && Packed::<V>::is_word())
+        self.on_heap || self.change == Change::Delete && !H::IS_KEY
     }
 
     /// What tells the *cell* that this is about: an entry of the base node, or one that was

@@ -24,23 +24,45 @@ fn separator<K: Ord + Storable, H: KeyHead<K>>(key: &OwnedKey<K, H>, child: usiz
     }
 }
 
-/// An id that no node has yet; dropping it frees it.
-struct NewId<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+/// A node that has an id, and is in the table, but to which nothing leads. Dropping it frees both:
+/// after a while, for [`peek`](super::mapping_table::MappingTable::peek) may come to it.
+struct NewNode<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
     tree: &'t BwTree<K, V, H>,
+    guard: &'t Guard<'t>,
     id: usize,
+    node: Option<Draft<K, V, H>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for NewId<'_, K, V, H> {
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> NewNode<'_, K, V, H> {
+    /// Leaves it to the nodes that lead to it now.
+    fn give(mut self) {
+        self.node.take().into_iter().for_each(Draft::give);
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for NewNode<'_, K, V, H> {
     fn drop(&mut self) {
-        self.tree.table.take_back(self.id);
+        let Some(node) = self.node.take() else {
+            return;
+        };
+        self.tree.table.store(self.id, Word::REMOVED);
+        // SAFETY: no node leads to it. What is freed is memory; it owns no entries.
+        unsafe {
+            self.guard.defer_unchecked(move || drop(node));
+            self.tree.table.retire(self.id, self.guard);
+        }
     }
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
-    fn new_id(&self) -> NewId<'_, K, V, H> {
-        NewId {
+    fn new_node<'t>(&'t self, node: Draft<K, V, H>, guard: &'t Guard<'t>) -> NewNode<'t, K, V, H> {
+        let id = self.table.allocate();
+        self.table.store(id, node.word());
+        NewNode {
             tree: self,
-            id: self.table.allocate(),
+            guard,
+            id,
+            node: Some(node),
         }
     }
 
@@ -70,7 +92,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let (left_fittings, right_fittings) = self.fittings_of_halves(&spot.view, middle.key);
         // SAFETY: it is an entry of a node that can be read; so in all copies of it.
         let copy = || unsafe { OwnedKey::<K, H>::copy_of(middle.key) };
-        let (low, high, right_id) = (copy(), copy(), self.new_id());
+        let (low, high) = (copy(), copy());
         let (left_entries, right_entries) = entries.split_at(place);
         let (right_entries, first_child) = if level == 0 {
             (right_entries, NO_NODE)
@@ -87,7 +109,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             right_entries,
             right_fittings,
         );
-        self.table.store(right_id.id, right.word());
+        let right = self.new_node(right, guard);
         if let Some((_, offset)) = by_delta {
             let delta = Delta {
                 change: Change::Split,
@@ -98,8 +120,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 offset: offset as u32,
                 count: left_entries.len() as u32,
                 key: high.stored(),
-                value: ptr::without_provenance_mut(right_id.id),
-                old: ptr::null_mut(),
+                value: ptr::without_provenance_mut(right.id),
+                left: NO_NODE,
                 next: spot.word.released(),
                 base: spot.view.base.as_ptr(),
                 of: PhantomData,
@@ -115,20 +137,19 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let left = Draft::<K, V, H>::of_entries(
                 Position {
                     high: Some(high.stored()),
-                    right: right_id.id,
+                    right: right.id,
                     ..position
                 },
                 left_entries,
                 left_fittings,
             );
-            if !self.replace_by_left(spot, left, copy, right_id.id, guard) {
+            if !self.replace_by_left(spot, left, copy, right.id, guard) {
                 return;
             }
         }
         right.give();
         low.give();
         high.give();
-        std::mem::forget(right_id);
         // SAFETY: the separator of an inner node's middle has been copied, and has just been unlinked.
         unsafe {
             if level > 0 {
@@ -191,15 +212,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ) -> bool {
         let level = spot.view.base.level;
         if spot.id == ROOT {
-            let (up, left_id) = (copy_of_separator(), self.new_id());
-            self.table.store(left_id.id, left.word());
+            let up = copy_of_separator();
+            let left = self.new_node(left, guard);
             let root = Draft::<K, V, H>::of_entries(
                 Position {
                     level: level + 1,
                     low: None,
                     high: None,
                     right: NO_NODE,
-                    first_child: left_id.id,
+                    first_child: left.id,
                 },
                 &[separator(&up, right)],
                 self.fittings(level + 1),
@@ -209,11 +230,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             }
             root.give();
             up.give();
-            std::mem::forget(left_id);
-        } else if !self.table.exchange(spot.id, spot.word, left.word()) {
+            left.give();
+        } else if self.table.exchange(spot.id, spot.word, left.word()) {
+            left.give();
+        } else {
             return false;
         }
-        left.give();
         // SAFETY: the chain has just been unlinked; the two nodes have what was left of it.
         unsafe { self.retire(spot.word, guard) };
         true

@@ -7,7 +7,7 @@ use super::free::Removed;
 use super::hold::Holds;
 use super::keys::{Place, Probe, StoredKey};
 use super::node::Entry;
-use super::reclaim::Guard;
+use super::reclaim::{Guard, Unlinked};
 use super::word::{Kind, Switch, Word};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
@@ -396,13 +396,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return None;
         }
         // SAFETY: the entry is in the tree during this pin.
-        let popped = unsafe { entry.copy() };
+        let key = unsafe { entry.key.with(K::clone) };
         let word = self.prepare_removal(last, entry)?;
         holds.release(last.id, word);
         drop(holds);
+        // SAFETY: it has just been unlinked, by this thread alone.
+        let value = unsafe { Unlinked::<V>::of_word(entry.value, guard) };
         self.len.add(-1);
+        self.note_deletion(last.id, word, guard);
         self.tend(last.id, word, guard);
-        Some(popped)
+        Some((key, value.hand_out()))
     }
 
     /// Shows the entries of a range to `visit`, a private copy of a leaf after another.
@@ -447,7 +450,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         if range.is_empty() {
             return 0;
         }
-        let guard = &self.reclamation.pin();
+        let guard = &self.pin();
         let mut holds = Holds::new(self);
         let (plans, removed) = self.plan_removal(range, &mut holds, guard);
         let count = removed.len();

@@ -1,16 +1,32 @@
-//! When memory that has been unlinked is freed: by the epochs of threads, or by those of the tree.
+//! When memory that has been unlinked is freed: by a collector, in which each thread has an epoch of
+//! its own, or by epochs that all threads share.
 
-use tremula_sync::atomic::{AtomicUsize, Ordering};
-use tremula_sync::{Mutex, epoch};
+use crate::contract::Storable;
+use crate::packed::{Packed, Retire};
+use std::cell::Cell;
+use std::mem::needs_drop;
+use tremula_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tremula_sync::reclaim::{self, Collector};
+use tremula_sync::{CachePadded, Mutex};
+
+use super::free::FirstPanic;
 
 /// While it lives, nothing is freed that could be reached when it was made.
+///
+/// Users' `Drop` runs when a guard is dropped, after it has ended its pin: no operation is under
+/// way there.
 pub(super) struct Guard<'t>(Pin<'t>);
 
 enum Pin<'t> {
     /// Each thread has an epoch and a list of its own.
-    Local(epoch::Guard),
+    Local(reclaim::Guard<'t>),
     /// All threads of the tree count themselves in and out.
-    Global { epochs: &'t Epochs, entered: usize },
+    Global {
+        epochs: &'t Epochs,
+        entered: usize,
+        /// Whether the next epoch is to begin when this ends.
+        is_due: Cell<bool>,
+    },
 }
 
 impl Guard<'_> {
@@ -23,7 +39,7 @@ impl Guard<'_> {
         match &self.0 {
             // SAFETY: passed on to the caller.
             Pin::Local(guard) => unsafe { guard.defer_unchecked(work) },
-            Pin::Global { epochs, .. } => {
+            Pin::Global { epochs, is_due, .. } => {
                 let work: Box<dyn FnOnce() + '_> = Box::new(move || {
                     work();
                 });
@@ -32,38 +48,121 @@ impl Guard<'_> {
                 let work = unsafe {
                     std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(work)
                 };
-                epochs.retire(Retired(work));
+                if epochs.retire(Retired(work)) {
+                    is_due.set(true);
+                }
             }
         }
+    }
+
+    /// Whether no other thread is in the tree. What this one has unlinked is its own then.
+    fn is_alone(&self) -> bool {
+        match &self.0 {
+            Pin::Local(guard) => guard.is_alone(),
+            Pin::Global { epochs, .. } => epochs.threads() == 1,
+        }
+    }
+}
+
+impl Retire for Guard<'_> {
+    #[inline]
+    unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.defer_unchecked(work) };
     }
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        if let Pin::Global { epochs, entered } = self.0 {
-            epochs.leave(entered);
+        if let Pin::Global {
+            epochs,
+            entered,
+            is_due,
+        } = &self.0
+        {
+            epochs.leave(*entered);
+            // Users' `Drop` may panic.
+            if is_due.get() && !std::thread::panicking() {
+                epochs.begin_next();
+            }
         }
     }
 }
 
+/// A value that has been unlinked, by its only owner. Dropping it frees the value once no thread can
+/// be looking at it.
+pub(super) struct Unlinked<'g, V: Storable> {
+    value: Packed<V>,
+    guard: &'g Guard<'g>,
+}
+
+impl<'g, V: Storable> Unlinked<'g, V> {
+    /// # Safety
+    ///
+    /// The word is a value's, which was in the tree during the pin; whoever comes to the tree from now
+    /// on does not come to it, and nobody else frees it.
+    #[inline]
+    pub(super) unsafe fn of_word(word: *mut (), guard: &'g Guard<'g>) -> Self {
+        Self {
+            value: Packed::of_word(word),
+            guard,
+        }
+    }
+
+    /// The value itself, if no other thread can be looking at it; else a copy.
+    #[inline]
+    pub(super) fn hand_out(self) -> V {
+        if !Packed::<V>::is_word() && needs_drop::<V>() && self.guard.is_alone() {
+            let value = self.value;
+            std::mem::forget(self);
+            // SAFETY: it was unlinked before it was seen that nobody is there who could have come to
+            // it before; and this thread has it from the tree no more.
+            return unsafe { value.take() };
+        }
+        // SAFETY: it is not freed before the pin ends.
+        unsafe { self.value.with(V::clone) }
+    }
+}
+
+impl<V: Storable> Drop for Unlinked<'_, V> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: as `of_word` demands.
+        unsafe { self.value.retire(self.guard) };
+    }
+}
+
 /// How a tree keeps what has been unlinked until nobody can be looking at it.
-pub(super) struct Reclamation(Option<Box<Epochs>>);
+pub(super) enum Reclamation {
+    /// By a collector.
+    Local(Collector),
+    /// By epochs that all threads count themselves in and out of.
+    Global(Box<Epochs>),
+}
 
 impl Reclamation {
     /// By the epochs of threads if they are `local`, else by those of the tree.
     pub(super) fn new(local: bool) -> Self {
-        Self((!local).then(|| Box::new(Epochs::new())))
+        if local {
+            Self::Local(Collector::new())
+        } else {
+            Self::Global(Box::new(Epochs::new()))
+        }
     }
 
     /// Pins the current thread.
     #[inline]
     pub(super) fn pin(&self) -> Guard<'_> {
-        Guard(match &self.0 {
-            None => Pin::Local(epoch::pin()),
-            Some(epochs) => Pin::Global {
-                entered: epochs.enter(),
-                epochs,
-            },
+        Guard(match self {
+            Self::Local(collector) => Pin::Local(collector.pin()),
+            Self::Global(epochs) => {
+                let (entered, is_due) = epochs.enter();
+                Pin::Global {
+                    epochs,
+                    entered,
+                    is_due: Cell::new(is_due),
+                }
+            }
         })
     }
 }
@@ -73,19 +172,24 @@ impl Reclamation {
 ///
 /// At most two epochs have threads in them, the one of now and the one before. When nobody is left
 /// in the one before, what was unlinked in it is freed: whoever came later cannot have found it.
-/// Then the next epoch begins.
-struct Epochs {
+/// Then the next epoch begins. A thread does that when it has left, with nothing of the tree in its
+/// hands: for what is freed may run users' code.
+pub(super) struct Epochs {
     now: AtomicUsize,
     /// The epochs of now, before, and to come, by their numbers modulo three.
-    each: [Epoch; 3],
+    each: [CachePadded<Epoch>; 3],
     /// Held by who begins an epoch.
     beginning: Mutex<()>,
 }
 
 struct Epoch {
-    threads: AtomicUsize,
+    /// The threads that are in it, and from [`ENTERED`] on, how often one came.
+    threads: AtomicU64,
     retired: Mutex<Vec<Retired>>,
 }
+
+/// One more that came.
+const ENTERED: u64 = 1 << 32;
 
 /// What frees something that was unlinked.
 struct Retired(Box<dyn FnOnce()>);
@@ -97,31 +201,40 @@ unsafe impl Send for Retired {}
 /// for a thread.
 const ENOUGH: usize = if cfg!(any(loom, shuttle)) { 2 } else { 1024 };
 
+/// After so many operations it is to begin, too, however little was retired.
+const OPERATIONS: u64 = 256;
+
 impl Epochs {
     fn new() -> Self {
         Self {
             now: AtomicUsize::new(0),
-            each: std::array::from_fn(|_| Epoch {
-                threads: AtomicUsize::new(0),
-                retired: Mutex::new(Vec::new()),
+            each: std::array::from_fn(|_| {
+                CachePadded::new(Epoch {
+                    threads: AtomicU64::new(0),
+                    retired: Mutex::new(Vec::new()),
+                })
             }),
             beginning: Mutex::new(()),
         }
     }
 
     fn at(&self, epoch: usize) -> &Epoch {
-        &self.each[epoch % self.each.len()]
+        &self.each[epoch % 3]
     }
 
-    /// Counts the thread in; returns the epoch.
-    fn enter(&self) -> usize {
+    /// Counts the thread in; says in which epoch, and whether the next one is to begin when it leaves.
+    fn enter(&self) -> (usize, bool) {
         loop {
             // SeqCst, here and below: the thread is counted before it finds that this is still
             // the epoch of now. So who ends the next one finds it counted.
             let now = self.now.load(Ordering::SeqCst);
-            self.at(now).threads.fetch_add(1, Ordering::SeqCst);
+            let before = self
+                .at(now)
+                .threads
+                .fetch_add(ENTERED + 1, Ordering::SeqCst);
             if self.now.load(Ordering::SeqCst) == now {
-                return now;
+                let is_due = before / ENTERED % OPERATIONS == OPERATIONS - 1;
+                return (now, is_due);
             }
             self.leave(now);
         }
@@ -131,20 +244,23 @@ impl Epochs {
         self.at(epoch).threads.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// How many threads are counted in; one that comes meanwhile may be missed.
+    fn threads(&self) -> u64 {
+        let threads = |epoch: &CachePadded<Epoch>| epoch.threads.load(Ordering::SeqCst) % ENTERED;
+        self.each.iter().map(threads).sum()
+    }
+
     /// Called by a thread that is counted in: so this epoch, or the one after it, is the thread's.
-    fn retire(&self, work: Retired) {
+    /// Says whether the next one is to begin.
+    fn retire(&self, work: Retired) -> bool {
         let now = self.now.load(Ordering::SeqCst);
         let mut retired = self.at(now).retired.lock();
         retired.push(work);
-        let is_enough = retired.len() >= ENOUGH;
-        drop(retired);
-        if is_enough {
-            self.begin_next();
-        }
+        retired.len() >= ENOUGH
     }
 
     /// Begins the next epoch, if nobody is left in the one before this; frees what was retired in
-    /// that.
+    /// that. The calling thread is not counted in, or by an operation around the one that it ends.
     fn begin_next(&self) {
         let Some(beginning) = self.beginning.try_lock() else {
             return;
@@ -152,21 +268,29 @@ impl Epochs {
         let now = self.now.load(Ordering::SeqCst);
         // The one before: its number, plus three.
         let before = self.at(now + 2);
-        if before.threads.load(Ordering::SeqCst) > 0 {
+        if before.threads.load(Ordering::SeqCst) % ENTERED > 0 {
             return;
         }
         let retired = std::mem::take(&mut *before.retired.lock());
         self.now.store(now + 1, Ordering::SeqCst);
         drop(beginning);
-        retired.into_iter().for_each(|retired| (retired.0)());
+        run(retired);
     }
+}
+
+/// Frees it all, whatever panics; then goes on with the first panic.
+fn run(retired: Vec<Retired>) {
+    let mut panic = FirstPanic::default();
+    for work in retired {
+        panic.catch(|| (work.0)());
+    }
+    panic.go_on();
 }
 
 impl Drop for Epochs {
     fn drop(&mut self) {
-        for epoch in &self.each {
-            let retired = std::mem::take(&mut *epoch.retired.lock());
-            retired.into_iter().for_each(|retired| (retired.0)());
-        }
+        let lists = self.each.each_ref();
+        let lists = lists.map(|epoch| std::mem::take(&mut *epoch.retired.lock()));
+        run(lists.into_iter().flatten().collect());
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Counters {
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Visits every node.
     pub(super) fn describe(&self, engine: &'static str) -> Shape {
-        let guard = self.reclamation.pin();
+        let guard = self.pin();
         let count = |counter: &StripedCounter| u64::try_from(counter.sum()).unwrap_or(0);
         let (mut leaves, mut spread_leaves, mut inner_nodes, mut depth) = (0, 0, 0, 0);
         let (mut deltas, mut longest, mut on_heap) = (0, 0, 0);

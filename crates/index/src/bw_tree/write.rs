@@ -1,12 +1,13 @@
 //! Point writes: each prepends a delta to a leaf.
 
 use super::BwTree;
+use super::base::NO_NODE;
 use super::consolidate::Found;
 use super::descend::Spot;
 use super::hold::Holds;
 use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
-use super::reclaim::Guard;
+use super::reclaim::{Guard, Unlinked};
 use super::word::Word;
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
@@ -38,7 +39,6 @@ pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     word: Word,
     view: &View<'_, K, V, H>,
 ) -> Option<Delta<K, V, H>> {
-    let old = found.entry;
     let count = view.count_of_chain() as u32;
     Some(Delta {
         change,
@@ -54,9 +54,9 @@ pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
             Change::Update | Change::Split => count,
         },
         // What is there already keeps its key.
-        key: old.map(|old| old.key).or(new_key)?,
+        key: found.entry.map(|old| old.key).or(new_key)?,
         value,
-        old: old.map_or(ptr::null_mut(), |old| old.value),
+        left: NO_NODE,
         next: word.released(),
         base: view.base.as_ptr(),
         of: PhantomData,
@@ -75,16 +75,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         view.value_of(&probe)
     }
 
-    /// Puts a value under a key; returns the old one. Unless it `may_replace`, nothing happens if
+    /// Puts a value under a key; returns the old one, unlinked. Unless it `may_replace`, nothing happens if
     /// there is one, and the new value comes back.
     #[inline]
-    pub(super) fn put(
+    pub(super) fn put<'g>(
         &self,
         key: K,
         value: OwnedValue<V>,
         may_replace: bool,
-        guard: &Guard,
-    ) -> Result<Option<*mut ()>, OwnedValue<V>> {
+        guard: &'g Guard,
+    ) -> Result<Option<Unlinked<'g, V>>, OwnedValue<V>> {
         let key = OwnedKey::<K, H>::new(key);
         let put = key.probe(|probe| {
             self.change(
@@ -101,6 +101,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return Err(value);
         };
         value.give();
+        // SAFETY: it has just been unlinked, by this thread alone.
+        let old = old.map(|old| unsafe { Unlinked::of_word(old, guard) });
         if old.is_none() {
             key.give();
             self.len.add(1);
@@ -109,9 +111,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         Ok(old)
     }
 
-    /// Removes a key; returns its value.
+    /// Removes a key; returns its value, unlinked.
     #[inline]
-    pub(super) fn take(&self, key: &K, guard: &Guard) -> Option<*mut ()> {
+    pub(super) fn take<'g>(&self, key: &K, guard: &'g Guard) -> Option<Unlinked<'g, V>> {
         let probe = Probe::new(key);
         let (id, word, old) = self.change(
             &probe,
@@ -121,7 +123,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             },
             guard,
         )?;
+        // SAFETY: it has just been unlinked, by this thread alone.
+        let old = old.map(|old| unsafe { Unlinked::of_word(old, guard) });
         self.len.add(-1);
+        self.note_deletion(id, word, guard);
         self.tend(id, word, guard);
         old
     }
@@ -183,12 +188,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Asks what is to be done with a key, and does it, while the leaf is held; returns the value
     /// that was replaced or removed.
-    pub(super) fn decide(
+    pub(super) fn decide<'g>(
         &self,
         key: K,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
-        guard: &Guard,
-    ) -> Option<*mut ()> {
+        guard: &'g Guard,
+    ) -> Option<Unlinked<'g, V>> {
         let key = OwnedKey::<K, H>::new(key);
         let mut holds = Holds::new(self);
         let (spot, found) = key.probe(|probe| {
@@ -215,12 +220,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         if let Some(value) = value {
             value.give();
         }
+        // SAFETY: it has just been unlinked, by this thread alone.
+        let old = old.map(|old| unsafe { Unlinked::of_word(old, guard) });
         match change {
             Change::Insert => {
                 key.give();
                 self.len.add(1);
             }
-            Change::Delete => self.len.add(-1),
+            Change::Delete => {
+                self.len.add(-1);
+                self.note_deletion(spot.id, word, guard);
+            }
             Change::Update | Change::Split => {}
         }
         drop(holds);

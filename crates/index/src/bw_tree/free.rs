@@ -1,0 +1,196 @@
+//! Freeing what was unlinked, and what belongs to whom.
+//!
+//! No user code is asked here but `Drop`: neither an order nor a hash says what is freed. A *cell*
+//! is an entry of the base node, or one that a delta has inserted; it has a key of its own. A delta
+//! that updates or deletes is about the cell that was alive below it, with its value:
+//! `View::find` sees to both. So each value is replaced by one delta at most, whose writer frees the
+//! value or hands it out, and each key is deleted by one, and freed with its chain; in an inner node, where children have ids, it is by these that cells are known.
+//!
+//! A value's `Drop` may panic: all the rest is freed nevertheless, and then the first panic goes on.
+
+use super::base::{Base, BaseRef, free_base};
+use super::keys::{OwnedKey, OwnedValue, StoredKey};
+use super::node::{Change, Delta, Entry, View};
+use super::reclaim::Guard;
+use super::steps::Step;
+use super::word::{Kind, Word};
+use crate::contract::Storable;
+use crate::key::KeyHead;
+use std::alloc::{Layout, dealloc};
+use std::any::Any;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+
+/// The first panic of several drops. The others are forgotten.
+#[derive(Default)]
+pub(super) struct FirstPanic(Option<Box<dyn Any + Send>>);
+
+impl FirstPanic {
+    /// Runs users' `Drop`; if it panics, that is kept.
+    #[inline]
+    pub(super) fn catch(&mut self, work: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+            match &mut self.0 {
+                first @ None => *first = Some(panic),
+                // What it holds may panic when it is dropped.
+                Some(_) => std::mem::forget(panic),
+            }
+        }
+    }
+
+    /// Goes on with the panic that was kept, if there was one; not in the middle of another.
+    #[inline]
+    pub(super) fn go_on(self) {
+        let Some(panic) = self.0 else {
+            return;
+        };
+        if std::thread::panicking() {
+            std::mem::forget(panic);
+        } else {
+            resume_unwind(panic);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the value, and nobody uses it ever again.
+    unsafe fn free_value<V: Storable>(&mut self, word: *mut ()) {
+        // SAFETY: passed on to the caller.
+        let value = unsafe { OwnedValue::<V>::of_word(word) };
+        self.catch(|| drop(value));
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the key, and nobody uses it ever again.
+    unsafe fn free_key<K: Ord + Storable, H: KeyHead<K>>(&mut self, key: StoredKey<K, H>) {
+        if !H::IS_KEY {
+            // SAFETY: passed on to the caller.
+            let key = unsafe { OwnedKey::of_stored(key) };
+            self.catch(|| drop(key));
+        }
+    }
+}
+
+/// Frees a chain: base node and deltas, and the keys that deltas have deleted; but neither the entries
+/// that are left nor the fences. The values that deltas replaced belong to those who did that.
+///
+/// # Safety
+///
+/// The word leads to a base node or delta, the chain was unlinked, and nobody has it; another node
+/// has the entries that were left.
+pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(word: Word) {
+    let mut panic = FirstPanic::default();
+    // SAFETY: passed on to the caller.
+    unsafe { free_chain_with::<K, V, H>(word, &mut panic) };
+    panic.go_on();
+}
+
+/// # Safety
+///
+/// As for [`free_chain`].
+unsafe fn free_chain_with<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    word: Word,
+    panic: &mut FirstPanic,
+) {
+    // SAFETY: the caller alone has the chain.
+    unsafe {
+        if word.kind() == Kind::Base {
+            let base = BaseRef::of(NonNull::new_unchecked(word.address::<Base<K, V, H>>()));
+            for sub_chain in base.sub_chains() {
+                free_deltas::<K, V, H>(sub_chain.load(), panic);
+            }
+        }
+        let base = free_deltas::<K, V, H>(word, panic);
+        free_base(NonNull::new_unchecked(base.address::<Base<K, V, H>>()));
+    }
+}
+
+/// Frees the deltas of a chain, and what only they lead to; returns the word of the base node.
+///
+/// # Safety
+///
+/// As for [`free_chain`].
+unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    mut word: Word,
+    panic: &mut FirstPanic,
+) -> Word {
+    // SAFETY: passed on to the caller. A key is deleted by one delta at most: see the module.
+    unsafe {
+        while word.kind() == Kind::Delta {
+            let at = word.address::<Delta<K, V, H>>();
+            // Most chains of words need not be walked again.
+            if !(*at).owns {
+                return Word::base((*at).base);
+            }
+            let (change, key) = ((*at).change, (*at).key);
+            let (next, on_heap) = ((*at).next, (*at).on_heap);
+            if on_heap {
+                dealloc(at.cast(), Layout::new::<Delta<K, V, H>>());
+            }
+            if change == Change::Delete {
+                panic.free_key(key);
+            }
+            word = next;
+        }
+    }
+    word
+}
+
+/// Frees a node with everything in it.
+///
+/// # Safety
+///
+/// The word is the head of a linked node, and nobody else has the tree, or uses it ever again.
+pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+    mut word: Word,
+    guard: &Guard,
+    panic: &mut FirstPanic,
+) {
+    // SAFETY: the caller alone has it, and each of its cells once.
+    unsafe {
+        let step = (word.kind() == Kind::Step).then(|| Step::of_word(word));
+        if let Some(step) = &step {
+            word = step.next;
+        }
+        let Some(view) = View::<K, V, H>::of(word, guard) else {
+            return;
+        };
+        if let Some(low) = view.base.low() {
+            panic.free_key(low);
+        }
+        if !step.is_some_and(|step| step.is_empty()) {
+            if let Some(high) = view.high() {
+                panic.free_key(high);
+            }
+            for entry in view.cells() {
+                panic.free_key(entry.key);
+                if view.base.level == 0 {
+                    panic.free_value::<V>(entry.value);
+                }
+            }
+        }
+        free_chain_with::<K, V, H>(word, panic);
+    }
+}
+
+/// Entries that are in no node any more.
+pub(super) struct Removed<K, V, H>(pub(super) Vec<Entry<K, H>>, pub(super) PhantomData<V>);
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Removed<K, V, H> {
+    /// # Safety
+    ///
+    /// Nobody has the entries any more.
+    pub(super) unsafe fn free(self) {
+        let mut panic = FirstPanic::default();
+        for entry in self.0 {
+            // SAFETY: the caller's promise.
+            unsafe {
+                panic.free_key(entry.key);
+                panic.free_value::<V>(entry.value);
+            }
+        }
+        panic.go_on();
+    }
+}

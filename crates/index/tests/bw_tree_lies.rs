@@ -1,0 +1,299 @@
+//! The OpenBw-Tree with keys that lie: whose order changes from one comparison to the next, is none,
+//! or is not that of their bytes, and which panic. Answers may be anything then; but whatever was put
+//! into the tree is dropped once, each operation ends, and those after it do, too.
+//!
+//! These tests would fail if what is freed followed from what keys say of each other: then two
+//! deletions of "another" key free one, and one that is "there" twice is in two nodes.
+#![cfg(not(any(loom, shuttle)))]
+
+mod support;
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::ops::{Bound, ControlFlow};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use support::counted::{Counted, Ledger};
+use support::suite::{Random, scaled};
+use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless_bw};
+use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
+use tremula_index::key::{ByteHead, KeyHead, NoHead};
+use tremula_index::{BwMultiMap, BwTree, ByteKey, Direction, KeyRange, OrderedIndex, Update};
+
+/// What keys do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Honest,
+    /// One call in twenty gives any answer; one in two hundred panics.
+    Random,
+    /// Some are equal to none, and less than all: as floats are of which one is not a number.
+    Nowhere,
+    /// Two are always equal whose bytes differ.
+    Twins,
+}
+
+thread_local! {
+    static MANNER: Cell<Manner> = const { Cell::new(Manner::Honest) };
+    static RANDOM: Cell<u32> = const { Cell::new(1) };
+}
+
+/// A random number below another.
+fn below(bound: u32) -> u32 {
+    let mut random = RANDOM.get();
+    random ^= random << 13;
+    random ^= random >> 17;
+    random ^= random << 5;
+    RANDOM.set(random);
+    random % bound
+}
+
+/// Whether a call of a key's code gives any answer.
+fn lies() -> bool {
+    if MANNER.get() != Manner::Random {
+        return false;
+    }
+    if below(200) == 0 {
+        resume_unwind(Box::new("a key panics"));
+    }
+    below(20) == 0
+}
+
+#[derive(Clone)]
+struct Key {
+    number: u64,
+    text: String,
+    _counted: Counted<()>,
+}
+
+impl Key {
+    fn new(number: u64, ledger: &Ledger) -> Self {
+        let word = if number.is_multiple_of(2) {
+            "key"
+        } else {
+            "KEY"
+        };
+        let shown = match MANNER.get() {
+            Manner::Twins => number / 2,
+            _ => number,
+        };
+        Self {
+            number,
+            text: format!("{word} number {shown:06}"),
+            _counted: ledger.make(()),
+        }
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if lies() {
+            return [Ordering::Less, Ordering::Equal, Ordering::Greater][below(3) as usize];
+        }
+        match MANNER.get() {
+            Manner::Nowhere if self.number % 23 == 0 || other.number % 23 == 0 => Ordering::Less,
+            Manner::Twins => (self.number / 2).cmp(&(other.number / 2)),
+            _ => self.number.cmp(&other.number),
+        }
+    }
+}
+
+impl ByteKey for Key {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        if lies() {
+            return read(&self.text.as_bytes()[..below(8) as usize]);
+        }
+        // The first eight bytes of all are alike.
+        read(format!("the key {}", self.text).as_bytes())
+    }
+}
+
+type Value = Counted<u64>;
+
+/// The switches one by one, off and on, and the trees of small nodes that others test with.
+fn configurations() -> Vec<BwTreeConfig> {
+    let mut all = vec![
+        BwTreeConfig::default(),
+        restless_bw(),
+        bw_with_deltas(),
+        bw_with_merge_deltas(),
+        bw_of_spread_leaves(),
+        BwTreeConfig {
+            leaf_split: 40,
+            ..bw_of_spread_leaves()
+        },
+    ];
+    let mut switch = |turn: fn(&mut BwTreeSwitches)| {
+        for mut switches in [BwTreeSwitches::ON, BwTreeSwitches::OFF] {
+            turn(&mut switches);
+            all.push(BwTreeConfig {
+                switches,
+                ..restless_bw()
+            });
+        }
+    };
+    switch(|switches| switches.preallocation ^= true);
+    switch(|switches| switches.local_epochs ^= true);
+    switch(|switches| switches.fast_consolidation ^= true);
+    switch(|switches| switches.search_shortcuts ^= true);
+    switch(|switches| switches.chain_filter ^= true);
+    switch(|switches| switches.whole_inner_nodes ^= true);
+    switch(|switches| switches.whole_splits ^= true);
+    switch(|switches| switches.spread_leaves ^= true);
+    switch(|switches| switches.held_merges ^= true);
+    all
+}
+
+fn operate<H: KeyHead<Key>>(
+    tree: &BwTree<Key, Value, H>,
+    number: u64,
+    what: u32,
+    (keys, values): (&Ledger, &Ledger),
+) {
+    let key = || Key::new(number, keys);
+    let value = || values.make(number);
+    match what {
+        0..5 => drop(tree.insert(key(), value())),
+        5..9 => drop(tree.remove(&key())),
+        9 => drop(tree.update(key(), &mut |_| Update::Put(value()))),
+        10 => drop(tree.update(key(), &mut |_| Update::Remove)),
+        11 => drop(tree.insert_if_absent(key(), value())),
+        12 => {
+            let (low, high) = (key(), Key::new(number + 40, keys));
+            let range = KeyRange::new(Bound::Included(&low), Bound::Excluded(&high));
+            if number % 8 == 0 {
+                tree.remove_range(range);
+            } else {
+                tree.scan(range, Direction::Descending, 30, &mut Vec::new());
+            }
+        }
+        13 => drop((tree.pop_first(), tree.pop_last())),
+        14 => drop((tree.next(&key()), tree.prev(&key()))),
+        _ => {
+            let direction = [Direction::Ascending, Direction::Descending][number as usize % 2];
+            tree.range(KeyRange::all(), direction, &mut |_, _| {
+                ControlFlow::Continue(())
+            });
+            tree.scan(KeyRange::all(), direction, 10_000, &mut Vec::new());
+            tree.get(&key());
+        }
+    }
+}
+
+/// Operates on trees with keys of a manner; all that was made is dropped once.
+fn all_is_dropped_once<H: KeyHead<Key>>(manner: Manner) {
+    for (at, config) in configurations().into_iter().enumerate() {
+        for seed in 0..3 {
+            let (keys, values) = (&Ledger::default(), &Ledger::default());
+            let mut random = Random::new(seed);
+            RANDOM.set(seed + 1);
+            MANNER.set(manner);
+            let tree = BwTree::<Key, Value, H>::with_config(config);
+            for _ in 0..scaled(600) {
+                let number = u64::from(random.below(if seed == 1 { 400 } else { 60 }));
+                let what = random.below(16);
+                let operation = || operate(&tree, number, what, (keys, values));
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(operation)) {
+                    assert!(
+                        panic.is::<&str>(),
+                        "{manner:?}, configuration {at}: not the key has panicked"
+                    );
+                }
+            }
+            MANNER.set(Manner::Honest);
+            drop(tree);
+            keys.assert_settled();
+            values.assert_settled();
+        }
+    }
+}
+
+#[test]
+fn keys_that_say_anything_and_panic_are_dropped_once() {
+    all_is_dropped_once::<NoHead>(Manner::Random);
+    all_is_dropped_once::<ByteHead>(Manner::Random);
+}
+
+#[test]
+fn keys_that_are_nowhere_are_dropped_once() {
+    all_is_dropped_once::<NoHead>(Manner::Nowhere);
+    all_is_dropped_once::<ByteHead>(Manner::Nowhere);
+}
+
+/// In a spread leaf they hash to different sub-chains.
+#[test]
+fn keys_that_are_equal_with_other_bytes_are_dropped_once() {
+    all_is_dropped_once::<NoHead>(Manner::Twins);
+    all_is_dropped_once::<ByteHead>(Manner::Twins);
+}
+
+#[test]
+fn pairs_of_keys_that_lie_are_dropped_once() {
+    for manner in [Manner::Random, Manner::Nowhere, Manner::Twins] {
+        for config in configurations() {
+            let keys = &Ledger::default();
+            let mut random = Random::new(5);
+            RANDOM.set(7);
+            MANNER.set(manner);
+            let map = BwMultiMap::<Key, u64>::with_config(config);
+            for _ in 0..scaled(600) {
+                let key = Key::new(random.below(20).into(), keys);
+                let value = u64::from(random.below(20));
+                let what = random.below(16);
+                let _panic = catch_unwind(AssertUnwindSafe(|| match what {
+                    0..9 => _ = map.insert(key, value),
+                    9..14 => _ = map.remove(&key, &value),
+                    14 => drop(map.values(&key)),
+                    _ => _ = map.remove_all(&key),
+                }));
+            }
+            MANNER.set(Manner::Honest);
+            drop(map);
+            keys.assert_settled();
+        }
+    }
+}
+
+/// A type of heads that says that they tell the key, and then gives none.
+struct Untold;
+
+impl KeyHead<Key> for Untold {
+    const IS_KEY: bool = true;
+
+    fn head(key: &Key) -> u64 {
+        key.number
+    }
+
+    fn key(_: u64) -> Option<Key> {
+        None
+    }
+}
+
+/// It would fail if the tree read a key where it has written none.
+#[test]
+fn heads_that_do_not_tell_the_key_end_in_a_panic() {
+    let keys = &Ledger::default();
+    for config in configurations() {
+        let tree = BwTree::<Key, u64, Untold>::with_config(config);
+        for number in 0..50 {
+            let insert = || tree.insert(Key::new(number, keys), number);
+            assert!(catch_unwind(AssertUnwindSafe(insert)).is_err());
+            let remove = || tree.remove(&Key::new(number, keys));
+            drop(catch_unwind(AssertUnwindSafe(remove)));
+        }
+        drop(catch_unwind(AssertUnwindSafe(|| tree.first())));
+    }
+    keys.assert_settled();
+}
