@@ -8,13 +8,15 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use support::counted::{Counted, Ledger};
 use support::suite::{Random, join_all, scaled};
 use tremula_index::bw_tree::BwTreeConfig;
-use tremula_index::{BwTree, ByteKey, KeyRange, OrderedIndex};
+use tremula_index::{BwTree, ByteKey, KeyRange, OrderedIndex, Update};
 use tremula_sync::epoch;
 
 /// Ids of a page of the mapping table.
@@ -362,5 +364,82 @@ fn a_merge_is_finished_by_whoever_meets_it() {
         let even = (found.iter()).filter(|(key, _)| is_even(key));
         assert!(even.map(|(_, value)| value).eq(model.values()));
         assert!(tree.shape().get("merges").unwrap() > 20);
+    }
+}
+
+thread_local! {
+    /// The drops of [`Bomb`]s until one panics; 0 while none does.
+    static FUSE: Cell<u32> = const { Cell::new(0) };
+    /// Those that have panicked.
+    static BLOWN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A value whose `Drop` panics now and then.
+#[derive(Clone)]
+struct Bomb(Counted<u64>);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        match FUSE.get() {
+            0 => {}
+            1 if thread::panicking() => {}
+            1 => {
+                FUSE.set(17);
+                BLOWN.set(BLOWN.get() + 1);
+                std::panic::resume_unwind(Box::new("a bomb"));
+            }
+            left => FUSE.set(left - 1),
+        }
+    }
+}
+
+/// It would fail if a value were dropped in the middle of an operation, with a node in two places or
+/// held: then its panic leaves the tree broken, and all that waits behind it in a list is lost. With
+/// the panic goes at most what the operation was about to return.
+#[test]
+fn a_drop_that_panics_leaves_the_tree_whole() {
+    for local_epochs in [true, false] {
+        for mut config in [support::restless_bw(), support::bw_with_deltas()] {
+            config.switches.local_epochs = local_epochs;
+            let ledger = Ledger::default();
+            let tree = BwTree::<u64, Bomb>::with_config(config);
+            let mut random = Random::new(3);
+            let bomb = |key: u64| Bomb(ledger.make(key));
+            BLOWN.set(0);
+            let under_fire = |work: &mut dyn FnMut()| {
+                FUSE.set(17);
+                let outcome = catch_unwind(AssertUnwindSafe(work));
+                FUSE.set(0);
+                if let Err(panic) = outcome {
+                    assert!(panic.is::<&str>(), "not a bomb");
+                }
+            };
+            for _ in 0..scaled(8_000) {
+                let key = u64::from(random.below(400));
+                let what = random.below(11);
+                under_fire(&mut || match what {
+                    0..4 => drop(tree.insert(key, bomb(key))),
+                    4..7 => drop(tree.remove(&key)),
+                    7 => drop(tree.insert_if_absent(key, bomb(key))),
+                    8 => drop(tree.update(key, &mut |_| Update::Put(bomb(key)))),
+                    9 => drop(tree.pop_first()),
+                    _ if key < 50 => {
+                        let (low, high) = (&(key * 8), &(key * 8 + 60));
+                        let range = KeyRange::new(Bound::Included(low), Bound::Excluded(high));
+                        tree.remove_range(range);
+                    }
+                    _ => drop(tree.get(&key)),
+                });
+            }
+            let found = tree.snapshot(KeyRange::all()).unwrap();
+            assert!(found.is_sorted_by(|one, next| one.0 < next.0));
+            assert!(found.iter().all(|(key, bomb)| bomb.0.value == *key));
+            assert_eq!(found.len(), tree.len());
+            drop(found);
+            let mut tree = Some(tree);
+            under_fire(&mut || drop(tree.take()));
+            let (lost, blown) = (ledger.alive(), BLOWN.get());
+            assert!(blown > 20 && lost <= blown, "{blown} panics, {lost} lost");
+        }
     }
 }

@@ -214,6 +214,8 @@ fn all_is_dropped_once<H: KeyHead<Key>>(manner: Manner) {
             }
             MANNER.set(Manner::Honest);
             drop(tree);
+            let left = (keys.alive(), values.alive());
+            assert_eq!(left, (0, 0), "{manner:?}, configuration {at}, seed {seed}");
             keys.assert_settled();
             values.assert_settled();
         }

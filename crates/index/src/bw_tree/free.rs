@@ -39,6 +39,12 @@ impl FirstPanic {
         }
     }
 
+    /// Forgets it.
+    pub(super) fn forget(self) {
+        // What it holds may panic when it is dropped.
+        std::mem::forget(self.0);
+    }
+
     /// Goes on with the panic that was kept, if there was one; not in the middle of another.
     #[inline]
     pub(super) fn go_on(self) {

@@ -7,6 +7,7 @@
 
 use super::BwTree;
 use super::descend::Spot;
+use super::free::FirstPanic;
 use super::node::{Change, View};
 use super::reclaim::Guard;
 use super::word::Word;
@@ -128,19 +129,27 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
     }
 
-    /// Consolidates the leaves that were noted, if they have deleted keys still.
+    /// Consolidates the leaves that were noted, if they have deleted keys still. If keys panic when
+    /// they are compared, that is nothing to the operation that ends: their leaf is left as it is.
     #[cold]
     #[inline(never)]
     fn see_to_deleted_keys(&self, guard: &Guard) {
+        let mut panics = FirstPanic::default();
         for leaf in self.pending.take() {
-            if self.has_deleted_keys(leaf, guard).is_some_and(|spot| {
-                self.make_way(spot.word, guard);
-                self.consolidate(&spot, guard);
-                self.has_deleted_keys(leaf, guard).is_some()
-            }) {
-                // Somebody holds it, or it was split by a delta.
-                self.pending.note(leaf);
-            }
+            panics.catch(|| self.see_to_leaf(leaf, guard));
+        }
+        panics.forget();
+    }
+
+    fn see_to_leaf(&self, leaf: usize, guard: &Guard) {
+        let Some(spot) = self.has_deleted_keys(leaf, guard) else {
+            return;
+        };
+        self.make_way(spot.word, guard);
+        self.consolidate(&spot, guard);
+        if self.has_deleted_keys(leaf, guard).is_some() {
+            // Somebody holds it, or it was split by a delta.
+            self.pending.note(leaf);
         }
     }
 

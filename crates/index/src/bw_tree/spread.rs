@@ -369,3 +369,36 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::bw_tree::base::{Draft, NO_NODE, Position};
+    use crate::key::ByteHead;
+
+    /// It would fail if each claim that is refused were counted: the count would begin anew some
+    /// time, and with it the places.
+    #[test]
+    fn each_place_of_a_sub_chain_is_given_out_once() {
+        let tree = BwTree::<u64, u64>::new();
+        let position = Position {
+            level: 0,
+            low: None,
+            high: None,
+            right: NO_NODE,
+            first_child: NO_NODE,
+        };
+        let draft = Draft::<u64, u64, ByteHead>::new(position, 0, tree.spread(tree.fittings(0)));
+        let guard = tree.pin();
+        // SAFETY: it lives as long as the draft.
+        let view = unsafe { View::<u64, u64, ByteHead>::of(draft.word(), &guard) };
+        let base = view.unwrap().base;
+        let sub_chain = &base.sub_chains()[0];
+        let claims = (0..1_000).filter(|_| base.claim_in(sub_chain, 0).is_some());
+        assert_eq!(claims.count(), SUB_CHAIN);
+        assert_eq!(
+            sub_chain.claimed.load(Ordering::Relaxed) as usize,
+            SUB_CHAIN
+        );
+    }
+}

@@ -72,7 +72,106 @@ const DELTAS: Checker = Checker {
     ..SPREAD
 };
 
+/// The tests of keys that lie.
+const LIES: Checker = Checker {
+    target: Target::Test("bw_tree_lies"),
+    filter: "dropped_once",
+    ..SPREAD
+};
+
+/// The test of drops that panic.
+const BOMBS: Checker = Checker {
+    filter: "a_drop_that_panics",
+    ..SPREAD
+};
+
+/// The test of deleted keys.
+const DELETED_KEYS: Checker = Checker {
+    target: Target::Test("reclamation"),
+    filter: "a_key_that_left",
+    ..SPREAD
+};
+
+/// The unit test of claims.
+const CLAIMS: Checker = Checker {
+    target: Target::Lib,
+    filter: "bw_tree::spread",
+    ..SPREAD
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "bw_sub_chain_follows_from_the_hash_alone",
+        file: "crates/index/src/bw_tree/spread.rs",
+        original: "Ok(at) => at as u64,",
+        replacement: "Ok(_) => probe.hash(),",
+        why: "Equal keys with different bytes delete one entry twice.",
+        checker: LIES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_delta_that_was_superseded_is_changed",
+        file: "crates/index/src/bw_tree/consolidate.rs",
+        original: "newest.find(|delta| delta.key.is(found.key))",
+        replacement: "newest.find(|delta| std::ptr::eq(*delta, found))",
+        why: "A comparison that passes by the newest delta on a key has its value replaced, or the key deleted, twice.",
+        checker: LIES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_overwritten_entry_is_found",
+        file: "crates/index/src/bw_tree/consolidate.rs",
+        original: "within(self.base.search(probe, all), places)",
+        replacement: "within(self.base.search(probe, all.clone()), all)",
+        why: "A comparison that passes by a delta finds the entry that it has deleted, and it is deleted again.",
+        checker: LIES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_child_is_posted_twice",
+        file: "crates/index/src/bw_tree/post.rs",
+        original: "Some(Some(next)) => next == right,",
+        replacement: "Some(Some(next)) => next == NO_NODE,",
+        why: "A node has two separators, and is merged away under one of them.",
+        checker: LIES,
+        hangs: true,
+    },
+    Mutant {
+        name: "bw_walk_to_the_left_goes_round",
+        file: "crates/index/src/bw_tree/ranges.rs",
+        original: "if !leads_back && self.visited.contains(&spot.id) {",
+        replacement: "if !leads_back && self.visited.len() > 1_000_000 {",
+        why: "A scan of keys without an order comes to the same leaves again and again.",
+        checker: LIES,
+        hangs: true,
+    },
+    Mutant {
+        name: "bw_retired_values_are_dropped_in_the_middle",
+        file: "crates/index/src/bw_tree/reclaim.rs",
+        original: "        retired.len() >= ENOUGH\n",
+        replacement: "        let is_enough = retired.len() >= ENOUGH;\n        drop(retired);\n        if is_enough {\n            self.begin_next();\n        }\n        false\n",
+        why: "A value's `Drop` panics between the two steps of a split.",
+        checker: BOMBS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_deleted_keys_are_forgotten",
+        file: "crates/index/src/bw_tree/pending.rs",
+        original: "                self.pending.note(id);\n            }\n        }",
+        replacement: "                let _ = id;\n            }\n        }",
+        why: "A key that was deleted lives as long as nobody writes to its leaf.",
+        checker: DELETED_KEYS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_refused_claims_are_counted",
+        file: "crates/index/src/bw_tree/spread.rs",
+        original: "if sub_chain.claimed.load(Ordering::Relaxed) as usize >= SUB_CHAIN {",
+        replacement: "if sub_chain.claimed.load(Ordering::Relaxed) == u32::MAX {",
+        why: "After four thousand million claims that were refused a place is given out twice.",
+        checker: CLAIMS,
+        hangs: false,
+    },
     Mutant {
         name: "bw_scan_does_not_look_again",
         file: "crates/index/src/bw_tree/ranges.rs",
