@@ -23,6 +23,9 @@
 %% Kind `tables`: {Slot, Function, Arguments} is a call of ets:Function with the table in that slot
 %% and the arguments, or of one of the functions below. The answer is {ok, Result} or `badarg`.
 %%
+%% Kind `ets`: {Function, Arguments} is a call of ets:Function with tables by their names, or of one of
+%% the functions below. The answer is {ok, Result}, or `badarg` for any exception.
+%%
 %% Kind `files`: {Path, Options, Rows, Extended} is a table that is to be written to a file.
 %%
 %% Kind `self`: the answer is the process that runs match specifications.
@@ -72,11 +75,43 @@ answer(tables, {Slot, Function, Arguments}) ->
     catch
         error:badarg -> badarg
     end;
+answer(ets, {Function, Arguments}) ->
+    try
+        {ok, ets(Function, Arguments)}
+    catch
+        error:_ -> badarg
+    end;
 answer(files, {Path, Options, Rows, Extended}) ->
     Table = ets:new(from_erlang, Options),
     true = ets:insert(Table, Rows),
     ok = ets:tab2file(Table, binary_to_list(Path), [{extended_info, Extended}]),
     true = ets:delete(Table).
+
+ets(match_spec_run, [Terms, Spec]) ->
+    ets:match_spec_run(Terms, ets:match_spec_compile(Spec));
+%% The texts of errors differ.
+ets(test_ms, [Term, Spec]) ->
+    case ets:test_ms(Term, Spec) of
+        {error, Errors} when is_list(Errors) -> error;
+        Tested -> Tested
+    end;
+%% Only whether more may follow.
+ets(chunk, [Table, Pattern, Limit]) ->
+    case ets:match(Table, Pattern, Limit) of
+        {Found, Continuation} when is_tuple(Continuation) -> {Found, more};
+        Found -> Found
+    end;
+%% What binaries there are, but for their addresses.
+ets(binary_sizes, [Table]) ->
+    lists:sort([Bytes || {_, Bytes, _} <- ets:info(Table, binary)]);
+ets(has_stats, [Table]) ->
+    is_tuple(ets:info(Table, stats));
+ets(tab2file, [Table, Path]) ->
+    ets:tab2file(Table, binary_to_list(Path));
+ets(file2tab, [Path]) ->
+    ets:file2tab(binary_to_list(Path));
+ets(Function, Arguments) ->
+    apply(ets, Function, Arguments).
 
 %% Compressing shows in nothing but memory, and long runs on compressed tables end in a crash of
 %% Erlang 25: the oracle's tables are not compressed.

@@ -101,6 +101,15 @@ fn tables_are_made_named_told_about_and_deleted() {
         ],
     );
     assert!(ask(&mut client, "ETS.INFO  u").contains("{keypos,1}"));
+    let long = "x".repeat(100);
+    ask(
+        &mut client,
+        &format!("ETS.INSERT  u  {{b, <<\"{long}\">>}}"),
+    );
+    let binaries = ask(&mut client, "ETS.INFO  u  binary");
+    assert!(binaries.starts_with("[{0,100,"), "{binaries}");
+    let stats = ask(&mut client, "ETS.INFO  u  stats");
+    assert!(stats.starts_with("{{<<\""), "{stats}");
     let identifier = ask(&mut client, "ETS.WHEREIS  u");
     let rows = ask(&mut other, &format!("ETS.LOOKUP  {identifier}  a"));
     assert_eq!(rows, "[{a,1},{a,2}]");
@@ -136,6 +145,21 @@ fn match_specifications_and_patterns_pick_rows() {
             ),
             (&format!("ETS.TEST_MS  {{x, 7}}  {above}"), "{ok,x}"),
             (&format!("ETS.TEST_MS  {{x, 0}}  {above}"), "{ok,false}"),
+            // What is no row is no error.
+            (&format!("ETS.TEST_MS  #{{a => 1}}  {above}"), "{ok,false}"),
+            ("ETS.TEST_MS  [1]  [{['$1'], [], ['$1']}]", "{ok,1}"),
+            (
+                "ETS.TEST_MS  {1}  [{{'_'}, [{foo}], [true]}]",
+                "{error,[{error,\"clause 1, guard 1: there is no function foo/0, in {foo}\"}]}",
+            ),
+            (
+                "ETS.MATCH_SPEC_RUN  [1, {2}]  [{'$1', [], ['$1']}]",
+                "[1,{2}]",
+            ),
+            (
+                "ETS.MATCH_SPEC_RUN  [1 | x]  [{'$1', [], ['$1']}]",
+                "-BADARG match_spec_run, argument 1: [1|x] is no proper list",
+            ),
         ],
     );
     // `{self}` is the connection.
@@ -308,7 +332,23 @@ fn what_is_wrong_is_told_and_the_connection_goes_on() {
             ),
             (
                 "ETS.SELECT  t  [{'_', [], ['$_']}]  0",
-                "-BADARG select, argument 3: 0 is no limit: it has to be a positive integer",
+                "-BADARG select, argument 3: 0 is no limit: it has to be a positive integer below 2^59",
+            ),
+            (
+                "ETS.MATCH  t  {'_'}  576460752303423488",
+                "-BADARG match, argument 3: 576460752303423488 is no limit: it has to be a positive integer below 2^59",
+            ),
+            (
+                "ETS.RENAME  t  t",
+                "-BADARG rename, argument 2: there is a table named t already",
+            ),
+            (
+                "ETS.INFO  t  nothing",
+                "-BADARG info, argument 2: nothing is no item of info",
+            ),
+            (
+                "ETS.INFO  1  size",
+                "-BADARG info, argument 1: there is no such table",
             ),
             (
                 "ETS.SETOPTS  t  {protection, private}",
@@ -503,10 +543,22 @@ fn files_are_in_one_directory_only() {
         "{info}"
     );
     let again = ask(&mut client, "ETS.FILE2TAB  \"t.tab\"");
-    assert!(
-        again.starts_with("-BADARG file2tab, argument 1: "),
-        "{again}"
+    assert_eq!(again, "{error,cannot_create_table}");
+    check(
+        &mut client,
+        &[
+            ("ETS.TAB2FILE  nobody  \"n.tab\"", "{error,badtab}"),
+            ("ETS.RENAME  t  u", "u"),
+        ],
     );
+    std::fs::write(directory.join("damaged.tab"), b"no table").expect("written");
+    for command in ["ETS.FILE2TAB", "ETS.TABFILE_INFO"] {
+        let damaged = ask(&mut client, &format!("{command}  damaged.tab"));
+        let refused = "{error,{read_error,<<\"byte 0: it is no file of a table\">>}}";
+        assert_eq!(damaged, refused, "{command}");
+        let none = ask(&mut client, &format!("{command}  none.tab"));
+        assert!(none.starts_with("{error,{read_error,<<\""), "{none}");
+    }
     for name in [
         "\"../t.tab\"",
         "\"/etc/passwd\"",
@@ -523,6 +575,54 @@ fn files_are_in_one_directory_only() {
             );
         }
     }
+    std::fs::remove_dir_all(&directory).expect("removed");
+}
+
+/// Fails if the rows of a private table become everybody's by way of a file, or the table somebody
+/// else's.
+#[test]
+fn a_table_comes_back_from_its_file_for_those_who_had_it() {
+    let directory = std::env::temp_dir().join(format!("tremula-again-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let server = Server::tremula(&["--table-directory", directory.to_str().expect("UTF-8")]);
+    let (mut owner, mut other) = (server.connect(), server.connect());
+    for access in ["public", "protected", "private"] {
+        check(
+            &mut owner,
+            &[
+                (&format!("ETS.NEW  {access}  {access}"), access),
+                (&format!("ETS.INSERT  {access}  {{1, x}}"), "true"),
+                (&format!("ETS.TAB2FILE  {access}  {access}"), "ok"),
+                (&format!("ETS.DELETE  {access}"), "true"),
+                (
+                    &format!("ETS.FILE2TAB  {access}"),
+                    &format!("{{ok,{access}}}"),
+                ),
+                (&format!("ETS.INFO  {access}  protection"), access),
+                (&format!("ETS.INSERT  {access}  {{2, y}}"), "true"),
+                (&format!("ETS.LOOKUP  {access}  1"), "[{1,x}]"),
+            ],
+        );
+    }
+    check(
+        &mut other,
+        &[
+            ("ETS.LOOKUP  public  1", "[{1,x}]"),
+            ("ETS.INSERT  public  {3}", "true"),
+            ("ETS.LOOKUP  protected  1", "[{1,x}]"),
+            (
+                "ETS.INSERT  protected  {3}",
+                "-BADARG insert, argument 1: the table is protected, and the caller is not its owner",
+            ),
+            (
+                "ETS.LOOKUP  private  1",
+                "-BADARG lookup, argument 1: the table is private, and the caller is not its owner",
+            ),
+            ("ETS.TAB2FILE  private  stolen", "{error,badtab}"),
+        ],
+    );
+    drop(owner);
+    await_answer(&mut other, "ETS.ALL", "[public]");
     std::fs::remove_dir_all(&directory).expect("removed");
 }
 

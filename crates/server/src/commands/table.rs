@@ -433,11 +433,11 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("ets", "0.1.0", NOTHING, "ETS.REPAIR_CONTINUATION continuation spec",
             "A continuation that goes on with another match specification"),
     Command::new("ets.match_spec_run", 3, ets::match_spec_run, READ, &[])
-        .docs("ets", "0.1.0", "O(rows)", "ETS.MATCH_SPEC_RUN rows spec",
-            "What a match specification makes of a list of rows"),
+        .docs("ets", "0.1.0", "O(terms)", "ETS.MATCH_SPEC_RUN terms spec",
+            "What a match specification makes of a list of rows or other terms"),
     Command::new("ets.test_ms", 3, ets::test_ms, READ_FAST, &[])
-        .docs("ets", "0.1.0", NOTHING, "ETS.TEST_MS row spec",
-            "What a match specification makes of one row"),
+        .docs("ets", "0.1.0", NOTHING, "ETS.TEST_MS term spec",
+            "What a match specification makes of one row or another term, or what is wrong with it"),
     Command::new("ets.tab2list", 2, ets::tab2list, READ, &[])
         .docs("ets", "0.1.0", ALL, "ETS.TAB2LIST table",
             "All rows"),

@@ -99,9 +99,6 @@ pub enum SpecProblem {
     /// A variable that the head does not bind.
     #[error("the head does not bind {0}")]
     Unbound(Term),
-    /// A row that is no tuple.
-    #[error("a row is a tuple")]
-    NotARow,
     /// More of something than a program can count.
     #[error("the specification is too large")]
     TooLarge,

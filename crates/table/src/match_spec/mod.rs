@@ -21,7 +21,8 @@
 //! - **Head.** A tuple is matched field by field. `'_'` matches anything, `'$0'`, `'$1'`, … bind
 //!   what they meet first and match what is identical (`=:=`) to it later. A map matches maps that
 //!   have its keys, and more; its keys are constants. All else matches what is identical, of the
-//!   float zeros the one with the same sign. The whole head may be a variable or `'_'`.
+//!   float zeros the one with the same sign. The whole head may be a variable or `'_'`. A head that is
+//!   another term matches no row, but what [`Matcher::run_term`] is given, as `match_spec_run` is.
 //! - **Guards and body.** `'$N'` is a variable's value, `'$_'` the row, `'$$'` the list of all
 //!   variables' values by their numbers, `{const, T}` is `T`, `{{…}}` makes a tuple, `[…]` a list,
 //!   `#{…}` a map, `{Function, Argument…}` calls. All else stands for itself.
@@ -155,7 +156,7 @@ impl MatchSpec {
         Ok(Self { program })
     }
 
-    /// What a specification makes of one row: `ets:test_ms/2`, for trying out. `None` if no clause
+    /// What a specification makes of one term: `ets:test_ms/2`, for trying out. `None` if no clause
     /// matches (Erlang says `false` then, which it says of a result `false`, too).
     ///
     /// ```
@@ -164,23 +165,15 @@ impl MatchSpec {
     /// let spec = "[{{'$1', '$2'}, [{is_list, '$2'}], [{{'$1', {length, '$2'}}}]}]".parse()?;
     /// assert_eq!(MatchSpec::test(&spec, &"{a, [x, y]}".parse()?)?, Some("{a, 2}".parse()?));
     /// assert_eq!(MatchSpec::test(&spec, &"{a, b}".parse()?)?, None);
-    /// assert!(MatchSpec::test(&spec, &Term::from(1)).is_err(), "1 is no row");
+    /// assert_eq!(MatchSpec::test(&spec, &Term::from(1))?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// The specification is none, or the row is no tuple.
-    pub fn test(spec: &Term, row: &Term) -> Result<Option<Term>, SpecError> {
-        let compiled = Self::compile(spec)?;
-        match row {
-            Term::Tuple(row) => Ok(compiled.run(row)),
-            _ => Err(SpecError {
-                path: Vec::new(),
-                term: row.clone(),
-                problem: SpecProblem::NotARow,
-            }),
-        }
+    /// The specification is none.
+    pub fn test(spec: &Term, term: &Term) -> Result<Option<Term>, SpecError> {
+        Ok(Self::compile(spec)?.matcher().run_term(term))
     }
 
     /// The specification of one clause that is but a pattern, for `match/2`, `match_object/2` and

@@ -144,8 +144,9 @@ pub(super) enum Make {
 pub(super) enum Shape {
     Any,
     Size(usize),
-    /// The head is no pattern of a tuple.
-    Nothing,
+    /// None: the head is a pattern of something else, which it takes for the only field. Only
+    /// [`run_term`](super::Matcher::run_term) meets such terms.
+    NoTuple,
 }
 
 /// A compiled clause.

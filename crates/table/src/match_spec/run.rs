@@ -87,8 +87,34 @@ impl<'s> Matcher<'s> {
     pub fn run(&mut self, row: &Tuple) -> Option<Term> {
         self.run_row(Row {
             fields: row,
-            tuple: Some(row),
+            whole: Whole::Tuple(row),
         })
+    }
+
+    /// As [`run`](Self::run), of any term: one that is no tuple matches a head that is a variable, `'_'`
+    /// or the pattern of such a term.
+    ///
+    /// ```
+    /// use tremula_table::{MatchSpec, Term};
+    ///
+    /// let spec = MatchSpec::compile(&"[{['$1' | '_'], [], ['$1']}, {{'$1'}, [], ['$1']}]".parse()?)?;
+    /// let mut matcher = spec.matcher();
+    /// assert_eq!(matcher.run_term(&"[a, b]".parse()?), Some("a".parse()?));
+    /// assert_eq!(matcher.run_term(&"{c}".parse()?), Some("c".parse()?));
+    /// assert_eq!(matcher.run_term(&Term::from(7)), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn run_term(&mut self, term: &Term) -> Option<Term> {
+        if let Term::Tuple(row) = term {
+            return self.run(row);
+        }
+        let row = Row {
+            fields: std::slice::from_ref(term),
+            whole: Whole::OnlyField,
+        };
+        let fits = |clause: &&Clause| matches!(clause.shape, Shape::Any | Shape::NoTuple);
+        let mut clauses = self.program.clauses.iter().filter(fits);
+        clauses.find_map(|clause| self.attempt(clause, row))
     }
 
     /// As [`run`](Self::run), of a row that is no tuple in memory: one is made of its fields if the
@@ -106,7 +132,7 @@ impl<'s> Matcher<'s> {
     pub fn run_fields(&mut self, fields: &[Term]) -> Option<Term> {
         self.run_row(Row {
             fields,
-            tuple: None,
+            whole: Whole::Fields,
         })
     }
 
@@ -116,7 +142,7 @@ impl<'s> Matcher<'s> {
             let fits = match clause.shape {
                 Shape::Size(size) => row.fields.len() == size,
                 Shape::Any => true,
-                Shape::Nothing => false,
+                Shape::NoTuple => false,
             };
             if fits && let Some(result) = self.attempt(clause, row) {
                 return Some(result);
@@ -189,15 +215,26 @@ struct Frame<'r, 'm> {
 #[derive(Clone, Copy)]
 struct Row<'r> {
     fields: &'r [Term],
-    /// The row, if it is a tuple in memory.
-    tuple: Option<&'r Tuple>,
+    whole: Whole<'r>,
+}
+
+/// What a row is as a whole.
+#[derive(Clone, Copy)]
+enum Whole<'r> {
+    /// A tuple in memory.
+    Tuple(&'r Tuple),
+    /// A tuple of its fields, which is to be made.
+    Fields,
+    /// No tuple, but its only field.
+    OnlyField,
 }
 
 impl Row<'_> {
     fn term(self) -> Term {
-        match self.tuple {
-            Some(tuple) => Term::Tuple(tuple.clone()),
-            None => Term::tuple(self.fields.iter().cloned()),
+        match self.whole {
+            Whole::Tuple(tuple) => Term::Tuple(tuple.clone()),
+            Whole::Fields => Term::tuple(self.fields.iter().cloned()),
+            Whole::OnlyField => self.fields[0].clone(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::search::{Keys, Progress};
+use super::select::is_limit;
 use super::{Table, options};
 use crate::match_spec::MatchSpec;
 use crate::term::Term;
@@ -122,7 +123,9 @@ impl Table {
         Some(Continuation {
             table: self.shared.number,
             search: Arc::new((spec.clone(), Keys::of(self, spec))),
-            limit: usize::try_from(*limit).ok().filter(|limit| *limit > 0)?,
+            limit: usize::try_from(*limit)
+                .ok()
+                .filter(|limit| is_limit(*limit))?,
             direction: self.way(direction),
             progress,
             left: options::proper(left)?.iter().cloned().collect(),

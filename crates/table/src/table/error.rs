@@ -108,8 +108,8 @@ pub enum Problem {
     /// An item that `info` does not have.
     #[error("{0} is no item of info")]
     NotAnItem(Term),
-    /// A limit that is no positive integer.
-    #[error("{0} is no limit: it has to be a positive integer")]
+    /// A limit that is no positive integer, or too great a one.
+    #[error("{0} is no limit: it has to be a positive integer below 2^59")]
     NotALimit(Term),
     /// What another table gave to go on from.
     #[error("the continuation is not of this table")]

@@ -6,11 +6,14 @@ use super::store::{Layout, Span};
 use super::{Access, Heir, Kind, Right, Table, WriteConcurrency, no_table};
 use crate::term::{Atom, Pid, Reference, Term};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tremula_index::{Direction, LAST_BATCH};
+
+/// Bytes of a binary, at most, that Erlang keeps within the row, and does not tell of.
+const MOST_BYTES_WITHIN: usize = 64;
 
 /// Who has fixed a table, and how many times.
 #[derive(Default)]
@@ -109,11 +112,11 @@ pub struct Info {
     pub owner: Pid,
     /// Who inherits the table.
     pub heir: Option<Pid>,
-    /// As asked for.
+    /// As asked for; [`Off`](WriteConcurrency::Off) in a table that was made private.
     pub write_concurrency: WriteConcurrency,
-    /// As asked for.
+    /// As asked for; not in a table that was made private.
     pub read_concurrency: bool,
-    /// As asked for, or as Erlang has it by default.
+    /// As asked for, or as Erlang has it by default; never without `write_concurrency`.
     pub decentralized_counters: bool,
     /// Whether long rows are kept compressed.
     pub compressed: bool,
@@ -147,7 +150,8 @@ impl Item {
     ];
 
     /// Items that only `info/2` has.
-    const MORE: [Atom; 4] = [
+    const MORE: [Atom; 5] = [
+        Atom::BINARY,
         Atom::FIXED,
         Atom::SAFE_FIXED,
         Atom::SAFE_FIXED_MONOTONIC_TIME,
@@ -216,8 +220,8 @@ impl Table {
             memory: self.memory(),
             owner: self.tables.pid(shared.owner()),
             heir: shared.heir().map(|Heir { pid, .. }| pid),
-            write_concurrency: options.write_concurrency,
-            read_concurrency: options.read_concurrency,
+            write_concurrency: options.has_write_concurrency(),
+            read_concurrency: options.has_read_concurrency(),
             decentralized_counters: options.has_decentralized_counters(),
             compressed: options.compressed,
             engine: shared.store.engine(),
@@ -235,19 +239,23 @@ impl Table {
         Term::list(Item::ALL.into_iter().filter_map(pair).collect::<Vec<_>>())
     }
 
-    /// One item: Erlang's `info/2`; `undefined` if the table is deleted. `fixed`, `safe_fixed`,
-    /// `safe_fixed_monotonic_time` (nanoseconds since then) and `stats` (the figures of
-    /// [`shape`](Self::shape)) are there only so.
+    /// One item: Erlang's `info/2`; `undefined` if the table is deleted. There only so are:
+    ///
+    /// | item | is |
+    /// |---|---|
+    /// | `fixed`, `safe_fixed`, `safe_fixed_monotonic_time` | who has fixed it, since when; the last in nanoseconds since then |
+    /// | `binary` | a tuple `{Number, Bytes, References}` for each binary of more than 64 bytes in a row; one that several rows share has one number, where Erlang has the address |
+    /// | `stats` | the figures of [`shape`](Self::shape), a tuple of pairs of a name and a value |
     ///
     /// # Errors
     ///
-    /// There is no such item.
+    /// There is no such item, and the table is not deleted.
     pub fn info_item(&self, name: &Term) -> Result<Term> {
-        let wrong = || BadArgument::new("info", 2, Problem::NotAnItem(name.clone()));
-        let Item(item) = Item::of(name).ok_or_else(wrong)?;
         if self.is_deleted() {
             return Ok(Atom::UNDEFINED.into());
         }
+        let wrong = || BadArgument::new("info", 2, Problem::NotAnItem(name.clone()));
+        let Item(item) = Item::of(name).ok_or_else(wrong)?;
         if item == Atom::SIZE {
             return Ok(Term::from(self.shared.size()));
         }
@@ -262,13 +270,38 @@ impl Table {
             let pair = |(name, value): (&str, u64)| {
                 Term::tuple([Term::binary(name.as_bytes()), Term::from(value)])
             };
-            return Ok(Term::list(
-                figures.into_iter().map(pair).collect::<Vec<_>>(),
-            ));
+            return Ok(Term::tuple(figures.into_iter().map(pair)));
+        }
+        if item == Atom::BINARY {
+            return Ok(self.binaries());
         }
         let info = self.info();
         let value = info.and_then(|info| info.item(item));
         Ok(value.unwrap_or_else(|| Atom::UNDEFINED.into()))
+    }
+
+    /// `[{Number, Bytes, References}]`.
+    fn binaries(&self) -> Term {
+        let layout = &self.shared.layout;
+        let (mut numbers, mut all) = (HashMap::new(), Vec::new());
+        let every = (Span::ALL, Direction::Ascending, LAST_BATCH);
+        let visited = self.entries(every.0, every.1, every.2, &mut |key, kept| {
+            for row in layout.rows(key, kept) {
+                Term::from(row).visit_binaries(&mut |binary| {
+                    if binary.bytes().len() > MOST_BYTES_WITHIN {
+                        let next = numbers.len();
+                        let number = *numbers.entry(binary.bytes().as_ptr()).or_insert(next);
+                        let (bytes, held) = (binary.bytes().len(), binary.references());
+                        all.push(Term::tuple([number, bytes, held].map(Term::from)));
+                    }
+                });
+            }
+            ControlFlow::Continue(())
+        });
+        match visited {
+            Ok(()) => Term::list(all),
+            Err(_) => Atom::UNDEFINED.into(),
+        }
     }
 
     /// `{Time, [{Pid, Times}]}`, or `false`.

@@ -69,6 +69,13 @@
 //! | a chunk that is full, the last | ends with a continuation unless a key is bound | the same; a guard can bind a key, too |
 //! | `info(memory)` | words | bytes |
 //! | an option `{protection, _}` of `setopts` | not documented | there |
+//! | a continuation, of a named `ordered_set` | goes by the name: badarg once that is changed, and goes on in another table that is given it | goes by the table, as those of other types and of tables without names do in Erlang, too |
+//! | `info(binary)` | the addresses of binaries | numbers in their place: an address says where else to aim |
+//! | `info(stats)` | seven numbers, three, or `false`, of its own structures | a tuple of pairs, of ours |
+//! | texts of errors (`test_ms`, files) | its own | ours, which tell the part, or the byte |
+//! | `tab2file` of a table that is not there | removes the file | leaves it |
+//! | files of `tab2file` | a log of `disk_log`, without checksums unless asked for | a format of ours, which Erlang does not read: each record has a checksum, and the file is whole or not there. Erlang's are read |
+//! | what is nested deep, as in `ms_excessive_nesting` | compiled, or `system_limit` | the same a million deep, of terms from outside what [`Limits`](crate::term::Limits) allow |
 //!
 //! # Bytes
 //!

@@ -261,14 +261,28 @@ impl Options {
         Some(())
     }
 
-    /// Whether `info` says so.
+    /// What `info` says: nobody writes at the same time to a table that is made private, whatever was
+    /// asked for.
+    pub(super) fn has_write_concurrency(&self) -> WriteConcurrency {
+        match self.access {
+            Access::Private => WriteConcurrency::Off,
+            _ => self.write_concurrency,
+        }
+    }
+
+    /// What `info` says.
+    pub(super) fn has_read_concurrency(&self) -> bool {
+        self.read_concurrency && self.access != Access::Private
+    }
+
+    /// What `info` says: only counters that many threads write to are decentralized.
     pub(super) fn has_decentralized_counters(&self) -> bool {
-        self.decentralized_counters
-            .unwrap_or(match self.write_concurrency {
-                WriteConcurrency::Off => false,
-                WriteConcurrency::On => self.kind == Kind::OrderedSet,
-                WriteConcurrency::Auto => true,
-            })
+        let by_default = match self.has_write_concurrency() {
+            WriteConcurrency::Off => return false,
+            WriteConcurrency::On => self.kind == Kind::OrderedSet,
+            WriteConcurrency::Auto => true,
+        };
+        self.decentralized_counters.unwrap_or(by_default)
     }
 }
 

@@ -52,7 +52,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not read, or the limit is 0.
+    /// The caller may not read, or the limit is 0, or 2^59 or more.
     pub fn select_limit(&self, spec: &MatchSpec, limit: usize) -> Result<Option<Chunk>> {
         self.first_chunk(spec.clone(), limit, Direction::Ascending, "select")
     }
@@ -359,8 +359,10 @@ impl Table {
         direction: Direction,
         function: &'static str,
     ) -> Result<Continuation> {
-        if limit == Some(0) {
-            let problem = Problem::NotALimit(Term::from(0));
+        if let Some(limit) = limit
+            && !is_limit(limit)
+        {
+            let problem = Problem::NotALimit(Term::from(limit));
             return Err(BadArgument::new(function, 3, problem));
         }
         let keys = Keys::of(self, &spec);
@@ -496,6 +498,13 @@ pub(super) fn add(all: &mut Result<usize>, one: Result<usize>) -> ControlFlow<()
 fn pattern_spec(pattern: &Term, returns: Returns, function: &'static str) -> Result<MatchSpec> {
     MatchSpec::from_pattern(pattern, returns)
         .map_err(|error| BadArgument::new(function, 2, Problem::Spec(error)))
+}
+
+/// The greatest limit: Erlang's greatest integer of one word.
+const GREATEST_LIMIT: u64 = (1 << 59) - 1;
+
+pub(super) const fn is_limit(limit: usize) -> bool {
+    limit > 0 && limit as u64 <= GREATEST_LIMIT
 }
 
 pub(super) fn is_true(term: &Term) -> bool {

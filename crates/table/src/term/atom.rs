@@ -235,6 +235,8 @@ known! {
     KEYPOS = "keypos";
     /// `protection`
     PROTECTION = "protection";
+    /// `binary`
+    BINARY = "binary";
     /// `fixed`
     FIXED = "fixed";
     /// `safe_fixed`

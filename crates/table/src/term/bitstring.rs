@@ -82,6 +82,11 @@ impl Bitstring {
         }
     }
 
+    /// How many terms share the bytes.
+    pub(crate) fn references(&self) -> usize {
+        self.bytes.as_ref().map_or(0, ThinArc::strong_count)
+    }
+
     /// The bytes, the last of which may have [unused bits](Self::unused_bits), which are zero.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {

@@ -1,7 +1,7 @@
 //! What a term takes in memory.
 
-use super::Term;
 use super::inside::visit_all;
+use super::{Bitstring, Term};
 
 impl Term {
     /// Bytes that this term keeps on the heap, beside its own 16: what was asked of the
@@ -19,6 +19,23 @@ impl Term {
         let mut bytes = 0;
         visit_all(self, |term, _| bytes += term.own_heap_bytes());
         bytes
+    }
+
+    /// Calls `visit` with each bit string in this term.
+    pub(crate) fn visit_binaries(&self, visit: &mut dyn FnMut(&Bitstring)) {
+        visit_all(self, |term, _| {
+            if let Self::Bitstring(bits) = term {
+                visit(bits);
+            }
+        });
+    }
+
+    /// Whether a float zero is in this term: the two of them are identical, though they do not look so.
+    pub(crate) fn holds_zero(&self) -> bool {
+        let is_zero = |term: &Self| matches!(term, Self::Float(float) if float.value() == 0.0);
+        let mut found = false;
+        visit_all(self, |term, _| found |= is_zero(term));
+        found
     }
 
     /// As above, but for the terms inside.

@@ -99,7 +99,17 @@ impl Operations {
                 "#{a => 1}",
                 "#{a => 1.0}",
             ]),
-            _ => self.choose(&["1.5", "-3", "-3.0", "{}", "{a}"]),
+            _ => self.choose(&[
+                "1.5",
+                "-3",
+                "-3.0",
+                "{}",
+                "{a}",
+                "0.0",
+                "-0.0",
+                "{a, [-0.0]}",
+                "{a, [0.0]}",
+            ]),
         }
     }
 
@@ -403,6 +413,10 @@ impl Operations {
     }
 
     fn limit(&mut self) -> Term {
+        // From 2^59 on it is none.
+        if self.one_in(40) {
+            return self.choose(&["576460752303423487", "576460752303423488"]);
+        }
         self.choose(&["1", "2", "3", "5", "100"])
     }
 

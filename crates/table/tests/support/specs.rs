@@ -124,7 +124,13 @@ impl Specs {
     /// A specification of up to so many levels, and rows.
     pub(crate) fn spec_and_rows(&mut self, depth: usize, rows: usize) -> (Term, Vec<Term>) {
         let size = 1 + self.below(4);
-        let row = self.row(size, depth);
+        // Specifications can be run against terms that are no rows, too.
+        let is_row = !self.one_in(8);
+        let row = if is_row {
+            self.row(size, depth)
+        } else {
+            self.value(depth)
+        };
         let clauses = 1 + self.below(2) * self.below(2);
         let clauses: Vec<_> = (0..clauses).map(|_| self.clause(&row, depth)).collect();
         let spec = Term::list(clauses);
@@ -136,7 +142,7 @@ impl Specs {
         let mut all = vec![row.clone()];
         while all.len() < rows {
             let near = self.near(&row);
-            all.push(if near.is_row() {
+            all.push(if near.is_row() || !is_row {
                 near
             } else {
                 self.row(size, depth)
@@ -156,16 +162,16 @@ impl Specs {
             0 => atom("_"),
             1 => self.new_variable(),
             2 => self.pattern(row, depth),
-            _ => {
-                let Term::Tuple(fields) = row else {
-                    panic!("a row")
-                };
-                let fields: Vec<_> = fields
-                    .iter()
-                    .map(|field| self.pattern(field, depth))
-                    .collect();
-                Term::tuple(fields)
-            }
+            _ => match row {
+                Term::Tuple(fields) => {
+                    let fields: Vec<_> = fields
+                        .iter()
+                        .map(|field| self.pattern(field, depth))
+                        .collect();
+                    Term::tuple(fields)
+                }
+                other => self.pattern(other, depth),
+            },
         };
         let guards = [0, 0, 1, 1, 1, 2, 3][self.below(7)];
         let guards: Vec<_> = (0..guards).map(|_| self.guard(depth)).collect();

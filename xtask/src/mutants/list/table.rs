@@ -15,6 +15,10 @@ const fn checker(target: Target, filter: &'static str) -> Checker {
 const LISTS: Checker = checker(Target::Test("concurrency"), "a_list_insert");
 const ERLANG: Checker = checker(Target::Test("erlang_tables"), "every_call");
 
+const fn whole(filter: &'static str) -> Checker {
+    checker(Target::Test("erlang_whole"), filter)
+}
+
 const fn owners(filter: &'static str) -> Checker {
     checker(Target::Test("owners"), filter)
 }
@@ -180,6 +184,92 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "let owned = listed.tables.iter().filter(|(_, shared)| shared.owner() == number).map(|(table, _)| table);",
         why: "An owner that goes looks at every table of the node, while all others wait.",
         checker: owners("an_owner_that_goes"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_may_take_its_own_name",
+        file: "crates/table/src/table/registry.rs",
+        original: "            if listed.named(name.text()).is_some() {\n                return Err(wrong(",
+        replacement: "            if shared.name() != name && listed.named(name.text()).is_some() {\n                return Err(wrong(",
+        why: "A table is renamed to its own name, which in Erlang is taken.",
+        checker: whole("about_names"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_is_public_behind_a_file",
+        file: "crates/table/src/table/file/properties.rs",
+        original: "options.access = Access::of_atom(*value)?,",
+        replacement: "options.access = Access::of_atom(*value).map(|_| Access::Public)?,",
+        why: "Everybody reads the rows of a private table that comes back from a file.",
+        checker: whole("come_back_from_files"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_info_of_a_private_one_as_asked_for",
+        file: "crates/table/src/table/options.rs",
+        original: "Access::Private => WriteConcurrency::Off,",
+        replacement: "Access::Private => self.write_concurrency,",
+        why: "A private table says that it was made for concurrent writers.",
+        checker: whole("what_a_table_is"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_counters_without_concurrency",
+        file: "crates/table/src/table/options.rs",
+        original: "WriteConcurrency::Off => return false,",
+        replacement: "WriteConcurrency::Off => false,",
+        why: "A table says that its counters are decentralized, which takes concurrent writers.",
+        checker: whole("what_a_table_is"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_limit_beyond_a_word",
+        file: "crates/table/src/table/select.rs",
+        original: "limit as u64 <= GREATEST_LIMIT",
+        replacement: "limit as u64 / 2 <= GREATEST_LIMIT",
+        why: "A limit of 2^59, which Erlang refuses, is taken.",
+        checker: whole("about_limits"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_small_binaries_are_told_of",
+        file: "crates/table/src/table/info.rs",
+        original: "if binary.bytes().len() > MOST_BYTES_WITHIN {",
+        replacement: "if binary.bytes().len() >= MOST_BYTES_WITHIN {",
+        why: "The binaries of a table have one among them that Erlang keeps within the row.",
+        checker: whole("the_binaries"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_zeros_look_the_same",
+        file: "crates/table/src/table/store/kept.rs",
+        original: "            may_hold_zero(key)\n        };",
+        replacement: "            may_hold_zero(key) && key.is_number()\n        };",
+        why: "A set gives the key {x, 0.0} of the row with {x, -0.0} that took its place.",
+        checker: whole("signs_of_zeros"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_bag_gives_its_oldest_key",
+        file: "crates/table/src/table/store/kept.rs",
+        original: "of_a_bag.as_mut().and_then(Iterator::next);",
+        replacement: "of_a_bag.take().and_then(Iterator::last);",
+        why: "Of the rows with 0.0 and -0.0 in a bag a step gives the key of the oldest.",
+        checker: whole("signs_of_zeros"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_of_a_file_is_the_servers",
+        file: "crates/server/src/commands/ets/file.rs",
+        original: "call.owner.file2tab_unless_public(path(call, 1)?)",
+        replacement: "call.server.tables.file2tab(path(call, 1)?)",
+        why: "A private table that comes back from a file is the server's, and nobody may use it.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula",
+            target: Target::Test("e2e_tables"),
+            filter: "for_those_who_had_it",
+        },
         hangs: false,
     },
 ];

@@ -72,4 +72,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: KEYS,
         hangs: false,
     },
+    Mutant {
+        name: "match_spec_wraps_what_is_no_row",
+        file: "crates/table/src/match_spec/run.rs",
+        original: "Whole::OnlyField => self.fields[0].clone(),",
+        replacement: "Whole::OnlyField => Term::tuple(self.fields.iter().cloned()),",
+        why: "'$_' of a term that is no row is a tuple with it.",
+        checker: ERLANG,
+        hangs: false,
+    },
+    Mutant {
+        name: "match_spec_of_a_list_matches_nothing",
+        file: "crates/table/src/match_spec/run.rs",
+        original: "matches!(clause.shape, Shape::Any | Shape::NoTuple)",
+        replacement: "matches!(clause.shape, Shape::Any)",
+        why: "A head that is the pattern of a list matches no list.",
+        checker: ERLANG,
+        hangs: false,
+    },
 ];

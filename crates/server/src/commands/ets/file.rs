@@ -5,7 +5,7 @@ use super::call::{Call, answer, bad, text_of};
 use crate::resp::Arguments;
 use std::path::{Component, Path, PathBuf};
 use tremula_table::term::Atom;
-use tremula_table::{Access, Term};
+use tremula_table::{FileProblem, Term};
 
 /// The file in the server's directory that an argument names. A name is one component of a path:
 /// nothing leads out of the directory.
@@ -33,22 +33,46 @@ fn is_file_name(name: &str) -> bool {
     is_one && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
+/// Erlang's `{error, Reason}`: what is wrong with a file is the value of a call, not an error of it. The
+/// text of what is wrong takes the place of Erlang's terms.
+fn failed(problem: &FileProblem, of_table: &str, of_file: &str) -> Result<Term, Failure> {
+    let reason = match problem {
+        FileProblem::Table(_) => atom(of_table)?,
+        other => Term::tuple([atom(of_file)?, Term::binary(other.to_string().as_bytes())]),
+    };
+    Ok(error(reason))
+}
+
+fn error(reason: Term) -> Term {
+    Term::tuple([Atom::ERROR.into(), reason])
+}
+
+fn atom(name: &str) -> Result<Term, Failure> {
+    Term::atom(name).map_err(|_| Failure::Text("ERR there is no room for another atom"))
+}
+
 /// `ETS.TAB2FILE table file`.
 pub(in super::super) fn tab2file(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 2, |call| {
-        let (table, path) = (call.table()?, path(call, 2)?);
-        let written = table.tab2file(path, &[]);
-        written.map_err(|error| bad(call.function, 2, error.problem))?;
-        Ok(Atom::OK.into())
+        let path = path(call, 2)?;
+        let Some(table) = call.owner.find(call.term(1)?) else {
+            return Ok(error(atom("badtab")?));
+        };
+        match table.tab2file(path, &[]) {
+            Ok(()) => Ok(Atom::OK.into()),
+            Err(error) => failed(&error.problem, "badtab", "file_error"),
+        }
     })
 }
 
-/// `ETS.FILE2TAB file`: the table is public and the server's.
+/// `ETS.FILE2TAB file`: the table may be used by the same as before, and is the server's if it is
+/// public, else the connection's.
 pub(in super::super) fn file2tab(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 1, |call| {
-        let read = call.server.tables.file2tab(path(call, 1)?);
-        let table = read.map_err(|error| bad(call.function, 1, error.problem))?;
-        table.set_access(Access::Public)?;
+        let table = match call.owner.file2tab_unless_public(path(call, 1)?) {
+            Ok(table) => table,
+            Err(error) => return failed(&error.problem, "cannot_create_table", "read_error"),
+        };
         // What Erlang wrote may be a table that is not found by its name.
         let named = call.owner.whereis(table.name().text());
         let name = match named {
@@ -65,9 +89,10 @@ pub(in super::super) fn tabfile_info(
     arguments: Arguments<'_>,
 ) -> Outcome {
     answer(context, arguments, 1, |call| {
-        let info = call.server.tables.tabfile_info(path(call, 1)?);
-        let info = info.map_err(|error| bad(call.function, 1, error.problem))?;
-        Ok(Term::tuple([Atom::OK.into(), info.to_term()]))
+        match call.server.tables.tabfile_info(path(call, 1)?) {
+            Ok(info) => Ok(Term::tuple([Atom::OK.into(), info.to_term()])),
+            Err(error) => failed(&error.problem, "badtab", "read_error"),
+        }
     })
 }
 

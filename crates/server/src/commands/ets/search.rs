@@ -237,44 +237,38 @@ pub(in super::super) fn repair_continuation(
     })
 }
 
-/// `ETS.MATCH_SPEC_RUN rows spec`.
+/// `ETS.MATCH_SPEC_RUN terms spec`.
 pub(in super::super) fn match_spec_run(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
     answer(context, arguments, 2, |call| {
-        let rows = call.term(1)?;
-        let no_rows = |term: &Term| {
-            let why = format_args!("{term} is no proper list of tuples");
-            bad(call.function, 1, why)
-        };
-        let list = match rows {
+        let list = match call.term(1)? {
             Term::List(list) if list.is_proper() => list,
-            other => return Err(no_rows(other)),
+            other => {
+                let why = format_args!("{other} is no proper list");
+                return Err(bad(call.function, 1, why));
+            }
         };
         let spec = spec(call, By::Spec, 2)?;
         let mut matcher = spec.matcher();
-        let mut found = Vec::new();
-        for term in list {
-            let Term::Tuple(row) = term else {
-                return Err(no_rows(term));
-            };
-            found.extend(matcher.run(row));
-        }
-        Ok(Term::list(found))
+        let found = list.iter().filter_map(|term| matcher.run_term(term));
+        Ok(Term::list(found.collect::<Vec<_>>()))
     })
 }
 
-/// `ETS.TEST_MS row spec`.
+/// `ETS.TEST_MS term spec`. What is wrong with the specification is the value, as in Erlang.
 pub(in super::super) fn test_ms(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 2, |call| {
-        let Term::Tuple(row) = call.term(1)? else {
-            return Err(call.wrong(1, Problem::NotATuple(call.term(1)?.clone())));
+        let (term, source) = (call.term(1)?, call.term(2)?);
+        let error = |text: &str| Term::tuple([Atom::ERROR.into(), Term::string(text)]);
+        let (tag, value) = match By::Spec.compile(call, source) {
+            Ok(spec) => {
+                let made = spec.matcher().run_term(term);
+                (Atom::OK, made.unwrap_or_else(|| false.into()))
+            }
+            Err(wrong) => (Atom::ERROR, Term::list([error(&wrong.to_string())])),
         };
-        let made = spec(call, By::Spec, 2)?.run(row);
-        Ok(Term::tuple([
-            Atom::OK.into(),
-            made.unwrap_or_else(|| false.into()),
-        ]))
+        Ok(Term::tuple([tag.into(), value]))
     })
 }

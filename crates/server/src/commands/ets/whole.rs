@@ -4,7 +4,7 @@ use super::super::{Context, Failure, Outcome};
 use super::call::{Call, answer, bad, text_of};
 use crate::resp::Arguments;
 use tremula_table::term::{Atom, Pid};
-use tremula_table::{Options, Term};
+use tremula_table::{Options, Problem, Term};
 
 /// `ETS.NEW name [option ...]`; an option may be a list of options. The table is found by its name.
 pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -105,8 +105,12 @@ pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>)
 /// `ETS.INFO table [item]`.
 pub(in super::super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 2, |call| {
-        let Some(table) = call.owner.find(call.term(1)?) else {
-            return Ok(Atom::UNDEFINED.into());
+        let name = call.term(1)?;
+        let Some(table) = call.owner.find(name) else {
+            return match name {
+                Term::Atom(_) | Term::Reference(_) => Ok(Atom::UNDEFINED.into()),
+                _ => Err(call.wrong(1, Problem::NoTable)),
+            };
         };
         match call.get(2) {
             None => Ok(table.info_term()),

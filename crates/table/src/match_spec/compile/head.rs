@@ -72,13 +72,8 @@ impl Compiler<'_> {
                     Shape::Any
                 }
                 None => {
-                    // It is checked as any pattern, though there are no such rows.
-                    pending.push(Pending {
-                        of: Operand::Field(0),
-                        pattern: head,
-                        path,
-                    });
-                    Shape::Nothing
+                    self.one(Operand::Field(0), head, path, &mut pending)?;
+                    Shape::NoTuple
                 }
             },
         };

@@ -88,8 +88,9 @@ impl TabfileInfo {
             options.write_concurrency.atom(),
         ));
         pairs.push(pair(Atom::READ_CONCURRENCY, options.read_concurrency));
-        let counters = options.has_decentralized_counters();
-        pairs.push(pair(Atom::DECENTRALIZED_COUNTERS, counters));
+        if let Some(counters) = options.decentralized_counters {
+            pairs.push(pair(Atom::DECENTRALIZED_COUNTERS, counters));
+        }
         if let Some(engine) = options.engine
             && let Ok(name) = Term::atom(engine.name())
         {

@@ -6,7 +6,7 @@ use super::error::{FileError, FileProblem};
 use super::properties::TabfileInfo;
 use super::records::Records;
 use crate::table::registry::{Caller, NODE};
-use crate::table::{Owner, Table, Tables};
+use crate::table::{Access, Owner, Table, Tables};
 use crate::term::{Atom, Term, Tuple};
 use std::fs::File;
 use std::path::Path;
@@ -125,7 +125,7 @@ impl Tables {
     /// The file cannot be read, is damaged or truncated, or holds no table: the error tells the
     /// byte. Or there is a table with its name. Then there is no new table.
     pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
-        self.file2tab_for(NODE, path.as_ref())
+        self.file2tab_for(|_| NODE, path.as_ref())
     }
 
     /// What a file says of its table, without reading the rows: Erlang's `tabfile_info/1`.
@@ -139,10 +139,15 @@ impl Tables {
         Ok(opened.info)
     }
 
-    fn file2tab_for(&self, caller: Caller, path: &Path) -> Result<Table, FileError> {
+    fn file2tab_for(
+        &self,
+        owner: impl Fn(Access) -> Caller,
+        path: &Path,
+    ) -> Result<Table, FileError> {
         let read = || {
             let opened = Opened::open(path)?;
             let (name, options) = (opened.info.name, opened.info.options.clone());
+            let caller = owner(options.access);
             let shared = self.unlisted(caller, name, options)?;
             opened.rows(&mut |term| match shared.checked_row(term) {
                 Some(row) => {
@@ -164,6 +169,38 @@ impl Owner {
     ///
     /// See [`Tables::file2tab`].
     pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
-        self.tables().file2tab_for(self.number(), path.as_ref())
+        self.tables().file2tab_for(|_| self.number(), path.as_ref())
+    }
+
+    /// As [`file2tab`](Self::file2tab), but a public table belongs to the node: for owners that make
+    /// public tables for everybody, and others for themselves.
+    ///
+    /// ```
+    /// use tremula_table::{Access, Options, Tables};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let tables = Tables::new();
+    /// for (access, stays) in [(Access::Public, true), (Access::Private, false)] {
+    ///     let path = folder.path().join("t.tab");
+    ///     let written = tables.create("t", Options::new().access(access))?;
+    ///     written.tab2file(&path, &[])?;
+    ///     let owner = tables.owner();
+    ///     let table = owner.file2tab_unless_public(&path)?;
+    ///     assert_eq!(table.info().unwrap().access, access);
+    ///     drop(owner);
+    ///     assert_eq!(!table.is_deleted(), stays);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Tables::file2tab`].
+    pub fn file2tab_unless_public(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
+        let owner = |access| match access {
+            Access::Public => NODE,
+            Access::Protected | Access::Private => self.number(),
+        };
+        self.tables().file2tab_for(owner, path.as_ref())
     }
 }

@@ -29,8 +29,10 @@ pub(in super::super) struct Layout {
     pub(in super::super) by_value: bool,
     /// Whether long rows are compressed.
     pub(in super::super) compressed: bool,
-    /// Whether a key was stored that another may be equal to without being identical. If not, the
-    /// key of the store tells that of the row, which need not be looked at.
+    /// Whether a key was stored that another may be taken for without looking the same: one that is
+    /// equal but not identical where keys are told apart by `==`; elsewhere one with a float zero, as
+    /// `0.0` and `-0.0` are identical. If not, the key of the store tells that of the row, which need
+    /// not be looked at.
     pub(in super::super) has_equals: AtomicBool,
 }
 
@@ -65,9 +67,17 @@ impl Layout {
     /// The same, of a row that is about to be stored.
     #[inline]
     pub(in super::super) fn new_key(&self, key: &Term) -> Term {
+        let has_twin = if self.by_value {
+            !is_alone(key)
+        } else {
+            may_hold_zero(key)
+        };
         // Relaxed, and so is the load: whoever finds the row in the store sees what was written
         // before it was put there.
-        if self.by_value && !is_alone(key) && !self.has_equals.load(Ordering::Relaxed) {
+        if has_twin
+            && !self.has_equals.load(Ordering::Relaxed)
+            && (self.by_value || key.holds_zero())
+        {
             self.has_equals.store(true, Ordering::Relaxed);
         }
         self.store_key(key)
@@ -114,7 +124,8 @@ impl Layout {
         }
     }
 
-    /// The key of the rows under a key of the store: the same, or one that is equal to it.
+    /// The key of the rows under a key of the store: the same, or one that is equal to it. In a bag it
+    /// is that of the newest, as in Erlang.
     #[inline]
     pub(in super::super) fn row_key(&self, key: &Term, kept: &Kept) -> Term {
         if !self.has_equals.load(Ordering::Relaxed) {
@@ -129,7 +140,10 @@ impl Layout {
         if is_told {
             return key.clone();
         }
-        self.key_of(&self.row(key, kept)).clone()
+        let mut of_a_bag = self.is_bag.then(|| kept.newest_first());
+        let newest = of_a_bag.as_mut().and_then(Iterator::next);
+        self.key_of(&self.row(key, newest.as_ref().unwrap_or(kept)))
+            .clone()
     }
 
     /// The rows under a key of any table, the oldest first.
@@ -228,6 +242,20 @@ fn is_alone(key: &Term) -> bool {
         Term::Float(float) => float.to_integer().is_none(),
         Term::Tuple(elements) => elements.iter().all(tells_itself),
         _ => tells_itself(key),
+    }
+}
+
+/// Whether a float zero may be in this key: only what is nested deeper has to be gone through to tell.
+#[inline]
+fn may_hold_zero(key: &Term) -> bool {
+    let one = |term: &Term| match term {
+        Term::Float(float) => float.value() == 0.0,
+        Term::Tuple(_) | Term::List(_) | Term::Map(_) | Term::Fun(_) => true,
+        _ => false,
+    };
+    match key {
+        Term::Tuple(elements) => elements.iter().any(one),
+        _ => one(key),
     }
 }
 
