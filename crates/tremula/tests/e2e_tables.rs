@@ -551,12 +551,12 @@ fn files_are_in_one_directory_only() {
             ("ETS.RENAME  t  u", "u"),
         ],
     );
-    std::fs::write(directory.join("damaged.tab"), b"no table").expect("written");
+    std::fs::write(directory.join("damaged"), b"no table").expect("written");
     for command in ["ETS.FILE2TAB", "ETS.TABFILE_INFO"] {
-        let damaged = ask(&mut client, &format!("{command}  damaged.tab"));
+        let damaged = ask(&mut client, &format!("{command}  damaged"));
         let refused = "{error,{read_error,<<\"byte 0: it is no file of a table\">>}}";
         assert_eq!(damaged, refused, "{command}");
-        let none = ask(&mut client, &format!("{command}  none.tab"));
+        let none = ask(&mut client, &format!("{command}  none"));
         assert!(none.starts_with("{error,{read_error,<<\""), "{none}");
     }
     for name in [
