@@ -26,7 +26,9 @@ use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::container::{Avl, BTree};
 use tremula_index::key::NoHead;
 use tremula_index::lfca_tree::LfcaTreeConfig;
-use tremula_index::{BwTree, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex};
+use tremula_index::{
+    BwTree, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex, Scans,
+};
 use tremula_sync::StatisticsConfig;
 
 /// The campaigns, by name. Each engine goes through all of them.
@@ -126,10 +128,11 @@ fn everything_was_checked(campaign: &Campaign, tally: Tally) {
     assert!(intended.contains(&tally.operations), "{tally}");
 }
 
-/// The operations that are not of one moment, as the engine's page says.
+/// The operations that are not of one moment, by the engine's facts.
 const fn loose(engine: Engine) -> &'static [Kind] {
-    match engine {
-        Engine::SkipList | Engine::BackgroundSkipList => &[
+    match engine.facts().scans {
+        Scans::OneMoment => &[],
+        Scans::Ordered => &[
             Kind::First,
             Kind::Last,
             Kind::Next,
@@ -139,7 +142,6 @@ const fn loose(engine: Engine) -> &'static [Kind] {
             Kind::Scan,
             Kind::RemoveRange,
         ],
-        _ => &[],
     }
 }
 

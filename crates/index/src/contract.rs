@@ -155,88 +155,79 @@ pub const FIRST_BATCH: usize = 32;
 /// The largest batch that [`OrderedIndex::range`] copies out, in entries.
 pub const LAST_BATCH: usize = 1024;
 
-/// A concurrent ordered map from `K` to `V`, shared by reference between threads.
+/// Visits a range by scans of [`FIRST_BATCH`] to [`LAST_BATCH`] entries: `scan` appends the first so
+/// many entries of a range.
+pub(crate) fn visit_in_batches<K: Clone, V>(
+    range: KeyRange<'_, K>,
+    direction: Direction,
+    mut scan: impl FnMut(KeyRange<'_, K>, usize, &mut Vec<(K, V)>),
+    visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+) {
+    let mut batch = Vec::new();
+    let mut size = FIRST_BATCH;
+    let mut resume: Option<K> = None;
+    loop {
+        let rest = match (&resume, direction) {
+            (None, _) => range,
+            (Some(key), Direction::Ascending) => KeyRange::new(Bound::Excluded(key), range.high),
+            (Some(key), Direction::Descending) => KeyRange::new(range.low, Bound::Excluded(key)),
+        };
+        batch.clear();
+        scan(rest, size, &mut batch);
+        for (key, value) in &batch {
+            if visit(key, value).is_break() {
+                return;
+            }
+        }
+        if batch.len() < size {
+            return;
+        }
+        resume = batch.pop().map(|(key, _)| key);
+        size = (size * 2).min(LAST_BATCH);
+    }
+}
+
+/// What an engine implements: the methods of [`OrderedIndex`](crate::OrderedIndex), which has their
+/// docs. Every implementation of this trait is an `OrderedIndex`; in between, a debug build looks
+/// whether a closure calls its own index (`reentry`).
 ///
-/// The trait is object-safe, so that a table, the server and the lab choose an engine at run
-/// time. [`OrderedMap`](crate::OrderedMap) puts friendlier methods on top of it.
-///
-/// # Consistency
-///
-/// Every method but [`range`](Self::range), [`len`](Self::len), [`is_empty`](Self::is_empty)
-/// and [`shape`](Self::shape) is linearizable in every engine, unless the engine's own page
-/// says otherwise.
-///
-/// # User code
-///
-/// `K::cmp`, `K::clone`, `V::clone` and the closures given to [`get_with`](Self::get_with),
-/// [`step_with`](Self::step_with) and [`update`](Self::update) may run while the index holds an internal lock: they must be brief
-/// and must not call the same index. They may panic: the panic is passed on, the index stays
-/// usable, and the operation either happened or did not. The closure of
-/// [`range`](Self::range) runs with no lock held and may do anything.
-///
-/// `K::drop` and `V::drop` run with no lock held and may call the same index: keys and values that
-/// an operation lets go of are dropped when it has released its locks. Only what is dropped because
-/// the code above panics may still be dropped under a lock.
-pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
-    /// The engine's name as the command line spells it, for instance `"ca_tree"`.
+/// The engines, and only they, know it by the name `OrderedIndex`.
+#[doc(hidden)]
+pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
     fn engine(&self) -> &'static str;
 
-    /// Calls `read` with the value under `key`, once, or not at all if there is none; returns
-    /// whether it was called. Copies nothing.
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
 
-    /// A copy of the value under `key`.
     fn get(&self, key: &K) -> Option<V> {
         let mut found = None;
         self.get_with(key, &mut |value| found = Some(value.clone()));
         found
     }
 
-    /// Whether `key` is present.
     fn contains_key(&self, key: &K) -> bool {
         self.get_with(key, &mut |_| ())
     }
 
-    /// Appends to `out`, for each of `keys` in turn, a copy of its value or `None`. Each lookup is
-    /// linearizable by itself, they need not be of one moment. An engine may let the cache misses
-    /// of many lookups overlap: take it where keys come in batches.
     fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
         out.extend(keys.iter().map(|key| self.get(key)));
     }
 
-    /// Stores `value` under `key` and returns the value that it replaced. A key that is
-    /// already present is itself kept.
     fn insert(&self, key: K, value: V) -> Option<V>;
 
-    /// Stores `value` under `key` if the key is absent.
-    ///
-    /// # Errors
-    ///
-    /// Hands `value` back if the key is present.
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V>;
 
-    /// Removes `key` and returns its value.
     fn remove(&self, key: &K) -> Option<V>;
 
-    /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
-    /// decides, as one atomic step. Returns the value that was replaced or removed, if any.
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V>;
 
-    /// The entry with the smallest key.
     fn first(&self) -> Option<(K, V)>;
 
-    /// The entry with the largest key.
     fn last(&self) -> Option<(K, V)>;
 
-    /// The entry with the smallest key strictly above `key`, which need not be present.
     fn next(&self, key: &K) -> Option<(K, V)>;
 
-    /// The entry with the largest key strictly below `key`, which need not be present.
     fn prev(&self, key: &K) -> Option<(K, V)>;
 
-    /// Calls `read` with the entry that is next in this direction, as [`next`](Self::next) or
-    /// [`prev`](Self::prev) would copy it, once, or not at all if there is none; returns whether
-    /// it was called. An engine that can copies nothing.
     fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
         let entry = match direction {
             Direction::Ascending => self.next(key),
@@ -245,14 +236,10 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
         entry.map(|(key, value)| read(&key, &value)).is_some()
     }
 
-    /// Removes and returns the entry with the smallest key.
     fn pop_first(&self) -> Option<(K, V)>;
 
-    /// Removes and returns the entry with the largest key.
     fn pop_last(&self) -> Option<(K, V)>;
 
-    /// Appends to `out` copies of the first `limit` entries of `range` in the order of
-    /// `direction`, all as of one moment.
     fn scan(
         &self,
         range: KeyRange<'_, K>,
@@ -261,69 +248,38 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
         out: &mut Vec<(K, V)>,
     );
 
-    /// Visits the entries of `range` in the order of `direction` until `visit` breaks.
-    ///
-    /// The closure runs with no lock held: entries are copied out by [`scan`](Self::scan) in
-    /// batches of [`FIRST_BATCH`] to [`LAST_BATCH`]. Not linearizable as a whole: each batch is
-    /// as of one moment, later batches as of later ones. Keys come in strict order without
-    /// duplicates, and a key that is present throughout is visited. Use `scan` or
-    /// [`snapshot`](Self::snapshot) for one moment.
     fn range(
         &self,
         range: KeyRange<'_, K>,
         direction: Direction,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
-        let mut batch = Vec::new();
-        let mut size = FIRST_BATCH;
-        let mut resume: Option<K> = None;
-        loop {
-            let rest = match (&resume, direction) {
-                (None, _) => range,
-                (Some(key), Direction::Ascending) => {
-                    KeyRange::new(Bound::Excluded(key), range.high)
-                }
-                (Some(key), Direction::Descending) => {
-                    KeyRange::new(range.low, Bound::Excluded(key))
-                }
-            };
-            batch.clear();
-            self.scan(rest, direction, size, &mut batch);
-            for (key, value) in &batch {
-                if visit(key, value).is_break() {
-                    return;
-                }
-            }
-            if batch.len() < size {
-                return;
-            }
-            resume = batch.pop().map(|(key, _)| key);
-            size = (size * 2).min(LAST_BATCH);
-        }
+        visit_in_batches(
+            range,
+            direction,
+            |rest, size, batch| self.scan(rest, direction, size, batch),
+            visit,
+        );
     }
 
-    /// A copy of the whole `range`, ascending, as of one moment; `None` from an engine that
-    /// cannot give one.
     fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
         let mut entries = Vec::new();
         self.scan(range, Direction::Ascending, usize::MAX, &mut entries);
         Some(entries)
     }
 
-    /// Removes every entry of `range` as one atomic step and returns how many there were.
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize;
 
-    /// The number of entries: exact when quiescent, else within what is being changed.
     fn len(&self) -> usize;
 
-    /// Whether there are no entries, as exact as [`len`](Self::len).
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the index looks like now. Visits the whole structure.
     fn shape(&self) -> Shape;
 }
+
+pub(crate) use Implementation as OrderedIndex;
 
 /// The methods of [`OrderedIndex`], for a type that dereferences to an index.
 macro_rules! delegate_to_target {
@@ -443,6 +399,8 @@ macro_rules! delegate_to_target {
 }
 pub(crate) use delegate_to_target;
 
-impl<K: Ord + Clone, V: Clone, I: OrderedIndex<K, V> + ?Sized> OrderedIndex<K, V> for Box<I> {
+impl<K: Ord + Clone, V: Clone, I: crate::OrderedIndex<K, V> + ?Sized> Implementation<K, V>
+    for Box<I>
+{
     delegate_to_target!();
 }

@@ -6,6 +6,48 @@ use crate::{
 };
 use std::{fmt, str::FromStr};
 
+/// What an engine promises of the operations that meet several entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scans {
+    /// All of them are linearizable: each sees, or changes, the entries as of one moment.
+    OneMoment,
+    /// Those on one key are linearizable. [`scan`](OrderedIndex::scan), `range` and `remove_range`
+    /// go from entry to entry: in order, no key twice, and no entry is missed that is there
+    /// throughout, but not as of one moment. `first`, `last`, `next`, `prev`, `pop_first` and
+    /// `pop_last` find the neighbour as of one moment, with a value that it had during the call.
+    /// `snapshot` returns `None`.
+    Ordered,
+}
+
+/// What an engine needs of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Keys {
+    /// An order, and nothing else.
+    Compared,
+    /// An order; and their heads, which it takes from their byte forms ([`ByteKey`]) unless its
+    /// type is named with [`NoHead`](crate::key::NoHead).
+    Headed,
+    /// Their byte forms ([`ByteKey`]).
+    Bytes,
+}
+
+/// What an engine promises, and what it needs: facts for the code that chooses an engine.
+///
+/// ```
+/// use tremula_index::{Engine, Scans};
+///
+/// let exact = Engine::ALL.map(|engine| engine.facts().scans == Scans::OneMoment);
+/// assert_eq!(exact.iter().filter(|exact| !**exact).count(), 2, "the skip lists");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Facts {
+    /// What it promises of scans, and of what else meets several entries.
+    pub scans: Scans,
+    /// What it needs of its keys.
+    pub keys: Keys,
+}
+
 /// An engine that can stand behind [`OrderedIndex`].
 ///
 /// ```
@@ -69,6 +111,18 @@ impl Engine {
         }
     }
 
+    /// What this engine promises, and what it needs.
+    #[must_use]
+    pub const fn facts(self) -> Facts {
+        let (scans, keys) = match self {
+            Self::CaTree | Self::Locked => (Scans::OneMoment, Keys::Compared),
+            Self::LfcaTree | Self::BTree | Self::BwTree => (Scans::OneMoment, Keys::Headed),
+            Self::Art | Self::Masstree => (Scans::OneMoment, Keys::Bytes),
+            Self::SkipList | Self::BackgroundSkipList => (Scans::Ordered, Keys::Headed),
+        };
+        Facts { scans, keys }
+    }
+
     /// An empty index of this engine, in its default configuration.
     ///
     /// Some engines need the byte form of a key; those that compare take any `K: Ord`, but not
@@ -129,3 +183,22 @@ impl fmt::Display for UnknownEngine {
 }
 
 impl std::error::Error for UnknownEngine {}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::KeyRange;
+
+    #[test]
+    fn an_engine_gives_snapshots_exactly_if_its_facts_promise_one_moment() {
+        for engine in Engine::ALL {
+            let index = engine.create::<u64, u64>();
+            let promised = engine.facts().scans == Scans::OneMoment;
+            assert_eq!(
+                index.snapshot(KeyRange::all()).is_some(),
+                promised,
+                "{engine}"
+            );
+        }
+    }
+}

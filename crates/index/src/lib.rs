@@ -15,9 +15,11 @@ pub mod key;
 pub mod lfca_tree;
 pub mod locked;
 pub mod masstree;
+mod ordered_index;
 mod ordered_map;
 mod packed;
 mod prefetch;
+mod reentry;
 mod search;
 pub mod skip_list;
 mod unwind;
@@ -27,13 +29,12 @@ pub use b_tree::OlcBTree;
 pub use bulk::NotSorted;
 pub use bw_tree::{BwMultiMap, BwTree};
 pub use ca_tree::CaTree;
-pub use contract::{
-    Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Storable, Update,
-};
-pub use engine::{Engine, UnknownEngine};
+pub use contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, Shape, Storable, Update};
+pub use engine::{Engine, Facts, Keys, Scans, UnknownEngine};
 pub use key::ByteKey;
 pub use lfca_tree::LfcaTree;
 pub use locked::Locked;
 pub use masstree::Masstree;
+pub use ordered_index::OrderedIndex;
 pub use ordered_map::{OrderedMap, Range};
 pub use skip_list::{BackgroundSkipList, SkipList};

@@ -1,7 +1,7 @@
 //! The friendly face of an ordered index.
 
-use crate::contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, OrderedIndex, Shape, Update};
-use crate::{ByteKey, CaTree, Engine};
+use crate::contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, Shape, Update};
+use crate::{ByteKey, CaTree, Engine, OrderedIndex};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -91,7 +91,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     }
 
     /// What `read` makes of the value under `key`, without copying it. `read` may run under a
-    /// lock: keep it brief, and do not call the map from it.
+    /// lock: keep it brief, and do not call the map from it. If it does, a debug build panics, and
+    /// a release build waits for ever on some engines.
     ///
     /// ```
     /// let map = tremula_index::OrderedMap::new();
@@ -152,7 +153,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
 
     /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
     /// decides, as one atomic step. Returns the value that was replaced or removed. `decide`
-    /// may run under a lock: keep it brief, and do not call the map from it.
+    /// may run under a lock: keep it brief, and do not call the map from it. If it does, a debug
+    /// build panics, and a release build waits for ever on some engines.
     ///
     /// ```
     /// use tremula_index::{OrderedMap, Update};
@@ -254,7 +256,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.range(..)
     }
 
-    /// The first `limit` entries of `range` in this direction, as of one moment.
+    /// The first `limit` entries of `range` in this direction, as of one moment if the engine
+    /// promises it ([`Scans::OneMoment`](crate::Scans::OneMoment)).
     pub fn scan(
         &self,
         range: impl RangeBounds<K>,
@@ -273,7 +276,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.engine.snapshot(bounds(&range))
     }
 
-    /// Removes every entry of `range` as one atomic step and returns how many there were.
+    /// Removes every entry of `range` and returns how many there were: as one atomic step if the
+    /// engine promises it ([`Scans::OneMoment`](crate::Scans::OneMoment)).
     ///
     /// ```
     /// let map: tremula_index::OrderedMap<_, _> = (0..100).map(|i| (i, ())).collect();

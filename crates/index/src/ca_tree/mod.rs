@@ -50,7 +50,7 @@
 //!    for a base node while it holds another: the boundary between the two, a route node, has to
 //!    be the same one seen from both sides.
 //! 10. Unlinked nodes go to the epoch: whoever is pinned may still read them. The trunk is not
-//!    freed but linked again, and valid again, when a join leaves a single base node.
+//!     freed but linked again, and valid again, when a join leaves a single base node.
 //!
 //! # Consistency
 //!

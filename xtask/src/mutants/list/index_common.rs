@@ -130,4 +130,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         hangs: false,
     },
+    Mutant {
+        name: "an_operation_does_not_look_who_calls_it",
+        file: "crates/index/src/ordered_index.rs",
+        original: "        reentry::check(self);\n        Implementation::insert(self, key, value)",
+        replacement: "        Implementation::insert(self, key, value)",
+        why: "A closure that inserts into the index that calls it hangs on some engines, and no debug build says so on the others.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("closures_that_call"),
+            filter: "",
+        },
+        hangs: true,
+    },
+    Mutant {
+        name: "a_panic_leaves_the_note_of_a_closure",
+        file: "crates/index/src/reentry.rs",
+        original: "        let _noted = noted.is_ok().then_some(Noted);\n        closure()",
+        replacement: "        let noted = noted.is_ok().then_some(Noted);\n        let noted = std::mem::ManuallyDrop::new(noted);\n        let result = closure();\n        drop(std::mem::ManuallyDrop::into_inner(noted));\n        result",
+        why: "After a closure has panicked, every call of the index by this thread panics.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("closures_that_call"),
+            filter: "",
+        },
+        hangs: false,
+    },
 ];

@@ -1,0 +1,318 @@
+//! The trait that every index offers.
+
+use crate::contract::{Direction, Implementation, KeyRange, Shape, Update, visit_in_batches};
+use crate::reentry;
+use std::ops::ControlFlow;
+
+/// A concurrent ordered map from `K` to `V`, shared by reference between threads.
+///
+/// The trait is object-safe, so that a table, the server and the lab choose an engine at run
+/// time. [`OrderedMap`](crate::OrderedMap) puts friendlier methods on top of it.
+///
+/// # Consistency
+///
+/// Every method but [`range`](Self::range), [`len`](Self::len), [`is_empty`](Self::is_empty)
+/// and [`shape`](Self::shape) is linearizable in every engine whose
+/// [facts](crate::Engine::facts) say [`Scans::OneMoment`](crate::Scans::OneMoment). What the
+/// others promise is said at [`Scans::Ordered`](crate::Scans::Ordered).
+///
+/// # User code
+///
+/// `K::cmp`, `K::clone`, `V::clone` and the closures given to [`get_with`](Self::get_with),
+/// [`step_with`](Self::step_with) and [`update`](Self::update) may run while the index holds an
+/// internal lock: they must be brief and must not call the same index. A debug build panics with a
+/// sentence where a closure does, on every engine. A release build does not look: the thread may wait
+/// for ever for a lock that it holds itself, as with `ca_tree`, `locked` and, in `update`, `b_tree`;
+/// or it may work, which no engine promises. They may panic: the panic is passed on, the index stays
+/// usable, and the operation either happened or did not. The closure of
+/// [`range`](Self::range) runs with no lock held and may do anything.
+///
+/// `K::drop` and `V::drop` run with no lock held and may call the same index: keys and values that
+/// an operation lets go of are dropped when it has released its locks. Only what is dropped because
+/// the code above panics may still be dropped under a lock.
+pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
+    /// The engine's name as the command line spells it, for instance `"ca_tree"`.
+    fn engine(&self) -> &'static str;
+
+    /// Calls `read` with the value under `key`, once, or not at all if there is none; returns
+    /// whether it was called. Copies nothing.
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
+
+    /// A copy of the value under `key`.
+    fn get(&self, key: &K) -> Option<V> {
+        let mut found = None;
+        self.get_with(key, &mut |value| found = Some(value.clone()));
+        found
+    }
+
+    /// Whether `key` is present.
+    fn contains_key(&self, key: &K) -> bool {
+        self.get_with(key, &mut |_| ())
+    }
+
+    /// Appends to `out`, for each of `keys` in turn, a copy of its value or `None`. Each lookup is
+    /// linearizable by itself, they need not be of one moment. An engine may let the cache misses
+    /// of many lookups overlap: take it where keys come in batches.
+    fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+        out.extend(keys.iter().map(|key| self.get(key)));
+    }
+
+    /// Stores `value` under `key` and returns the value that it replaced. A key that is
+    /// already present is itself kept.
+    fn insert(&self, key: K, value: V) -> Option<V>;
+
+    /// Stores `value` under `key` if the key is absent.
+    ///
+    /// # Errors
+    ///
+    /// Hands `value` back if the key is present.
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V>;
+
+    /// Removes `key` and returns its value.
+    fn remove(&self, key: &K) -> Option<V>;
+
+    /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
+    /// decides, as one atomic step. Returns the value that was replaced or removed, if any.
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V>;
+
+    /// The entry with the smallest key.
+    fn first(&self) -> Option<(K, V)>;
+
+    /// The entry with the largest key.
+    fn last(&self) -> Option<(K, V)>;
+
+    /// The entry with the smallest key strictly above `key`, which need not be present.
+    fn next(&self, key: &K) -> Option<(K, V)>;
+
+    /// The entry with the largest key strictly below `key`, which need not be present.
+    fn prev(&self, key: &K) -> Option<(K, V)>;
+
+    /// Calls `read` with the entry that is next in this direction, as [`next`](Self::next) or
+    /// [`prev`](Self::prev) would copy it, once, or not at all if there is none; returns whether
+    /// it was called. An engine that can copies nothing.
+    fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
+        let entry = match direction {
+            Direction::Ascending => self.next(key),
+            Direction::Descending => self.prev(key),
+        };
+        entry.map(|(key, value)| read(&key, &value)).is_some()
+    }
+
+    /// Removes and returns the entry with the smallest key.
+    fn pop_first(&self) -> Option<(K, V)>;
+
+    /// Removes and returns the entry with the largest key.
+    fn pop_last(&self) -> Option<(K, V)>;
+
+    /// Appends to `out` copies of the first `limit` entries of `range` in the order of
+    /// `direction`, all as of one moment if the engine's facts say
+    /// [`Scans::OneMoment`](crate::Scans::OneMoment).
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    );
+
+    /// Visits the entries of `range` in the order of `direction` until `visit` breaks.
+    ///
+    /// The closure runs with no lock held: entries are copied out by [`scan`](Self::scan) in
+    /// batches of [`FIRST_BATCH`](crate::FIRST_BATCH) to [`LAST_BATCH`](crate::LAST_BATCH). Not linearizable as a whole: each batch is
+    /// as of one moment, later batches as of later ones. Keys come in strict order without
+    /// duplicates, and a key that is present throughout is visited. Use `scan` or
+    /// [`snapshot`](Self::snapshot) for one moment.
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        visit_in_batches(
+            range,
+            direction,
+            |rest, size, batch| self.scan(rest, direction, size, batch),
+            visit,
+        );
+    }
+
+    /// A copy of the whole `range`, ascending, as of one moment; `None` from an engine that
+    /// cannot give one.
+    fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
+        let mut entries = Vec::new();
+        self.scan(range, Direction::Ascending, usize::MAX, &mut entries);
+        Some(entries)
+    }
+
+    /// Removes every entry of `range` and returns how many there were: as one atomic step if the
+    /// engine's facts say [`Scans::OneMoment`](crate::Scans::OneMoment).
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize;
+
+    /// The number of entries: exact when quiescent, else within what is being changed.
+    fn len(&self) -> usize;
+
+    /// Whether there are no entries, as exact as [`len`](Self::len).
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the index looks like now. Visits the whole structure.
+    fn shape(&self) -> Shape;
+}
+
+/// Every engine is an index. In a debug build no closure calls the index that calls it.
+impl<K: Ord + Clone, V: Clone, I: Implementation<K, V> + ?Sized> OrderedIndex<K, V> for I {
+    #[inline]
+    fn engine(&self) -> &'static str {
+        Implementation::engine(self)
+    }
+
+    #[inline]
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        reentry::check(self);
+        #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+        let read = &mut |value: &V| reentry::during(self, || read(value));
+        Implementation::get_with(self, key, read)
+    }
+
+    #[inline]
+    fn get(&self, key: &K) -> Option<V> {
+        reentry::check(self);
+        Implementation::get(self, key)
+    }
+
+    #[inline]
+    fn contains_key(&self, key: &K) -> bool {
+        reentry::check(self);
+        Implementation::contains_key(self, key)
+    }
+
+    #[inline]
+    fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+        reentry::check(self);
+        Implementation::get_many(self, keys, out);
+    }
+
+    #[inline]
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        reentry::check(self);
+        Implementation::insert(self, key, value)
+    }
+
+    #[inline]
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        reentry::check(self);
+        Implementation::insert_if_absent(self, key, value)
+    }
+
+    #[inline]
+    fn remove(&self, key: &K) -> Option<V> {
+        reentry::check(self);
+        Implementation::remove(self, key)
+    }
+
+    #[inline]
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+        reentry::check(self);
+        #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+        let decide = &mut |value: Option<&V>| reentry::during(self, || decide(value));
+        Implementation::update(self, key, decide)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<(K, V)> {
+        reentry::check(self);
+        Implementation::first(self)
+    }
+
+    #[inline]
+    fn last(&self) -> Option<(K, V)> {
+        reentry::check(self);
+        Implementation::last(self)
+    }
+
+    #[inline]
+    fn next(&self, key: &K) -> Option<(K, V)> {
+        reentry::check(self);
+        Implementation::next(self, key)
+    }
+
+    #[inline]
+    fn prev(&self, key: &K) -> Option<(K, V)> {
+        reentry::check(self);
+        Implementation::prev(self, key)
+    }
+
+    #[inline]
+    fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
+        reentry::check(self);
+        #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+        let read = &mut |key: &K, value: &V| reentry::during(self, || read(key, value));
+        Implementation::step_with(self, key, direction, read)
+    }
+
+    #[inline]
+    fn pop_first(&self) -> Option<(K, V)> {
+        reentry::check(self);
+        Implementation::pop_first(self)
+    }
+
+    #[inline]
+    fn pop_last(&self) -> Option<(K, V)> {
+        reentry::check(self);
+        Implementation::pop_last(self)
+    }
+
+    #[inline]
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    ) {
+        reentry::check(self);
+        Implementation::scan(self, range, direction, limit, out);
+    }
+
+    #[inline]
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        reentry::check(self);
+        Implementation::range(self, range, direction, visit);
+    }
+
+    #[inline]
+    fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
+        reentry::check(self);
+        Implementation::snapshot(self, range)
+    }
+
+    #[inline]
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+        reentry::check(self);
+        Implementation::remove_range(self, range)
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        reentry::check(self);
+        Implementation::len(self)
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        reentry::check(self);
+        Implementation::is_empty(self)
+    }
+
+    #[inline]
+    fn shape(&self) -> Shape {
+        reentry::check(self);
+        Implementation::shape(self)
+    }
+}

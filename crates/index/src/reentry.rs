@@ -1,0 +1,64 @@
+//! In a debug build, a closure that calls the index that is calling it panics with a sentence.
+//!
+//! An index calls the closures of `get_with`, `step_with` and `update` while it holds a lock, or while
+//! it has to begin again if something changes: which, depends on the engine. A closure that calls the
+//! same index hangs for ever on some engines, and works on others. So that a program does not find
+//! out only when its engine is changed, a debug build notes for each thread the indexes whose
+//! closures are running, and looks at the beginning of every operation. `range` does not count, whose
+//! closure runs with no lock held; nor does `drop` of keys and values, which runs after the locks.
+//!
+//! A release build does neither, nor does the checker of a model.
+
+#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+mod noted {
+    use std::cell::RefCell;
+    use std::ptr;
+
+    thread_local! {
+        /// The addresses of the indexes whose closures this thread is running, innermost last.
+        static RUNNING: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn address<I: ?Sized>(index: &I) -> *const () {
+        ptr::from_ref(index).cast()
+    }
+
+    /// Takes the note back, also when the closure panics.
+    struct Noted;
+
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
+        }
+    }
+
+    /// Runs a closure that `index` calls.
+    pub(crate) fn during<I: ?Sized, R>(index: &I, closure: impl FnOnce() -> R) -> R {
+        // A thread that is ending may have no notes any more.
+        let noted = RUNNING.try_with(|running| running.borrow_mut().push(address(index)));
+        let _noted = noted.is_ok().then_some(Noted);
+        closure()
+    }
+
+    /// Panics if this is called by a closure that `index` calls.
+    #[track_caller]
+    pub(crate) fn check<I: ?Sized>(index: &I) {
+        let is_running = RUNNING
+            .try_with(|running| running.borrow().contains(&address(index)))
+            .unwrap_or(false);
+        assert!(
+            !is_running,
+            "a closure given to get_with, step_with or update of an index has called the same index: \
+             some engines would wait for ever for a lock that this thread holds, so no closure may do \
+             it (only a debug build looks)"
+        );
+    }
+}
+
+#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+pub(crate) use noted::{check, during};
+
+/// Looks at nothing.
+#[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
+#[inline(always)]
+pub(crate) fn check<I: ?Sized>(_: &I) {}

@@ -1,0 +1,179 @@
+//! Closures that call the index that is calling them, on every engine.
+//!
+//! A debug build panics with a sentence, whatever the operation and the engine, also where it would
+//! work. What would make a test here fail: an operation that does not look, which hangs on some
+//! engines and returns on others; a note that outlives a closure that has panicked, or that is taken
+//! for one of another index; a panic where a closure may call: in `range`.
+#![cfg(all(debug_assertions, not(any(loom, shuttle))))]
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tremula_index::container::Avl;
+use tremula_index::key::NoHead;
+use tremula_index::{
+    CaTree, Direction, Engine, KeyRange, LfcaTree, Locked, OlcBTree, OrderedIndex, OrderedMap,
+    SkipList, Update,
+};
+
+type Index = dyn OrderedIndex<u64, u64>;
+
+fn ignore<T>(_: T) {}
+
+/// An operation of an index.
+type Operation = fn(&Index);
+
+/// All operations, by name.
+const OPERATIONS: [(&str, Operation); 21] = [
+    ("get_with", |index| ignore(index.get_with(&1, &mut |_| ()))),
+    ("get", |index| ignore(index.get(&1))),
+    ("contains_key", |index| ignore(index.contains_key(&1))),
+    ("get_many", |index| index.get_many(&[1, 2], &mut Vec::new())),
+    ("insert", |index| ignore(index.insert(1, 1))),
+    ("insert_if_absent", |index| {
+        ignore(index.insert_if_absent(1, 1))
+    }),
+    ("remove", |index| ignore(index.remove(&1))),
+    ("update", |index| {
+        ignore(index.update(1, &mut |_| Update::Keep))
+    }),
+    ("first", |index| ignore(index.first())),
+    ("last", |index| ignore(index.last())),
+    ("next", |index| ignore(index.next(&1))),
+    ("prev", |index| ignore(index.prev(&1))),
+    ("step_with", |index| {
+        ignore(index.step_with(&1, Direction::Ascending, &mut |_, _| ()))
+    }),
+    ("pop_first", |index| ignore(index.pop_first())),
+    ("pop_last", |index| ignore(index.pop_last())),
+    ("scan", |index| {
+        index.scan(KeyRange::all(), Direction::Ascending, 1, &mut Vec::new())
+    }),
+    ("range", |index| {
+        let visit = &mut |_: &u64, _: &u64| ControlFlow::Break(());
+        index.range(KeyRange::all(), Direction::Ascending, visit);
+    }),
+    ("snapshot", |index| ignore(index.snapshot(KeyRange::all()))),
+    ("remove_range", |index| {
+        ignore(index.remove_range(KeyRange::all()))
+    }),
+    ("len, is_empty", |index| {
+        ignore((index.len(), index.is_empty()))
+    }),
+    ("shape", |index| ignore(index.shape())),
+];
+
+/// Three closures that an index calls, each of which does what it is given.
+const CALLERS: [(&str, fn(&Index, &mut dyn FnMut())); 3] = [
+    ("get_with", |index, call| {
+        assert!(index.get_with(&5, &mut |_| call()));
+    }),
+    ("update", |index, call| {
+        index.update(5, &mut |_| {
+            call();
+            Update::Keep
+        });
+    }),
+    ("step_with", |index, call| {
+        assert!(index.step_with(&4, Direction::Ascending, &mut |_, _| call()));
+    }),
+];
+
+fn panics_with_a_sentence(what: &str, work: impl FnOnce()) {
+    let panic = catch_unwind(AssertUnwindSafe(work)).expect_err(what);
+    let sentence = panic.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert!(
+        sentence.contains("has called the same index"),
+        "{what}: {sentence}"
+    );
+}
+
+fn check(name: &str, index: &Index) {
+    index.insert(5, 5);
+    for (caller, call_from) in CALLERS {
+        for (operation, call) in OPERATIONS {
+            let what = format!("{name}: {operation} in {caller}");
+            panics_with_a_sentence(&what, || call_from(index, &mut || call(index)));
+            // The panic has taken the note back, and released what the operation held.
+            assert_eq!(index.get(&5), Some(5), "{what}");
+        }
+    }
+    // A closure may call another index, of the same type, and that one's closures may not call
+    // either of them.
+    let other = Engine::CaTree.create::<u64, u64>();
+    other.insert(5, 5);
+    for (caller, call_from) in CALLERS {
+        let mut called = false;
+        call_from(index, &mut || {
+            OPERATIONS.iter().for_each(|(_, call)| call(&*other));
+            other.insert(5, 5);
+            called = true;
+        });
+        assert!(called, "{name}: {caller}");
+        panics_with_a_sentence(name, || {
+            call_from(index, &mut || {
+                call_from(&*other, &mut || ignore(index.get(&1)));
+            });
+        });
+        assert_eq!((index.len(), other.len()), (1, 1), "{name}: {caller}");
+    }
+    // The closure of `range` runs with no lock held.
+    let mut visited = 0;
+    index.range(KeyRange::all(), Direction::Ascending, &mut |_, _| {
+        visited += 1;
+        OPERATIONS.iter().for_each(|(_, call)| call(index));
+        ControlFlow::Break(())
+    });
+    assert_eq!(visited, 1, "{name}");
+}
+
+#[test]
+fn a_closure_that_calls_its_own_index_panics_with_a_sentence_on_every_engine() {
+    for engine in Engine::ALL {
+        check(engine.name(), &engine.create::<u64, u64>());
+        check(engine.name(), &*engine.create::<u64, u64>());
+    }
+    check("ca_tree on avl", &CaTree::<u64, u64, Avl<u64, u64>>::new());
+    check("locked on avl", &Locked::<u64, u64, Avl<u64, u64>>::new());
+    check("small b_tree", &OlcBTree::<u64, u64, NoHead, 0>::new());
+    check("lfca_tree", &LfcaTree::<u64, u64, NoHead>::new());
+    check("skip_list", &SkipList::<u64, u64, NoHead>::new());
+}
+
+#[test]
+fn a_closure_that_calls_its_own_map_panics_with_a_sentence() {
+    let map = OrderedMap::new();
+    map.insert(1, 1);
+    panics_with_a_sentence("get in update", || {
+        map.update(1, |_| Update::Put(map.get(&1).unwrap_or(0)));
+    });
+    panics_with_a_sentence("insert in get_with", || {
+        map.get_with(&1, |_| map.insert(2, 2));
+    });
+    panics_with_a_sentence("get in get_or_insert_with", || {
+        map.get_or_insert_with(3, || map.get(&1).unwrap_or(0));
+    });
+    panics_with_a_sentence("range in get_with", || {
+        map.get_with(&1, |_| map.range(..).count());
+    });
+    for engine in Engine::ALL {
+        let map = OrderedMap::with_engine(engine);
+        map.insert(1, 1);
+        panics_with_a_sentence(engine.name(), || {
+            map.update(1, |_| Update::Put(map.get(&1).unwrap_or(0)));
+        });
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(1, 1)], "{engine}");
+    }
+}
+
+/// Another thread's closure is no closure of this one.
+#[test]
+fn threads_do_not_see_the_closures_of_one_another() {
+    let map = OrderedMap::with_engine(Engine::LfcaTree);
+    map.insert(1, 1);
+    map.get_with(&1, |_| {
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| map.get(&1));
+            assert_eq!(read.join().ok(), Some(Some(1)));
+        });
+    });
+}
