@@ -22,17 +22,17 @@ use tremula_index::key::{KeyHead, NoHead};
 use tremula_index::{
     BackgroundSkipList, ByteKey, Direction, KeyRange, OrderedIndex, SkipList, Update,
 };
-use tremula_sync::epoch;
 
 type Value = Counted<u64>;
 
-/// Waits until everything that was retired has been dropped, and checks that it was, once.
-fn settle(ledger: &Ledger) {
-    let begin = Instant::now();
-    while ledger.alive() > 0 && begin.elapsed() < Duration::from_secs(60) {
-        epoch::pin().flush();
+/// Operations on a list within which what was removed from it is dropped.
+const PROMISE: u64 = 4_096;
+
+/// Waits until the list's own thread, if it has one, has done what was left to it.
+fn wait_for_thread<K: Ord + Clone>(list: &dyn OrderedIndex<K, Value>) {
+    while list.shape().get("left_to_thread").unwrap_or(0) > 0 {
+        thread::yield_now();
     }
-    ledger.assert_settled();
 }
 
 /// A key whose `cmp` is given by a function.
@@ -224,7 +224,7 @@ fn stays_in_order<K: Ord + Clone + 'static, L: OrderedIndex<K, Value>>(
             }
         });
         drop(list);
-        settle(&ledger);
+        ledger.assert_settled();
     }
 }
 
@@ -285,11 +285,12 @@ fn an_entry_that_is_not_found_again_is_not_freed_while_it_is_linked() {
             list.insert(ElseGreater(f64::NAN), ledger.make(1));
             list.insert(ElseGreater(0.0), ledger.make(2));
             drop(list.pop_last());
-            for _ in 0..200 {
-                epoch::pin().flush();
+            wait_for_thread(&*list);
+            for _ in 0..PROMISE {
+                list.get(&ElseGreater(0.0));
             }
             drop(list);
-            settle(&ledger);
+            ledger.assert_settled();
         }
     }
 }
@@ -299,8 +300,6 @@ fn an_entry_that_is_not_found_again_is_not_freed_while_it_is_linked() {
 #[test]
 fn what_is_removed_does_not_wait_for_the_list() {
     const THREADS: u32 = 3;
-    /// What a thread that sleeps may have retired, and not handed on: that of the list.
-    const BAG: usize = 64;
     let lists: [Box<dyn OrderedIndex<u64, Value>>; 2] = [
         Box::new(SkipList::<_, _>::new()),
         Box::new(BackgroundSkipList::<_, _>::new()),
@@ -323,13 +322,13 @@ fn what_is_removed_does_not_wait_for_the_list() {
                 });
             }
         });
-        let begin = Instant::now();
-        while ledger.alive() > list.len() + BAG && begin.elapsed() < Duration::from_secs(60) {
-            epoch::pin().flush();
+        wait_for_thread(&*list);
+        for turn in 0..PROMISE {
+            list.contains_key(&turn);
         }
-        assert!(ledger.alive() <= list.len() + BAG);
+        assert_eq!(ledger.alive(), list.len());
         drop(list);
-        settle(&ledger);
+        ledger.assert_settled();
     }
 }
 
@@ -374,7 +373,7 @@ fn no_key_is_dropped_where_none_was_written() {
     list.insert(Witness(WRITTEN), ledger.make(2));
     assert!(catch_unwind(AssertUnwindSafe(|| list.first())).is_err());
     drop(list);
-    settle(&ledger);
+    ledger.assert_settled();
     assert_eq!(FORGED.load(Relaxed), 0);
 }
 
@@ -417,6 +416,10 @@ fn the_last_handle_may_be_dropped_by_the_thread_of_the_list() {
         *END.lock().unwrap() = Some((this, list));
         thread::sleep(Duration::from_millis(1));
     }
-    settle(&ledger);
+    let begin = Instant::now();
+    while ledger.alive() > 0 && begin.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    ledger.assert_settled();
     assert!(!ENDED_BADLY.load(Relaxed));
 }

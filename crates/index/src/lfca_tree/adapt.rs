@@ -25,7 +25,7 @@ use crate::unwind::on_unwind;
 use std::ptr::{self, NonNull};
 use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// What the tree has decided so far. Written only where the shape changes or an operation has to
 /// start again; all accesses are relaxed, the figures order nothing.
@@ -156,7 +156,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Splits or joins a base node whose statistics are beyond a limit.
     #[inline]
-    pub(super) fn adapt_if_asked(&self, base: BaseRef<'_, K, V, H>, guard: &Guard) {
+    pub(super) fn adapt_if_asked(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) {
         if base.statistics > self.config.split_above {
             self.split(base, guard);
         } else if base.statistics < self.config.join_below && base.parent.is_some() {
@@ -167,7 +167,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// Puts a route node with two base nodes in the place of a base node. If it cannot be split,
     /// its statistics start again from 0.
     #[cold]
-    fn split(&self, base: BaseRef<'_, K, V, H>, guard: &Guard) {
+    fn split(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) {
         if !base.is_replaceable() {
             return;
         }
@@ -231,7 +231,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Joins a base node with its neighbour on the other side of its parent. Returns whether it
     /// did; if not, another thread was in the way, or the base node has been replaced.
-    pub(super) fn join(&self, base: BaseRef<'_, K, V, H>, guard: &Guard) -> bool {
+    pub(super) fn join(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) -> bool {
         let (Some(parent), true) = (base.parent(), base.is_replaceable()) else {
             return false;
         };
@@ -332,7 +332,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Carries out a join that is committed, as far as others have not.
-    fn complete(&self, join: &Arc<Join<K, V, H>>, guard: &Guard) {
+    fn complete(&self, join: &Arc<Join<K, V, H>>, guard: &Guard<'_>) {
         let fields = [
             &join.main,
             &join.neighbour,
@@ -383,7 +383,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Does what has to be done before a base node can be replaced that is not replaceable.
     #[cold]
-    pub(super) fn help(&self, base: BaseRef<'_, K, V, H>, guard: &Guard) {
+    pub(super) fn help(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) {
         count(&self.adaptations.retries);
         match &base.get().role {
             Role::Normal => {}
@@ -411,7 +411,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// Splits the base node that is responsible for `key`, if nobody is in the way and it has two
     /// entries.
     pub fn split_now(&self, key: &K) {
-        let guard = &tremula_sync::epoch::pin();
+        let guard = &self.collector.pin();
         let place = self.locate(&Position::At(Probe::new(key)), guard);
         self.split(place.base, guard);
     }
@@ -419,7 +419,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// Joins the base node that is responsible for `key` with its neighbour, if nobody is in the
     /// way. Returns whether it did.
     pub fn join_now(&self, key: &K) -> bool {
-        let guard = &tremula_sync::epoch::pin();
+        let guard = &self.collector.pin();
         let place = self.locate(&Position::At(Probe::new(key)), guard);
         self.join(place.base, guard)
     }

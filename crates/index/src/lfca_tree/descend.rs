@@ -6,7 +6,7 @@ use super::node::{BaseRef, Link, Node, NodePtr, RouteNode};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
 use std::ops::Bound;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// Where to go in the order of keys.
 pub(super) enum Position<'k, K, H> {
@@ -108,7 +108,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     pub(super) fn locate<'g>(
         &'g self,
         position: &Position<'_, K, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Place<'g, K, V, H> {
         Self::locate_below(&self.root, position, guard)
     }
@@ -118,7 +118,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     pub(super) fn locate_below<'g>(
         link: &'g Link<K, V, H>,
         position: &Position<'_, K, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Place<'g, K, V, H> {
         let mut node = link.load();
         let (mut low, mut high) = (None, None);
@@ -150,7 +150,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &self,
         wanted: NodePtr<K, V, H>,
         key: &K,
-        _pinned: &Guard,
+        _pinned: &Guard<'_>,
     ) -> Result<(Option<NodePtr<K, V, H>>, usize), Unlinked> {
         let position = Position::At(Probe::new(key));
         let (mut above, mut depth) = (None, 1);

@@ -7,18 +7,18 @@ use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update
 use crate::key::KeyHead;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::Ordering;
-use tremula_sync::epoch;
+use tremula_sync::reclaim::Guard;
 
 /// A copy of a value that was in the tree during this pin.
 #[inline]
-fn copied<V: Storable>(value: Word<V>, _pinned: &epoch::Guard) -> V {
+fn copied<V: Storable>(value: Word<V>, _pinned: &Guard<'_>) -> V {
     // SAFETY: what is in the tree during a pin is not dropped before its end.
     unsafe { value.with(V::clone) }
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     fn entry(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let entry = self.neighbour(range, direction, guard)?;
         Some(entry.copy())
     }
@@ -30,7 +30,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         match self.lookup(key, guard) {
             Some(value) => {
                 // SAFETY: what is in the tree during a pin is not dropped before its end.
@@ -42,24 +42,23 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn get(&self, key: &K) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         self.lookup(key, guard).map(|value| copied(value, guard))
     }
 
     fn contains_key(&self, key: &K) -> bool {
-        self.lookup(key, &epoch::pin()).is_some()
+        self.lookup(key, &self.collector.pin()).is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let value = Owned::new(value);
         let old = Self::with_owned(key, |key, word| self.put(key, word, value, true, guard));
-        let old = old.unwrap_or_else(|_| unreachable!("a value that may be replaced is put"));
-        old.map(|old| copied(old, guard))
+        old.unwrap_or_else(|_| unreachable!("a value that may be replaced is put"))
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let value = Owned::new(value);
         let put = Self::with_owned(key, |key, word| self.put(key, word, value, false, guard));
         match put.map_err(Owned::take) {
@@ -70,14 +69,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = &epoch::pin();
-        self.take(key, guard).map(|old| copied(old, guard))
+        let guard = &self.collector.pin();
+        self.take(key, guard)
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         Self::with_owned(key, |key, word| self.decide(key, word, decide, guard))
-            .map(|old| copied(old, guard))
     }
 
     fn first(&self) -> Option<(K, V)> {
@@ -99,11 +97,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        self.pop(Direction::Ascending, &epoch::pin())
+        self.pop(Direction::Ascending, &self.collector.pin())
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        self.pop(Direction::Descending, &epoch::pin())
+        self.pop(Direction::Descending, &self.collector.pin())
     }
 
     fn scan(
@@ -113,11 +111,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
         limit: usize,
         out: &mut Vec<(K, V)>,
     ) {
-        self.collect(range, direction, limit, out, &epoch::pin());
+        self.collect(range, direction, limit, out, &self.collector.pin());
     }
 
     /// Copies nothing. What lies in one base node is as of one moment, the next as of a later one.
-    /// The thread is pinned to an epoch meanwhile: what others remove is not freed before the
+    /// The thread is pinned to the tree meanwhile: what others remove is not freed before the
     /// closure has seen the last entry.
     fn range(
         &self,
@@ -125,13 +123,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
         direction: Direction,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
-        self.visit_bases(range, direction, &epoch::pin(), |entry| {
+        self.visit_bases(range, direction, &self.collector.pin(), |entry| {
             entry.with(&mut *visit)
         });
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        self.remove_entries(range, &epoch::pin())
+        self.remove_entries(range, &self.collector.pin())
     }
 
     fn len(&self) -> usize {
@@ -139,7 +137,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn shape(&self) -> Shape {
-        let _pinned = epoch::pin();
+        let _pinned = self.collector.pin();
         let read = |counter: &tremula_sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (mut routes, mut bases, mut route_depth, mut levels) = (0, 0, 0, 0);
         let mut bytes = size_of::<Self>();

@@ -58,8 +58,10 @@
 //!    node again.
 //! 7. Between commit and end of a join its parts are not all there is in their ranges, or more:
 //!    they are not readable (`BaseNode::is_readable`), but for lookups, which look for one key.
-//! 8. Unlinked nodes go to the epoch: whoever is pinned may still read them. Nodes of contents are
-//!    shared by trees and snapshots, and have counts: see `contents`.
+//! 8. Unlinked nodes go to the tree's collector: a thread that is pinned may still read them. Nodes
+//!    of contents are shared by trees and snapshots, and have counts: see `contents`. A thread that
+//!    is alone in the tree when its operation is done frees at once what it has unlinked, so that
+//!    the value that it removed is its own.
 
 #![allow(
     clippy::type_complexity,
@@ -83,7 +85,8 @@ use crate::packed::Packed;
 use adapt::Adaptations;
 use contents::Root;
 use node::{BaseNode, Link, Node, Role, allocate};
-use tremula_sync::{StripedCounter, epoch};
+use tremula_sync::StripedCounter;
+use tremula_sync::reclaim::Collector;
 
 /// How an [`LfcaTree`] adapts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +150,8 @@ pub struct LfcaTree<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     len: StripedCounter,
     config: LfcaTreeConfig,
     adaptations: Adaptations,
+    /// What has been unlinked.
+    collector: Collector,
 }
 
 // SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
@@ -176,6 +181,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
             len: StripedCounter::new(),
             config,
             adaptations: Adaptations::default(),
+            collector: Collector::new(),
         }
     }
 
@@ -219,7 +225,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         if range.is_empty() {
             return Snapshot::new(range, Vec::new());
         }
-        self.share_range(range, &epoch::pin())
+        self.share_range(range, &self.collector.pin())
     }
 }
 
@@ -233,7 +239,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for LfcaTree<K, V, H> {
     fn drop(&mut self) {
         let mut nodes = vec![self.root.load()];
         while let Some(node) = nodes.pop() {
-            // SAFETY: nobody else has the tree. Each linked node came from a box and is linked
+            // SAFETY: what was unlinked goes with the collector. Nobody else has the tree. Each linked node came from a box and is linked
             // once; a linked base node has the count of its contents.
             unsafe {
                 match node.as_ref() {

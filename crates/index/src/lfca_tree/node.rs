@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 pub(super) enum Node<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
     Route(RouteNode<K, V, H>),
@@ -133,7 +133,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     ///
     /// The node is a base node that was linked, and not freed, at some time during this pin.
     #[inline]
-    pub(super) unsafe fn of(node: NodePtr<K, V, H>, _pinned: &'g Guard) -> Self {
+    pub(super) unsafe fn of(node: NodePtr<K, V, H>, _pinned: &'g Guard<'_>) -> Self {
         Self {
             node,
             pinned: PhantomData,
@@ -147,7 +147,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 
     #[inline]
     pub(super) fn get(self) -> &'g BaseNode<K, V, H> {
-        // SAFETY: it was linked during this pin; unlinked nodes go to the epoch.
+        // SAFETY: it was linked during this pin; unlinked nodes go to the collector.
         match unsafe { self.node.as_ref() } {
             Node::Base(base) => base,
             Node::Route(_) => unreachable!("this refers to base nodes only"),
@@ -158,7 +158,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     #[inline]
     pub(super) fn view(self) -> View<'g, K, V, H> {
         // SAFETY: the base node was linked during this pin, and what it has is given back by way
-        // of the epoch.
+        // of the collector.
         unsafe { self.get().contents.view() }
     }
 
@@ -253,6 +253,14 @@ pub(super) struct Retired<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
     pub(super) contents: Root<K, V, H>,
 }
 
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Clone for Retired<K, V, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Copy for Retired<K, V, H> {}
+
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Retired<K, V, H> {
     /// Nothing but the base node itself: its contents belong to the one in its place.
     pub(super) const NOTHING: Self = Self {
@@ -287,7 +295,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &'g self,
         base: BaseRef<'g, K, V, H>,
         new: BaseNode<K, V, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<BaseRef<'g, K, V, H>> {
         let new = allocate(Node::Base(new));
         if self.link_to(base).swing(base.as_ptr(), new) {
@@ -310,18 +318,26 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &self,
         base: BaseRef<'_, K, V, H>,
         retired: Retired<K, V, H>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let node = base.as_ptr();
-        let Retired { nodes, contents } = retired;
         // SAFETY: when this runs, nobody is pinned who was when it was linked. Nodes, keys and
         // values may be dropped by any thread at any time: they are `Send` and `'static`.
+        unsafe { guard.defer_unchecked(move || Self::free_retired(node, retired)) };
+    }
+
+    /// Frees a base node that was replaced.
+    ///
+    /// # Safety
+    ///
+    /// As for [`retire`](Self::retire); and nobody looks at any of it now or later.
+    pub(super) unsafe fn free_retired(node: NodePtr<K, V, H>, retired: Retired<K, V, H>) {
+        let Retired { nodes, contents } = retired;
+        // SAFETY: the caller's promise. If a key's or a value's `Drop` panics, the rest leaks.
         unsafe {
-            guard.defer_unchecked(move || {
-                free(node);
-                nodes.free();
-                drop(contents.own());
-            });
+            free(node);
+            nodes.free();
+            drop(contents.own());
         }
     }
 }

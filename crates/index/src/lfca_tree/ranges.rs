@@ -23,7 +23,7 @@ use crate::unwind::on_unwind;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Arc, Mutex};
 
 /// How often a query reads its range in vain before it freezes it.
@@ -154,7 +154,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         direction: Direction,
         limit: usize,
         out: &mut Vec<(K, V)>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let begin = out.len();
         let end = begin.saturating_add(limit);
@@ -190,7 +190,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &'g self,
         range: KeyRange<'_, K>,
         direction: Direction,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<EntryRef<'g, K, V, H>> {
         for _ in 0..ATTEMPTS {
             let mut found = None;
@@ -221,7 +221,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &'g self,
         range: KeyRange<'_, K>,
         direction: Direction,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
         mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
     ) -> Result<(), Restart> {
         let span = Span::new(range);
@@ -271,7 +271,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &'g self,
         range: KeyRange<'_, K>,
         direction: Direction,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
         mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
     ) {
         if range.is_empty() {
@@ -324,7 +324,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         range: KeyRange<'_, K>,
         direction: Direction,
         enough: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
         mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
     ) {
         let storage = Storage::new(range, enough, Purpose::Read);
@@ -340,7 +340,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Freezes the range of a query that this thread asks for.
-    fn freeze_own(&self, storage: &Arc<Storage<K, V, H>>, guard: &Guard) {
+    fn freeze_own(&self, storage: &Arc<Storage<K, V, H>>, guard: &Guard<'_>) {
         count(&self.adaptations.frozen_ranges);
         let abort = || {
             storage.decide(Outcome::Aborted);
@@ -353,7 +353,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     fn frozen<'g>(
         &'g self,
         storage: &Storage<K, V, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Vec<BaseRef<'g, K, V, H>> {
         match storage.outcome() {
             // SAFETY: this thread is pinned since the query began; they were linked when it was
@@ -367,7 +367,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Carries out a query, as far as others have not: when this returns, it is over.
-    pub(super) fn freeze(&self, storage: &Arc<Storage<K, V, H>>, guard: &Guard) {
+    pub(super) fn freeze(&self, storage: &Arc<Storage<K, V, H>>, guard: &Guard<'_>) {
         let range = storage.range();
         let span = Span::new(range);
         let direction = Direction::Ascending;
@@ -436,7 +436,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Joins one of the base nodes that were needed together, if that asks for it.
-    fn join_quiet(&self, bases: &[BaseRef<'_, K, V, H>], guard: &Guard) {
+    fn join_quiet(&self, bases: &[BaseRef<'_, K, V, H>], guard: &Guard<'_>) {
         let quiet = |base: &&BaseRef<'_, K, V, H>| base.statistics < self.config.join_below;
         if let Some(base) = bases.iter().find(quiet) {
             self.adapt_if_asked(*base, guard);
@@ -448,7 +448,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         &self,
         base: BaseRef<'_, K, V, H>,
         storage: &Storage<K, V, H>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let left = base.view().without(Span::new(storage.range()));
         // One that is empty would be in the way of every query.
@@ -468,7 +468,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         base: BaseRef<'g, K, V, H>,
         tree: Tree<K, V, H>,
         statistics: i32,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<BaseRef<'g, K, V, H>> {
         let root = tree.into_root();
         let new = self.replace(base, base.with(root, statistics), guard);
@@ -483,7 +483,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Removes every entry of a range, as of one moment, and returns how many there were.
-    pub(super) fn remove_entries(&self, range: KeyRange<'_, K>, guard: &Guard) -> usize {
+    pub(super) fn remove_entries(&self, range: KeyRange<'_, K>, guard: &Guard<'_>) -> usize {
         if range.is_empty() {
             return 0;
         }
@@ -526,7 +526,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// All entries of a range, as of one moment.
-    pub(super) fn share_range(&self, range: KeyRange<'_, K>, guard: &Guard) -> Snapshot<K, V, H> {
+    pub(super) fn share_range(
+        &self,
+        range: KeyRange<'_, K>,
+        guard: &Guard<'_>,
+    ) -> Snapshot<K, V, H> {
         loop {
             let place = self.locate(&Position::start(range, Direction::Ascending), guard);
             let base = place.base;

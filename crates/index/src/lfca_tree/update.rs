@@ -6,14 +6,16 @@ use super::descend::Position;
 use super::node::{BaseRef, Retired, Role};
 use crate::contract::{Direction, Storable, Update};
 use crate::key::KeyHead;
+use crate::unwind::on_unwind;
+use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicBool, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Arc, Backoff};
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// The value under a key, which lives while the thread is pinned.
     #[inline]
-    pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<Word<V>> {
+    pub(super) fn lookup(&self, key: &K, guard: &Guard<'_>) -> Option<Word<V>> {
         let probe = Probe::new(key);
         let base = self.locate(&Position::At(probe), guard).base;
         if let Role::Range(storage) = &base.get().role
@@ -47,8 +49,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         word: Owned<K>,
         value: Owned<V>,
         replaces: bool,
-        guard: &Guard,
-    ) -> Result<Option<Word<V>>, Owned<V>> {
+        guard: &Guard<'_>,
+    ) -> Result<Option<V>, Owned<V>> {
         let probe = Probe::new(key);
         let mut was_contended = false;
         loop {
@@ -65,8 +67,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
                         if old.is_none() {
                             self.len.add(1);
                         }
-                        self.finish(base, new, edit, Some((word, value)), guard);
-                        return Ok(old);
+                        let put = Some((word, value));
+                        return Ok(self.finish(base, new, edit, put, old, guard));
                     }
                     None => edit.abort(),
                 }
@@ -79,20 +81,19 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Removes a key, and returns its value.
     #[inline]
-    pub(super) fn take(&self, key: &K, guard: &Guard) -> Option<Word<V>> {
+    pub(super) fn take(&self, key: &K, guard: &Guard<'_>) -> Option<V> {
         let probe = Probe::new(key);
         let mut was_contended = false;
         loop {
             let base = self.locate(&Position::At(probe), guard).base;
             if base.is_replaceable() {
                 let mut path = base.view().find(&probe);
-                let old = path.value()?;
+                let old = Some(path.value()?);
                 let edit = path.remove();
                 match self.try_edit(base, &edit, was_contended, guard) {
                     Some(new) => {
                         self.len.add(-1);
-                        self.finish(base, new, edit, None, guard);
-                        return Some(old);
+                        return self.finish(base, new, edit, None, old, guard);
                     }
                     None => edit.abort(),
                 }
@@ -105,7 +106,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Removes the first entry in a direction. An empty base node at that end is joined away, so
     /// that emptiness is seen at one moment.
-    pub(super) fn pop(&self, direction: Direction, guard: &Guard) -> Option<(K, V)> {
+    pub(super) fn pop(&self, direction: Direction, guard: &Guard<'_>) -> Option<(K, V)> {
         let backoff = Backoff::new();
         let mut was_contended = false;
         loop {
@@ -119,13 +120,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
                     continue;
                 }
                 let mut path = base.view().find_end(direction);
-                let entry = path.entry();
+                let (key, old) = path.entry()?;
                 let edit = path.remove();
                 match self.try_edit(base, &edit, was_contended, guard) {
                     Some(new) => {
                         self.len.add(-1);
-                        self.finish(base, new, edit, None, guard);
-                        return entry;
+                        let value = self.finish(base, new, edit, None, Some(old), guard);
+                        return value.map(|value| (key, value));
                     }
                     None => edit.abort(),
                 }
@@ -143,8 +144,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         key: &K,
         word: Owned<K>,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
-        guard: &Guard,
-    ) -> Option<Word<V>> {
+        guard: &Guard<'_>,
+    ) -> Option<V> {
         let probe = Probe::new(key);
         let (held, mut path) = self.hold(&probe, guard);
         let old = path.value();
@@ -170,15 +171,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
             .add(isize::from(is_put) - isize::from(old.is_some()));
         let base = held.base;
         drop(held);
-        self.finish(base, new, edit, put, guard);
-        old
+        self.finish(base, new, edit, put, old, guard)
     }
 
     /// Holds the base node that is responsible for a key; with it the way to the key.
     fn hold<'g>(
         &'g self,
         probe: &Probe<'_, K, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> (Hold<'g, K, V, H>, Path<'g, K, V, H>) {
         let backoff = Backoff::new();
         let mut was_contended = false;
@@ -213,27 +213,65 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         base: BaseRef<'g, K, V, H>,
         edit: &Edit<'_, 'g, K, V, H>,
         was_contended: bool,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<BaseRef<'g, K, V, H>> {
         let statistics = self.statistics(base.get(), was_contended);
         self.replace(base, base.with(edit.root(), statistics), guard)
     }
 
-    /// What follows when a base node was replaced by one with an edited tree.
+    /// What follows when a base node was replaced by one with an edited tree. Hands out the value
+    /// that the edit took from the tree, if there is one: the value itself where nothing else has it.
     #[inline]
     fn finish(
         &self,
-        old: BaseRef<'_, K, V, H>,
+        base: BaseRef<'_, K, V, H>,
         new: BaseRef<'_, K, V, H>,
         edit: Edit<'_, '_, K, V, H>,
         put: Option<(Owned<K>, Owned<V>)>,
-        guard: &Guard,
-    ) {
+        old: Option<Word<V>>,
+        guard: &Guard<'_>,
+    ) -> Option<V> {
         // SAFETY: the caller has replaced it; the words are those of the edit.
         let (nodes, contents) = unsafe { edit.commit(put) };
-        // SAFETY: the caller unlinked it; the edit says what belongs to nobody now.
-        unsafe { self.retire(old, Retired { nodes, contents }, guard) };
-        self.adapt_if_asked(new, guard);
+        let retired = Retired { nodes, contents };
+        match old {
+            Some(old) if needs_drop::<V>() => {
+                Some(self.finish_with(base, new, retired, old, guard))
+            }
+            _ => {
+                // SAFETY: the caller unlinked it; the edit says what belongs to nobody now.
+                unsafe { self.retire(base, retired, guard) };
+                self.adapt_if_asked(new, guard);
+                // A copy cannot be told from the value.
+                // SAFETY: what is in the tree during a pin is not dropped before its end.
+                old.map(|old| unsafe { old.with(V::clone) })
+            }
+        }
+    }
+
+    /// The same where a value is to be handed out that can be told from its copies.
+    fn finish_with(
+        &self,
+        base: BaseRef<'_, K, V, H>,
+        new: BaseRef<'_, K, V, H>,
+        retired: Retired<K, V, H>,
+        old: Word<V>,
+        guard: &Guard<'_>,
+    ) -> V {
+        // SAFETY: the tree had a count of it during this pin.
+        let value = unsafe { Owned::share(old) };
+        // SAFETY: the caller unlinked the base node; the edit says what belongs to nobody now.
+        // This is the only place that retires it.
+        let retire = || unsafe { self.retire(base, retired, guard) };
+        on_unwind(retire, || self.adapt_if_asked(new, guard));
+        if guard.is_alone() {
+            // SAFETY: nobody else has been inside since the base node was unlinked, or comes to it
+            // later; and this thread has done with it. The adaptation is over.
+            unsafe { Self::free_retired(base.as_ptr(), retired) };
+        } else {
+            retire();
+        }
+        value.hand_out()
     }
 }
 

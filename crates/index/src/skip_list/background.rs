@@ -9,8 +9,11 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tremula_sync::epoch;
+use tremula_sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::thread::{self, JoinHandle};
 use tremula_sync::{Arc, CachePadded, Mutex, Waiter, park, thread_index};
 
@@ -30,8 +33,9 @@ const ROOM: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 /// behind, searches walk along the lowest level: for keys that arrive in order [`SkipList`], or
 /// better a B+tree, is the one to take.
 ///
-/// Consistency and memory are those of [`SkipList`]; some thousand removed nodes may wait for the
-/// thread. The thread ends with the list. If the comparison of keys panics in it, that tower stays
+/// Consistency and memory are those of [`SkipList`]; some thousand removed nodes, with their keys,
+/// may wait for the thread. How many nodes do is the figure `left_to_thread` of its
+/// [`shape`](OrderedIndex::shape). The thread ends with the list. If the comparison of keys panics in it, that tower stays
 /// low, and the builder goes on.
 ///
 /// ```
@@ -122,6 +126,9 @@ fn is_builder() -> bool {
 /// What is left to the builder.
 pub(super) struct Backlog<K, V, H> {
     queues: [CachePadded<Mutex<Queue<K, V, H>>>; QUEUES],
+    /// Tasks that the builder has taken and not done yet. Changed under the lock of the queue that
+    /// they come from, or by the builder, which has them.
+    taken: AtomicUsize,
     ended: AtomicBool,
 }
 
@@ -152,8 +159,23 @@ impl<K, V, H> Backlog<K, V, H> {
                     asleep: None,
                 }))
             }),
+            taken: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// How many tasks are left to the builder.
+    pub(super) fn len(&self) -> usize {
+        // Under all the locks at once, so that no task is missed on its way to the builder.
+        let queues: Vec<_> = self.queues.iter().map(|queue| queue.lock()).collect();
+        let waiting: usize = queues.iter().map(|queue| queue.tasks.len()).sum();
+        // Acquire: pairs with `done`. What the tasks retired was retired before.
+        waiting + self.taken.load(Acquire)
+    }
+
+    /// Says that the builder has done a task.
+    fn done(&self) {
+        self.taken.fetch_sub(1, Release);
     }
 
     /// Leaves a node to the builder that is to be linked on its upper levels; whether there was
@@ -202,6 +224,8 @@ impl<K, V, H> Backlog<K, V, H> {
                 let mut queue = queue.lock();
                 // From here on whoever leaves work in this queue wakes the builder.
                 queue.asleep = Some(Waiter::this_thread());
+                // Relaxed: ordered by the lock.
+                self.taken.fetch_add(queue.tasks.len(), Relaxed);
                 taken.append(&mut queue.tasks);
             }
             if !taken.is_empty() {
@@ -228,12 +252,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
                 if let Err(panic) = done {
                     discard_panic(panic);
                 }
+                backlog.done();
             }
         }
     }
 
     fn carry_out(&self, task: &Task<K, V, H>) {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         match *task {
             Task::Build(link) => {
                 let Some(node) = self.node(link, guard) else {
@@ -250,7 +275,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Builds the tower of a node that may have been removed meanwhile.
-    fn finish<'g>(&'g self, node: NodeRef<'g, K, V, H>, guard: &'g epoch::Guard) {
+    fn finish<'g>(&'g self, node: NodeRef<'g, K, V, H>, guard: &'g Guard<'_>) {
         if node.is_removed() {
             return self.finish_building(node, node.height() - 1, guard);
         }

@@ -5,11 +5,12 @@ use super::node::{EntryGuard, Finished, NodeRef, Probe};
 use super::search::{Path, Place};
 use crate::contract::{Storable, Update};
 use crate::key::KeyHead;
+use crate::packed::Packed;
 use crate::unwind::on_unwind;
 use std::cell::Cell;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, needs_drop};
 use tremula_sync::atomic::Ordering::Relaxed;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::thread_index;
 
 /// A node that is in no list; dropping it frees it.
@@ -36,6 +37,25 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Fresh<'_, K, V, H> 
     }
 }
 
+/// A value that has left its node; dropping it retires it.
+struct Retiring<'g, 'c, V: Storable>(Packed<V>, &'g Guard<'c>);
+
+impl<V: Storable> Retiring<'_, '_, V> {
+    fn hand_out(self) -> V {
+        let Self(value, guard) = *ManuallyDrop::new(self);
+        // SAFETY: the entry was removed before, and so nobody who pins from now on looks at its
+        // value; this is the only one to retire it.
+        unsafe { value.hand_out(guard) }
+    }
+}
+
+impl<V: Storable> Drop for Retiring<'_, '_, V> {
+    fn drop(&mut self) {
+        // SAFETY: as in `hand_out`.
+        unsafe { self.0.retire(self.1) };
+    }
+}
+
 /// What placing a node came to.
 #[allow(
     clippy::large_enum_variant,
@@ -55,7 +75,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         key: K,
         value: Option<V>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Placed<'g, K, V, H> {
         let mut path = self.settled_path(&key, guard);
         if let Some(node) = path.found {
@@ -80,7 +100,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// The path to a key, and its node if there is one that was not removed at that time.
-    fn settled_path<'g>(&'g self, key: &K, guard: &'g Guard) -> Path<'g, K, V, H> {
+    fn settled_path<'g>(&'g self, key: &K, guard: &'g Guard<'_>) -> Path<'g, K, V, H> {
         let probe = Probe::new(key);
         let place = Place::At(probe);
         loop {
@@ -103,7 +123,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         node: NodeRef<'g, K, V, H>,
         path: Path<'g, K, V, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) {
         if node.height() == 1 {
             return;
@@ -119,7 +139,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         node: NodeRef<'g, K, V, H>,
         path: Path<'g, K, V, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) {
         // Relaxed: a hint. Who has to unlink the node has synchronized with the end of this.
         self.levels.fetch_max(node.height(), Relaxed);
@@ -135,7 +155,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         node: NodeRef<'g, K, V, H>,
         missing: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) {
         match node.finish_building(missing) {
             Finished::Done => {}
@@ -150,7 +170,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         node: NodeRef<'g, K, V, H>,
         linked: &Cell<usize>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
         work: impl FnOnce() -> R,
     ) -> R {
         let leave = || {
@@ -164,7 +184,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Does what is left to do for a node without a search: a comparison has panicked.
-    fn leave(&self, node: NodeRef<'_, K, V, H>, finished: Finished, guard: &Guard) {
+    fn leave(&self, node: NodeRef<'_, K, V, H>, finished: Finished, guard: &Guard<'_>) {
         match finished {
             Finished::Done => {}
             Finished::Unlink => self.note_if_linked(node),
@@ -177,7 +197,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         node: NodeRef<'g, K, V, H>,
         linked: &Cell<usize>,
         mut path: Path<'g, K, V, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) {
         for level in 1..node.height() {
             loop {
@@ -199,12 +219,32 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         }
     }
 
-    /// Removes a locked entry that is there.
-    pub(super) fn take_out<'g>(&'g self, entry: EntryGuard<'g, K, V, H>, guard: &'g Guard) {
+    /// Removes a locked entry that is there, and hands out its value: the value itself where no
+    /// other thread can be looking at it.
+    pub(super) fn take_out<'g>(
+        &'g self,
+        entry: EntryGuard<'g, K, V, H>,
+        guard: &'g Guard<'_>,
+    ) -> V {
         let node = entry.node;
-        if self.detach(entry) {
+        if !needs_drop::<V>() {
+            // A copy cannot be told from the value, which goes with the node.
+            // SAFETY: the entry is locked, and there.
+            let value = unsafe { node.value().with(V::clone) };
+            if self.detach(entry) {
+                self.unlink(node, guard);
+            }
+            return value;
+        }
+        self.len.add(-1);
+        // From here to the end of the search the value is this thread's, and kept even if a
+        // comparison panics.
+        let value = Retiring(entry.remove_with_value(), guard);
+        node.mark();
+        if node.finish_removing() {
             self.unlink(node, guard);
         }
+        value.hand_out()
     }
 
     /// Removes a locked entry that is there, but leaves its node linked; whether the caller has
@@ -218,7 +258,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Sees to it that removed nodes that nobody will link again are unlinked.
-    pub(super) fn unlink_all<'g>(&'g self, mut nodes: Vec<NodeRef<'g, K, V, H>>, guard: &'g Guard) {
+    pub(super) fn unlink_all<'g>(
+        &'g self,
+        mut nodes: Vec<NodeRef<'g, K, V, H>>,
+        guard: &'g Guard<'_>,
+    ) {
         while let Some(node) = nodes.pop() {
             on_unwind(
                 || nodes.iter().for_each(|node| self.note_if_linked(*node)),
@@ -228,7 +272,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Sees to it that a removed node that nobody will link again is unlinked.
-    fn unlink(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+    fn unlink(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
         let Some(backlog) = self.backlog.as_ref().filter(|_| node.height() > 1) else {
             return self.unlink_now(node, guard);
         };
@@ -239,7 +283,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
 
     /// Searches for a removed node that nobody will link again, to unlink it. If keys are
     /// ordered, it is linked nowhere after that.
-    fn unlink_now(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+    fn unlink_now(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
         on_unwind(
             || self.note_if_linked(node),
             || {
@@ -250,7 +294,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Unlinks a removed node for a task that keeps it, and ends the task.
-    pub(super) fn unlink_for_task(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+    pub(super) fn unlink_for_task(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
         let end = || {
             self.release(node, guard);
             self.note_if_linked(node);
@@ -264,14 +308,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// Says that a level, or a task, keeps a removed node no more; if it was the last, the node
     /// is retired.
     #[inline]
-    pub(super) fn release(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+    pub(super) fn release(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
         if node.release() {
             self.retire(node, guard);
         }
     }
 
     /// Frees a node once nobody that is pinned now can be looking at it.
-    fn retire(&self, node: NodeRef<'_, K, V, H>, guard: &Guard) {
+    fn retire(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
         debug_assert!(node.height() == 1 || node.keepers() == 0);
         let node = node.link();
         // SAFETY: the last that kept the node has gone, and this thread was told, once: no level
@@ -295,33 +339,26 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         node: NodeRef<'g, K, V, H>,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<Option<V>> {
         let entry = node.lock()?;
         // SAFETY: the entry is locked, and there: its value cannot be retired.
-        let (old, decision) = unsafe {
-            node.value().with(|value| {
-                let decision = decide(Some(value));
-                let old = match decision {
-                    Update::Keep => None,
-                    Update::Put(_) | Update::Remove => Some(value.clone()),
-                };
-                (old, decision)
-            })
-        };
-        match decision {
-            Update::Put(value) => self.replace(entry, value, guard),
-            Update::Keep => drop(entry),
-            Update::Remove => self.take_out(entry, guard),
+        match unsafe { node.value().with(|value| decide(Some(value))) } {
+            Update::Put(value) => Some(Some(self.replace(entry, value, guard))),
+            Update::Keep => {
+                drop(entry);
+                Some(None)
+            }
+            Update::Remove => Some(Some(self.take_out(entry, guard))),
         }
-        Some(old)
     }
 
-    /// Replaces the value of a locked entry that is there.
-    pub(super) fn replace(&self, entry: EntryGuard<'_, K, V, H>, value: V, guard: &Guard) {
+    /// Replaces the value of a locked entry that is there, and hands the old one out.
+    pub(super) fn replace(&self, entry: EntryGuard<'_, K, V, H>, value: V, guard: &Guard<'_>) -> V {
         let old = entry.replace(value);
-        // SAFETY: the value has just been unlinked, by this thread, and is retired once.
-        unsafe { old.retire(guard) };
+        // SAFETY: the value has just been unlinked, by this thread, which keeps no reference to
+        // it, and is retired once.
+        unsafe { old.hand_out(guard) }
     }
 
     /// Asks for the value of a vacant node that this thread has placed, and gives it that, or
@@ -331,7 +368,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         node: NodeRef<'g, K, V, H>,
         path: Path<'g, K, V, H>,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) {
         // Removes the node; its builder, too, is this thread.
         let discard = || {

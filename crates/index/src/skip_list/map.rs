@@ -8,7 +8,7 @@ use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update
 use crate::key::KeyHead;
 use std::ops::ControlFlow;
 use tremula_sync::Backoff;
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 
 /// The level from which a descending walk collects its next entries: about four of them lie
 /// between two nodes there.
@@ -17,7 +17,7 @@ const BLOCK_LEVEL: usize = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// The node of a key whose entry is there.
     #[inline]
-    fn find<'g>(&'g self, key: &K, guard: &'g Guard) -> Option<NodeRef<'g, K, V, H>> {
+    fn find<'g>(&'g self, key: &K, guard: &'g Guard<'_>) -> Option<NodeRef<'g, K, V, H>> {
         let probe = Probe::new(key);
         let (_, node) = self.descend(&Place::At(probe), 0, guard);
         node.filter(|node| node.compare(&probe).is_eq() && node.is_present())
@@ -29,7 +29,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         place: &Place<'_, K, H>,
         direction: Direction,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<NodeRef<'g, K, V, H>> {
         let backoff = Backoff::new();
         loop {
@@ -70,7 +70,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         range: KeyRange<'_, K>,
         direction: Direction,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
         mut visit: impl FnMut(NodeRef<'g, K, V, H>) -> ControlFlow<()>,
     ) {
         match direction {
@@ -110,7 +110,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         &'g self,
         place: &Place<'_, K, H>,
         block: &mut Vec<NodeRef<'g, K, V, H>>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<NodeRef<'g, K, V, H>> {
         let (start, _) = self.descend(place, BLOCK_LEVEL, guard);
         let mut next = start.or_else(|| self.node(self.base().load(0), guard));
@@ -125,7 +125,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
 
     /// Removes the neighbour of an end of the list.
     fn pop(&self, direction: Direction) -> Option<(K, V)> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let end = match direction {
             Direction::Ascending => Place::Start,
             Direction::Descending => Place::End,
@@ -140,9 +140,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
                 Direction::Descending => self.are_adjacent(Some(node), None),
             };
             if is_at_the_end {
-                let entry = node.entry();
-                self.take_out(lock, guard);
-                return Some(entry);
+                let key = node.with_key(K::clone);
+                return Some((key, self.take_out(lock, guard)));
             }
         }
     }
@@ -173,23 +172,23 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let node = self.find(key, guard);
         node.map(|node| node.with_value(read)).is_some()
     }
 
     fn get(&self, key: &K) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let node = self.find(key, guard);
         node.map(|node| node.with_value(V::clone))
     }
 
     fn contains_key(&self, key: &K) -> bool {
-        self.find(key, &epoch::pin()).is_some()
+        self.find(key, &self.collector.pin()).is_some()
     }
 
     fn insert(&self, mut key: K, value: V) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let mut value = Some(value);
         loop {
             match self.place(key, value, guard) {
@@ -198,22 +197,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
                     self.build(node, path, guard);
                     return None;
                 }
-                Placed::Present(node, same, new) => {
-                    if let Some(entry) = node.lock() {
-                        let old = node.with_value(V::clone);
-                        if let Some(new) = new {
-                            self.replace(entry, new, guard);
-                        }
-                        return Some(old);
-                    }
-                    (key, value) = (same, new);
-                }
+                Placed::Present(node, same, new) => match (node.lock(), new) {
+                    (Some(entry), Some(new)) => return Some(self.replace(entry, new, guard)),
+                    (_, new) => (key, value) = (same, new),
+                },
             }
         }
     }
 
     fn insert_if_absent(&self, mut key: K, value: V) -> Result<(), V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let mut value = Some(value);
         loop {
             match self.place(key, value, guard) {
@@ -234,15 +227,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let entry = self.find(key, guard)?.lock()?;
-        let value = entry.node.with_value(V::clone);
-        self.take_out(entry, guard);
-        Some(value)
+        Some(self.take_out(entry, guard))
     }
 
     fn update(&self, mut key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         loop {
             match self.place(key, None, guard) {
                 Placed::New(node, path) => {
@@ -260,26 +251,26 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
     }
 
     fn first(&self) -> Option<(K, V)> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let node = self.neighbour(&Place::Start, Direction::Ascending, guard)?;
         Some(node.entry())
     }
 
     fn last(&self) -> Option<(K, V)> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let node = self.neighbour(&Place::End, Direction::Descending, guard)?;
         Some(node.entry())
     }
 
     fn next(&self, key: &K) -> Option<(K, V)> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let place = Place::Behind(Probe::new(key));
         let node = self.neighbour(&place, Direction::Ascending, guard)?;
         Some(node.entry())
     }
 
     fn prev(&self, key: &K) -> Option<(K, V)> {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let node = self.neighbour(&Place::at(key), Direction::Descending, guard)?;
         Some(node.entry())
     }
@@ -303,7 +294,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         if limit == 0 {
             return;
         }
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let mut left = limit;
         self.walk(range, direction, guard, |node| {
             out.push(node.entry());
@@ -316,7 +307,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         });
     }
 
-    /// Copies nothing. The thread is pinned to an epoch meanwhile: what others remove is not
+    /// Copies nothing. The thread is pinned to the list meanwhile: what others remove is not
     /// freed before the closure has seen the last entry.
     fn range(
         &self,
@@ -324,7 +315,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         direction: Direction,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         self.walk(range, direction, guard, |node| {
             node.with_key(|key| node.with_value(|value| visit(key, value)))
         });
@@ -337,7 +328,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
 
     /// Entry by entry, not as one step.
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let mut nodes = Vec::new();
         self.walk(range, Direction::Ascending, guard, |node| {
             nodes.push(node);
@@ -360,7 +351,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
     }
 
     fn shape(&self) -> Shape {
-        let guard = &epoch::pin();
+        let guard = &self.collector.pin();
         let (mut entries, mut bytes, mut links) = (0, size_of::<Self>(), 0);
         self.walk(KeyRange::all(), Direction::Ascending, guard, |node| {
             entries += 1;
@@ -368,14 +359,18 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
             bytes += node.bytes() + crate::packed::Packed::<V>::bytes_beside();
             ControlFlow::Continue(())
         });
+        let mut figures = vec![
+            ("entries", entries),
+            ("levels", self.levels() as u64),
+            ("links", links),
+            ("bytes", bytes as u64),
+        ];
+        if let Some(backlog) = &self.backlog {
+            figures.push(("left_to_thread", backlog.len() as u64));
+        }
         Shape {
             engine: self.engine(),
-            figures: vec![
-                ("entries", entries),
-                ("levels", self.levels() as u64),
-                ("links", links),
-                ("bytes", bytes as u64),
-            ],
+            figures,
         }
     }
 }

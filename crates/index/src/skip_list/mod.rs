@@ -74,6 +74,7 @@ use node::{MOST_LEVELS, Node};
 use std::array;
 use std::ptr;
 use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use tremula_sync::reclaim::Collector;
 use tremula_sync::{CachePadded, StripedCounter};
 
 /// How many threads draw the heights of towers without sharing a seed.
@@ -105,6 +106,8 @@ pub struct SkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     strays: AtomicBool,
     /// What the list's own thread is to do, if it has one.
     backlog: Option<Box<Backlog<K, V, H>>>,
+    /// What has been unlinked.
+    collector: Collector,
 }
 
 // SAFETY: the list owns its nodes, and shares keys and values between threads: they are `Send`
@@ -128,6 +131,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
             }),
             strays: AtomicBool::new(false),
             backlog: None,
+            collector: Collector::new(),
         }
     }
 }
@@ -150,7 +154,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for SkipList<K, V, H> {
             let mut link = self.base().load(level);
             // SAFETY: nobody else has the list. What is linked on the lowest level is freed there;
             // what is linked only above is kept by as many levels (invariant 5), and freed on the
-            // last that this comes to. All other nodes have been retired.
+            // last that this comes to. All other nodes have been retired, and go with the
+            // collector.
             unsafe {
                 while let Some(node) = link.node() {
                     let next = node.tower().load(level).unmarked();

@@ -574,6 +574,13 @@ where
         self.unlock(LOCKED | REMOVED);
     }
 
+    /// The same for an entry that is there; its value leaves the node, and belongs to the caller.
+    pub(super) fn remove_with_value(self) -> Packed<V> {
+        let value = self.node.fixed().value.load();
+        self.unlock(LOCKED | REMOVED | VACANT);
+        value
+    }
+
     /// Flips these bits of the state.
     fn unlock(self, flip: u32) {
         let guard = ManuallyDrop::new(self);

@@ -7,7 +7,7 @@ use crate::key::KeyHead;
 use std::cmp::Ordering::{Greater, Less};
 use std::ops::Bound;
 use tremula_sync::atomic::Ordering::Relaxed;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// A place between the keys: in front of all nodes that it does not count as before it.
 pub(super) enum Place<'k, K, H> {
@@ -100,7 +100,7 @@ where
     pub(super) fn node<'g>(
         &self,
         link: Link<K, V, H>,
-        _: &'g Guard,
+        _: &'g Guard<'_>,
     ) -> Option<NodeRef<'g, K, V, H>> {
         // SAFETY: links come from towers of this list, read under this guard.
         unsafe { link.node() }
@@ -113,7 +113,7 @@ where
     pub(super) fn path<'g>(
         &'g self,
         place: &Place<'_, K, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Path<'g, K, V, H> {
         'again: loop {
             let mut path = Path {
@@ -159,7 +159,7 @@ where
         &'g self,
         place: &Place<'_, K, H>,
         to: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Neighbours<'g, K, V, H> {
         let mut before = self.base();
         let mut last = None;
@@ -197,7 +197,7 @@ where
     pub(super) fn behind<'g>(
         &self,
         node: NodeRef<'g, K, V, H>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Option<NodeRef<'g, K, V, H>> {
         self.node(node.tower().load(0), guard)
     }
@@ -210,7 +210,7 @@ where
     /// A node is not kept by as many levels as it is linked on.
     #[cfg(loom)]
     pub fn linked_keys(&self) -> [Vec<K>; MOST_LEVELS] {
-        let guard = tremula_sync::epoch::pin();
+        let guard = self.collector.pin();
         let mut linked = std::collections::HashMap::new();
         let keys = std::array::from_fn(|level| {
             let mut link = self.base().load(level);

@@ -132,11 +132,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
         })
     }
 
-    /// A copy of the entry.
-    pub(in crate::lfca_tree) fn entry(&self) -> Option<(K, V)> {
+    /// A copy of the key, which has an entry, and the value.
+    pub(in crate::lfca_tree) fn entry(&self) -> Option<(K, Word<V>)> {
         self.found.then(|| {
             let Step { node, at, .. } = *self.step(self.levels - 1);
-            super::EntryRef { leaf: node, at }.copy()
+            (node.with_key(at, K::clone), node.value(at))
         })
     }
 

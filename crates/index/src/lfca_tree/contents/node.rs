@@ -45,6 +45,10 @@ const LINES: usize = 6;
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
+/// Counts of a node at which the process ends. So many can only come from snapshots that are cloned
+/// and leaked for ever; above it there is room for one more of each thread.
+const MOST_COUNTS: usize = isize::MAX as usize;
+
 /// What a node's `dead` says when nothing in it is.
 const NOTHING_DEAD: u32 = 0;
 /// The key of the entry at `dead >> 2` is to be released with the node.
@@ -339,7 +343,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     #[inline]
     pub(in crate::lfca_tree) fn share(self) {
         // Relaxed: whoever has it can give it on; nothing is ordered by that.
-        self.fixed().count.fetch_add(1, Ordering::Relaxed);
+        let counts = self.fixed().count.fetch_add(1, Ordering::Relaxed);
+        if counts > MOST_COUNTS {
+            // As `Arc` does: a count that began again at 0 would free what others have.
+            std::process::abort();
+        }
     }
 
     /// Adds a count to the key and the child or value of an entry.

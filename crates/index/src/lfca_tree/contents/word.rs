@@ -131,6 +131,34 @@ impl<T: 'static> Owned<T> {
         std::mem::forget(self);
     }
 
+    /// A count of a word that lies in a node.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Word::share`].
+    #[inline]
+    pub(in crate::lfca_tree) unsafe fn share(word: Word<T>) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { word.share() };
+        Self(word)
+    }
+
+    /// The value, if nobody else has a count of it; else a copy.
+    pub(in crate::lfca_tree) fn hand_out(self) -> T
+    where
+        T: Clone,
+    {
+        let word = ManuallyDrop::new(self).0.word;
+        if Packed::<T>::is_word() {
+            // SAFETY: a value that is a word is always there.
+            unsafe { Packed::of_word(word).take() }
+        } else {
+            // SAFETY: the pointer came from an `Arc`, of which this had a count.
+            let value = unsafe { Arc::from_raw(word.cast::<T>().cast_const()) };
+            Arc::try_unwrap(value).unwrap_or_else(|value| T::clone(&value))
+        }
+    }
+
     /// The value, if nobody else has a count of it.
     pub(in crate::lfca_tree) fn take(self) -> Option<T> {
         let word = ManuallyDrop::new(self).0.word;
