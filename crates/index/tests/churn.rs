@@ -83,10 +83,11 @@ fn most(early: usize) -> usize {
     early.saturating_add(early / 4).saturating_add(SLACK)
 }
 
-/// Frees what waits for the epoch, as far as this thread can.
-fn settle() {
-    for _ in 0..2_000 {
+/// Frees what waits for the epoch, or for operations on its index, as far as this thread can.
+fn settle<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K) {
+    for turn in 0..4_096 {
         tremula_sync::epoch::pin().flush();
+        index.contains_key(&key_of(turn));
     }
 }
 
@@ -94,7 +95,7 @@ fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K
     // One at a time: the count is the whole program's.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    settle();
+    settle(index, key_of);
     let before = ALLOCATED.load(Relaxed);
     let used = || ALLOCATED.load(Relaxed).saturating_sub(before);
 
@@ -161,14 +162,14 @@ fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K
     );
 
     let full = {
-        settle();
+        settle(index, key_of);
         used()
     };
     assert!(index.remove_range(KeyRange::all()) > 0);
     // A thread of the engine's own may be at it still, and pinned.
     let begun = Instant::now();
     loop {
-        settle();
+        settle(index, key_of);
         let empty = used();
         if empty <= full / 4 {
             break;

@@ -1,5 +1,7 @@
 //! The skip list. Under loom every tower is as high as can be: two levels.
 
+use std::cmp::Ordering;
+use tremula_index::key::NoHead;
 use tremula_index::{BackgroundSkipList, OrderedIndex, SkipList, Update};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
@@ -159,4 +161,72 @@ fn a_node_may_be_removed_before_its_tower_is_built_in_the_background() {
             drop(list);
         },
     );
+}
+
+/// A key with which 9 compares as greater, both ways: what searches for it stops in front of
+/// another.
+#[derive(Clone, Debug)]
+struct Odd(u32);
+
+impl Ord for Odd {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.0 == 9 || other.0 == 9 {
+            return Ordering::Greater;
+        }
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Odd {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Odd {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Odd {}
+
+/// The search for the removed node misses it, and another comes by while its links are being
+/// marked: the node is freed once, by the thread that takes away the last link or by the drop of
+/// the list. It fails if a node is not kept by as many levels as link it, or is freed never or
+/// twice.
+#[test]
+fn a_node_that_its_own_search_misses_is_freed_once() {
+    check("a_node_that_its_own_search_misses_is_freed_once", 3, || {
+        let value = std::sync::Arc::new(());
+        let list = Arc::new(SkipList::<Odd, std::sync::Arc<()>, NoHead>::new());
+        list.insert(Odd(9), std::sync::Arc::clone(&value));
+        list.insert(Odd(1), std::sync::Arc::clone(&value));
+        let other = Arc::clone(&list);
+        let remover = thread::spawn(move || assert!(other.pop_last().is_some()));
+        list.insert(Odd(2), std::sync::Arc::clone(&value));
+        remover.join().unwrap();
+        let _checked = list.linked_keys();
+        drop(list);
+        assert_eq!(std::sync::Arc::strong_count(&value), 1);
+    });
+}
+
+/// The thread that takes away the node's last link and the task that is to unlink it agree on
+/// which of them frees it.
+#[test]
+fn a_node_may_be_unlinked_before_its_task_is_done() {
+    check("a_node_may_be_unlinked_before_its_task_is_done", 2, || {
+        let value = std::sync::Arc::new(());
+        let list = BackgroundSkipList::<u32, std::sync::Arc<()>>::new();
+        list.insert(1, std::sync::Arc::clone(&value));
+        let list = Arc::new(list);
+        let other = Arc::clone(&list);
+        let remover = thread::spawn(move || assert!(other.remove(&1).is_some()));
+        // Comes by the node.
+        list.insert(0, std::sync::Arc::clone(&value));
+        remover.join().unwrap();
+        drop(list);
+        assert_eq!(std::sync::Arc::strong_count(&value), 1);
+    });
 }

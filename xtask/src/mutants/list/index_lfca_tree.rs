@@ -83,4 +83,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: LIB,
         hangs: false,
     },
+    Mutant {
+        name: "lfca_counts_begin_again",
+        file: "crates/index/src/lfca_tree/contents/node.rs",
+        original: "if counts > MOST_COUNTS {",
+        replacement: "if counts == 0 {",
+        why: "A node that has more counts than there are numbers is freed while others have it.",
+        checker: LIB,
+        hangs: false,
+    },
+    Mutant {
+        name: "lfca_frees_what_others_look_at",
+        file: "crates/index/src/lfca_tree/update.rs",
+        original: "if guard.is_alone() {",
+        replacement: "if !guard.is_alone() {",
+        why: "What is unlinked is freed at once while other threads are inside; and where none is, a copy of the removed value is handed out.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("reclamation"),
+            filter: "a_quiet_map_hands_out_the_value_itself",
+        },
+        hangs: false,
+    },
 ];

@@ -85,4 +85,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: dishonest("the_last_handle_may_be_dropped_by_the_thread_of_the_list"),
         hangs: false,
     },
+    Mutant {
+        name: "skip_list_keeps_a_copy_of_what_it_hands_out",
+        file: "crates/index/src/skip_list/edit.rs",
+        original: "if !needs_drop::<V>() {",
+        replacement: "if needs_drop::<V>() {",
+        why: "What is handed out is a copy, and the removed value waits with its node.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("reclamation"),
+            filter: "a_quiet_map_hands_out_the_value_itself",
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "background_skip_list_task_keeps_what_is_retired",
+        file: "crates/index/src/skip_list/node.rs",
+        original: "(state >= KEEPER).then_some(state + KEEPER)",
+        replacement: "Some(state + KEEPER)",
+        why: "A task is made for a node that another thread has retired, and retires it again.",
+        checker: LOOM,
+        hangs: false,
+    },
 ];

@@ -45,8 +45,9 @@ const LINES: usize = 6;
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// Counts of a node at which the process ends. So many can only come from snapshots that are cloned
-/// and leaked for ever; above it there is room for one more of each thread.
+/// A node with more counts than this ends the process. They can only come from snapshots that are
+/// cloned and leaked for ever. The other half of the numbers is room for the threads that add a
+/// count meanwhile.
 const MOST_COUNTS: usize = isize::MAX as usize;
 
 /// What a node's `dead` says when nothing in it is.
@@ -348,6 +349,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
             // As `Arc` does: a count that began again at 0 would free what others have.
             std::process::abort();
         }
+    }
+
+    /// Pretends that the node has this many counts.
+    #[cfg(test)]
+    pub(super) fn pretend_counts(self, counts: usize) {
+        self.fixed().count.store(counts, Ordering::Relaxed);
     }
 
     /// Adds a count to the key and the child or value of an entry.

@@ -4,6 +4,7 @@ use super::{Edit, Owned, Probe, Root, Tree, View};
 use crate::contract::Storable;
 use crate::key::{ByteHead, KeyHead, NoHead};
 use std::cell::Cell;
+use std::process::{Command, exit};
 use std::sync::Arc;
 
 thread_local! {
@@ -150,4 +151,34 @@ fn edits_beside_snapshots_leave_nothing() {
 #[test]
 fn edits_beside_snapshots_leave_nothing_without_heads() {
     edits_beside_snapshots::<NoHead>();
+}
+
+/// A count that began again at 0 would free what others have. The test fails if the process that
+/// adds the last count and one more lives on.
+#[test]
+fn a_node_with_too_many_counts_ends_the_process() {
+    const CHILD: &str = "TREMULA_TOO_MANY_COUNTS";
+    const NAME: &str = "lfca_tree::contents::tests::a_node_with_too_many_counts_ends_the_process";
+    if std::env::var_os(CHILD).is_some() {
+        let mut contents = Contents::<u64, ByteHead>::new();
+        contents.put(1);
+        contents
+            .view()
+            .root
+            .unwrap()
+            .pretend_counts(isize::MAX as usize);
+        for _ in 0..2 {
+            std::mem::forget(contents.view().share());
+        }
+        exit(0);
+    }
+    let this = std::env::current_exe().unwrap();
+    let child = Command::new(this)
+        .args([NAME, "--exact"])
+        .env(CHILD, "")
+        .output();
+    let status = child.unwrap().status;
+    assert!(!status.success(), "it lives on");
+    // The code of a test that fails.
+    assert_ne!(status.code(), Some(101), "it never came to the counts");
 }
