@@ -151,35 +151,78 @@ fn functions_of_two_threads_may_send_to_each_others_shards() {
     }
 }
 
+/// Two shards, both of them lent: their states are shared by callers, under locks.
+fn lent(strategy: Strategy) -> Handle {
+    let balance = Balance {
+        window: 1,
+        tolerance: 0,
+    };
+    let config = Config::new(strategy).workers(2).shards(2);
+    let shards: Handle = Arc::new(Shards::start(config.balance(Some(balance)), |_| 0).unwrap());
+    let keys = keys(&shards);
+    let limit = Instant::now() + LIMIT;
+    // Each shard is read alone until it is lent.
+    while shards.shape().lent < 2 {
+        assert!(Instant::now() < limit, "{:?}", shards.shape());
+        thread::scope(|scope| {
+            for key in [keys[0], keys[0], keys[1], keys[1]] {
+                let shards = &shards;
+                scope.spawn(move || {
+                    for _ in 0..1_000 {
+                        assert!(shards.read(key, |count| *count).wait().is_ok());
+                    }
+                });
+            }
+        });
+    }
+    shards
+}
+
+/// Would hang if what such a function calls were put off until it has ended, because somebody uses
+/// the shard at the moment: it waits for the answer, as it may.
+#[test]
+fn a_function_may_wait_for_lent_shards_of_another_kind() {
+    for strategy in [Strategy::LocalSet, Strategy::Affinity] {
+        ends(strategy.name(), move || {
+            let (one, two) = (
+                Shards::start(Config::new(Strategy::Threading), |_| ()).unwrap(),
+                lent(strategy),
+            );
+            let (inside, calls) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+            let reader = {
+                let (two, inside, calls) =
+                    (Arc::clone(&two), Arc::clone(&inside), Arc::clone(&calls));
+                thread::spawn(move || {
+                    let read = two.read(0, move |_| {
+                        inside.wait();
+                        calls.wait();
+                        // Long enough that the call most likely finds the state in use; right if
+                        // it does not.
+                        thread::sleep(Duration::from_millis(20));
+                    });
+                    read.wait()
+                })
+            };
+            inside.wait();
+            let found = one.call(0, move |()| {
+                two.send(0, |count| *count += 1).unwrap();
+                calls.wait();
+                two.call(0, |count| *count).wait()
+            });
+            assert_eq!(found.wait(), Ok(Ok(1)));
+            assert_eq!(reader.join().unwrap(), Ok(()));
+        });
+    }
+}
+
 /// The same for shards whose states callers share under locks. Would hang, too, if the functions
 /// waited for these locks.
 #[test]
 fn functions_on_lent_shards_may_send_to_each_others_shards() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
         ends(strategy.name(), move || {
-            let balance = Balance {
-                window: 1,
-                tolerance: 0,
-            };
-            let config = Config::new(strategy).workers(2).shards(2);
-            let config = config.balance(Some(balance));
-            let shards: Handle = Arc::new(Shards::start(config, |_| 0).unwrap());
+            let shards = lent(strategy);
             let keys = keys(&shards);
-            let limit = Instant::now() + LIMIT;
-            // Each shard is read alone until it is lent.
-            while shards.shape().lent < 2 {
-                assert!(Instant::now() < limit, "{:?}", shards.shape());
-                thread::scope(|scope| {
-                    for key in [keys[0], keys[0], keys[1], keys[1]] {
-                        let shards = &shards;
-                        scope.spawn(move || {
-                            for _ in 0..1_000 {
-                                assert!(shards.read(key, |count| *count).wait().is_ok());
-                            }
-                        });
-                    }
-                });
-            }
             crosswise(&shards, keys[0], keys[1]);
             for key in &keys {
                 assert_eq!(shards.call(key, |count| *count).wait(), Ok(2));

@@ -10,6 +10,8 @@
 //! 2. It comes here only while nothing is queued, and the seat queues nothing while it is here: so
 //!    a caller's requests keep their order.
 
+use super::place::Place;
+use super::request::{Access, Ran, Request};
 use tremula_sync::RwLock;
 use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -52,6 +54,27 @@ impl<P> Default for Lent<P> {
 pub(super) enum Use<'a, P> {
     Look(&'a P),
     Change(&'a mut P),
+}
+
+/// Runs a request on a state that is lent.
+pub(super) fn run_in<S: 'static, P: Place<S>>(
+    shard: usize,
+    place: Use<'_, P>,
+    request: &mut dyn Request<S>,
+) -> Ran {
+    match place {
+        Use::Look(place) => {
+            let state = place.share().expect("only what may change threads is lent");
+            request.run(Access::Shared(state))
+        }
+        Use::Change(place) => {
+            let mut ran = Ran::Cancelled;
+            place.with(shard, &mut |state| {
+                ran = request.run(Access::Exclusive(state));
+            });
+            ran
+        }
+    }
 }
 
 impl<P> Lent<P> {

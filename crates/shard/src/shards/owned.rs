@@ -10,10 +10,12 @@ use super::StartError;
 use super::backend::{Backend, Rare, Shape, Submitted};
 use super::balance::plan;
 use super::config::{Balance, Config, Strategy};
-use super::lent::{Lent, READS, Use};
+use super::lent::{Lent, READS, Use, run_in};
 use super::place::{Movable, Place, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
-use super::running::{Outermost, Running, Tag, defer, has_deferred, is_running, runs_on};
+use super::running::{
+    Outermost, Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
+};
 use super::worker::{Role, is_worker_of, join, note_worker, pin};
 use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts, Tried};
 use crate::topology;
@@ -434,9 +436,12 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         }
     }
 
-    /// Gives shards of a worker away, if it has more to do than others.
+    /// Gives shards of a worker away, if it has more to do than others. Not in a function: to lend a
+    /// shard, and to take it back, waits for those who use it.
     fn compare(&self, me: usize) {
-        let Some(balance) = self.balance else { return };
+        let Some(balance) = self.balance.filter(|_| !is_running()) else {
+            return;
+        };
         let since = &self.workers[me].since;
         if since.load(Ordering::Relaxed) < balance.window.max(1) {
             return;
@@ -516,27 +521,6 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     }
 }
 
-/// Runs a request on a state that is lent.
-fn run_in<S: 'static, P: Place<S>>(
-    shard: usize,
-    place: Use<'_, P>,
-    request: &mut dyn Request<S>,
-) -> Ran {
-    match place {
-        Use::Look(place) => {
-            let state = place.share().expect("only what may change threads is lent");
-            request.run(Access::Shared(state))
-        }
-        Use::Change(place) => {
-            let mut ran = Ran::Cancelled;
-            place.with(shard, &mut |state| {
-                ran = request.run(Access::Exclusive(state));
-            });
-            ran
-        }
-    }
-}
-
 impl<S: 'static> Core<S, Movable<S>> {
     /// Runs an operation on this thread, which runs no function, if the seat lets it.
     #[inline]
@@ -598,8 +582,13 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
         let core = &*self.core;
         let (seat, tag) = (&core.seats[shard], core.tag(shard));
         let in_function = is_running();
+        // A function may wait for shards of another kind.
+        let may_wait = !in_function || request.is_wanted() && !runs_beside(tag);
         if in_function && has_deferred(tag) {
-            return self.defer(shard, request);
+            if !may_wait {
+                return self.defer(shard, request);
+            }
+            run_deferred_of(tag);
         }
         // Of what functions ask for only calls are run on top of them, on other shards.
         let in_place = !in_function || request.is_wanted() && !runs_on(tag);
@@ -637,7 +626,7 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
                 Offered::Lent(job) => {
                     drop(job);
                     request.take_back();
-                    let ran = if !in_function {
+                    let ran = if may_wait {
                         core.run_lent(shard, request)
                     } else if in_place && let Ok(ran) = core.try_run_lent(shard, request) {
                         ran

@@ -87,11 +87,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_function_waits_for_a_lent_shard",
         file: "crates/shard/src/shards/owned.rs",
-        original: "                    let ran = if !in_function {\n",
-        replacement: "                    let ran = if !in_function || !request.is_wanted() {\n",
+        original: "                    let ran = if may_wait {\n",
+        replacement: "                    let ran = if may_wait || !request.is_wanted() {\n",
         why: "What a function on a lent shard sends to another waits for that one's lock.",
         checker: Checker {
             filter: "lent",
+            ..FUNCTIONS
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_call_on_lent_shards_of_another_kind_is_put_off",
+        file: "crates/shard/src/shards/owned.rs",
+        original: "!in_function || request.is_wanted() && !runs_beside(tag);\n",
+        replacement: "!in_function || request.is_wanted() && !is_running();\n",
+        why: "A function waits for a call that its own thread makes only after the function has ended.",
+        checker: Checker {
+            filter: "of_another_kind",
             ..FUNCTIONS
         },
         hangs: false,
