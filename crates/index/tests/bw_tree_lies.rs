@@ -83,6 +83,12 @@ impl Key {
     }
 }
 
+impl Key {
+    fn is_nowhere(&self) -> bool {
+        self.number.is_multiple_of(23)
+    }
+}
+
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
@@ -103,7 +109,7 @@ impl Ord for Key {
             return [Ordering::Less, Ordering::Equal, Ordering::Greater][below(3) as usize];
         }
         match MANNER.get() {
-            Manner::Nowhere if self.number % 23 == 0 || other.number % 23 == 0 => Ordering::Less,
+            Manner::Nowhere if self.is_nowhere() || other.is_nowhere() => Ordering::Less,
             Manner::Twins => (self.number / 2).cmp(&(other.number / 2)),
             _ => self.number.cmp(&other.number),
         }
@@ -173,7 +179,7 @@ fn operate<H: KeyHead<Key>>(
         12 => {
             let (low, high) = (key(), Key::new(number + 40, keys));
             let range = KeyRange::new(Bound::Included(&low), Bound::Excluded(&high));
-            if number % 8 == 0 {
+            if number.is_multiple_of(8) {
                 tree.remove_range(range);
             } else {
                 tree.scan(range, Direction::Descending, 30, &mut Vec::new());

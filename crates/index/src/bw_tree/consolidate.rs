@@ -157,7 +157,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             newest.extend(self.deltas());
         }
         // Stable: of those on one cell the newest stays first.
-        newest.sort_by(|a, b| a.cell().cmp(&b.cell()));
+        newest.sort_by_key(|delta| delta.cell());
         newest.dedup_by(|older, newer| older.cell() == newer.cell());
         newest
     }

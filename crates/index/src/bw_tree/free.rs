@@ -51,7 +51,7 @@ impl FirstPanic {
         let Some(panic) = self.0 else {
             return;
         };
-        if std::thread::panicking() {
+        if tremula_sync::thread::panicking() {
             std::mem::forget(panic);
         } else {
             resume_unwind(panic);

@@ -51,13 +51,19 @@
 //!    unchanged, each node that was split off from one of its children, and is not known to it, stays
 //!    where it is.
 //! 5. Each stored key was put into the tree by one insertion, and belongs to the node that has it;
-//!    deltas that update or delete refer to the same one. It dies with the delta that deletes it;
-//!    a value dies with the delta that replaces or deletes it: when the chain with that delta is
-//!    freed. So what is compared on the way through a chain lives as long as the chain does.
-//!    Fences and separators are copies of their own.
+//!    deltas that update or delete refer to the same one. A deleted key dies with the chain that has
+//!    the delta: so what is compared on the way through a chain lives as long as the chain does. A
+//!    value belongs to the writer whose delta has replaced or deleted it. Fences and separators are
+//!    copies of their own. *None of that follows from comparisons*, which may lie: a search ends at the
+//!    newest delta on the very key that it has come to, or at an entry of the base node that no delta
+//!    overwrites (`View::find`); children of inner nodes are known by their ids, and separators stand in
+//!    the order of the links between those (`inner.rs`); what a node is to have is told by offsets and
+//!    words, and sorted by keys (`consolidate.rs`). So there are wrong answers about keys that lie, and
+//!    nothing worse.
 //! 6. Chains go to the epoch when they were unlinked, as a whole; ids are free again no earlier,
 //!    and a page of the mapping table goes when each of its ids has been free for a while. So who
-//!    is pinned, and has an id, finds its word, though the table shrinks: `ids.rs` says why.
+//!    is pinned, and has an id, finds its word, though the table shrinks: `ids.rs` says why. What is in
+//!    the table is freed by the epoch only, be it linked or not.
 //! 7. The word of a node tells where the base node is, without a look at the delta between: a base
 //!    node begins at a cache line, and a delta in its area a known number of lines in front of it.
 //!    The filter of a base node has the bit of a delta before the delta is published.
@@ -73,7 +79,10 @@
 //!     sub-chain. `spread.rs` has the rest.
 //! 11. Comparisons, clones and closures run before an operation's first change, or after its last, or
 //!     between the steps of a merge by deltas, which anybody can finish; whoever holds nodes lets them go
-//!     when user code panics.
+//!     when user code panics. `Drop` of keys and values that were in the tree runs when a guard is
+//!     dropped, or a value that was handed out.
+//! 12. Whoever holds a leaf and wants the next one goes by the link to the right, or to the left gives up
+//!     after a while: no order of keys makes two threads wait for one another.
 //!
 //! # What a lookup costs
 //!

@@ -93,7 +93,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Pinned<'_, K, V, H>
     #[inline]
     fn drop(&mut self) {
         let tree = self.tree;
-        if BwTree::<K, V, H>::DROPS_KEYS && tree.pending.is_due() && !std::thread::panicking() {
+        if BwTree::<K, V, H>::DROPS_KEYS
+            && tree.pending.is_due()
+            && !tremula_sync::thread::panicking()
+        {
             tree.see_to_deleted_keys(&self.guard);
         }
     }

@@ -1,6 +1,7 @@
 //! When memory that has been unlinked is freed: by a collector, in which each thread has an epoch of
 //! its own, or by epochs that all threads share.
 
+use super::free::FirstPanic;
 use crate::contract::Storable;
 use crate::packed::{Packed, Retire};
 use std::cell::Cell;
@@ -8,8 +9,6 @@ use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tremula_sync::reclaim::{self, Collector};
 use tremula_sync::{CachePadded, Mutex};
-
-use super::free::FirstPanic;
 
 /// While it lives, nothing is freed that could be reached when it was made.
 ///
@@ -82,7 +81,7 @@ impl Drop for Guard<'_> {
         {
             epochs.leave(*entered);
             // Users' `Drop` may panic.
-            if is_due.get() && !std::thread::panicking() {
+            if is_due.get() && !tremula_sync::thread::panicking() {
                 epochs.begin_next();
             }
         }
@@ -188,6 +187,14 @@ struct Epoch {
     retired: Mutex<Vec<Retired>>,
 }
 
+impl Epoch {
+    /// How many threads are in it.
+    fn threads(&self) -> u64 {
+        // SeqCst: as in `Epochs::enter`.
+        self.threads.load(Ordering::SeqCst) & (ENTERED - 1)
+    }
+}
+
 /// One more that came.
 const ENTERED: u64 = 1 << 32;
 
@@ -246,8 +253,7 @@ impl Epochs {
 
     /// How many threads are counted in; one that comes meanwhile may be missed.
     fn threads(&self) -> u64 {
-        let threads = |epoch: &CachePadded<Epoch>| epoch.threads.load(Ordering::SeqCst) % ENTERED;
-        self.each.iter().map(threads).sum()
+        self.each.iter().map(|epoch| epoch.threads()).sum()
     }
 
     /// Called by a thread that is counted in: so this epoch, or the one after it, is the thread's.
@@ -268,7 +274,7 @@ impl Epochs {
         let now = self.now.load(Ordering::SeqCst);
         // The one before: its number, plus three.
         let before = self.at(now + 2);
-        if before.threads.load(Ordering::SeqCst) % ENTERED > 0 {
+        if before.threads() > 0 {
             return;
         }
         let retired = std::mem::take(&mut *before.retired.lock());

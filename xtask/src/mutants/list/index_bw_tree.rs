@@ -112,8 +112,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_delta_that_was_superseded_is_changed",
         file: "crates/index/src/bw_tree/consolidate.rs",
-        original: "newest.find(|delta| delta.key.is(found.key))",
-        replacement: "newest.find(|delta| std::ptr::eq(*delta, found))",
+        original: ".find(|delta| delta.key.is(found.key))",
+        replacement: ".find(|delta| std::ptr::eq(*delta, found))",
         why: "A comparison that passes by the newest delta on a key has its value replaced, or the key deleted, twice.",
         checker: LIES,
         hangs: false,
