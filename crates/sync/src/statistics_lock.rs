@@ -116,6 +116,11 @@ impl ReaderHistory {
 /// The lock is not reentrant: a thread that holds it in one mode and asks for the other waits
 /// for itself for ever.
 ///
+/// A guard has to be dropped. If a program forgets a [`ReadGuard`] ([`mem::forget`](std::mem::forget)),
+/// writers wait for ever; and as the reader's slot goes on naming the lock by its address, so do the
+/// writers of another lock of this domain that is made at the same address later. No memory is read or
+/// written wrongly.
+///
 /// ```
 /// use tremula_sync::{Arc, LockDomain, StatisticsConfig, StatisticsLock};
 ///
@@ -169,8 +174,11 @@ impl<T> StatisticsLock<T> {
         }
     }
 
+    /// The name of the lock in the slots: the address of a field that no lock inside of `value` can
+    /// have. The lock's own address would not do: `value` may lie at the lock's beginning, and then a
+    /// lock in it would have the same one.
     fn address(&self) -> *mut () {
-        ptr::from_ref(self).cast_mut().cast()
+        ptr::from_ref(&self.reader_biased).cast_mut().cast()
     }
 
     /// Waits for shared access.

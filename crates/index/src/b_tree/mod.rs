@@ -58,7 +58,8 @@
 //! # Consistency
 //!
 //! Every operation is linearizable, but [`range`](OrderedIndex::range) as a whole, whose batches
-//! of up to 64 entries, each of one leaf, are each of one moment; and `len` and `shape`. A scan
+//! of up to 64 entries, each of one leaf, are each of one moment; and `len` and `shape`. A visit by
+//! `range` keeps what others remove from being freed for at most 16 batches. A scan
 //! or snapshot notes the version of each leaf that it reads and validates all of them in the
 //! end: there was a moment at which all was so. After a few failures it locks the leaves from
 //! left to right (`locked_scans` counts that). A range is removed under the locks of all of its

@@ -25,7 +25,10 @@ pub(super) struct Header {
     level: u32,
     /// Entries of a leaf, or separators of an inner node: one fewer than its children.
     count: AtomicU32,
-    /// How often the range of keys that the node is responsible for has changed.
+    /// How often the range of keys that the node is responsible for has changed, modulo 2^32. A
+    /// thread that noted it, and then waits for the node's lock, would take another range for the old
+    /// one if meanwhile there were exactly 2^32 changes: each is a split, a merge or an exchange with
+    /// a neighbour, so that the thread would have to sleep for many minutes between two instructions.
     moves: AtomicU32,
     /// One above the place of the last insertion, and how many insertions before it followed one
     /// another upwards: `place << 16 | run`.

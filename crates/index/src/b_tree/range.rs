@@ -18,6 +18,10 @@ const FIRST: usize = 16;
 /// The entries of the largest batch; each is twice as large as the last one, up to this.
 const LARGEST: usize = 64;
 
+/// The batches that a visit reads before it unpins the thread for a moment: about a thousand entries,
+/// so that to descend again costs little.
+const BATCHES_A_PIN: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+
 /// Entries that were read from a leaf as a whole.
 struct Batch<S: Spec> {
     entries: [MaybeUninit<Entry<S>>; LARGEST],
@@ -60,6 +64,8 @@ struct Cursor<'g, S: Spec> {
 }
 
 impl<S: Spec> Tree<S> {
+    /// Visits a range. The thread is unpinned every [`BATCHES_A_PIN`] batches, so that what others
+    /// remove meanwhile is freed however long the visit takes.
     pub(super) fn visit(
         &self,
         range: KeyRange<'_, S::Key>,
@@ -69,20 +75,43 @@ impl<S: Spec> Tree<S> {
         if range.is_empty() {
             return;
         }
-        let guard = self.collector.pin();
-        let bounds = Bounds::new(range);
-        let mut batch = Batch::new();
         let mut size = FIRST;
+        let mut behind: Option<S::Key> = None;
+        loop {
+            let guard = self.collector.pin();
+            let whole = Bounds::new(range);
+            let rest = match &behind {
+                None => whole,
+                Some(key) => beyond(&whole, key, direction),
+            };
+            match self.visit_pinned(&rest, direction, &mut size, &mut visit, &guard) {
+                // SAFETY: it was read as a whole; the thread has been pinned since.
+                Some(last) => behind = Some(unsafe { last.to_key() }),
+                None => return,
+            }
+        }
+    }
+
+    /// Visits the next batches of a range. Returns the last key, if there may be more behind it.
+    fn visit_pinned(
+        &self,
+        bounds: &Bounds<'_, S>,
+        direction: Direction,
+        size: &mut usize,
+        visit: &mut impl FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+        guard: &Guard<'_>,
+    ) -> Option<StoredKey<S>> {
+        let mut batch = Batch::new();
         let mut cursor = None;
         let mut last: Option<StoredKey<S>> = None;
-        loop {
+        for _ in 0..BATCHES_A_PIN {
             let mut fill = |bounds: &Bounds<'_, S>| {
-                self.retry(|| self.fill(&mut batch, size, &mut cursor, bounds, direction, &guard))
+                self.retry(|| self.fill(&mut batch, *size, &mut cursor, bounds, direction, guard))
             };
             let goes_on = match last {
-                None => fill(&bounds),
+                None => fill(bounds),
                 Some(last) => {
-                    let fill = |key: &S::Key| fill(&beyond(&bounds, key, direction));
+                    let fill = |key: &S::Key| fill(&beyond(bounds, key, direction));
                     // SAFETY: it was read as a whole; the thread has been pinned since.
                     unsafe { last.with(fill) }
                 }
@@ -91,15 +120,16 @@ impl<S: Spec> Tree<S> {
                 // SAFETY: as above.
                 let flow = unsafe { entry.key.with(|key| entry.value.with(|v| visit(key, v))) };
                 if flow.is_break() {
-                    return;
+                    return None;
                 }
                 last = Some(entry.key);
             }
             if !goes_on {
-                return;
+                return None;
             }
-            size = (size * 2).min(LARGEST);
+            *size = (*size * 2).min(LARGEST);
         }
+        last
     }
 
     /// Reads the next entries, as of one moment, and moves the cursor behind them. Returns

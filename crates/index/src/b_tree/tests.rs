@@ -256,3 +256,31 @@ fn a_batch_of_lookups_finds_what_single_ones_find() {
         assert_eq!(found[1..], *Vec::from_iter(singly));
     }
 }
+
+/// What would make it fail: a visit that stays pinned until its end, so that nothing is freed of
+/// what its closure, or any other thread, removes meanwhile.
+#[test]
+fn what_is_removed_during_a_long_visit_is_dropped_during_it() {
+    const ENTRIES: usize = 40_000;
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let alive = std::sync::Arc::new(());
+        let tree = OlcBTree::<u64, std::sync::Arc<()>>::new();
+        for key in 0..ENTRIES as u64 {
+            tree.insert(key, alive.clone());
+        }
+        let mut seen = Vec::new();
+        tree.range(KeyRange::all(), direction, &mut |key, _| {
+            drop(tree.remove(key));
+            seen.push(*key);
+            if seen.len() == ENTRIES {
+                let waiting = std::sync::Arc::strong_count(&alive) - 1;
+                assert!(waiting < ENTRIES / 4, "{waiting} values wait to be dropped");
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        if direction == Direction::Descending {
+            seen.reverse();
+        }
+        assert_eq!(seen, Vec::from_iter(0..ENTRIES as u64));
+    }
+}

@@ -88,4 +88,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         hangs: false,
     },
+    Mutant {
+        name: "b_tree_visit_stays_pinned",
+        file: "crates/index/src/b_tree/range.rs",
+        original: "        for _ in 0..BATCHES_A_PIN {",
+        replacement: "        for _ in 0..usize::MAX - BATCHES_A_PIN {",
+        why: "As long as a visit goes on, nothing that is removed meanwhile is freed. (This one was real.)",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Lib,
+            filter: "b_tree::tests::what_is_removed",
+        },
+        hangs: false,
+    },
 ];
