@@ -1,5 +1,6 @@
 //! The command line of `tremula serve`.
 
+use crate::engines::{self, UnfitEngine};
 use crate::limits::{Bytes, Limits};
 use crate::load::{self, LoadArgs, LoadError};
 use crate::{CACHED_FROM, CacheSettings, Config, Keyspace, LEAST_CACHE, Server, StartError};
@@ -31,8 +32,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Index that holds the keys: ca_tree, b_tree or locked
-    #[arg(long, value_name = "ENGINE", default_value_t = Engine::CaTree)]
+    /// Index that holds the keys: ca_tree, lfca_tree, b_tree, bw_tree, art, masstree or locked
+    #[arg(long, value_name = "ENGINE", default_value_t = Engine::CaTree, value_parser = engines::parse)]
     pub engine: Engine,
 
     /// Refuse clients from other machines: yes or no
@@ -77,6 +78,8 @@ fn parse_cache(text: &str) -> Result<Bytes, String> {
 #[derive(Debug, Error)]
 enum Failure {
     #[error(transparent)]
+    Engine(#[from] UnfitEngine),
+    #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
     Start(#[from] StartError),
@@ -113,7 +116,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         .or_else(|| thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get);
     let engine = arguments.engine;
-    let keyspace = Arc::new(Keyspace::new(engine));
+    let keyspace = Arc::new(Keyspace::new(engine)?);
     let config = Config {
         address: SocketAddr::new(arguments.bind, arguments.port),
         threads,
@@ -164,4 +167,28 @@ fn announce(server: &Server, engine: Engine, threads: usize) -> io::Result<()> {
         server.address(),
     )?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args;
+
+    #[test]
+    fn the_help_names_the_engines_that_are_served() {
+        let command = ServeArgs::augment_args(clap::Command::new("serve"));
+        let engine = command
+            .get_arguments()
+            .find(|argument| argument.get_id() == "engine");
+        let help = engine
+            .and_then(clap::Arg::get_help)
+            .expect("help")
+            .to_string();
+        let named: Vec<&str> = help
+            .split([' ', ','])
+            .filter(|word| word.parse::<Engine>().is_ok())
+            .collect();
+        let served: Vec<&str> = engines::served_engines().map(Engine::name).collect();
+        assert_eq!(named, served);
+    }
 }

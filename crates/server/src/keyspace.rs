@@ -1,5 +1,6 @@
 //! The databases, each one ordered index.
 
+use crate::engines::{self, UnfitEngine};
 use crate::{Key, Value};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH, OrderedIndex};
@@ -17,11 +18,15 @@ pub struct Keyspace {
 
 impl Keyspace {
     /// Empty databases, each an index of `engine`.
-    #[must_use]
-    pub fn new(engine: Engine) -> Self {
-        Self {
+    ///
+    /// # Errors
+    ///
+    /// [`UnfitEngine`] if the engine does not keep what the server promises.
+    pub fn new(engine: Engine) -> Result<Self, UnfitEngine> {
+        engines::check(engine)?;
+        Ok(Self {
             databases: (0..DATABASES).map(|_| engine.create()).collect(),
-        }
+        })
     }
 
     /// The database with this number, which must be below [`DATABASES`].
@@ -132,7 +137,7 @@ mod tests {
 
     /// A database with so many keys.
     fn filled(engine: Engine, keys: usize) -> Keyspace {
-        let keyspace = Keyspace::new(engine);
+        let keyspace = Keyspace::new(engine).expect("a fit engine");
         for number in 0..keys {
             let key = Key::from(&number.to_be_bytes()[..]);
             keyspace.database(0).insert(key, Value::from(&b""[..]));
@@ -169,6 +174,22 @@ mod tests {
                 );
                 assert_eq!(seen, limit.min(there), "{limit} of {there}");
             }
+        }
+    }
+
+    #[test]
+    fn an_engine_whose_scans_are_of_several_moments_is_refused_with_the_reason() {
+        let Err(unfit) = Keyspace::new(Engine::SkipList) else {
+            panic!("it was taken");
+        };
+        let text = unfit.to_string();
+        assert!(
+            text.starts_with("engine 'skip_list' cannot be served: its scans"),
+            "{text}"
+        );
+        for engine in engines::served_engines() {
+            assert!(text.contains(&format!(" {engine}")), "{text}");
+            assert!(Keyspace::new(engine).is_ok());
         }
     }
 

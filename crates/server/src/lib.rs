@@ -6,6 +6,7 @@ mod clients;
 mod commands;
 mod connection;
 mod cursors;
+mod engines;
 mod extended;
 mod glob;
 mod key;
@@ -24,6 +25,7 @@ mod values;
 
 pub use commands::command_table;
 pub use cursors::{MAX_CURSOR_BYTES, MAX_CURSORS};
+pub use engines::{UnfitEngine, served_engines};
 pub use key::Key;
 pub use keyspace::{DATABASES, Keyspace, ONE_MOMENT};
 pub use server::{Config, DRAIN_TIME, Server, StartError};

@@ -402,7 +402,7 @@ mod tests {
 
     fn shared(limits: Limits) -> Shared {
         Shared {
-            keyspace: Arc::new(Keyspace::new(Engine::CaTree)),
+            keyspace: Arc::new(Keyspace::new(Engine::CaTree).expect("a fit engine")),
             limits,
             clients: Arc::default(),
             stats: Stats::default(),

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use support::Server;
 use support::resp::{Connection, bulk, elements};
 use tremula::Engine;
-use tremula::server::ONE_MOMENT;
+use tremula::server::{ONE_MOMENT, served_engines};
 use tremula_check::DEFAULT_BUDGET;
 use tremula_check::map::{Kind, Operation, Response, Span};
 use tremula_check::record::{Pause, Script, Step, Subject, record};
@@ -289,16 +289,10 @@ fn times() -> u64 {
     }
 }
 
-fn served() -> impl Iterator<Item = Engine> {
-    Engine::ALL
-        .into_iter()
-        .filter(|engine| !matches!(engine, Engine::SkipList | Engine::BackgroundSkipList))
-}
-
 /// Several batches of the index's `range`, and no more keys than are promised to be of one moment.
 #[test]
 fn histories_with_ranges_of_hundreds_of_keys_are_right() {
-    for engine in served() {
+    for engine in served_engines() {
         let server = Server::tremula(&["--engine", engine.name(), "--threads", "2"]);
         check(&server, engine, 150 * times(), 300, false);
         check(&server, engine, 10 * times(), ONE_MOMENT as u64, false);
@@ -308,7 +302,7 @@ fn histories_with_ranges_of_hundreds_of_keys_are_right() {
 /// More keys than are of one moment without `SNAPSHOT`.
 #[test]
 fn histories_with_longer_ranges_and_snapshots_are_right() {
-    for engine in served() {
+    for engine in served_engines() {
         let server = Server::tremula(&["--engine", engine.name(), "--threads", "2"]);
         check(&server, engine, 20 * times(), 2_500, true);
         check(&server, engine, 10 * times(), 2_500, false);

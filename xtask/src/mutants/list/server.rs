@@ -62,6 +62,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "server_takes_any_engine",
+        file: "crates/server/src/engines.rs",
+        original: "    if engine.facts().scans == Scans::OneMoment {",
+        replacement: "    if engine.facts().scans == Scans::OneMoment || engine.name().len() > 1 {",
+        why: "An engine is served whose scans are of several moments.",
+        checker: unit("is_refused_with_the_reason"),
+        hangs: false,
+    },
+    Mutant {
         name: "server_reads_ranges_in_small_batches",
         file: "crates/server/src/keyspace.rs",
         original: "    let mut left = limit;\n    let mut entries = Vec::new();",

@@ -1,0 +1,58 @@
+//! Which engines can be served: those that keep what the server promises.
+
+use std::fmt;
+use tremula_index::{Engine, Scans};
+
+/// An engine that does not keep what the server promises of its commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnfitEngine {
+    /// The engine that was asked for.
+    pub engine: Engine,
+}
+
+impl fmt::Display for UnfitEngine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "engine '{}' cannot be served: its scans and its removals of ranges are not of one \
+             moment, which RANGE, SCAN and DELRANGE promise; there are:{}",
+            self.engine, ServedNames,
+        )
+    }
+}
+
+impl std::error::Error for UnfitEngine {}
+
+/// The names of the engines that can be served, each with a blank before it.
+struct ServedNames;
+
+impl fmt::Display for ServedNames {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        served_engines().try_for_each(|engine| write!(out, " {engine}"))
+    }
+}
+
+/// The engines that can be served, the default one first.
+pub fn served_engines() -> impl Iterator<Item = Engine> {
+    Engine::ALL
+        .into_iter()
+        .filter(|engine| check(*engine).is_ok())
+}
+
+/// Whether an engine can be served.
+pub(crate) fn check(engine: Engine) -> Result<(), UnfitEngine> {
+    if engine.facts().scans == Scans::OneMoment {
+        Ok(())
+    } else {
+        Err(UnfitEngine { engine })
+    }
+}
+
+/// Reads the name of an engine that can be served.
+pub(crate) fn parse(name: &str) -> Result<Engine, String> {
+    let engine: Engine = name
+        .parse()
+        .map_err(|_| format!("unknown engine '{name}'; there are:{ServedNames}"))?;
+    check(engine).map_err(|unfit| unfit.to_string())?;
+    Ok(engine)
+}
