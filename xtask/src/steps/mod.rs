@@ -79,7 +79,7 @@ const STEPS: [Step; 13] = [
     },
     Step {
         name: "model",
-        about: "properties of sync, index and mailbox against a model, and the stress tests at full speed",
+        about: "properties of sync, index and mailbox against a model, the stress tests at full speed, and hostile keys and values",
         tools: &[],
         run: tests::model,
     },
@@ -109,7 +109,7 @@ const STEPS: [Step; 13] = [
     },
     Step {
         name: "asan",
-        about: "the stress tests under AddressSanitizer, leaks included",
+        about: "the stress tests and the hostile keys and values under AddressSanitizer, leaks included",
         tools: &[Tool::Nightly],
         run: tests::asan,
     },

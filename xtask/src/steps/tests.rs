@@ -72,6 +72,7 @@ fn steps_of(package: &str, test: &str) -> &'static [&'static str] {
         "loom" => &["loom"],
         "shuttle" => &["shuttle"],
         "stress" => &["model", "tsan", "asan"],
+        "hostile" => &["model", "asan"],
         _ if test.starts_with("e2e_") => &["e2e"],
         _ if CHECKED.contains(&package) => &["model"],
         _ => &["integration"],
@@ -271,7 +272,7 @@ mod unit_tests {
     fn each_test_belongs_to_its_step() {
         let workspace = workspace(&[
             ("tremula-sync", &["loom", "stress", "locks"]),
-            ("tremula-index", &["loom", "model"]),
+            ("tremula-index", &["loom", "model", "hostile"]),
             ("tremula-lab", &["results"]),
             ("tremula", &["e2e_server", "cli"]),
         ]);
@@ -285,11 +286,16 @@ mod unit_tests {
         );
         assert_eq!(of("tsan"), [("tremula-sync", "stress")]);
         assert_eq!(
+            of("asan"),
+            [("tremula-sync", "stress"), ("tremula-index", "hostile")]
+        );
+        assert_eq!(
             of("model"),
             [
                 ("tremula-sync", "stress"),
                 ("tremula-sync", "locks"),
-                ("tremula-index", "model")
+                ("tremula-index", "model"),
+                ("tremula-index", "hostile")
             ]
         );
         assert_eq!(
