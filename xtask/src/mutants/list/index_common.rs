@@ -49,8 +49,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_range_is_lost_when_a_comparison_panics",
         file: "crates/index/src/container/b_tree/join.rs",
-        original: "            None if upper.root.is_some() => *self.lower = upper,\n",
-        replacement: "",
+        original: "            None if upper.root.is_some() => self.lower.root = upper.root,\n            None => (),\n",
+        replacement: "            None => (),\n",
         why: "When a comparison panics while a range is taken out from the beginning, the entries are gone.",
         checker: Checker {
             flavour: Flavour::Plain,
