@@ -40,7 +40,7 @@ impl Keyspace {
     }
 }
 
-/// How many entries of a range a [walk](walk) always visits as of one moment.
+/// How many keys a range, or a page of keys, may have and still always be of one moment.
 pub const ONE_MOMENT: usize = LAST_BATCH;
 
 /// Entries that a walk copies at once. With one more than [`ONE_MOMENT`], the first batch tells
