@@ -1,33 +1,12 @@
-//! Tables over the server: every function of `ets`, both forms of terms, whose a table is, and
-//! what is refused.
+//! Tables over the server: every function of `ets`, both forms of terms, and what is refused.
 
 mod support;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use std::thread;
-use std::time::{Duration, Instant};
+use support::Server;
+use support::ets::{ask, check};
 use support::resp::{Connection, bulk, elements, encode};
-use support::{PATIENCE, Server};
-
-/// Calls a command whose parts are separated by two blanks, and returns the text of its reply.
-fn ask(client: &mut Connection, command: &str) -> String {
-    let arguments: Vec<_> = command.split("  ").collect();
-    let reply = client.call(&arguments);
-    match reply[0] {
-        b'$' => String::from_utf8(bulk(&reply)).expect("text"),
-        _ => String::from_utf8(reply)
-            .expect("text")
-            .trim_end()
-            .to_owned(),
-    }
-}
-
-fn check(client: &mut Connection, steps: &[(&str, &str)]) {
-    for (command, expected) in steps {
-        assert_eq!(ask(client, command), *expected, "{command}");
-    }
-}
 
 #[test]
 fn rows_are_kept_by_their_keys() {
@@ -401,231 +380,6 @@ fn a_reply_that_is_too_long_is_an_error_and_the_connection_goes_on() {
     assert_eq!(ask(&mut client, "ETS.LOOKUP  t  5"), "[{5,value}]");
 }
 
-/// Asks until the answer is this.
-fn await_answer(client: &mut Connection, command: &str, expected: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let answer = ask(client, command);
-        if answer == expected {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{command}: {answer}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-#[test]
-fn a_public_table_outlives_its_connection_and_others_do_not() {
-    let server = Server::tremula(&[]);
-    let (mut owner, mut other) = (server.connect(), server.connect());
-    ask(&mut owner, "ETS.NEW  shared");
-    ask(&mut owner, "ETS.NEW  guarded  protected");
-    ask(&mut owner, "ETS.NEW  secret  private");
-    for table in ["shared", "guarded", "secret"] {
-        ask(&mut owner, &format!("ETS.INSERT  {table}  {{1, x}}"));
-    }
-    check(
-        &mut other,
-        &[
-            ("ETS.LOOKUP  guarded  1", "[{1,x}]"),
-            (
-                "ETS.INSERT  guarded  {2}",
-                "-BADARG insert, argument 1: the table is protected, and the caller is not its owner",
-            ),
-            (
-                "ETS.LOOKUP  secret  1",
-                "-BADARG lookup, argument 1: the table is private, and the caller is not its owner",
-            ),
-            ("ETS.INSERT  shared  {2, y}", "true"),
-        ],
-    );
-    assert_eq!(
-        ask(&mut owner, "ETS.SETOPTS  secret  {protection, protected}"),
-        "true"
-    );
-    assert_eq!(ask(&mut other, "ETS.LOOKUP  secret  1"), "[{1,x}]");
-    drop(owner);
-    await_answer(&mut other, "ETS.ALL", "[shared]");
-    assert_eq!(ask(&mut other, "ETS.LOOKUP  shared  2"), "[{2,y}]");
-}
-
-#[test]
-fn an_heir_is_told_through_its_mailbox() {
-    let server = Server::tremula(&[]);
-    let (mut owner, mut heir) = (server.connect(), server.connect());
-    ask(&mut heir, "MAILBOX.NEW  heirs  CAPACITY  1");
-    ask(
-        &mut owner,
-        "ETS.NEW  one  private  {heir, heirs, {left, 1}}",
-    );
-    ask(&mut owner, "ETS.NEW  two  {heir, <<\"heirs\">>, x}");
-    ask(&mut owner, "ETS.NEW  three  private");
-    ask(&mut owner, "ETS.SETOPTS  three  [{heir, \"heirs\", y}]");
-    ask(&mut owner, "ETS.INSERT  one  {1, kept}");
-    drop(owner);
-    let mut told = Vec::new();
-    for _ in 0..3 {
-        // The mailbox has room for one message: the others wait for it.
-        let message = ask(&mut heir, "MAILBOX.RECV  heirs  BLOCK  0");
-        let (before, after) = message.split_once("#Pid<").expect("who had it");
-        let (_, after) = after.split_once('>').expect("who had it");
-        told.push(format!("{before}{after}"));
-    }
-    told.sort();
-    assert_eq!(
-        told,
-        [
-            "{'ETS-TRANSFER',one,,{left,1}}",
-            "{'ETS-TRANSFER',three,,y}",
-            "{'ETS-TRANSFER',two,,x}"
-        ]
-    );
-    check(
-        &mut heir,
-        &[
-            ("ETS.LOOKUP  one  1", "[{1,kept}]"),
-            ("ETS.INSERT  one  {2}", "true"),
-            // The mailbox owns them now: they end with it.
-            ("ETS.ALL", "[one,two,three]"),
-            ("MAILBOX.DROP  heirs", ":0"),
-            ("ETS.ALL", "[]"),
-        ],
-    );
-}
-
-#[test]
-fn a_table_is_given_away_to_a_mailbox() {
-    let server = Server::tremula(&[]);
-    let (mut owner, mut other) = (server.connect(), server.connect());
-    ask(&mut owner, "MAILBOX.NEW  q");
-    ask(&mut owner, "ETS.NEW  t  private");
-    ask(&mut owner, "ETS.NEW  shared");
-    let refused = ask(&mut other, "ETS.GIVE_AWAY  t  q  x");
-    assert!(
-        refused.starts_with("-BADARG give_away, argument 1: "),
-        "{refused}"
-    );
-    // That one is the server's.
-    let refused = ask(&mut owner, "ETS.GIVE_AWAY  shared  q  x");
-    assert!(
-        refused.starts_with("-BADARG give_away, argument 1: "),
-        "{refused}"
-    );
-    assert_eq!(ask(&mut owner, "ETS.GIVE_AWAY  t  q  {for, you}"), "true");
-    let message = ask(&mut other, "MAILBOX.RECV  q");
-    assert!(message.starts_with("{'ETS-TRANSFER',t,#Pid<"), "{message}");
-    assert!(message.ends_with(",{for,you}}"), "{message}");
-    drop(owner);
-    assert_eq!(ask(&mut other, "ETS.INSERT  t  {1}"), "true");
-}
-
-#[test]
-fn files_are_in_one_directory_only() {
-    let directory = std::env::temp_dir().join(format!("tremula-tables-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
-    let server = Server::tremula(&["--table-directory", directory.to_str().expect("UTF-8")]);
-    let mut client = server.connect();
-    check(
-        &mut client,
-        &[
-            ("ETS.NEW  t  ordered_set", "t"),
-            ("ETS.INSERT  t  [{1, x}, {2, y}]", "true"),
-            ("ETS.TAB2FILE  t  \"t.tab\"", "ok"),
-            ("ETS.DELETE  t", "true"),
-            ("ETS.FILE2TAB  <<\"t.tab\">>", "{ok,t}"),
-            ("ETS.TAB2LIST  t", "[{1,x},{2,y}]"),
-            ("ETS.INSERT  t  {3}", "true"),
-        ],
-    );
-    let info = ask(&mut client, "ETS.TABFILE_INFO  't.tab'");
-    assert!(
-        info.starts_with("{ok,[") && info.contains("{size,2}"),
-        "{info}"
-    );
-    let again = ask(&mut client, "ETS.FILE2TAB  \"t.tab\"");
-    assert_eq!(again, "{error,cannot_create_table}");
-    check(
-        &mut client,
-        &[
-            ("ETS.TAB2FILE  nobody  \"n.tab\"", "{error,badtab}"),
-            ("ETS.RENAME  t  u", "u"),
-        ],
-    );
-    std::fs::write(directory.join("damaged"), b"no table").expect("written");
-    for command in ["ETS.FILE2TAB", "ETS.TABFILE_INFO"] {
-        let damaged = ask(&mut client, &format!("{command}  damaged"));
-        let refused = "{error,{read_error,<<\"byte 0: it is no file of a table\">>}}";
-        assert_eq!(damaged, refused, "{command}");
-        let none = ask(&mut client, &format!("{command}  none"));
-        assert!(none.starts_with("{error,{read_error,<<\""), "{none}");
-    }
-    for name in [
-        "\"../t.tab\"",
-        "\"/etc/passwd\"",
-        "\"..\"",
-        "\"a/b\"",
-        "<<\"a\\0b\">>",
-        "7",
-    ] {
-        for command in ["ETS.TAB2FILE  t", "ETS.FILE2TAB", "ETS.TABFILE_INFO"] {
-            let error = ask(&mut client, &format!("{command}  {name}"));
-            assert!(
-                error.starts_with("-BADARG ") && error.contains("not the name of a file"),
-                "{error}"
-            );
-        }
-    }
-    std::fs::remove_dir_all(&directory).expect("removed");
-}
-
-/// Fails if the rows of a private table become everybody's by way of a file, or the table somebody
-/// else's.
-#[test]
-fn a_table_comes_back_from_its_file_for_those_who_had_it() {
-    let directory = std::env::temp_dir().join(format!("tremula-again-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
-    let server = Server::tremula(&["--table-directory", directory.to_str().expect("UTF-8")]);
-    let (mut owner, mut other) = (server.connect(), server.connect());
-    for access in ["public", "protected", "private"] {
-        check(
-            &mut owner,
-            &[
-                (&format!("ETS.NEW  {access}  {access}"), access),
-                (&format!("ETS.INSERT  {access}  {{1, x}}"), "true"),
-                (&format!("ETS.TAB2FILE  {access}  {access}"), "ok"),
-                (&format!("ETS.DELETE  {access}"), "true"),
-                (
-                    &format!("ETS.FILE2TAB  {access}"),
-                    &format!("{{ok,{access}}}"),
-                ),
-                (&format!("ETS.INFO  {access}  protection"), access),
-                (&format!("ETS.INSERT  {access}  {{2, y}}"), "true"),
-                (&format!("ETS.LOOKUP  {access}  1"), "[{1,x}]"),
-            ],
-        );
-    }
-    check(
-        &mut other,
-        &[
-            ("ETS.LOOKUP  public  1", "[{1,x}]"),
-            ("ETS.INSERT  public  {3}", "true"),
-            ("ETS.LOOKUP  protected  1", "[{1,x}]"),
-            (
-                "ETS.INSERT  protected  {3}",
-                "-BADARG insert, argument 1: the table is protected, and the caller is not its owner",
-            ),
-            (
-                "ETS.LOOKUP  private  1",
-                "-BADARG lookup, argument 1: the table is private, and the caller is not its owner",
-            ),
-            ("ETS.TAB2FILE  private  stolen", "{error,badtab}"),
-        ],
-    );
-    drop(owner);
-    await_answer(&mut other, "ETS.ALL", "[public]");
-    std::fs::remove_dir_all(&directory).expect("removed");
-}
-
 #[test]
 fn a_pipeline_of_long_commands_is_answered_in_order() {
     let server = Server::tremula(&[]);
@@ -662,11 +416,12 @@ fn every_command_of_tables_is_listed_and_tried_here() {
     for name in commands {
         let called = format!("{} ", name.to_ascii_uppercase());
         let alone = format!("\"{}\"", name.to_ascii_uppercase());
-        let source = include_str!("e2e_tables.rs");
-        assert!(
-            source.contains(&called) || source.contains(&alone),
-            "{name}"
-        );
+        let sources = [
+            include_str!("e2e_tables.rs"),
+            include_str!("e2e_table_owners.rs"),
+        ];
+        let is_tried = |source: &str| source.contains(&called) || source.contains(&alone);
+        assert!(sources.into_iter().any(is_tried), "{name}");
     }
 }
 

@@ -267,7 +267,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: Checker {
             flavour: Flavour::Plain,
             package: "tremula",
-            target: Target::Test("e2e_tables"),
+            target: Target::Test("e2e_table_owners"),
             filter: "for_those_who_had_it",
         },
         hangs: false,
