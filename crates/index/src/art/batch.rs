@@ -9,7 +9,7 @@ use crate::bounds::ByteForm;
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use crate::prefetch::prefetch;
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 
 /// Lookups that are under way at once: more than a core has cache misses under way.
 const AT_ONCE: usize = 16;
@@ -37,7 +37,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         out.reserve(keys.len());
         let mut forms = Vec::new();
         for group in keys.chunks(AT_ONCE) {
-            let guard = epoch::pin();
+            let guard = self.collector.pin();
             self.look_up_group(group, &mut forms, out, &guard);
         }
     }
@@ -47,7 +47,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         keys: &[K],
         forms: &mut Vec<u8>,
         out: &mut Vec<Option<V>>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let first = out.len();
         out.resize_with(first + keys.len(), || None);

@@ -4,7 +4,7 @@ use super::header::Header;
 use super::kinds::{FortyEight, Four, Full, Sixteen};
 use super::leaf::Leaf;
 use std::marker::PhantomData;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// What a slot of a node holds, whatever it is: a [`Child`], or, in a node of the last byte, a
 /// packed value.
@@ -77,7 +77,7 @@ impl Child {
     /// from a full node, whose slots are published one by one. And either the child was linked
     /// at some time since `guard` was pinned, or nobody else has it.
     #[inline]
-    pub(super) unsafe fn follow<K>(self, _guard: &Guard) -> Is<'_, K> {
+    pub(super) unsafe fn follow<'g, K>(self, _guard: &'g Guard<'_>) -> Is<'g, K> {
         match self.tag() {
             LEAF => Is::Leaf(LeafRef {
                 pointer: self.pointer().cast(),
@@ -245,7 +245,7 @@ impl<'g> NodeRef<'g> {
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
-    pub(super) unsafe fn retire(self, guard: &Guard) {
+    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let child = self.child;
         let free = move || {
             let node = NodeRef {

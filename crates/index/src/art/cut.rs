@@ -17,7 +17,7 @@ use crate::key::ByteKey;
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
 use tremula_sync::atomic::Ordering;
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard, retry};
 
 /// What becomes of a node.
@@ -48,13 +48,13 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         if range.is_empty() {
             return 0;
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         with_bounds::<Form<K>, _, _>(range, |bounds| {
             retry(|| self.try_cut(bounds, &guard), || self.restarts.add(1))
         })
     }
 
-    fn try_cut(&self, bounds: Bounds<'_>, guard: &Guard) -> Result<usize, Restart> {
+    fn try_cut(&self, bounds: Bounds<'_>, guard: &Guard<'_>) -> Result<usize, Restart> {
         // Declared before all locks, and so dropped after them, should `from_head` panic.
         let mut spared = Vec::new();
         let top = self.top_of(bounds, guard)?;
@@ -134,7 +134,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// The lowest node that has all of the range, or one above it, such that what is above can
     /// lose it without having to be replaced itself.
-    fn top_of<'g>(&self, bounds: Bounds<'_>, guard: &'g Guard) -> Result<Top<'g>, Restart> {
+    fn top_of<'g>(&self, bounds: Bounds<'_>, guard: &'g Guard<'_>) -> Result<Top<'g>, Restart> {
         let mut way = Vec::new();
         let mut top = Top {
             node: self.root(guard),
@@ -223,7 +223,7 @@ struct Pruner<'w, 'g, K, V> {
     on_edges: Vec<OnEdge>,
     /// The locks of nodes outside the range whose prefixes got longer.
     extended: Vec<(NodeRef<'g>, VersionGuard<'g>)>,
-    guard: &'g Guard,
+    guard: &'g Guard<'g>,
     entry: PhantomData<(K, V)>,
 }
 

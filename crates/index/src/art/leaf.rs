@@ -4,8 +4,9 @@ use super::form::Form;
 use crate::bounds::ByteForm;
 use crate::key::ByteKey;
 use crate::packed::Packed;
+use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// A key, which never changes, and its value.
 ///
@@ -92,6 +93,35 @@ pub(super) unsafe fn free<K, V: 'static>(leaf: *mut Leaf<K>, with_value: bool) {
     drop(key);
 }
 
+/// Hands out key and value of a leaf: themselves, if no other thread can be looking at them; else
+/// `copy` makes something of them, and they are freed when no thread can any more.
+///
+/// # Safety
+///
+/// The leaf has been unlinked, by the calling thread alone, which keeps no reference to it, and
+/// holds no lock: `copy` may be code of the user's.
+#[inline]
+pub(super) unsafe fn hand_out<K: Send, V: Send + 'static, R>(
+    leaf: *mut Leaf<K>,
+    guard: &Guard<'_>,
+    take: impl FnOnce(K, V) -> R,
+    copy: impl FnOnce(&K, &V) -> R,
+) -> R {
+    if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {
+        // SAFETY: it came from a box, and nobody else has it or comes to it.
+        let (key, value) = unsafe { Box::from_raw(leaf) }.into_parts::<V>();
+        // SAFETY: likewise.
+        return take(key, unsafe { value.take() });
+    }
+    // SAFETY: unlinked, as the caller promises. It is freed when this guard is gone, at the
+    // earliest, and so can still be looked at.
+    unsafe {
+        retire::<K, V>(leaf, true, guard);
+        let leaf = &*leaf;
+        leaf.value().with(|value| copy(&leaf.key, value))
+    }
+}
+
 /// Frees a leaf, and perhaps its value, once nobody pinned now can be looking at it.
 ///
 /// # Safety
@@ -100,7 +130,7 @@ pub(super) unsafe fn free<K, V: 'static>(leaf: *mut Leaf<K>, with_value: bool) {
 pub(super) unsafe fn retire<K: Send, V: Send + 'static>(
     leaf: *mut Leaf<K>,
     with_value: bool,
-    guard: &Guard,
+    guard: &Guard<'_>,
 ) {
     // SAFETY: whoever could have come to the leaf has unpinned when this runs. Keys and values
     // are `Send` and own what they hold: any thread may drop them, any time.

@@ -9,7 +9,7 @@ use super::lookup::Arrival;
 use crate::bounds::ByteForm;
 use crate::contract::Storable;
 use crate::key::ByteKey;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
 /// The last node on the way of a key.
@@ -79,7 +79,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     pub(super) fn reach<'g>(
         &self,
         bytes: &[u8],
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<(Spot<'g>, Ahead<'g, K>), Restart> {
         let mut node = self.root(guard);
         let mut start = 0;
@@ -146,7 +146,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     pub(super) fn locate<'g>(
         &self,
         bytes: &[u8],
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Place<'g, K>, Restart> {
         match self.try_locate(bytes, false, guard)? {
             Some(place) => Ok(place),
@@ -169,7 +169,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         &self,
         bytes: &[u8],
         thorough: bool,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Option<Place<'g, K>>, Restart> {
         let mut node = self.root(guard);
         let mut parent = None;
@@ -281,7 +281,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         snapshot: Snapshot,
         bytes: &[u8],
         start: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Option<Found<'g, K>>, Restart> {
         let depth = snapshot.depth();
         let part = |path: &[u8]| {
@@ -311,7 +311,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     /// nobody asks this of them.
     pub(super) fn any_leaf<'g>(
         mut node: NodeRef<'g>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<LeafRef<'g, K>, Restart> {
         loop {
             let lock = &node.header().lock;

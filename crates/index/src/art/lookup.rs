@@ -16,7 +16,7 @@ use crate::contract::Storable;
 use crate::key::ByteKey;
 use crate::packed::Packed;
 use tremula_sync::Restart;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
     /// The value under the key with this byte form; it may be looked at while `guard` lives.
@@ -24,7 +24,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     pub(super) fn look_up(
         &self,
         bytes: &[u8],
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<Packed<V>>, Restart> {
         let mut node = self.root(guard);
         let mut start = 0;
@@ -91,7 +91,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// What a word is that [`step`](Self::step) found under a byte at this depth.
     #[inline(always)]
-    pub(super) fn arrive(depth: usize, word: Word, guard: &Guard) -> Arrival<'_, K, V> {
+    pub(super) fn arrive<'g>(depth: usize, word: Word, guard: &'g Guard<'_>) -> Arrival<'g, K, V> {
         if depth == Self::VALUES_AT {
             Arrival::Value(Packed::of_word(word))
         } else {

@@ -44,7 +44,7 @@
 //! 6. Who holds a lock waits only for locks of nodes below, in the order in which a walk comes by
 //!    them (removals of ranges, and scans that have given up being optimistic). All others try,
 //!    let go of all, and start over.
-//! 7. Unlinked nodes, leaves and values go to the epoch. Whatever is reached from a node that was
+//! 7. Unlinked nodes, leaves and values go to the tree's collector. Whatever is reached from a node that was
 //!    linked while a thread is pinned stays until that thread unpins, even if the node itself
 //!    has been unlinked since.
 //!
@@ -92,7 +92,7 @@ use shape::Figures;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::{AtomicPtr, Ordering};
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::{Collector, Guard};
 use tremula_sync::{StripedCounter, VersionLock, retry};
 
 /// A concurrent ordered map for keys with a byte form: an adaptive radix tree. See the
@@ -127,6 +127,8 @@ pub struct Art<K: ByteKey, V: Storable> {
     restarts: StripedCounter,
     /// Invariant in both: a shared reference can insert.
     entry: PhantomData<AtomicPtr<(K, V)>>,
+    /// Keeps what was unlinked; dropped last.
+    collector: Collector,
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
@@ -144,6 +146,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             len: StripedCounter::new(),
             restarts: StripedCounter::new(),
             entry: PhantomData,
+            collector: Collector::new(),
         }
     }
 
@@ -154,7 +157,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     }
 
     #[inline]
-    fn root<'g>(&self, guard: &'g Guard) -> NodeRef<'g> {
+    fn root<'g>(&self, guard: &'g Guard<'_>) -> NodeRef<'g> {
         // Acquire: pairs with the release that replaces the root.
         let root = Child::of_word(self.root.load(Ordering::Acquire));
         // SAFETY: published by one word; linked now, so that the guard keeps it.
@@ -177,7 +180,7 @@ impl<K: ByteKey, V: Storable> OrderedIndex<K, V> for Art<K, V> {
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let found = Form::with(key, |bytes| {
             retry(|| self.look_up(bytes, &guard), || self.restarts.add(1))
         });
@@ -189,7 +192,7 @@ impl<K: ByteKey, V: Storable> OrderedIndex<K, V> for Art<K, V> {
 
     #[inline]
     fn get(&self, key: &K) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let found = Form::with(key, |bytes| {
             retry(|| self.look_up(bytes, &guard), || self.restarts.add(1))
         });
@@ -202,7 +205,7 @@ impl<K: ByteKey, V: Storable> OrderedIndex<K, V> for Art<K, V> {
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut entry = Some((key, value));
         retry(
             || self.try_put(&mut entry, true, &guard),
@@ -211,7 +214,7 @@ impl<K: ByteKey, V: Storable> OrderedIndex<K, V> for Art<K, V> {
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut entry = Some((key, value));
         retry(
             || self.try_put(&mut entry, false, &guard),
@@ -224,12 +227,12 @@ impl<K: ByteKey, V: Storable> OrderedIndex<K, V> for Art<K, V> {
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         retry(|| self.try_remove(key, &guard), || self.restarts.add(1))
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut key = Some(key);
         retry(
             || self.try_update(&mut key, decide, &guard),

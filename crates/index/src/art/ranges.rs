@@ -2,13 +2,14 @@
 
 use super::Art;
 use super::form::Form;
+use super::leaf;
 use super::locate::{Above, Found, Place, Spot};
 use super::walk::{Entry, Hold, Item, Walk};
 use crate::bounds::{Bounds, ByteForm, with_bounds};
 use crate::contract::{Direction, KeyRange, LAST_BATCH, Storable};
 use crate::key::ByteKey;
 use std::ops::{Bound, ControlFlow};
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, retry};
 
 /// How often a walk tries to read a batch while others write there; then it locks the nodes.
@@ -21,7 +22,7 @@ const FIRST_BATCH: usize = 16;
 /// is not asked for.
 const BATCHES_OF_A_SIZE: usize = 4;
 
-/// Batches of a visit under one pin: a long visit must not keep the epoch from moving on.
+/// Batches of a visit under one pin: a long visit must not keep what was unlinked alive.
 const BATCHES_A_PIN: usize = 16;
 
 /// What to do with one entry after the other.
@@ -37,9 +38,8 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
                 // its guard.
                 return unsafe { self.value.with(|value| see(key, value)) };
             }
-            Entry::Head(head) => K::from_head(*head),
+            Entry::Head(head) => Art::<K, V>::key_of(*head),
         };
-        let key = key.expect("a key whose head is the key comes of its head");
         // SAFETY: as above.
         unsafe { self.value.with(|value| see(&key, value)) }
     }
@@ -57,7 +57,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         bounds: Bounds<'b>,
         direction: Direction,
         limit: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Walk<'g, 'b, K, V> {
         let mut walk = Walk::new(bounds, direction, false, guard);
         let backoff = Backoff::new();
@@ -76,7 +76,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         &self,
         walk: &mut Walk<'g, '_, K, V>,
         limit: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<(), Restart> {
         walk.begin(self.root(guard), 0)?;
         walk.fill(limit)
@@ -91,7 +91,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         bounds: Bounds<'b>,
         direction: Direction,
         limit: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Walk<'g, 'b, K, V> {
         let walk = std::cell::RefCell::new(Walk::new(bounds, direction, true, guard));
         let attempt = || {
@@ -123,7 +123,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         if limit == 0 || range.is_empty() {
             return;
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         with_bounds::<Form<K>, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, limit, &guard);
             out.reserve(walk.items.len());
@@ -133,7 +133,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// The first entry of a range.
     pub(super) fn first_of(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         with_bounds::<Form<K>, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, 1, &guard);
             walk.items.first().map(Item::copy)
@@ -174,7 +174,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         size: &mut usize,
         visit: Visit<'_, K, V>,
     ) -> Option<Vec<u8>> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut walk = self.batch(bounds, direction, *size, &guard);
         for turn in 1.. {
             for item in &walk.items {
@@ -202,11 +202,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// Removes the first entry in this direction.
     pub(super) fn pop(&self, direction: Direction) -> Option<(K, V)> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         retry(|| self.try_pop(direction, &guard), || self.restarts.add(1))
     }
 
-    fn try_pop(&self, direction: Direction, guard: &Guard) -> Result<Option<(K, V)>, Restart> {
+    fn try_pop(&self, direction: Direction, guard: &Guard<'_>) -> Result<Option<(K, V)>, Restart> {
         let bounds = Bounds {
             low: Bound::Unbounded,
             high: Bound::Unbounded,
@@ -244,7 +244,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             parent,
             found,
         };
-        let (key, value) = item.copy();
+        // Made before anything is changed, for this may panic.
+        let key = match item.entry {
+            Entry::Leaf(_) => None,
+            Entry::Head(head) => Some(Self::key_of(head)),
+        };
         let loss = self.lock_for_removal(&place, guard)?;
         // Locked is where the entry is; it is still the first if the way there is the same.
         let others = walk.frames.iter();
@@ -253,7 +257,17 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             loss.unchanged();
             return Err(Restart);
         }
-        self.take_out(&place, loss, item.value, head, guard);
-        Ok(Some((key, value)))
+        self.take_out(&place, loss, head, guard);
+        // SAFETY: unlinked under the locks, by this thread alone, which keeps no reference to it;
+        // the walk holds none of its locks any more.
+        Ok(Some(match (&item.entry, key) {
+            (Entry::Leaf(leaf), _) => unsafe {
+                let copy = |key: &K, value: &V| (key.clone(), value.clone());
+                leaf::hand_out(leaf.pointer(), guard, |key, value| (key, value), copy)
+            },
+            // SAFETY: likewise.
+            (_, Some(key)) => (key, unsafe { item.value.hand_out(guard) }),
+            (_, None) => unreachable!("an entry without a leaf has a head"),
+        }))
     }
 }

@@ -7,7 +7,6 @@ use crate::contract::{OrderedIndex, Shape, Storable};
 use crate::key::ByteKey;
 use crate::packed::Packed;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::epoch;
 
 /// What the tree has done to its nodes.
 #[derive(Default)]
@@ -25,7 +24,7 @@ pub(super) struct Figures {
 impl<K: ByteKey, V: Storable> Art<K, V> {
     /// Visits the nodes one after the other, as they are then.
     pub(super) fn describe(&self) -> Shape {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let (mut kinds, mut leaves, mut values, mut depth) = ([0_u64; 4], 0_usize, 0_usize, 0_u64);
         let mut bytes = size_of::<Self>();
         let mut ahead = vec![(self.root(&guard), 1)];

@@ -18,7 +18,7 @@ use crate::prefetch::prefetch;
 use std::cmp::Ordering as Order;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
 /// No symbol.
@@ -141,7 +141,7 @@ pub(super) enum Entry<'g, K> {
 
 /// A walk over a range.
 pub(super) struct Walk<'g, 'b, K, V> {
-    guard: &'g Guard,
+    guard: &'g Guard<'g>,
     pub(super) bounds: Bounds<'b>,
     direction: Direction,
     /// Whether nodes are locked, not noted.
@@ -161,7 +161,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         bounds: Bounds<'b>,
         direction: Direction,
         locks: bool,
-        guard: &'g Guard,
+        guard: &'g Guard<'g>,
     ) -> Self {
         Self {
             guard,

@@ -15,7 +15,7 @@ use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
 use crate::packed::Packed;
 use tremula_sync::atomic::Ordering;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
 /// The locks for an insertion.
@@ -145,7 +145,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         &self,
         entry: &mut Option<(K, V)>,
         replace: bool,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
         let Some((key, _)) = entry else {
             return Ok(None);
@@ -180,21 +180,19 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         spot: &Spot<'_>,
         leaf: Option<LeafRef<'_, K>>,
         entry: &mut Option<(K, V)>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
         let lock = spot.lock()?;
         let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
-        // SAFETY: read under the lock, and kept by the guard.
-        let copy = unsafe { old.with(V::clone) };
         let taken = entry.take().map(|(key, value)| {
             spot.set(leaf, Packed::new(value));
             key
         });
         drop(lock);
-        // SAFETY: replaced under the lock, so it is retired once.
-        unsafe { old.retire(guard) };
+        // The key that is there stays.
         drop(taken);
-        Ok(Some(copy))
+        // SAFETY: replaced under the lock, by this thread alone, which keeps no reference to it.
+        Ok(Some(unsafe { old.hand_out(guard) }))
     }
 
     /// Stores an entry whose key was absent, and for which nodes have to be made.
@@ -202,7 +200,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     fn put_with_node(
         &self,
         entry: &mut Option<(K, V)>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
         let Some((key, _)) = entry else {
             return Ok(None);
@@ -221,7 +219,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// Removes a key.
     #[inline]
-    pub(super) fn try_remove(&self, key: &K, guard: &Guard) -> Result<Option<V>, Restart> {
+    pub(super) fn try_remove(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
         let (spot, ahead) = Form::with(key, |bytes| self.reach(bytes, guard))?;
         let Some(leaf) = ahead.present() else {
             return Ok(None);
@@ -231,19 +229,16 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
         let lock = spot.lock()?;
         let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
-        // SAFETY: read under the lock, and kept by the guard.
-        let copy = unsafe { old.with(V::clone) };
         self.len.add(-1);
         spot.node
             .remove(spot.symbol, Self::has_values_at(spot.depth));
         drop(lock);
-        Self::retire_entry(leaf, old, guard);
-        Ok(Some(copy))
+        Ok(Some(Self::hand_out(leaf, old, guard)))
     }
 
     /// Removes a key from a node that another takes the place of.
     #[inline(never)]
-    fn remove_with_node(&self, key: &K, guard: &Guard) -> Result<Option<V>, Restart> {
+    fn remove_with_node(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
         let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
         if !matches!(place.found, Found::Leaf(_) | Found::Value) {
             return Ok(None);
@@ -251,10 +246,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let head = Self::head_if_values(key);
         let loss = self.lock_for_removal(&place, guard)?;
         let old = place.value().ok_or(Restart)?;
-        // SAFETY: read under the lock, and kept by the guard.
-        let copy = unsafe { old.with(V::clone) };
-        self.take_out(&place, loss, old, head, guard);
-        Ok(Some(copy))
+        self.take_out(&place, loss, head, guard);
+        Ok(Some(Self::hand_out(place.leaf(), old, guard)))
     }
 
     /// Shows the value to `decide`, once: what has been done with it then is not undone. Takes
@@ -263,7 +256,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         &self,
         key: &mut Option<K>,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
         let Some(borrowed) = key.as_ref() else {
             return Ok(None);
@@ -283,7 +276,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let Some(old) = place.value() else {
             return Err(Restart);
         };
-        // SAFETY: read under the lock, and kept by the guard; likewise below.
+        // SAFETY: read under the lock, and kept by the guard.
         let decision = unsafe { old.with(|value| decide(Some(value))) };
         match decision {
             Update::Keep => {
@@ -291,19 +284,15 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 Ok(None)
             }
             Update::Put(value) => {
-                // SAFETY: as above.
-                let copy = unsafe { old.with(V::clone) };
                 place.spot.set(place.leaf(), Packed::new(value));
                 drop(loss);
-                // SAFETY: replaced under the lock, so it is retired once.
-                unsafe { old.retire(guard) };
-                Ok(Some(copy))
+                // SAFETY: replaced under the lock, by this thread alone, which keeps no reference
+                // to it.
+                Ok(Some(unsafe { old.hand_out(guard) }))
             }
             Update::Remove => {
-                // SAFETY: as above.
-                let copy = unsafe { old.with(V::clone) };
-                self.take_out(&place, loss, old, head, guard);
-                Ok(Some(copy))
+                self.take_out(&place, loss, head, guard);
+                Ok(Some(Self::hand_out(place.leaf(), old, guard)))
             }
         }
     }
@@ -342,7 +331,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// Puts a new entry where its place is, and unlocks. No code of the user's runs before all
     /// is done: a key that its head tells is dropped last.
-    fn settle(&self, place: Place<'_, K>, room: Room<'_>, key: K, value: V, guard: &Guard) {
+    fn settle(&self, place: Place<'_, K>, room: Room<'_>, key: K, value: V, guard: &Guard<'_>) {
         self.len.add(1);
         let Place {
             spot,
@@ -432,7 +421,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     pub(super) fn lock_for_removal<'g>(
         &self,
         place: &Place<'g, K>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Loss<'g>, Restart> {
         let Some(above) = place.parent.filter(|_| place.spot.is_sparse()) else {
             return Ok(Loss {
@@ -465,15 +454,14 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Ok(loss)
     }
 
-    /// Removes the entry at a place, whose value this is, and unlocks. `head` is that of the
-    /// key, if there are values in slots.
+    /// Removes the entry at a place, and unlocks; the caller sees to what the entry consisted of.
+    /// `head` is that of the key, if there are values in slots.
     pub(super) fn take_out(
         &self,
         place: &Place<'_, K>,
         loss: Loss<'_>,
-        value: Packed<V>,
         head: u64,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let node = place.spot.node;
         let of_values = Self::has_values_at(place.spot.depth);
@@ -518,13 +506,17 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             node.remove(place.spot.symbol, of_values);
             drop(loss.node);
         }
-        Self::retire_entry(place.leaf(), value, guard);
     }
 
     /// The key of the value in a slot, under `symbol`, next to the key with this head.
     pub(super) fn key_of_value(head: u64, symbol: Symbol) -> K {
         let shift = 56 - 8 * Self::VALUES_AT;
         let head = head & !(0xff << shift) | u64::from(symbol - 1) << shift;
+        Self::key_of(head)
+    }
+
+    /// The key with this head.
+    pub(super) fn key_of(head: u64) -> K {
         K::from_head(head).expect("a key whose head is the key comes of its head")
     }
 
@@ -533,13 +525,22 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Child::leaf(Box::new(Leaf::new(key, Packed::<V>::of_word(word)))).word()
     }
 
-    /// Retires what an unlinked entry consisted of.
-    fn retire_entry(leaf: Option<LeafRef<'_, K>>, value: Packed<V>, guard: &Guard) {
+    /// Hands out the value of an entry that this thread has just unlinked.
+    #[inline]
+    fn hand_out(leaf: Option<LeafRef<'_, K>>, value: Packed<V>, guard: &Guard<'_>) -> V {
         match leaf {
-            // SAFETY: the leaf was unlinked under the lock, by whoever calls this.
-            Some(leaf) => unsafe { leaf::retire::<K, V>(leaf.pointer(), true, guard) },
+            // SAFETY: the leaf was unlinked under the lock, by this thread alone, which has
+            // unlocked, and keeps no reference to it.
+            Some(leaf) => unsafe {
+                leaf::hand_out::<K, V, V>(
+                    leaf.pointer(),
+                    guard,
+                    |_, value| value,
+                    |_, value| value.clone(),
+                )
+            },
             // SAFETY: likewise the value.
-            _ => unsafe { value.retire(guard) },
+            None => unsafe { value.hand_out(guard) },
         }
     }
 }

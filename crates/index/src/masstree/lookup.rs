@@ -7,7 +7,7 @@ use super::slices::Slices;
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use crate::packed::Packed;
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
 /// Lookups that are under way at once: more than a core has cache misses under way.
@@ -37,7 +37,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     pub(super) fn look_up(
         &self,
         bytes: &[u8],
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<Packed<V>>, Restart> {
         let mut root = self.root();
         let mut depth = 0;
@@ -60,7 +60,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         word: Option<Word>,
         bytes: &[u8],
         depth: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Arrival<'g, V, W> {
         let Some(word) = word else {
             return Arrival::Found(None);
@@ -84,7 +84,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         out.reserve(keys.len());
         let mut forms = Vec::new();
         for group in keys.chunks(AT_ONCE) {
-            let guard = epoch::pin();
+            let guard = self.collector.pin();
             self.look_up_group(group, &mut forms, out, &guard);
         }
     }
@@ -94,7 +94,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         keys: &[K],
         forms: &mut Vec<u8>,
         out: &mut Vec<Option<V>>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) {
         let first = out.len();
         out.resize_with(first + keys.len(), || None);
@@ -149,7 +149,7 @@ impl<'g, const W: usize> Lookup<'g, W> {
     fn step<K: ByteKey, V: Storable>(
         &mut self,
         bytes: &[u8],
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Option<Option<Packed<V>>>, Restart> {
         let slice = Slices::<K>::at(bytes, self.depth);
         let node = self.node;

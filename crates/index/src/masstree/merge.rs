@@ -9,7 +9,7 @@ use super::shape::count;
 use super::slices::Slices;
 use crate::contract::Storable;
 use crate::key::ByteKey;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart};
 
 /// How often a merge is tried while others write there. Whoever removes something there next
@@ -37,7 +37,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     /// Merges what the removal of the key with these bytes has left sparse, from the deepest layer
     /// upwards. Nothing else depends on it.
     #[cold]
-    pub(super) fn tidy(&self, bytes: &[u8], guard: &Guard) {
+    pub(super) fn tidy(&self, bytes: &[u8], guard: &Guard<'_>) {
         let backoff = Backoff::new();
         let mut layers = Vec::new();
         for _ in 0..ATTEMPTS {
@@ -66,7 +66,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         &'g self,
         bytes: &[u8],
         layers: &mut Vec<NodeRef<'g, W>>,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<(), Restart> {
         let mut root = self.root();
         loop {
@@ -89,7 +89,13 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 
     /// Puts what is left of a layer, if that is but one key or none, into the leaf above, in the
     /// place of the layer. Returns whether it did.
-    fn fold(&self, above: NodeRef<'_, W>, slice: u64, root: NodeRef<'_, W>, guard: &Guard) -> bool {
+    fn fold(
+        &self,
+        above: NodeRef<'_, W>,
+        slice: u64,
+        root: NodeRef<'_, W>,
+        guard: &Guard<'_>,
+    ) -> bool {
         let backoff = Backoff::new();
         for _ in 0..ATTEMPTS {
             if root.version().is_obsolete() || root.count() > 1 {
@@ -109,7 +115,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         above: NodeRef<'_, W>,
         slice: u64,
         root: NodeRef<'_, W>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<bool, Restart> {
         let (leaf, lock) = above.lock_leaf(slice)?;
         let order = leaf.order();
@@ -150,7 +156,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     }
 
     /// Merges sparse nodes on the way of a slice, from this level upwards, as far as need be.
-    fn mend_from(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard) {
+    fn mend_from(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard<'_>) {
         let mut mended = self.mend(root, slice, level, guard);
         if mended == Mended::OnlyChild {
             self.mend_from(root, slice, level + 1, guard);
@@ -161,7 +167,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
     }
 
-    fn mend(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard) -> Mended {
+    fn mend(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard<'_>) -> Mended {
         let backoff = Backoff::new();
         for _ in 0..ATTEMPTS {
             if let Ok(done) = self.try_to_mend(root, slice, level, guard) {
@@ -178,7 +184,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         root: NodeRef<'_, W>,
         slice: u64,
         level: u64,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Mended, Restart> {
         if root.version().is_obsolete() {
             return Ok(Mended::Enough);
@@ -209,7 +215,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 
     /// Merges the child that the way went to with the emptier one of its neighbours under the same
     /// parent. Inner nodes that do not fit into one share out what they have; leaves stay.
-    fn mend_pair(&self, parent: &Parent<'_, W>, guard: &Guard) -> Result<Mended, Restart> {
+    fn mend_pair(&self, parent: &Parent<'_, W>, guard: &Guard<'_>) -> Result<Mended, Restart> {
         let inner = parent.node;
         let _parent_lock = inner.get().lock_at(parent.version)?;
         let child = |at| match inner.child(at) {
@@ -263,7 +269,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 }
 
 /// Moves what the only child of the root of a layer has into the root, which stays where it is.
-fn shrink<const W: usize>(here: &Here<'_, W>, guard: &Guard) -> Result<(), Restart> {
+fn shrink<const W: usize>(here: &Here<'_, W>, guard: &Guard<'_>) -> Result<(), Restart> {
     let root = here.node;
     let _lock = root.get().lock_at(here.version)?;
     let Some(child) = root.child(0) else {

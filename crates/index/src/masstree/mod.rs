@@ -44,7 +44,7 @@
 //!    given up being optimistic, removals of ranges), of whom there is one at a time. All others
 //!    try, let go of all, and start over.
 //! 8. A pointer is followed only if what it was read from was validated after that. Unlinked
-//!    nodes, records and values go to the epoch, each by the one thread that unlinked it.
+//!    nodes, records and values go to the tree's collector, each by the one thread that unlinked it.
 //! 9. Clones, byte forms and closures run before the first change of an operation, or after the
 //!    last: whichever panics, the operation has happened or has not.
 //!
@@ -101,7 +101,7 @@ use shape::Counters;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::AtomicPtr;
-use tremula_sync::epoch;
+use tremula_sync::reclaim::Collector;
 use tremula_sync::{CachePadded, Mutex, StripedCounter, retry};
 
 /// The entries of a leaf, and the separators of an inner node, in the default configuration: as
@@ -149,6 +149,8 @@ pub struct Masstree<K: ByteKey, V: Storable, const WIDTH: usize = DEFAULT_WIDTH>
     counters: Counters,
     /// Invariant in both: a shared reference can insert.
     entry: PhantomData<AtomicPtr<(K, V)>>,
+    /// Keeps what was unlinked; dropped last.
+    collector: Collector,
 }
 
 impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
@@ -162,6 +164,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
             restarts: StripedCounter::new(),
             counters: Counters::default(),
             entry: PhantomData,
+            collector: Collector::new(),
         }
     }
 
@@ -210,7 +213,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> OrderedIndex<K, V> for Masstre
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let found =
             key.with_bytes(|bytes| retry(|| self.look_up(bytes, &guard), || self.restarts.add(1)));
         // SAFETY: found by a descent under the guard.
@@ -221,7 +224,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> OrderedIndex<K, V> for Masstre
 
     #[inline]
     fn get(&self, key: &K) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let found =
             key.with_bytes(|bytes| retry(|| self.look_up(bytes, &guard), || self.restarts.add(1)));
         // SAFETY: found by a descent under the guard.
@@ -233,7 +236,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> OrderedIndex<K, V> for Masstre
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut entry = Some((key, value));
         retry(
             || self.try_put(&mut entry, true, &guard),
@@ -242,7 +245,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> OrderedIndex<K, V> for Masstre
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut entry = Some((key, value));
         retry(
             || self.try_put(&mut entry, false, &guard),
@@ -255,12 +258,12 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> OrderedIndex<K, V> for Masstre
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         key.with_bytes(|bytes| retry(|| self.try_remove(bytes, &guard), || self.restarts.add(1)))
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut key = Some(key);
         retry(
             || self.try_update(&mut key, decide, &guard),

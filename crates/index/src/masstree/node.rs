@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard, VersionLock};
 
 /// What a leaf has beside a slice: a value, a record or a layer.
@@ -446,7 +446,7 @@ impl<'g, const W: usize> NodeRef<'g, W> {
     ///
     /// As for [`free`](Self::free), but that somebody who was pinned before may still have it;
     /// it has been unlinked.
-    pub(super) unsafe fn retire(self, guard: &Guard) {
+    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let pointer = self.pointer;
         let free = move || {
             let node = NodeRef {

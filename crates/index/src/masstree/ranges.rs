@@ -9,7 +9,7 @@ use crate::contract::{Direction, KeyRange, LAST_BATCH, Storable};
 use crate::key::ByteKey;
 use std::cell::RefCell;
 use std::ops::{Bound, ControlFlow};
-use tremula_sync::epoch::{self, Guard};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, retry};
 
 /// How often a walk tries to read a batch while others write there; then it locks the leaves.
@@ -22,11 +22,16 @@ const FIRST_BATCH: usize = 16;
 /// is not asked for.
 const BATCHES_OF_A_SIZE: usize = 4;
 
-/// Batches of a visit under one pin: a long visit must not keep the epoch from moving on.
+/// Batches of a visit under one pin: a long visit must not keep what was unlinked alive.
 const BATCHES_A_PIN: usize = 16;
 
 /// What to do with one entry after the other.
 type Visit<'v, K, V> = &'v mut dyn FnMut(&K, &V) -> ControlFlow<()>;
+
+/// The key with this head.
+fn key_of<K: ByteKey>(head: u64) -> K {
+    K::from_head(head).expect("a key whose head is the key comes of its head")
+}
 
 impl<K: ByteKey, V: Storable> Item<'_, K, V> {
     /// Shows the entry, of a batch that has been read as a whole.
@@ -39,9 +44,8 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
                 // its guard.
                 return unsafe { self.value.with(|value| see(key, value)) };
             }
-            ItemKey::Head(head) => K::from_head(*head),
+            ItemKey::Head(head) => key_of::<K>(*head),
         };
-        let key = key.expect("a key whose head is the key comes of its head");
         // SAFETY: as above.
         unsafe { self.value.with(|value| see(&key, value)) }
     }
@@ -59,7 +63,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         bounds: Bounds<'b>,
         direction: Direction,
         limit: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Walk<'g, 'b, K, V, W> {
         let mut walk = Walk::new(bounds, direction, false, guard);
         let backoff = Backoff::new();
@@ -91,7 +95,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         bounds: Bounds<'b>,
         direction: Direction,
         limit: usize,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Walk<'g, 'b, K, V, W> {
         let _alone = self.holders_of_many.lock();
         count(&self.counters.locked_scans);
@@ -123,7 +127,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         if limit == 0 || range.is_empty() {
             return;
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         with_bounds::<AsGiven, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, limit, &guard);
             out.reserve(walk.items.len());
@@ -133,7 +137,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 
     /// The first entry of a range.
     pub(super) fn first_of(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         with_bounds::<AsGiven, _, _>(range, |bounds| {
             let walk = self.batch(bounds, direction, 1, &guard);
             walk.items.first().map(Item::copy)
@@ -174,7 +178,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         size: &mut usize,
         visit: Visit<'_, K, V>,
     ) -> Option<Vec<u8>> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let mut walk = self.batch(bounds, direction, *size, &guard);
         for turn in 1.. {
             for item in &walk.items {
@@ -201,11 +205,11 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 
     /// Removes the first entry in this direction.
     pub(super) fn pop(&self, direction: Direction) -> Option<(K, V)> {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         retry(|| self.try_pop(direction, &guard), || self.restarts.add(1))
     }
 
-    fn try_pop(&self, direction: Direction, guard: &Guard) -> Result<Option<(K, V)>, Restart> {
+    fn try_pop(&self, direction: Direction, guard: &Guard<'_>) -> Result<Option<(K, V)>, Restart> {
         let bounds = Bounds {
             low: Bound::Unbounded,
             high: Bound::Unbounded,
@@ -215,7 +219,11 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         let (Some(item), Some(frame)) = (walk.items.first(), walk.frames.pop()) else {
             return Ok(None);
         };
-        let entry = item.copy();
+        // Made before anything is changed, for this may panic.
+        let key = match &item.key {
+            ItemKey::Record(_) => None,
+            ItemKey::Head(head) => Some(key_of::<K>(*head)),
+        };
         let stop = frame.stop;
         let Hold::Noted(version) = stop.hold else {
             return Err(Restart);
@@ -232,12 +240,20 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         drop(change);
         drop(lock);
         self.len.add(-1);
-        // SAFETY: unlinked just now, by this thread.
-        unsafe { item.retire(guard) };
+        let (key, value) = match (&item.key, key) {
+            // SAFETY: unlinked just now, by this thread alone, which keeps no reference to it.
+            (ItemKey::Record(record), _) => unsafe {
+                let copy = |key: &K, value: &V| (key.clone(), value.clone());
+                record.hand_out(guard, |key, value| (key, value), copy)
+            },
+            // SAFETY: likewise.
+            (_, Some(key)) => (key, unsafe { item.value.hand_out(guard) }),
+            (_, None) => unreachable!("an item without a record has a head"),
+        };
         if is_underfull(stop.order.count() - 1, W) {
-            Self::with_bytes_of(item, |bytes| self.tidy(bytes, guard));
+            key.with_bytes(|bytes| self.tidy(bytes, guard));
         }
-        Ok(Some(entry))
+        Ok(Some((key, value)))
     }
 
     /// Removes a range as one step; returns how many entries it had.
@@ -247,7 +263,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         if range.is_empty() {
             return 0;
         }
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         with_bounds::<AsGiven, _, _>(range, |bounds| {
             let alone = self.holders_of_many.lock();
             let walk = RefCell::new(Walk::<K, V, W>::new(
@@ -314,7 +330,7 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
-    unsafe fn retire(&self, guard: &Guard) {
+    unsafe fn retire(&self, guard: &Guard<'_>) {
         match &self.key {
             // SAFETY: as the caller promises.
             ItemKey::Record(record) => unsafe { record.retire(guard) },

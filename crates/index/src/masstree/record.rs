@@ -4,8 +4,9 @@ use super::node::{NodeRef, Word};
 use crate::key::ByteKey;
 use crate::packed::{Packed, Slot};
 use std::marker::PhantomData;
+use std::mem::needs_drop;
 use std::ptr::NonNull;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 
 /// A key, which never changes, and its value.
 ///
@@ -70,7 +71,7 @@ impl<'g, K, V, const W: usize> Entry<'g, K, V, W> {
     /// The word was read from a leaf whose version was valid afterwards, or that nobody changes;
     /// and the leaf was linked since `guard` was pinned, or nobody else has it.
     #[inline]
-    pub(super) unsafe fn of_word(word: Word, _guard: &'g Guard) -> Self {
+    pub(super) unsafe fn of_word(word: Word, _guard: &'g Guard<'_>) -> Self {
         // SAFETY: as the caller promises.
         unsafe { Self::of_word_alone(word) }
     }
@@ -157,12 +158,41 @@ impl<K: Send, V: Send + 'static> RecordRef<'_, K, V> {
         drop(unsafe { record.value.observe().take() });
     }
 
+    /// Hands out key and value: themselves, if no other thread can be looking at them; else
+    /// `copy` makes something of them, and they are freed when no thread can any more.
+    ///
+    /// # Safety
+    ///
+    /// The record has been unlinked, by the calling thread alone, which keeps no reference to it,
+    /// and holds no lock: `copy` may be code of the user's.
+    #[inline]
+    pub(super) unsafe fn hand_out<R>(
+        self,
+        guard: &Guard<'_>,
+        take: impl FnOnce(K, V) -> R,
+        copy: impl FnOnce(&K, &V) -> R,
+    ) -> R {
+        if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {
+            // SAFETY: it came from a box, in `new`, and nobody else has it or comes to it.
+            let record = *unsafe { Box::from_raw(self.pointer.as_ptr()) };
+            // SAFETY: likewise.
+            return take(record.key, unsafe { record.value.observe().take() });
+        }
+        // SAFETY: unlinked, as the caller promises. It is freed when this guard is gone, at the
+        // earliest, and so can still be looked at.
+        unsafe {
+            self.retire(guard);
+            let record = self.pointer.as_ref();
+            record.value().with(|value| copy(&record.key, value))
+        }
+    }
+
     /// Frees the record and its value once nobody pinned now can be looking at them.
     ///
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
-    pub(super) unsafe fn retire(self, guard: &Guard) {
+    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let pointer = self.pointer;
         let free = move || {
             let record = RecordRef {

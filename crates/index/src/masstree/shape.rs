@@ -7,7 +7,6 @@ use crate::contract::{OrderedIndex, Shape, Storable};
 use crate::key::ByteKey;
 use crate::packed::Packed;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::epoch;
 
 /// What the tree has decided so far. Written only where the shape changes; all accesses are
 /// relaxed, the figures order nothing.
@@ -60,7 +59,7 @@ fn below_at_once<const W: usize>(node: NodeRef<'_, W>) -> Option<Below<'_, W>> {
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     /// Visits the nodes one after the other, as they are then.
     pub(super) fn describe(&self) -> Shape {
-        let guard = epoch::pin();
+        let guard = self.collector.pin();
         let (mut leaves, mut inner, mut layers, mut records) = (0_u64, 0_u64, 1_u64, 0_u64);
         let (mut layer_depth, mut depth, mut values) = (0_u64, 0_u64, 0_u64);
         let mut ahead = vec![(self.root(), 1, 1)];

@@ -19,7 +19,7 @@ use crate::packed::Packed;
 use crate::prefetch::prefetch;
 use std::ptr;
 use std::ptr::NonNull;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
 /// How a walk holds a leaf.
@@ -77,7 +77,7 @@ pub(super) enum ItemKey<'g, K, V> {
 
 /// A walk over a range.
 pub(super) struct Walk<'g, 'b, K, V, const W: usize> {
-    guard: &'g Guard,
+    guard: &'g Guard<'g>,
     bounds: Bounds<'b>,
     direction: Direction,
     /// Whether leaves are locked, not noted.
@@ -94,7 +94,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         bounds: Bounds<'b>,
         direction: Direction,
         locks: bool,
-        guard: &'g Guard,
+        guard: &'g Guard<'g>,
     ) -> Self {
         Self {
             guard,

@@ -9,7 +9,7 @@ use super::slices::Slices;
 use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
 use crate::packed::Packed;
-use tremula_sync::epoch::Guard;
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
 /// Where a key is, or would have to be: in a leaf that is locked.
@@ -93,7 +93,11 @@ impl<'g, K: ByteKey, V: Storable, const W: usize> Place<'g, K, V, W> {
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     /// Goes to the place of a key and locks it.
     #[inline]
-    fn locate<'g>(&'g self, bytes: &[u8], guard: &'g Guard) -> Result<Place<'g, K, V, W>, Restart> {
+    fn locate<'g>(
+        &'g self,
+        bytes: &[u8],
+        guard: &'g Guard<'_>,
+    ) -> Result<Place<'g, K, V, W>, Restart> {
         let mut root = self.root();
         let mut depth = 0;
         loop {
@@ -140,10 +144,13 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     fn locate_with_room<'g>(
         &'g self,
         key: &K,
-        guard: &'g Guard,
+        guard: &'g Guard<'_>,
     ) -> Result<Place<'g, K, V, W>, Restart> {
         loop {
-            let place = key.with_bytes(|bytes| self.locate(bytes, guard))?;
+            // Not returned through the key's code, which could forget it, and with it the lock.
+            let mut place = Err(Restart);
+            key.with_bytes(|bytes| place = self.locate(bytes, guard));
+            let place = place?;
             if !place.is_full() {
                 return Ok(place);
             }
@@ -159,7 +166,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         &self,
         entry: &mut Option<(K, V)>,
         replaces: bool,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
         let Some((key, _)) = entry else {
             return Ok(None);
@@ -175,8 +182,6 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             place.lock.unchanged();
             return Ok(None);
         }
-        // SAFETY: the leaf is locked: the value has not been unlinked.
-        let previous = unsafe { old.with(V::clone) };
         // The key that is there stays. The other is dropped after the lock.
         let unused = entry.take();
         let unused = unused.map(|(key, value)| {
@@ -184,10 +189,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             key
         });
         drop(place);
-        // SAFETY: unlinked by `set`.
-        unsafe { old.retire(guard) };
         drop(unused);
-        Ok(Some(previous))
+        // SAFETY: unlinked by `set`, by this thread alone, which keeps no reference to it.
+        Ok(Some(unsafe { old.hand_out(guard) }))
     }
 
     /// Adds an entry at a place that lacks it and has room.
@@ -232,24 +236,28 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             })
     }
 
-    pub(super) fn try_remove(&self, bytes: &[u8], guard: &Guard) -> Result<Option<V>, Restart> {
+    pub(super) fn try_remove(&self, bytes: &[u8], guard: &Guard<'_>) -> Result<Option<V>, Restart> {
         let place = self.locate(bytes, guard)?;
         let Some(value) = place.value() else {
             place.lock.unchanged();
             return Ok(None);
         };
-        // SAFETY: the leaf is locked: the value has not been unlinked.
-        let previous = unsafe { value.with(V::clone) };
-        if self.take_out(place, guard) {
+        let (previous, sparse) = self.take_out(place, value, guard);
+        if sparse {
             self.tidy(bytes, guard);
         }
         Ok(Some(previous))
     }
 
-    /// Removes the entry at a place that has one. Returns whether what is left is to be tidied up.
-    fn take_out(&self, place: Place<'_, K, V, W>, guard: &Guard) -> bool {
+    /// Removes the entry at a place that has one, with this value, and hands the value out. Says
+    /// whether what is left is to be tidied up.
+    fn take_out(
+        &self,
+        place: Place<'_, K, V, W>,
+        value: Packed<V>,
+        guard: &Guard<'_>,
+    ) -> (V, bool) {
         let leaf = place.leaf;
-        let value = place.value();
         {
             // Or else a lookup could take what the next insertion puts into the slot for this.
             let _change = leaf.get().change();
@@ -258,26 +266,28 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
         drop(place.lock);
         self.len.add(-1);
-        match (place.found, value) {
-            // SAFETY: unlinked just now, by this thread.
-            (Found::Record(record), _) => unsafe { record.retire(guard) },
-            // SAFETY: as above.
-            (_, Some(value)) => unsafe { value.retire(guard) },
-            _ => {}
-        }
         let left = place.order.count() - 1;
-        if leaf == place.root {
+        let sparse = if leaf == place.root {
             place.depth > 0 && left <= 1
         } else {
             is_underfull(left, W)
-        }
+        };
+        let value = match place.found {
+            // SAFETY: unlinked just now, by this thread alone, which keeps no reference to it.
+            Found::Record(record) => unsafe {
+                record.hand_out(guard, |_, value| value, |_, value| value.clone())
+            },
+            // SAFETY: likewise.
+            _ => unsafe { value.hand_out(guard) },
+        };
+        (value, sparse)
     }
 
     pub(super) fn try_update(
         &self,
         key: &mut Option<K>,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
-        guard: &Guard,
+        guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
         let Some(wanted) = key else {
             return Ok(None);
@@ -300,14 +310,14 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             place.lock.unchanged();
             return Ok(None);
         }
-        // SAFETY: as above.
-        let previous = unsafe { old.with(V::clone) };
         if let Update::Put(value) = decision {
             place.set(Packed::new(value));
             drop(place);
-            // SAFETY: unlinked by `set`.
-            unsafe { old.retire(guard) };
-        } else if self.take_out(place, guard) {
+            // SAFETY: unlinked by `set`, by this thread alone, which keeps no reference to it.
+            return Ok(Some(unsafe { old.hand_out(guard) }));
+        }
+        let (previous, sparse) = self.take_out(place, old, guard);
+        if sparse {
             wanted.with_bytes(|bytes| self.tidy(bytes, guard));
         }
         Ok(Some(previous))

@@ -17,6 +17,13 @@ const DISHONEST: Checker = Checker {
     filter: "",
 };
 
+const RECLAMATION: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("reclamation"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "art_lookup_does_not_validate",
@@ -88,6 +95,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "if symbol_at(bytes, common) < symbol_at(&self.last, common) && bytes.is_empty() {",
         why: "Two children come under one symbol of a loaded node, and one of them is lost.",
         checker: DISHONEST,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_hands_out_what_others_look_at",
+        file: "crates/index/src/art/leaf.rs",
+        original: "    if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {",
+        replacement: "    if needs_drop::<K>() || needs_drop::<V>() {",
+        why: "A leaf is freed that a thread which is inside the tree looks at.",
+        checker: RECLAMATION,
         hangs: false,
     },
 ];

@@ -17,6 +17,20 @@ const MODEL: Checker = Checker {
     filter: "masstree",
 };
 
+const DISHONEST: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("dishonest_bytes"),
+    filter: "",
+};
+
+const RECLAMATION: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("reclamation"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "masstree_publishes_before_it_fills",
@@ -88,6 +102,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "stops.chain(self.left.iter().skip(1)).try_for_each(Stop::validate)",
         why: "A scan shows the first leaf as of another moment than the others.",
         checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_hands_out_what_others_look_at",
+        file: "crates/index/src/masstree/record.rs",
+        original: "        if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {",
+        replacement: "        if needs_drop::<K>() || needs_drop::<V>() {",
+        why: "A record is freed that a thread which is inside the tree looks at.",
+        checker: RECLAMATION,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_gets_a_lock_through_the_code_of_keys",
+        file: "crates/index/src/masstree/write.rs",
+        original: "            key.with_bytes(|bytes| place = self.locate(bytes, guard));\n            let place = place?;",
+        replacement: "            let _ = &mut place;\n            let place = key.with_bytes(|bytes| self.locate(bytes, guard))?;",
+        why: "A key that forgets what was made of its bytes leaves a leaf locked for ever.",
+        checker: DISHONEST,
         hangs: false,
     },
 ];
