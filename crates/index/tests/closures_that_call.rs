@@ -62,8 +62,11 @@ const OPERATIONS: [(&str, Operation); 21] = [
     ("shape", |index| ignore(index.shape())),
 ];
 
+/// Has an index call a closure.
+type Caller = fn(&Index, &mut dyn FnMut());
+
 /// Three closures that an index calls, each of which does what it is given.
-const CALLERS: [(&str, fn(&Index, &mut dyn FnMut())); 3] = [
+const CALLERS: [(&str, Caller); 3] = [
     ("get_with", |index, call| {
         assert!(index.get_with(&5, &mut |_| call()));
     }),

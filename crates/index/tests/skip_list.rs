@@ -274,7 +274,8 @@ for_both! {
 /// a node that is freed while it is linked.
 #[test]
 fn an_entry_that_is_not_found_again_is_not_freed_while_it_is_linked() {
-    let lists: [fn() -> Box<dyn OrderedIndex<ElseGreater, Value>>; 2] = [
+    type List = Box<dyn OrderedIndex<ElseGreater, Value>>;
+    let lists: [fn() -> List; 2] = [
         || Box::new(SkipList::<_, _, NoHead>::new()),
         || Box::new(BackgroundSkipList::<_, _, NoHead>::new()),
     ];
@@ -394,8 +395,10 @@ ordered_by!(Ends, |a, b| {
     a.0.cmp(&b.0)
 });
 
+type ListOfEnds = BackgroundSkipList<Ends, Value, NoHead>;
+
 /// The thread that is not the list's own, and the last handle.
-static END: Mutex<Option<(ThreadId, BackgroundSkipList<Ends, Value, NoHead>)>> = Mutex::new(None);
+static END: Mutex<Option<(ThreadId, ListOfEnds)>> = Mutex::new(None);
 static ENDED_BADLY: AtomicBool = AtomicBool::new(false);
 
 /// It does not wait for its own end, and frees the list when it is done. A wait shows as a panic
