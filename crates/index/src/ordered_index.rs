@@ -30,6 +30,15 @@ use std::ops::ControlFlow;
 /// `K::drop` and `V::drop` run with no lock held and may call the same index: keys and values that
 /// an operation lets go of are dropped when it has released its locks. Only what is dropped because
 /// the code above panics may still be dropped under a lock.
+///
+/// # When values are dropped
+///
+/// A value that was removed or replaced, and a key that was removed, are dropped within 4,096 operations
+/// of any threads on the index, unless a thread stays inside the index meanwhile (in the closure of
+/// [`range`](Self::range), say), and at the latest with the index. So an operation may run the `Drop` of
+/// what another thread has removed; if that panics, the panic goes on from there, after the operation
+/// has happened. [`remove`](Self::remove), [`insert`](Self::insert), [`update`](Self::update) and the
+/// `pop`s return the value itself where no other thread is inside the index, else a copy.
 pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     /// The engine's name as the command line spells it, for instance `"ca_tree"`.
     fn engine(&self) -> &'static str;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::mem::needs_drop;
 use std::ptr;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
-use tremula_sync::{epoch, reclaim};
+use tremula_sync::reclaim;
 
 /// A guard under which something can be retired.
 pub(crate) trait Retire {
@@ -16,14 +16,6 @@ pub(crate) trait Retire {
     ///
     /// `work` is sound to run then, in any thread.
     unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F);
-}
-
-impl Retire for epoch::Guard {
-    #[inline]
-    unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
-        // SAFETY: passed on to the caller.
-        unsafe { self.defer_unchecked(work) };
-    }
 }
 
 impl Retire for reclaim::Guard<'_> {
