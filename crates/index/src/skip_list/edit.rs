@@ -307,7 +307,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
 
     /// Says that a level, or a task, keeps a removed node no more; if it was the last, the node
     /// is retired.
-    #[inline]
+    ///
+    /// Cold: the search that unlinks on its way is every writer's, and hardly ever comes here.
+    #[cold]
     pub(super) fn release(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
         if node.release() {
             self.retire(node, guard);

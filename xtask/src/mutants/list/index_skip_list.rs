@@ -23,11 +23,11 @@ const fn dishonest(filter: &'static str) -> Checker {
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
-        name: "skip_list_remover_does_not_wait_for_builder",
+        name: "skip_list_builder_is_not_told_of_the_removal",
         file: "crates/index/src/skip_list/node.rs",
-        original: "seen & BUILDING == 0 && seen >= KEEPER",
-        replacement: "seen >= KEEPER",
-        why: "A removed node is searched for while its builder still links it on a higher level, and stays linked there.",
+        original: "seen = state.fetch_or(MARKED, Ordering::AcqRel);",
+        replacement: "seen = state.load(Ordering::Acquire);",
+        why: "A node that is removed while its builder links it on a higher level is searched for by neither, and stays linked.",
         checker: LOOM,
         hangs: false,
     },
@@ -97,15 +97,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Test("reclamation"),
             filter: "a_quiet_map_hands_out_the_value_itself",
         },
-        hangs: false,
-    },
-    Mutant {
-        name: "background_skip_list_task_keeps_what_is_retired",
-        file: "crates/index/src/skip_list/node.rs",
-        original: "(state >= KEEPER).then_some(state + KEEPER)",
-        replacement: "Some(state + KEEPER)",
-        why: "A task is made for a node that another thread has retired, and retires it again.",
-        checker: LOOM,
         hangs: false,
     },
 ];
