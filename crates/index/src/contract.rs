@@ -131,7 +131,7 @@ impl<'a, K> KeyRange<'a, K> {
 /// quiescent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The engine's name, as [`OrderedIndex::engine`] gives it.
+    /// The engine's name, as [`OrderedIndex::engine`](crate::OrderedIndex::engine) gives it.
     pub engine: &'static str,
     /// Name and value of each figure, in the order in which they are best read. Sizes are in
     /// bytes, all else are counts.
@@ -149,10 +149,10 @@ impl Shape {
     }
 }
 
-/// How much of a limited scan [`OrderedIndex::range`] copies out at first, in entries; each
+/// How much of a limited scan [`OrderedIndex::range`](crate::OrderedIndex::range) copies out at first, in entries; each
 /// further batch is twice as large, up to [`LAST_BATCH`].
 pub const FIRST_BATCH: usize = 32;
-/// The largest batch that [`OrderedIndex::range`] copies out, in entries.
+/// The largest batch that [`OrderedIndex::range`](crate::OrderedIndex::range) copies out, in entries.
 pub const LAST_BATCH: usize = 1024;
 
 /// Visits a range by scans of [`FIRST_BATCH`] to [`LAST_BATCH`] entries: `scan` appends the first so

@@ -57,7 +57,7 @@
 //!
 //! # Consistency
 //!
-//! Every operation is linearizable, but [`range`](OrderedIndex::range) as a whole, whose batches
+//! Every operation is linearizable, but [`range`](crate::OrderedIndex::range) as a whole, whose batches
 //! of up to 64 entries, each of one leaf, are each of one moment; and `len` and `shape`. A visit by
 //! `range` keeps what others remove from being freed for at most 16 batches. A scan
 //! or snapshot notes the version of each leaf that it reads and validates all of them in the

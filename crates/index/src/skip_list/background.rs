@@ -35,7 +35,7 @@ const ROOM: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 ///
 /// Consistency and memory are those of [`SkipList`]; some thousand removed nodes, with their keys,
 /// may wait for the thread. How many nodes do is the figure `left_to_thread` of its
-/// [`shape`](OrderedIndex::shape). The thread ends with the list. If the comparison of keys panics in it, that tower stays
+/// [`shape`](crate::OrderedIndex::shape). The thread ends with the list. If the comparison of keys panics in it, that tower stays
 /// low, and the builder goes on.
 ///
 /// ```
