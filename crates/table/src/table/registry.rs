@@ -505,4 +505,22 @@ mod tests {
         }
         assert!(tables.0.listed.lock().named.is_empty());
     }
+
+    /// Fails if a table holds its name, or is found, between the moment at which it is deleted and the one
+    /// at which it is unlisted; or if it takes its name from the table that has it by then.
+    #[test]
+    fn a_deleted_table_is_not_found_before_it_is_unlisted() {
+        let tables = Tables::new();
+        let options = Options::new().access(Access::Public).named();
+        let old = tables.create("t", options.clone()).unwrap();
+        assert!(old.shared.mark_deleted());
+        assert!(tables.whereis("t").is_none());
+        assert!(tables.find(&old.id().into()).is_none());
+        assert!(tables.all().is_empty());
+        assert!(old.rename("u").is_err());
+        let new = tables.create("t", options).unwrap();
+        tables.unlist(&old.shared);
+        assert_eq!(tables.whereis("t").unwrap().id(), new.id());
+        check(&tables);
+    }
 }

@@ -138,7 +138,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "(!shared.is_deleted()).then_some(shared)",
         replacement: "(shared.number > 0).then_some(shared)",
         why: "A deleted table holds its name, and is found, until it is unlisted.",
-        checker: owners("a_"),
+        checker: checker(Target::Lib, "table::registry"),
         hangs: false,
     },
     Mutant {
