@@ -18,7 +18,9 @@ impl ByteKey for Aligned {
 
 /// What is aligned as its type wants.
 fn is_aligned<T>(place: &T) -> bool {
-    std::ptr::from_ref(place).addr() % align_of::<T>() == 0
+    std::ptr::from_ref(place)
+        .addr()
+        .is_multiple_of(align_of::<T>())
 }
 
 /// Does everything to maps of these keys, which ascend, and of copies of this value.

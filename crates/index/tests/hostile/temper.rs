@@ -379,7 +379,7 @@ pub(crate) fn next() -> u64 {
 }
 
 pub(crate) fn one_in(many: u32) -> bool {
-    next() % u64::from(many.max(1)) == 0
+    next().is_multiple_of(u64::from(many.max(1)))
 }
 
 fn lies() -> bool {
