@@ -258,9 +258,9 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             return Err(Restart);
         }
         self.take_out(&place, loss, head, guard);
-        // SAFETY: unlinked under the locks, by this thread alone, which keeps no reference to it;
-        // the walk holds none of its locks any more.
         Ok(Some(match (&item.entry, key) {
+            // SAFETY: unlinked under the locks, by this thread alone, which keeps no reference to
+            // it, and has let go of the locks.
             (Entry::Leaf(leaf), _) => unsafe {
                 let copy = |key: &K, value: &V| (key.clone(), value.clone());
                 leaf::hand_out(leaf.pointer(), guard, |key, value| (key, value), copy)
