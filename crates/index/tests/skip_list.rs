@@ -372,7 +372,8 @@ fn no_key_is_dropped_where_none_was_written() {
     let list = SkipList::<Witness, Value, NeverGivesKeys>::new();
     list.insert(Witness(WRITTEN), ledger.make(1));
     list.insert(Witness(WRITTEN), ledger.make(2));
-    assert!(catch_unwind(AssertUnwindSafe(|| list.first())).is_err());
+    // A key with a `Drop` of its own is kept, whatever is said of its head.
+    assert!(list.first().is_some());
     drop(list);
     ledger.assert_settled();
     assert_eq!(FORGED.load(Relaxed), 0);

@@ -1,7 +1,7 @@
 //! How a node lies in memory: a header and arrays, sized by what the keys need.
 
 use super::node::Header;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::search::{Heads, STRIDE};
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ pub(super) trait Spec: Sized + Send + Sync + 'static {
     /// The size of a node, at most, if that holds a segment of entries.
     const NODE_BYTES: usize;
     /// Whether the head is all that is kept of a key.
-    const HEAD_IS_KEY: bool = <Self::Head as KeyHead<Self::Key>>::IS_KEY;
+    const HEAD_IS_KEY: bool = head_is_key::<Self::Key, Self::Head>();
     /// Where the arrays of a node are.
     const PLAN: Plan = Plan::new(Self::NODE_BYTES, Self::HEAD_IS_KEY);
 }

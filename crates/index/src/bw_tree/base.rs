@@ -6,7 +6,7 @@ use super::node::{Delta, Entry};
 use super::spread::{SUB_CHAINS, SubChain};
 use super::word::Word;
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -122,7 +122,7 @@ struct Plan {
 /// Words of an entry, each in an array of its own: the head, the key unless the head tells it, the
 /// value.
 const fn arrays_of<K, H: KeyHead<K>>() -> usize {
-    if H::IS_KEY { 2 } else { 3 }
+    if head_is_key::<K, H>() { 2 } else { 3 }
 }
 
 fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Plan {
@@ -387,12 +387,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 
     #[inline]
     pub(super) fn values(self) -> &'g [*mut ()] {
-        self.words(if H::IS_KEY { 1 } else { 2 })
+        self.words(if head_is_key::<K, H>() { 1 } else { 2 })
     }
 
     #[inline]
     pub(super) fn key(self, at: usize) -> StoredKey<K, H> {
-        let word = if H::IS_KEY {
+        let word = if head_is_key::<K, H>() {
             ptr::null_mut()
         } else {
             self.words(1)[at]
@@ -539,7 +539,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
         // SAFETY: `at` is one of the places.
         unsafe {
             self.place(0, at).write(entry.key.head);
-            if H::IS_KEY {
+            if head_is_key::<K, H>() {
                 self.place(1, at).cast().write(entry.value);
             } else {
                 self.place(1, at).cast().write(entry.key.word);
@@ -571,7 +571,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
     #[inline]
     pub(super) fn replace(&mut self, at: usize, value: *mut ()) {
         assert!(at < self.filled, "an entry is there before it is changed");
-        let values = if H::IS_KEY { 1 } else { 2 };
+        let values = if head_is_key::<K, H>() { 1 } else { 2 };
         // SAFETY: `at` is one of the places.
         unsafe { self.place(values, at).cast().write(value) };
     }

@@ -9,7 +9,7 @@ use super::node::{Change, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -121,7 +121,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// a newer one on the very same key.
     #[inline]
     fn newest_on(&self, found: &'g Delta<K, V, H>) -> &'g Delta<K, V, H> {
-        if H::IS_KEY {
+        if head_is_key::<K, H>() {
             return found;
         }
         let mut newest = self.deltas();

@@ -15,7 +15,7 @@ use super::reclaim::Guard;
 use super::steps::Step;
 use super::word::{Kind, Word};
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use std::alloc::{Layout, dealloc};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -71,7 +71,7 @@ impl FirstPanic {
     ///
     /// The caller owns the key, and nobody uses it ever again.
     unsafe fn free_key<K: Ord + Storable, H: KeyHead<K>>(&mut self, key: StoredKey<K, H>) {
-        if !H::IS_KEY {
+        if !head_is_key::<K, H>() {
             // SAFETY: passed on to the caller.
             let key = unsafe { OwnedKey::of_stored(key) };
             self.catch(|| drop(key));

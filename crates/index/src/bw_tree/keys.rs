@@ -2,7 +2,7 @@
 
 use super::node::View;
 use crate::contract::{KeyRange, Storable};
-use crate::key::{KeyHead, OfThisCrate};
+use crate::key::{KeyHead, OfThisCrate, head_is_key};
 use crate::packed::Packed;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -61,7 +61,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Probe<'k, K, H> {
     #[inline]
     pub(super) unsafe fn compare(&self, stored: StoredKey<K, H>) -> Ordering {
         self.head.cmp(&stored.head).then_with(|| {
-            if H::IS_KEY {
+            if head_is_key::<K, H>() {
                 Ordering::Equal
             } else {
                 // SAFETY: passed on to the caller.
@@ -107,7 +107,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
     /// The key has not been freed: the caller owns it, or is pinned since before it was retired.
     #[inline]
     pub(super) unsafe fn with<R>(self, read: impl FnOnce(&K) -> R) -> R {
-        if H::IS_KEY {
+        if head_is_key::<K, H>() {
             match H::key(self.head) {
                 Some(key) => read(&key),
                 None => not_told(self.head),
@@ -136,7 +136,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
     /// As for [`with`](Self::with), for both.
     pub(super) unsafe fn compare(self, other: Self) -> Ordering {
         self.head.cmp(&other.head).then_with(|| {
-            if H::IS_KEY {
+            if head_is_key::<K, H>() {
                 return Ordering::Equal;
             }
             // SAFETY: passed on to the caller.
@@ -150,7 +150,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
     ///
     /// As for [`with`](Self::with); and nobody else has it, or uses it ever again.
     pub(super) unsafe fn free(self) {
-        if !H::IS_KEY {
+        if !head_is_key::<K, H>() {
             // SAFETY: passed on to the caller.
             unsafe { H::free_packed(self.word, OfThisCrate) };
         }
@@ -176,7 +176,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
     #[inline]
     pub(super) fn new(key: K) -> Self {
         let head = H::head(&key);
-        let word = if H::IS_KEY {
+        let word = if head_is_key::<K, H>() {
             ptr::null_mut()
         } else {
             H::pack(key, OfThisCrate)
@@ -190,7 +190,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
     ///
     /// As for [`StoredKey::with`].
     pub(super) unsafe fn copy_of(stored: StoredKey<K, H>) -> Self {
-        if H::IS_KEY {
+        if head_is_key::<K, H>() {
             return Self(stored);
         }
         // SAFETY: passed on to the caller.

@@ -4,7 +4,7 @@ use super::keys::{StoredKey, not_told};
 use super::node::Entry;
 use super::{BwTree, BwTreeConfig};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable};
-use crate::key::{ByteHead, KeyHead, NoHead, OfThisCrate};
+use crate::key::{ByteHead, KeyHead, NoHead, OfThisCrate, head_is_key};
 use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
@@ -72,7 +72,7 @@ impl<H> PairHead<H> {
     where
         H: KeyHead<K>,
     {
-        H::IS_KEY && Packed::<V>::is_word()
+        head_is_key::<K, H>() && Packed::<V>::is_word()
     }
 }
 

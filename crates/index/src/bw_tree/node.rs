@@ -7,7 +7,7 @@ use super::spread::SubChain;
 use super::steps::Step;
 use super::word::{FARTHEST, Kind, Switch, Word};
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::packed::Packed;
 use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -68,7 +68,7 @@ impl<K, V, H> Delta<K, V, H> {
         V: Storable,
         H: KeyHead<K>,
     {
-        self.on_heap || self.change == Change::Delete && !H::IS_KEY
+        self.on_heap || self.change == Change::Delete && !head_is_key::<K, H>()
     }
 
     /// What tells the *cell* that this is about: an entry of the base node, or one that was

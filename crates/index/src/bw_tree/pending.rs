@@ -12,7 +12,7 @@ use super::node::{Change, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use std::cell::Cell;
 use std::mem::needs_drop;
 use std::ops::Deref;
@@ -104,7 +104,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Pinned<'_, K, V, H>
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Whether anybody can tell when a key is dropped.
-    const DROPS_KEYS: bool = !H::IS_KEY && needs_drop::<K>();
+    const DROPS_KEYS: bool = !head_is_key::<K, H>() && needs_drop::<K>();
 
     /// Begins an operation.
     #[inline]

@@ -8,7 +8,7 @@ use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -247,7 +247,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ///
     /// It has been unlinked, and is retired once.
     pub(super) unsafe fn retire_key(&self, key: StoredKey<K, H>, guard: &Guard) {
-        if !H::IS_KEY {
+        if !head_is_key::<K, H>() {
             // SAFETY: passed on to the caller; keys may be dropped by any thread at any time.
             unsafe { guard.defer_unchecked(move || key.free()) };
         }

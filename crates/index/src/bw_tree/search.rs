@@ -3,7 +3,7 @@
 use super::base::{BaseRef, GROUP, STRIDE};
 use super::keys::{Place, Probe};
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::prefetch::prefetch;
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
     ) -> Result<usize, usize> {
         let end = places.end;
         let mut first = self.below_in(places, probe.head);
-        if H::IS_KEY {
+        if head_is_key::<K, H>() {
             let is_there = first < end && self.heads()[first] == probe.head;
             return if is_there { Ok(first) } else { Err(first) };
         }
@@ -92,7 +92,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
         let all = 0..end;
         match place {
             Place::Start => 0,
-            Place::At(probe) if H::IS_KEY => match probe.head.checked_add(1) {
+            Place::At(probe) if head_is_key::<K, H>() => match probe.head.checked_add(1) {
                 Some(above) => self.below_in(all, above),
                 None => all.end,
             },

@@ -5,7 +5,7 @@ use super::node::{Delta, View};
 use super::reclaim::Guard;
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
-use crate::key::{KeyHead, OfThisCrate};
+use crate::key::{KeyHead, OfThisCrate, head_is_key};
 use crate::packed::Packed;
 use tremula_sync::StripedCounter;
 
@@ -60,7 +60,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             wasted += (base.claimed() * Self::BYTES_OF_DELTA).saturating_sub(used_here);
         });
         let entries = self.entries();
-        let key = if H::IS_KEY {
+        let key = if head_is_key::<K, H>() {
             0
         } else {
             H::bytes_beside(OfThisCrate)

@@ -2,6 +2,7 @@
 
 use super::ByteKey;
 use crate::packed::Packed;
+use std::mem::needs_drop;
 
 /// Gives the heads of keys of type `K`: a number per key that is never greater for a smaller
 /// key. A comparing index keeps it beside the key and looks at the key only where heads are
@@ -33,7 +34,8 @@ use crate::packed::Packed;
 /// ```
 pub trait KeyHead<K>: Send + Sync + 'static {
     /// Whether the head tells the key: different keys have different heads, and
-    /// [`key`](Self::key) gives every key back. The index then keeps nothing but the head.
+    /// [`key`](Self::key) gives every key back. The index then keeps nothing but the head, if
+    /// dropping a key does nothing: keys with a `Drop` of their own are kept as they are.
     const IS_KEY: bool;
 
     /// The head of a key.
@@ -102,6 +104,12 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     {
         Packed::<K>::bytes_beside()
     }
+}
+
+/// Whether an index keeps the heads of these keys and not the keys. Such a key is made from its head
+/// and dropped in the middle of operations, with locks held: no code of the user's may run there.
+pub(crate) const fn head_is_key<K, H: KeyHead<K>>() -> bool {
+    H::IS_KEY && !needs_drop::<K>()
 }
 
 /// What the hidden methods of [`KeyHead`] are given: nobody outside can name it, and so nobody can

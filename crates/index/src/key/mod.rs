@@ -13,8 +13,8 @@ mod strings;
 mod tuples;
 
 pub use float::{TotalF32, TotalF64};
-pub(crate) use head::OfThisCrate;
 pub use head::{ByteHead, KeyHead, NoHead};
+pub(crate) use head::{OfThisCrate, head_is_key};
 
 /// A key with a byte form in the same order.
 ///

@@ -4,7 +4,7 @@ use super::LfcaTree;
 use super::contents::Probe;
 use super::node::{BaseRef, Link, Node, NodePtr, RouteNode};
 use crate::contract::{Direction, KeyRange, Storable};
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use std::ops::Bound;
 use tremula_sync::reclaim::Guard;
 
@@ -71,8 +71,8 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Position<'k, K, H> {
     #[inline]
     fn is_left_of<V: Storable>(&self, route: &RouteNode<K, V, H>) -> bool {
         match self {
-            Self::At(probe) if H::IS_KEY => probe.head() < route.head,
-            Self::Below(probe) if H::IS_KEY => probe.head() <= route.head,
+            Self::At(probe) if head_is_key::<K, H>() => probe.head() < route.head,
+            Self::Below(probe) if head_is_key::<K, H>() => probe.head() <= route.head,
             Self::At(probe) | Self::Below(probe) if probe.head() != route.head => {
                 probe.head() < route.head
             }

@@ -80,7 +80,7 @@ mod update;
 pub use snapshot::Snapshot;
 
 use crate::contract::{KeyRange, Storable};
-use crate::key::{ByteHead, KeyHead};
+use crate::key::{ByteHead, KeyHead, head_is_key};
 use crate::packed::Packed;
 use adapt::Adaptations;
 use contents::Root;
@@ -189,7 +189,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// their counts.
     fn bytes_beside() -> usize {
         const COUNTS: usize = 2 * size_of::<usize>();
-        let key = if H::IS_KEY || Packed::<K>::is_word() {
+        let key = if head_is_key::<K, H>() || Packed::<K>::is_word() {
             0
         } else {
             size_of::<K>() + COUNTS

@@ -5,7 +5,7 @@ use super::contents::{Edit, Owned, Path, Probe, Word};
 use super::descend::Position;
 use super::node::{BaseRef, Retired, Role};
 use crate::contract::{Direction, Storable, Update};
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::unwind::on_unwind;
 use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// keys are words of their own.
     #[inline]
     pub(super) fn with_owned<R>(key: K, work: impl FnOnce(&K, Owned<K>) -> R) -> R {
-        if H::IS_KEY {
+        if head_is_key::<K, H>() {
             return work(&key, Owned::none());
         }
         let owned = Owned::new(key);

@@ -4,7 +4,7 @@ use super::SkipList;
 use super::node::{EntryGuard, Finished, NodeRef, Probe};
 use super::search::{Path, Place};
 use crate::contract::{Storable, Update};
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::packed::Packed;
 use crate::unwind::on_unwind;
 use std::cell::Cell;
@@ -19,7 +19,7 @@ struct Fresh<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(NodeRef<'g, K, V
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Fresh<'_, K, V, H> {
     fn take_apart(self) -> (K, Option<V>) {
         // If this panics, the node is freed.
-        let key_of_head = H::IS_KEY.then(|| self.0.key_of_head());
+        let key_of_head = head_is_key::<K, H>().then(|| self.0.key_of_head());
         let fresh = ManuallyDrop::new(self);
         // SAFETY: the node has never been linked, and nobody uses this again.
         let (key, value) = unsafe { fresh.0.take_apart() };

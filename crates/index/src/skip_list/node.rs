@@ -1,7 +1,7 @@
 //! A node: an entry, and the tower of links by which the list's levels go through it.
 
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::packed::{Packed, Slot};
 use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -252,7 +252,7 @@ where
 {
     const KEY: usize = size_of::<Node<K, V, H>>().next_multiple_of(align_of::<K>());
     const TOWER: usize = {
-        let end = if H::IS_KEY {
+        let end = if head_is_key::<K, H>() {
             size_of::<Node<K, V, H>>()
         } else {
             Self::KEY + size_of::<K>()
@@ -264,7 +264,11 @@ where
         let size = Self::TOWER + height * size_of::<AtomicPtr<Node<K, V, H>>>();
         let align = align_of::<Node<K, V, H>>()
             .max(align_of::<AtomicPtr<()>>())
-            .max(if H::IS_KEY { 1 } else { align_of::<K>() });
+            .max(if head_is_key::<K, H>() {
+                1
+            } else {
+                align_of::<K>()
+            });
         match Layout::from_size_align(size, align) {
             Ok(layout) => layout,
             Err(_) => unreachable!("a node of {size} bytes, aligned to {align}"),
@@ -310,7 +314,7 @@ where
                 height: height as u32,
                 key: PhantomData,
             });
-            if !H::IS_KEY {
+            if !head_is_key::<K, H>() {
                 place.add(Self::KEY).cast::<K>().write(key);
             }
             let tower = place.add(Self::TOWER).cast::<AtomicPtr<Node<K, V, H>>>();
@@ -352,7 +356,7 @@ where
     /// Shows the key.
     #[inline]
     pub(super) fn with_key<R>(self, read: impl FnOnce(&K) -> R) -> R {
-        if !H::IS_KEY {
+        if !head_is_key::<K, H>() {
             // SAFETY: without a head that is the key, the key lies here, and is never changed.
             return read(unsafe { self.node.byte_add(Self::KEY).cast::<K>().as_ref() });
         }
@@ -375,7 +379,7 @@ where
     #[inline]
     pub(super) fn compare(self, probe: &Probe<'_, K, H>) -> std::cmp::Ordering {
         match self.fixed().head.cmp(&probe.head) {
-            Equal if H::IS_KEY => Equal,
+            Equal if head_is_key::<K, H>() => Equal,
             Equal => self.with_key(|key| key.cmp(probe.key)),
             Less => Less,
             Greater => Greater,
@@ -521,7 +525,8 @@ where
         // nothing.
         unsafe {
             // What `new` has written, it alone decides: not whether `H::key` gives a key now.
-            let key = (!H::IS_KEY).then(|| self.node.byte_add(Self::KEY).cast::<K>().read());
+            let key =
+                (!head_is_key::<K, H>()).then(|| self.node.byte_add(Self::KEY).cast::<K>().read());
             for level in 0..height {
                 self.tower().0.add(level).drop_in_place();
             }

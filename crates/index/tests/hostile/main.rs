@@ -57,16 +57,6 @@ use values::{Key, Value};
 /// Kinds that are known to fail, and are being mended, of the subjects whose names have this in them.
 /// To be empty.
 const KNOWN: &[(&str, &[&str])] = &[
-    // Keys made from heads are dropped while something is held.
-    (
-        "bw_tree",
-        &[
-            "panicking_drops",
-            "lying_and_panicking_drops",
-            "drop_of_key_reenters",
-        ],
-    ),
-    ("skip_list", &["drop_of_key_reenters"]),
     // An operation that has no end keeps other threads out.
     ("restless_ca_tree", &["nan_less"]),
     ("splitting_lfca_tree_without_heads", &["changing_keys"]),

@@ -283,8 +283,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_multi_map_takes_a_box_for_a_value",
         file: "crates/index/src/bw_tree/multi_map.rs",
-        original: "H::IS_KEY && Packed::<V>::is_word()",
-        replacement: "H::IS_KEY || Packed::<V>::is_word()",
+        original: "head_is_key::<K, H>() && Packed::<V>::is_word()",
+        replacement: "head_is_key::<K, H>() || Packed::<V>::is_word()",
         why: "Of a pair that does not fit in words the key or the value is lost.",
         checker: MULTI_MAP,
         hangs: false,

@@ -3,7 +3,7 @@
 use super::node::{Entry, NodeList, NodeRef, Part, fewest, most};
 use super::{Owned, Probe, Root, Tree, View, Word};
 use crate::contract::{Direction, Storable};
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 
 /// The most levels of a tree. Each node but a few is at least a quarter full: more levels would
 /// hold more entries than memory does.
@@ -376,7 +376,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
     fn add(&mut self, key: Word<K>, is_shared: bool) {
         // SAFETY: the key is in a node that lives, or the caller of the edit has it.
         unsafe { key.share() };
-        if !is_shared && !H::IS_KEY {
+        if !is_shared && !head_is_key::<K, H>() {
             self.added.push(key);
         }
     }

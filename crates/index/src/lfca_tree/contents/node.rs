@@ -5,7 +5,7 @@ use super::probe::Probe;
 use super::tests;
 use super::word::Word;
 use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::key::{KeyHead, head_is_key};
 use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -139,7 +139,7 @@ impl<K, V, H> Part<'_, '_, K, V, H> {
 
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     const ARRAYS: usize = size_of::<Node<K, V, H>>();
-    const COLUMNS: usize = if H::IS_KEY { 2 } else { 3 };
+    const COLUMNS: usize = if head_is_key::<K, H>() { 2 } else { 3 };
 
     fn layout(len: usize) -> Layout {
         let bytes = Self::ARRAYS + len * Self::COLUMNS * size_of::<u64>();
@@ -223,7 +223,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     #[inline]
     pub(super) fn key_word(self, at: usize) -> Word<K> {
         debug_assert!(at < self.len());
-        if H::IS_KEY {
+        if head_is_key::<K, H>() {
             return Word::NONE;
         }
         // SAFETY: as in `heads`; a column of words.
@@ -263,7 +263,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     /// Shows a key.
     #[inline]
     pub(super) fn with_key<R>(self, at: usize, read: impl FnOnce(&K) -> R) -> R {
-        if !H::IS_KEY {
+        if !head_is_key::<K, H>() {
             // SAFETY: the node has a count of its keys, and lives.
             return unsafe { self.key_word(at).with(read) };
         }
@@ -278,7 +278,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     pub(super) fn below(self, probe: &Probe<'_, K, H>) -> usize {
         let heads = self.heads();
         let start = heads.partition_point(|head| *head < probe.head());
-        if H::IS_KEY || heads.get(start) != Some(&probe.head()) {
+        if head_is_key::<K, H>() || heads.get(start) != Some(&probe.head()) {
             return start;
         }
         self.partition_equal(start, probe, |key| key < probe.key())
@@ -288,7 +288,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     #[inline]
     pub(super) fn through(self, probe: &Probe<'_, K, H>) -> usize {
         let heads = self.heads();
-        if H::IS_KEY {
+        if head_is_key::<K, H>() {
             return heads.partition_point(|head| *head <= probe.head());
         }
         let start = heads.partition_point(|head| *head < probe.head());
@@ -329,7 +329,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     pub(super) fn holds(self, at: usize, probe: &Probe<'_, K, H>) -> bool {
         at < self.len()
             && self.head(at) == probe.head()
-            && (H::IS_KEY || self.with_key(at, |key| key == probe.key()))
+            && (head_is_key::<K, H>() || self.with_key(at, |key| key == probe.key()))
     }
 
     /// Whether the one who has the node's parent, or the node, alone is the only one to have it.
@@ -405,7 +405,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
         // SAFETY: inside the arrays, as the caller promises.
         unsafe {
             self.column(0).add(at).write(entry.head);
-            if !H::IS_KEY {
+            if !head_is_key::<K, H>() {
                 let keys = self.column(1).cast::<*mut ()>();
                 keys.add(at).write(entry.key.word());
             }

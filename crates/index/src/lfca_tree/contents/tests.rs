@@ -2,7 +2,7 @@
 
 use super::{Edit, Owned, Probe, Root, Tree, View};
 use crate::contract::Storable;
-use crate::key::{ByteHead, KeyHead, NoHead};
+use crate::key::{ByteHead, KeyHead, NoHead, head_is_key};
 use std::cell::Cell;
 use std::process::{Command, exit};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
 
     /// Puts a value under a key; first in vain, as when another thread is faster.
     fn put(&mut self, key: K) {
-        let word = if H::IS_KEY {
+        let word = if head_is_key::<K, H>() {
             Owned::none()
         } else {
             Owned::new(key.clone())
