@@ -1,7 +1,6 @@
 //! What the tree looks like.
 
-use super::descend::Position;
-use super::node::Allocation;
+use super::node::{Allocation, Node};
 use super::{CaTree, Container};
 use crate::contract::{OrderedIndex, Shape};
 use tremula_sync::StatisticsLock;
@@ -13,7 +12,8 @@ where
     V: Clone + Send + Sync + 'static,
     C: Container<K, V> + 'static,
 {
-    /// Visits the base nodes one after the other, as they are then.
+    /// Visits the base nodes one after the other, as they are then. Those that are replaced meanwhile
+    /// may be missed.
     pub(super) fn describe(&self) -> Shape {
         let adaptations = &self.adaptations;
         let read = |counter: &tremula_sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -28,27 +28,34 @@ where
         };
         count_acquisitions(&self.trunk.get().1.lock);
         let guard = self.collector.pin();
-        let mut position = Some(Position::First);
-        while let Some(here) = position {
-            let place = self.locate(here, &guard);
-            let base = place.base.lock.read_unbiased();
+        // By links and not by keys: whatever the keys say, each node is visited once.
+        let mut nodes = vec![(self.root.get(&guard), 0)];
+        while let Some((node, depth)) = nodes.pop() {
+            let place = match node.get() {
+                Node::Route(route) => {
+                    let children = [&route.right, &route.left];
+                    nodes.extend(children.map(|child| (child.get(&guard), depth + 1)));
+                    continue;
+                }
+                Node::Base(base) => base,
+            };
+            let base = place.lock.read_unbiased();
             if !base.valid {
+                // Another thread has just replaced it.
                 adaptations.retry();
                 continue;
             }
             bases += 1;
-            biased += u64::from(place.base.lock.is_reader_biased());
-            route_depth = route_depth.max(self.depth_of(place.parent, &guard));
+            biased += u64::from(place.lock.is_reader_biased());
+            route_depth = route_depth.max(depth);
             container_depth = container_depth.max(base.container.depth());
             bytes += base.container.bytes();
-            if !self.trunk.is(place.node) {
-                count_acquisitions(&place.base.lock);
+            if !self.trunk.is(node) {
+                count_acquisitions(&place.lock);
             }
-            // Again, now that it is locked: see invariant 6.
-            position = self.locate(here, &guard).high.map(Position::At);
         }
         // Every route node has two children, so there is one fewer than base nodes.
-        let routes = bases - 1;
+        let routes = u64::saturating_sub(bases, 1);
         bytes += size_of::<Self>() + (bases + routes) as usize * size_of::<Allocation<K, C>>();
         Shape {
             engine: self.engine(),
