@@ -6,6 +6,7 @@
 //! not order even when the values happen to be right.
 #![cfg(not(any(loom, shuttle)))]
 
+use std::time::{Duration, Instant};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::{Arc, LockDomain, StatisticsConfig, StatisticsLock, StripedCounter, thread};
 
@@ -115,31 +116,37 @@ fn indices_of_living_threads_differ() {
     join(threads.collect());
 }
 
+/// A thread that has not ended by then never will.
+const LONG: Duration = Duration::from_secs(60);
+
 /// What would make it fail: the reader's slot that names the outer lock also names the inner one, so
 /// that the reader, who becomes a writer of the inner lock, waits for itself.
 #[test]
 fn a_statistics_lock_inside_of_another_has_a_name_of_its_own() {
-    let (done, finished) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
+    let thread = thread::spawn(move || {
         let config = StatisticsConfig {
             bias_after: 1,
             ..StatisticsConfig::default()
         };
         let domain = Arc::new(LockDomain::new(config));
         let inner = StatisticsLock::new(0_u8, Arc::clone(&domain));
-        let outer = StatisticsLock::new(inner, domain);
+        let outer = Arc::new(StatisticsLock::new(inner, domain));
         // Readers from two threads turn the bias of both locks on.
         for _ in 0..2 {
-            std::thread::scope(|scope| {
-                scope.spawn(|| assert!(*outer.read().read() == 0));
-            });
+            let other = Arc::clone(&outer);
+            let reader = thread::spawn(move || assert!(*other.read().read() == 0));
+            reader.join().unwrap();
             assert_eq!(*outer.read_unbiased().read_unbiased(), 0);
         }
         assert!(outer.is_reader_biased() && outer.read_unbiased().is_reader_biased());
         let inner = outer.read();
         *inner.write() += 1;
-        let _ = done.send(*inner.read_unbiased());
+        *inner.read_unbiased()
     });
-    let read = finished.recv_timeout(std::time::Duration::from_secs(60));
-    assert_eq!(read, Ok(1));
+    let begun = Instant::now();
+    while !thread.is_finished() {
+        assert!(begun.elapsed() < LONG, "the reader waits for itself");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(thread.join().unwrap(), 1);
 }
