@@ -39,12 +39,13 @@ fn dropping_the_collector_frees_everything() {
 fn what_a_thread_retired_is_freed_by_others_though_it_never_comes_back() {
     let value = Arc::new(());
     let collector = Arc::new(Collector::new());
+    // Past the turn of a thread's first operation, in both threads.
+    use_it(&collector, 1);
     let (done, wait) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
     let retiring = thread::spawn({
         let (value, collector) = (Arc::clone(&value), Arc::clone(&collector));
         move || {
-            // Past the turn of a thread's first operation.
             use_it(&collector, 1);
             retire(&collector.pin(), value);
             done.send(()).unwrap();
