@@ -60,16 +60,16 @@ impl<S: Spec> Clone for StoredKey<S> {
 impl<S: Spec> Copy for StoredKey<S> {}
 
 impl<S: Spec> StoredKey<S> {
-    /// Stores a key, whose head this is: allocates, unless the head tells the key. Then the key is
-    /// handed back, for the caller to drop when it holds no lock: its drop may call the tree.
+    /// Stores a key, whose head this is: allocates, unless the head tells the key. Then dropping the
+    /// key does nothing ([`Spec::HEAD_IS_KEY`]), so the caller may hold a lock.
     #[inline]
-    pub(super) fn new(key: S::Key, head: u64) -> (Self, Option<S::Key>) {
-        let (boxed, rest) = if S::HEAD_IS_KEY {
-            (ptr::null_mut(), Some(key))
+    pub(super) fn new(key: S::Key, head: u64) -> Self {
+        let boxed = if S::HEAD_IS_KEY {
+            ptr::null_mut()
         } else {
-            (Box::into_raw(Box::new(key)), None)
+            Box::into_raw(Box::new(key))
         };
-        (Self { head, boxed }, rest)
+        Self { head, boxed }
     }
 
     /// Stores a copy of a key.

@@ -14,7 +14,7 @@ pub(super) trait Spec: Sized + Send + Sync + 'static {
     type Head: KeyHead<Self::Key>;
     /// The size of a node, at most, if that holds a segment of entries.
     const NODE_BYTES: usize;
-    /// Whether the head is all that is kept of a key.
+    /// Whether the head is all that is kept of a key. Dropping such a key does nothing.
     const HEAD_IS_KEY: bool = head_is_key::<Self::Key, Self::Head>();
     /// Where the arrays of a node are.
     const PLAN: Plan = Plan::new(Self::NODE_BYTES, Self::HEAD_IS_KEY);

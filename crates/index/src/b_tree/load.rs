@@ -84,7 +84,7 @@ fn leaves_of<S: Spec>(
             Some((leaf, count)) if count < full => (leaf, count),
             _ => {
                 // Copied before there is a leaf, for it may panic.
-                let low = last.map(|_| StoredKey::new(key.clone(), head).0);
+                let low = last.map(|_| StoredKey::new(key.clone(), head));
                 let leaf = LeafRef::new();
                 if let Some((left, _)) = last {
                     left.set_next(NonNull::new(leaf.as_ptr()));
@@ -100,7 +100,7 @@ fn leaves_of<S: Spec>(
         leaf.store_entry(
             count,
             Entry {
-                key: StoredKey::new(key, head).0,
+                key: StoredKey::new(key, head),
                 value: Packed::new(value),
             },
         );

@@ -242,8 +242,7 @@ impl<S: Spec> Tree<S> {
         (key, head): (S::Key, u64),
         value: S::Value,
     ) {
-        // What is left of the key is dropped at the end, after the lock.
-        let (key, _rest) = StoredKey::new(key, head);
+        let key = StoredKey::new(key, head);
         let value = Packed::new(value);
         held.leaf.insert(at, Entry { key, value });
         held.leaf.note_insertion(at);
