@@ -59,11 +59,17 @@ impl Workspace {
             "--others",
             "--exclude-standard",
         ];
-        Ok(capture(&self.root, "git", &arguments)?
+        Ok(self
+            .git(&arguments)?
             .split_terminator('\0')
             .map(PathBuf::from)
             .filter(|file| self.root.join(file).is_file())
             .collect())
+    }
+
+    /// What `git` with these arguments prints.
+    pub(crate) fn git(&self, arguments: &[&str]) -> Result<String, String> {
+        capture(&self.root, "git", arguments)
     }
 }
 

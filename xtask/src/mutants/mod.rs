@@ -4,11 +4,13 @@
 //! is named for it must then fail, and must pass without it. A bug that does not compile, or
 //! whose original text is gone, proves nothing and is an error.
 
+mod changes;
 pub(crate) mod list;
 mod planted;
 
 use crate::table::{Align, Table};
 use crate::workspace::Workspace;
+use changes::Changes;
 use list::Mutant;
 use planted::{Tree, Verdict};
 use std::path::Path;
@@ -17,9 +19,12 @@ use std::time::{Duration, Instant};
 /// Which bugs to plant.
 #[derive(clap::Args)]
 pub(crate) struct MutantsArgs {
-    /// Plant only the bugs whose name contains this
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
+    /// Plant only the bugs whose name contains one of these
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Plant only the bugs that are new since this revision, or whose file or checker has changed
+    #[arg(long, value_name = "REV")]
+    since: Option<String>,
     /// List the bugs, and what catches each, and do nothing
     #[arg(long)]
     list: bool,
@@ -27,13 +32,7 @@ pub(crate) struct MutantsArgs {
 
 /// Plants the chosen bugs, one at a time. `Ok(true)` if all of them are caught.
 pub(crate) fn command(workspace: &Workspace, arguments: &MutantsArgs) -> Result<bool, String> {
-    let only = arguments.only.as_deref().unwrap_or_default();
-    let chosen: Vec<&Mutant> = list::all().filter(|bug| bug.name.contains(only)).collect();
-    if chosen.is_empty() {
-        return Err(format!(
-            "no planted bug has '{only}' in its name; --list names them all"
-        ));
-    }
+    let chosen = chosen(workspace, arguments)?;
     if arguments.list {
         print!("{}", describe(&chosen));
         return Ok(true);
@@ -52,6 +51,32 @@ pub(crate) fn command(workspace: &Workspace, arguments: &MutantsArgs) -> Result<
         done.push((mutant, verdict, begun.elapsed()));
     }
     Ok(summarize(&done))
+}
+
+/// The bugs that the arguments name.
+fn chosen(workspace: &Workspace, arguments: &MutantsArgs) -> Result<Vec<&'static Mutant>, String> {
+    let mut chosen: Vec<&Mutant> = list::all().collect();
+    for name in &arguments.only {
+        if !chosen.iter().any(|bug| bug.name.contains(name.as_str())) {
+            return Err(format!(
+                "no planted bug has '{name}' in its name; --list names them all"
+            ));
+        }
+    }
+    if !arguments.only.is_empty() {
+        let named = |bug: &Mutant| arguments.only.iter().any(|name| bug.name.contains(name));
+        chosen.retain(|bug| named(bug));
+    }
+    if let Some(revision) = &arguments.since {
+        let changes = Changes::since(workspace, revision)?;
+        chosen.retain(|bug| changes.concern(bug));
+        if chosen.is_empty() {
+            return Err(format!(
+                "no planted bug is new since {revision}, and none has another file or checker"
+            ));
+        }
+    }
+    Ok(chosen)
 }
 
 /// The planted bugs whose original text is not in its file exactly once, as broken house
