@@ -282,6 +282,8 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
 pub(crate) use Implementation as OrderedIndex;
 
 /// The methods of [`OrderedIndex`], for a type that dereferences to an index.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! delegate_to_target {
     () => {
         fn engine(&self) -> &'static str {
@@ -397,8 +399,6 @@ macro_rules! delegate_to_target {
         }
     };
 }
-pub(crate) use delegate_to_target;
-
 impl<K: Ord + Clone, V: Clone, I: crate::OrderedIndex<K, V> + ?Sized> Implementation<K, V>
     for Box<I>
 {

@@ -1,10 +1,11 @@
 //! The engines by name, for whoever picks one at run time.
 
+use crate::key::KeyHead;
 use crate::{
     Art, BackgroundSkipList, BwTree, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree,
-    OrderedIndex, SkipList,
+    OrderedIndex, SkipList, Storable,
 };
-use std::{fmt, str::FromStr};
+use std::{fmt, hash::Hash};
 
 /// What an engine promises of the operations that meet several entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,135 +49,258 @@ pub struct Facts {
     pub keys: Keys,
 }
 
-/// An engine that can stand behind [`OrderedIndex`].
-///
-/// ```
-/// use tremula_index::Engine;
-///
-/// let engine: Engine = "ca_tree".parse()?;
-/// let index = engine.create::<u64, &'static str>();
-/// index.insert(1, "one");
-/// assert_eq!(index.get(&1), Some("one"));
-/// # Ok::<(), tremula_index::UnknownEngine>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Engine {
-    /// [`CaTree`]: the contention-adapting search tree.
-    CaTree,
-    /// [`LfcaTree`]: the lock-free contention-adapting tree.
-    LfcaTree,
-    /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
-    BTree,
-    /// [`BwTree`]: the OpenBw-Tree.
-    BwTree,
-    /// [`Art`]: the adaptive radix tree.
-    Art,
-    /// [`Masstree`]: the trie of B+trees.
-    Masstree,
-    /// [`Locked`]: one readers-writer lock over a sequential tree.
-    Locked,
-    /// [`SkipList`]: the lock-free skip list.
-    SkipList,
-    /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
-    BackgroundSkipList,
+impl Facts {
+    /// For the tables of engines that other crates of this family have.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(scans: Scans, keys: Keys) -> Self {
+        Self { scans, keys }
+    }
 }
 
-impl Engine {
-    /// Every engine, the default one first.
-    pub const ALL: [Self; 9] = [
-        Self::CaTree,
-        Self::LfcaTree,
-        Self::BTree,
-        Self::BwTree,
-        Self::Art,
-        Self::Masstree,
-        Self::SkipList,
-        Self::BackgroundSkipList,
-        Self::Locked,
-    ];
+/// Something to be done with an engine whose type is known when it is compiled: see
+/// [`RegisteredEngine::with`].
+pub trait WithEngine<K: Ord + Clone, V: Clone> {
+    /// What comes out of it.
+    type Output;
 
-    /// The name that [`FromStr`] reads.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CaTree => "ca_tree",
-            Self::LfcaTree => "lfca_tree",
-            Self::BTree => "b_tree",
-            Self::BwTree => "bw_tree",
-            Self::Art => "art",
-            Self::Masstree => "masstree",
-            Self::Locked => "locked",
-            Self::SkipList => "skip_list",
-            Self::BackgroundSkipList => "background_skip_list",
-        }
-    }
+    /// Does it with engines of type `I`, which `make` makes: each is empty, in its default
+    /// configuration.
+    fn run<I: OrderedIndex<K, V> + 'static>(self, make: fn() -> I) -> Self::Output;
+}
 
-    /// What this engine promises, and what it needs.
-    #[must_use]
-    pub const fn facts(self) -> Facts {
-        let (scans, keys) = match self {
-            Self::CaTree | Self::Locked => (Scans::OneMoment, Keys::Compared),
-            Self::LfcaTree | Self::BTree | Self::BwTree => (Scans::OneMoment, Keys::Headed),
-            Self::Art | Self::Masstree => (Scans::OneMoment, Keys::Bytes),
-            Self::SkipList | Self::BackgroundSkipList => (Scans::Ordered, Keys::Headed),
-        };
-        Facts { scans, keys }
-    }
+/// An engine out of a table of engines, of which a program picks one by its name: [`Engine`] is such a
+/// table. Other crates may have tables with further engines, and what is generic over this trait takes
+/// any of them.
+pub trait RegisteredEngine:
+    Copy + Eq + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static
+{
+    /// Every engine of the table, the default one first.
+    fn all() -> &'static [Self];
+
+    /// The name by which [`named`](Self::named) finds it.
+    fn name(self) -> &'static str;
+
+    /// What the engine promises, and what it needs.
+    fn facts(self) -> Facts;
+
+    /// Does `work` with the type of this engine. Where it can have heads of keys, they come from the
+    /// byte forms.
+    fn with<K, V, W>(self, work: W) -> W::Output
+    where
+        K: ByteKey,
+        V: Storable,
+        W: WithEngine<K, V>;
+
+    /// Does `work` with the type of this engine whose heads of keys come from `H`; `None`, without
+    /// doing it, if the engine needs the byte forms of keys.
+    fn with_heads<K, V, H, W>(self, work: W) -> Option<W::Output>
+    where
+        K: Ord + Storable,
+        V: Storable,
+        H: KeyHead<K>,
+        W: WithEngine<K, V>;
 
     /// An empty index of this engine, in its default configuration.
     ///
     /// Some engines need the byte form of a key; those that compare take any `K: Ord`, but not
     /// through this function: name their types.
     #[must_use]
-    pub fn create<K, V>(self) -> Box<dyn OrderedIndex<K, V>>
-    where
-        K: ByteKey,
-        V: Clone + Send + Sync + 'static,
-    {
-        match self {
-            Self::CaTree => Box::new(CaTree::<K, V>::new()),
-            Self::LfcaTree => Box::new(LfcaTree::<K, V>::new()),
-            Self::BTree => Box::new(OlcBTree::<K, V>::new()),
-            Self::BwTree => Box::new(BwTree::<K, V>::new()),
-            Self::Art => Box::new(Art::<K, V>::new()),
-            Self::Masstree => Box::new(Masstree::<K, V>::new()),
-            Self::Locked => Box::new(Locked::<K, V>::new()),
-            Self::SkipList => Box::new(SkipList::<K, V>::new()),
-            Self::BackgroundSkipList => Box::new(BackgroundSkipList::<K, V>::new()),
+    fn create<K: ByteKey, V: Storable>(self) -> Box<dyn OrderedIndex<K, V>> {
+        struct Boxed;
+
+        impl<K: Ord + Clone, V: Clone> WithEngine<K, V> for Boxed {
+            type Output = Box<dyn OrderedIndex<K, V>>;
+
+            fn run<I: OrderedIndex<K, V> + 'static>(self, make: fn() -> I) -> Self::Output {
+                Box::new(make())
+            }
         }
+
+        self.with(Boxed)
+    }
+
+    /// The engine of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownEngine`] if the table has none.
+    fn named(name: &str) -> Result<Self, UnknownEngine> {
+        let found = Self::all().iter().find(|engine| engine.name() == name);
+        found.copied().ok_or_else(|| UnknownEngine {
+            name: name.to_owned(),
+            known: Self::all().iter().map(|engine| engine.name()).collect(),
+        })
     }
 }
 
-impl fmt::Display for Engine {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
-    }
+/// Makes a table of engines: one row an engine has all that is to be said of it. It gives an enum with
+/// the engines in the order of the rows, its names and facts, and how indexes are made.
+///
+/// A type that is `Compared` takes its heads of keys, where it is to have some, with its container; one
+/// that is `Headed` has them as its third parameter.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! engines {
+    (
+        $(#[$about:meta])*
+        pub enum $Table:ident {
+            $($(#[$doc:meta])* $Engine:ident = $name:literal: $Index:ident, $keys:ident, $scans:ident;)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $Table {
+            $($(#[$doc])* $Engine,)*
+        }
+
+        impl $Table {
+            /// Every engine of this table, the default one first.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$Engine),*];
+
+            /// The name that [`FromStr`](std::str::FromStr) reads.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Engine => $name,)*
+                }
+            }
+
+            /// What this engine promises, and what it needs.
+            #[must_use]
+            pub const fn facts(self) -> $crate::Facts {
+                match self {
+                    $(Self::$Engine => {
+                        $crate::Facts::new($crate::Scans::$scans, $crate::Keys::$keys)
+                    })*
+                }
+            }
+
+            /// An empty index of this engine, in its default configuration.
+            ///
+            /// Some engines need the byte form of a key; those that compare take any `K: Ord`, but not
+            /// through this function: name their types.
+            #[must_use]
+            pub fn create<K, V>(self) -> Box<dyn $crate::OrderedIndex<K, V>>
+            where
+                K: $crate::ByteKey,
+                V: $crate::Storable,
+            {
+                $crate::RegisteredEngine::create(self)
+            }
+        }
+
+        impl $crate::RegisteredEngine for $Table {
+            fn all() -> &'static [Self] {
+                &Self::ALL
+            }
+
+            fn name(self) -> &'static str {
+                self.name()
+            }
+
+            fn facts(self) -> $crate::Facts {
+                self.facts()
+            }
+
+            fn with<K, V, W>(self, work: W) -> W::Output
+            where
+                K: $crate::ByteKey,
+                V: $crate::Storable,
+                W: $crate::WithEngine<K, V>,
+            {
+                match self {
+                    $(Self::$Engine => work.run(<$Index<K, V>>::new),)*
+                }
+            }
+
+            fn with_heads<K, V, H, W>(self, work: W) -> Option<W::Output>
+            where
+                K: Ord + $crate::Storable,
+                V: $crate::Storable,
+                H: $crate::key::KeyHead<K>,
+                W: $crate::WithEngine<K, V>,
+            {
+                match self {
+                    $(Self::$Engine => $crate::engines!(@with_heads $keys, $Index, work),)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Table {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $Table {
+            type Err = $crate::UnknownEngine;
+
+            fn from_str(name: &str) -> Result<Self, $crate::UnknownEngine> {
+                $crate::RegisteredEngine::named(name)
+            }
+        }
+    };
+    (@with_heads Compared, $Index:ident, $work:ident) => {{
+        type Heads<K, V, H> = $crate::container::BTree<K, V, $crate::container::Beside<H>>;
+        Some($work.run(<$Index<K, V, Heads<K, V, H>>>::new))
+    }};
+    (@with_heads Headed, $Index:ident, $work:ident) => {
+        Some($work.run(<$Index<K, V, H>>::new))
+    };
+    (@with_heads Bytes, $Index:ident, $work:ident) => {
+        None
+    };
 }
 
-impl FromStr for Engine {
-    type Err = UnknownEngine;
-
-    fn from_str(name: &str) -> Result<Self, UnknownEngine> {
-        Self::ALL
-            .into_iter()
-            .find(|engine| engine.name() == name)
-            .ok_or_else(|| UnknownEngine {
-                name: name.to_owned(),
-            })
+engines! {
+    /// An engine that can stand behind [`OrderedIndex`].
+    ///
+    /// ```
+    /// use tremula_index::Engine;
+    ///
+    /// let engine: Engine = "ca_tree".parse()?;
+    /// let index = engine.create::<u64, &'static str>();
+    /// index.insert(1, "one");
+    /// assert_eq!(index.get(&1), Some("one"));
+    /// # Ok::<(), tremula_index::UnknownEngine>(())
+    /// ```
+    pub enum Engine {
+        /// [`CaTree`]: the contention-adapting search tree.
+        CaTree = "ca_tree": CaTree, Compared, OneMoment;
+        /// [`LfcaTree`]: the lock-free contention-adapting tree.
+        LfcaTree = "lfca_tree": LfcaTree, Headed, OneMoment;
+        /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
+        BTree = "b_tree": OlcBTree, Headed, OneMoment;
+        /// [`BwTree`]: the OpenBw-Tree.
+        BwTree = "bw_tree": BwTree, Headed, OneMoment;
+        /// [`Art`]: the adaptive radix tree.
+        Art = "art": Art, Bytes, OneMoment;
+        /// [`Masstree`]: the trie of B+trees.
+        Masstree = "masstree": Masstree, Bytes, OneMoment;
+        /// [`SkipList`]: the lock-free skip list.
+        SkipList = "skip_list": SkipList, Headed, Ordered;
+        /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
+        BackgroundSkipList = "background_skip_list": BackgroundSkipList, Headed, Ordered;
+        /// [`Locked`]: one readers-writer lock over a sequential tree.
+        Locked = "locked": Locked, Compared, OneMoment;
     }
 }
 
 /// There is no engine of this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownEngine {
     /// The name that was asked for.
     pub name: String,
+    /// The names that there are.
+    pub known: Vec<&'static str>,
 }
 
 impl fmt::Display for UnknownEngine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "unknown engine '{}'; there are:", self.name)?;
-        Engine::ALL
+        self.known
             .iter()
             .try_for_each(|engine| write!(out, " {engine}"))
     }

@@ -12,6 +12,8 @@ mod engine;
 #[cfg(doctest)]
 mod invariance;
 pub mod key;
+#[doc(hidden)]
+pub mod kit;
 pub mod lfca_tree;
 pub mod locked;
 pub mod masstree;
@@ -30,7 +32,7 @@ pub use bulk::NotSorted;
 pub use bw_tree::{BwMultiMap, BwTree};
 pub use ca_tree::CaTree;
 pub use contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, Shape, Storable, Update};
-pub use engine::{Engine, Facts, Keys, Scans, UnknownEngine};
+pub use engine::{Engine, Facts, Keys, RegisteredEngine, Scans, UnknownEngine, WithEngine};
 pub use key::ByteKey;
 pub use lfca_tree::LfcaTree;
 pub use locked::Locked;

@@ -9,7 +9,7 @@ use tremula_sync::atomic::{AtomicPtr, Ordering};
 use tremula_sync::reclaim;
 
 /// A guard under which something can be retired.
-pub(crate) trait Retire {
+pub trait Retire {
     /// Runs `work` once every guard of now is gone.
     ///
     /// # Safety
@@ -31,7 +31,7 @@ impl Retire for reclaim::Guard<'_> {
 ///
 /// It is a plain word to copy about and owns nothing: whoever holds the slot that it is in sees
 /// to it that the value is freed, once: [`take`](Self::take) or [`retire`](Self::retire).
-pub(crate) struct Packed<T> {
+pub struct Packed<T> {
     /// Without provenance where it is the value itself.
     word: *mut (),
     value: PhantomData<*mut T>,
@@ -49,7 +49,7 @@ impl<T> Copy for Packed<T> {}
 impl<T: 'static> Packed<T> {
     /// Packs a value; allocates if it is not a word.
     #[inline]
-    pub(crate) fn new(value: T) -> Self {
+    pub fn new(value: T) -> Self {
         let word = match to_word(&value) {
             Some(word) => ptr::without_provenance_mut(word),
             None => Box::into_raw(Box::new(value)).cast(),
@@ -62,13 +62,13 @@ impl<T: 'static> Packed<T> {
 
     /// The word, for a node that keeps it among words of other kinds.
     #[inline]
-    pub(crate) fn word(self) -> *mut () {
+    pub fn word(self) -> *mut () {
         self.word
     }
 
     /// What [`word`](Self::word) gave.
     #[inline]
-    pub(crate) fn of_word(word: *mut ()) -> Self {
+    pub fn of_word(word: *mut ()) -> Self {
         Self {
             word,
             value: PhantomData,
@@ -83,7 +83,7 @@ impl<T: 'static> Packed<T> {
     /// validated), and the value has not been freed: the caller owns the slot, or is pinned
     /// since before the value was unlinked.
     #[inline]
-    pub(crate) unsafe fn with<R>(self, read: impl FnOnce(&T) -> R) -> R {
+    pub unsafe fn with<R>(self, read: impl FnOnce(&T) -> R) -> R {
         match from_word(self.word.addr()) {
             Some(value) => read(&value),
             // SAFETY: not a word, hence a box, that lives on as the caller promises.
@@ -97,7 +97,7 @@ impl<T: 'static> Packed<T> {
     ///
     /// As for [`with`](Self::with); and nobody else has it, or uses it ever again.
     #[inline]
-    pub(crate) unsafe fn take(self) -> T {
+    pub unsafe fn take(self) -> T {
         match from_word(self.word.addr()) {
             Some(value) => value,
             // SAFETY: not a word, hence a box, which the caller alone has.
@@ -112,7 +112,7 @@ impl<T: 'static> Packed<T> {
     /// As for [`with`](Self::with); it has been unlinked, so that nobody who pins from now on
     /// comes to it; and it is retired once.
     #[inline]
-    pub(crate) unsafe fn retire(self, guard: &impl Retire)
+    pub unsafe fn retire(self, guard: &impl Retire)
     where
         T: Send,
     {
@@ -134,7 +134,7 @@ impl<T: 'static> Packed<T> {
     /// As for [`retire`](Self::retire); and the calling thread keeps no reference to the value,
     /// except under another guard.
     #[inline]
-    pub(crate) unsafe fn hand_out(self, guard: &reclaim::Guard<'_>) -> T
+    pub unsafe fn hand_out(self, guard: &reclaim::Guard<'_>) -> T
     where
         T: Clone + Send,
     {
@@ -156,18 +156,18 @@ impl<T: 'static> Packed<T> {
 
     /// Whether values of this type are words, and so packed in place.
     #[inline]
-    pub(crate) fn is_word() -> bool {
+    pub fn is_word() -> bool {
         from_word::<T>(0).is_some()
     }
 
     /// The bytes allocated for a value of this type beside its slot.
-    pub(crate) fn bytes_beside() -> usize {
+    pub fn bytes_beside() -> usize {
         if Self::is_word() { 0 } else { size_of::<T>() }
     }
 }
 
 /// A place in a node for a [`Packed`] value.
-pub(crate) struct Slot<T> {
+pub struct Slot<T> {
     word: AtomicPtr<()>,
     value: PhantomData<*mut T>,
 }
@@ -181,7 +181,7 @@ unsafe impl<T: Send + Sync> Sync for Slot<T> {}
 impl<T> Slot<T> {
     /// A slot with nothing in it: what is loaded from it must not be used.
     #[inline]
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         Self {
             word: AtomicPtr::new(ptr::null_mut()),
             value: PhantomData,
@@ -191,7 +191,7 @@ impl<T> Slot<T> {
     /// What is in the slot, where a [`VersionLock`](tremula_sync::VersionLock) guards it; of an
     /// optimistic reader, unvalidated.
     #[inline]
-    pub(crate) fn load(&self) -> Packed<T> {
+    pub fn load(&self) -> Packed<T> {
         Packed {
             word: self.word.load(Ordering::Relaxed),
             value: PhantomData,
@@ -200,13 +200,13 @@ impl<T> Slot<T> {
 
     /// Writes the slot, where a version lock guards it. What was in it is not freed.
     #[inline]
-    pub(crate) fn store(&self, value: Packed<T>) {
+    pub fn store(&self, value: Packed<T>) {
         self.word.store(value.word, Ordering::Relaxed);
     }
 
     /// What is in the slot, where readers look at it without a lock or a validation.
     #[inline]
-    pub(crate) fn observe(&self) -> Packed<T> {
+    pub fn observe(&self) -> Packed<T> {
         Packed {
             // Acquire: pairs with `publish`.
             word: self.word.load(Ordering::Acquire),
@@ -216,7 +216,7 @@ impl<T> Slot<T> {
 
     /// Writes the slot, where readers look at it without a lock. What was in it is not freed.
     #[inline]
-    pub(crate) fn publish(&self, value: Packed<T>) {
+    pub fn publish(&self, value: Packed<T>) {
         // Release: pairs with `observe`; what the value consists of is visible to whoever sees
         // the value.
         self.word.store(value.word, Ordering::Release);

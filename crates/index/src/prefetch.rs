@@ -3,7 +3,7 @@
 /// Starts to bring the cache line at `address` near; goes on at once. The address need not be
 /// valid: nothing is read.
 #[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
+pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -4,7 +4,7 @@ use std::mem;
 
 /// Runs `work`; if it panics, `clean_up` runs before the panic goes on.
 #[inline]
-pub(crate) fn on_unwind<R>(clean_up: impl FnOnce(), work: impl FnOnce() -> R) -> R {
+pub fn on_unwind<R>(clean_up: impl FnOnce(), work: impl FnOnce() -> R) -> R {
     struct Armed<C: FnOnce()>(Option<C>);
 
     impl<C: FnOnce()> Drop for Armed<C> {

@@ -2,7 +2,8 @@
 
 use super::node::View;
 use crate::contract::{KeyRange, Storable};
-use crate::key::{KeyHead, OfThisCrate, head_is_key};
+use crate::key::KeyHead;
+use crate::kit::{free_packed_key, head_is_key, pack_key, with_packed_key};
 use crate::packed::Packed;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -50,7 +51,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Probe<'k, K, H> {
     /// A hash of the key: equal ones have the same.
     #[inline]
     pub(super) fn hash(&self) -> u64 {
-        H::hash(self.key, self.head, OfThisCrate)
+        H::hash(self.key, self.head)
     }
 
     /// How this key compares with one in a node.
@@ -114,7 +115,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
             }
         } else {
             // SAFETY: passed on to the caller.
-            unsafe { H::with_packed(self.head, self.word, read, OfThisCrate) }
+            unsafe { with_packed_key::<K, H, _>(self.head, self.word, read) }
         }
     }
 
@@ -152,7 +153,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> StoredKey<K, H> {
     pub(super) unsafe fn free(self) {
         if !head_is_key::<K, H>() {
             // SAFETY: passed on to the caller.
-            unsafe { H::free_packed(self.word, OfThisCrate) };
+            unsafe { free_packed_key::<K, H>(self.word) };
         }
     }
 
@@ -179,7 +180,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
         let word = if head_is_key::<K, H>() {
             ptr::null_mut()
         } else {
-            H::pack(key, OfThisCrate)
+            pack_key::<K, H>(key)
         };
         Self(StoredKey::of_words(head, word))
     }
@@ -195,7 +196,7 @@ impl<K: Ord + Storable, H: KeyHead<K>> OwnedKey<K, H> {
         }
         // SAFETY: passed on to the caller.
         let key = unsafe { stored.with(K::clone) };
-        Self(StoredKey::of_words(stored.head, H::pack(key, OfThisCrate)))
+        Self(StoredKey::of_words(stored.head, pack_key::<K, H>(key)))
     }
 
     /// Takes a stored key over.

@@ -4,7 +4,8 @@ use super::keys::{StoredKey, not_told};
 use super::node::Entry;
 use super::{BwTree, BwTreeConfig};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable};
-use crate::key::{ByteHead, KeyHead, NoHead, OfThisCrate, head_is_key};
+use crate::key::{ByteHead, KeyHead, NoHead};
+use crate::kit::{OwnPacking, head_is_key};
 use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
@@ -79,6 +80,11 @@ impl<H> PairHead<H> {
 impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> {
     const IS_KEY: bool = false;
 
+    // SAFETY: where key and value are in words, both methods know it by `is_in_words`, a constant: `pack`
+    // gives the value, which owns nothing, and `with_packed` makes the pair anew each time. Else the three
+    // are those of `NoHead`.
+    const OWN_PACKING: Option<OwnPacking> = Some(unsafe { OwnPacking::promised() });
+
     #[inline]
     fn head(pair: &Pair<K, V>) -> u64 {
         H::head(&pair.key)
@@ -90,24 +96,19 @@ impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> 
     }
 
     #[inline]
-    fn pack(pair: Pair<K, V>, of: OfThisCrate) -> *mut () {
+    fn pack(pair: Pair<K, V>) -> *mut () {
         match pair.value {
             Edge::At(value) if Self::is_in_words::<K, V>() => Packed::new(value).word(),
             // Stored pairs have a value: so this is not in words.
-            _ => NoHead::pack(pair, of),
+            _ => NoHead::pack(pair),
         }
     }
 
     #[inline]
-    unsafe fn with_packed<R>(
-        head: u64,
-        word: *mut (),
-        read: impl FnOnce(&Pair<K, V>) -> R,
-        of: OfThisCrate,
-    ) -> R {
+    unsafe fn with_packed<R>(head: u64, word: *mut (), read: impl FnOnce(&Pair<K, V>) -> R) -> R {
         if !Self::is_in_words::<K, V>() {
             // SAFETY: passed on to the caller.
-            return unsafe { NoHead::with_packed(head, word, read, of) };
+            return unsafe { NoHead::with_packed(head, word, read) };
         }
         let Some(key) = H::key(head) else {
             not_told(head)
@@ -117,18 +118,18 @@ impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> 
     }
 
     #[inline]
-    unsafe fn free_packed(word: *mut (), of: OfThisCrate) {
+    unsafe fn free_packed(word: *mut ()) {
         if !Self::is_in_words::<K, V>() {
             // SAFETY: passed on to the caller.
-            unsafe { <NoHead as KeyHead<Pair<K, V>>>::free_packed(word, of) };
+            unsafe { <NoHead as KeyHead<Pair<K, V>>>::free_packed(word) };
         }
     }
 
-    fn bytes_beside(of: OfThisCrate) -> usize {
+    fn bytes_beside() -> usize {
         if Self::is_in_words::<K, V>() {
             0
         } else {
-            <NoHead as KeyHead<Pair<K, V>>>::bytes_beside(of)
+            <NoHead as KeyHead<Pair<K, V>>>::bytes_beside()
         }
     }
 }

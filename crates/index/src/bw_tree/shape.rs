@@ -5,7 +5,7 @@ use super::node::{Delta, View};
 use super::reclaim::Guard;
 use super::{BwTree, ROOT};
 use crate::contract::{Shape, Storable};
-use crate::key::{KeyHead, OfThisCrate, head_is_key};
+use crate::key::{KeyHead, head_is_key};
 use crate::packed::Packed;
 use tremula_sync::StripedCounter;
 
@@ -63,7 +63,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         let key = if head_is_key::<K, H>() {
             0
         } else {
-            H::bytes_beside(OfThisCrate)
+            H::bytes_beside()
         };
         let ids = self.table.count();
         bytes += ids.bytes

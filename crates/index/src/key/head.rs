@@ -44,10 +44,15 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// The key of a head, where [`IS_KEY`](Self::IS_KEY); `None` otherwise.
     fn key(head: u64) -> Option<K>;
 
+    /// Says that this type packs its keys by methods of its own: by these below. Without it they are
+    /// not called, whatever they are.
+    #[doc(hidden)]
+    const OWN_PACKING: Option<OwnPacking> = None;
+
     /// Packs into a word what the head of a key does not tell.
     #[doc(hidden)]
     #[inline]
-    fn pack(key: K, _: OfThisCrate) -> *mut ()
+    fn pack(key: K) -> *mut ()
     where
         K: 'static,
     {
@@ -61,12 +66,7 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// The word came from [`pack`](Self::pack), and has not been freed.
     #[doc(hidden)]
     #[inline]
-    unsafe fn with_packed<R>(
-        _head: u64,
-        word: *mut (),
-        read: impl FnOnce(&K) -> R,
-        _: OfThisCrate,
-    ) -> R
+    unsafe fn with_packed<R>(_head: u64, word: *mut (), read: impl FnOnce(&K) -> R) -> R
     where
         K: 'static,
     {
@@ -81,7 +81,7 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// As for [`with_packed`](Self::with_packed); and nobody has the word, or uses it ever again.
     #[doc(hidden)]
     #[inline]
-    unsafe fn free_packed(word: *mut (), _: OfThisCrate)
+    unsafe fn free_packed(word: *mut ())
     where
         K: 'static,
     {
@@ -92,13 +92,13 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// A hash of a key with this head: equal ones have the same.
     #[doc(hidden)]
     #[inline]
-    fn hash(_: &K, head: u64, _: OfThisCrate) -> u64 {
+    fn hash(_: &K, head: u64) -> u64 {
         head
     }
 
     /// The bytes allocated for a key beside its head and word.
     #[doc(hidden)]
-    fn bytes_beside(_: OfThisCrate) -> usize
+    fn bytes_beside() -> usize
     where
         K: 'static,
     {
@@ -108,14 +108,76 @@ pub trait KeyHead<K>: Send + Sync + 'static {
 
 /// Whether an index keeps the heads of these keys and not the keys. Such a key is made from its head
 /// and dropped in the middle of operations, with locks held: no code of the user's may run there.
-pub(crate) const fn head_is_key<K, H: KeyHead<K>>() -> bool {
+pub const fn head_is_key<K, H: KeyHead<K>>() -> bool {
     H::IS_KEY && !needs_drop::<K>()
 }
 
-/// What the hidden methods of [`KeyHead`] are given: nobody outside can name it, and so nobody can
-/// call these methods, or replace them.
+/// The promise that the hidden methods `pack`, `with_packed` and `free_packed` of a [`KeyHead`] belong
+/// together.
+///
+/// [`KeyHead`] is a safe trait that anybody may implement, so memory safety must not depend on its
+/// methods. Only code that makes this promise, which is `unsafe`, can have its own packing called.
 #[derive(Clone, Copy, Debug)]
-pub struct OfThisCrate;
+pub struct OwnPacking(());
+
+impl OwnPacking {
+    /// Makes the promise.
+    ///
+    /// # Safety
+    ///
+    /// Every word that `pack` gives for a key can be shown by `with_packed`, with the head of that key,
+    /// any number of times and by any thread, until `free_packed` takes it.
+    #[must_use]
+    pub const unsafe fn promised() -> Self {
+        Self(())
+    }
+}
+
+/// Packs into a word what the head of a key does not tell.
+#[inline]
+pub fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
+    if H::OWN_PACKING.is_some() {
+        H::pack(key)
+    } else {
+        NoHead::pack(key)
+    }
+}
+
+/// Shows the key of this head and word to `read`.
+///
+/// # Safety
+///
+/// The word came from [`pack_key`] with the same `K` and `H`, and has not been freed.
+#[inline]
+pub unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
+    head: u64,
+    word: *mut (),
+    read: impl FnOnce(&K) -> R,
+) -> R {
+    if H::OWN_PACKING.is_some() {
+        // SAFETY: passed on to the caller; and the methods belong together, as is promised.
+        unsafe { H::with_packed(head, word, read) }
+    } else {
+        // SAFETY: passed on to the caller.
+        unsafe { NoHead::with_packed(head, word, read) }
+    }
+}
+
+/// Frees what a word leads to.
+///
+/// # Safety
+///
+/// As for [`with_packed_key`]; and nobody has the word, or uses it ever again.
+#[inline]
+pub unsafe fn free_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) {
+    if H::OWN_PACKING.is_some() {
+        // SAFETY: passed on to the caller; and the methods belong together, as is promised.
+        unsafe { H::free_packed(word) };
+    } else {
+        // SAFETY: passed on to the caller.
+        unsafe { <NoHead as KeyHead<K>>::free_packed(word) };
+    }
+}
 
 /// The first word of the byte form ([`ByteKey::head`]).
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +197,7 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
     }
 
     #[inline]
-    fn hash(key: &K, head: u64, _: OfThisCrate) -> u64 {
+    fn hash(key: &K, head: u64) -> u64 {
         if K::HEAD_IS_KEY {
             return head;
         }

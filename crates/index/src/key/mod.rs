@@ -7,14 +7,14 @@
 //! - [`TotalF32`], [`TotalF64`]: floats, in their total order.
 
 mod float;
-mod head;
+pub(crate) mod head;
 mod numbers;
 mod strings;
 mod tuples;
 
 pub use float::{TotalF32, TotalF64};
+pub(crate) use head::head_is_key;
 pub use head::{ByteHead, KeyHead, NoHead};
-pub(crate) use head::{OfThisCrate, head_is_key};
 
 /// A key with a byte form in the same order.
 ///

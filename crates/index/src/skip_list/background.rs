@@ -3,7 +3,8 @@
 use super::SkipList;
 use super::node::{Link, NodeRef};
 use super::search::Place;
-use crate::contract::{OrderedIndex, Storable, delegate_to_target};
+use crate::contract::{OrderedIndex, Storable};
+use crate::delegate_to_target;
 use crate::key::{ByteHead, KeyHead};
 use std::any::Any;
 use std::cell::Cell;

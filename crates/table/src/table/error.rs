@@ -1,11 +1,10 @@
 //! What is wrong with a call.
 
-use super::Access;
+use super::{Access, TableEngine};
 use crate::match_spec::SpecError;
 use crate::term::Term;
 use std::fmt;
 use thiserror::Error;
-use tremula_index::Engine;
 
 /// Erlang's `badarg`, with the argument that is wrong, and why.
 ///
@@ -56,7 +55,7 @@ pub enum Problem {
     #[error("an {kind} cannot be on the engine {engine}: {why}")]
     Engine {
         /// The engine.
-        engine: Engine,
+        engine: TableEngine,
         /// The type of the table.
         kind: super::Kind,
         /// Why not.

@@ -108,6 +108,7 @@
 mod continuation;
 mod counter;
 mod element;
+mod engine;
 mod error;
 mod file;
 mod gate;
@@ -125,6 +126,7 @@ mod traversal;
 mod whole;
 
 pub use continuation::{Chunk, Continuation};
+pub use engine::TableEngine;
 pub(crate) use error::Result;
 pub use error::{BadArgument, Problem};
 pub use file::{ExtendedInfo, FileError, FileProblem, TabfileInfo};
@@ -322,8 +324,8 @@ fn open_store(options: &Options) -> Result<Box<dyn Store>> {
     } else {
         Engine::Locked
     };
-    let engine = options.engine.unwrap_or(default);
-    match store::open(engine) {
+    let engine = options.engine.unwrap_or(default.into());
+    match engine.open() {
         Some(store) => Ok(store),
         None => refuse(
             engine,

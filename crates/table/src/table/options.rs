@@ -1,5 +1,6 @@
 //! What a table is to be.
 
+use super::TableEngine;
 use super::error::{BadArgument, Problem, Result};
 use crate::term::{Atom, List, Pid, Term};
 use std::fmt;
@@ -99,7 +100,7 @@ pub struct Options {
     pub compressed: bool,
     /// The engine of an `ordered_set`; `None` lets `write_concurrency` decide: `ca_tree` with it,
     /// `locked` without.
-    pub engine: Option<Engine>,
+    pub engine: Option<TableEngine>,
 }
 
 impl Default for Options {
@@ -168,8 +169,8 @@ impl Options {
     }
 
     /// Sets the engine of an `ordered_set`.
-    pub const fn engine(mut self, engine: Engine) -> Self {
-        self.engine = Some(engine);
+    pub fn engine(mut self, engine: impl Into<TableEngine>) -> Self {
+        self.engine = Some(engine.into());
         self
     }
 
@@ -254,7 +255,7 @@ impl Options {
             "decentralized_counters" => self.decentralized_counters = Some(boolean(value)?),
             "engine" => {
                 let Term::Atom(name) = value else { return None };
-                self.engine = Some(name.text().parse().ok()?);
+                self.engine = Some(name.text().parse::<Engine>().ok()?.into());
             }
             _ => return None,
         }

@@ -4,9 +4,7 @@ use crate::{
     contestants::{BwVariant, ContestantName, FixedGrain, Index, Rival, Subject},
     keys::Key,
 };
-use tremula_index::{
-    Art, BackgroundSkipList, BwTree, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
-};
+use tremula_index::{BwTree, CaTree, Engine, OrderedIndex, RegisteredEngine, WithEngine};
 
 /// A kind of table in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,17 +81,17 @@ fn with_grain<K: Key, T: Task<K>>(grain: FixedGrain, task: T) -> T::Output {
 }
 
 fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
-    match engine {
-        Engine::CaTree => task.run(|| Index(CaTree::<K, u64>::new())),
-        Engine::LfcaTree => task.run(|| Index(LfcaTree::<K, u64>::new())),
-        Engine::Locked => task.run(|| Index(Locked::<K, u64>::new())),
-        Engine::Art => task.run(|| Index(Art::<K, u64>::new())),
-        Engine::Masstree => task.run(|| Index(Masstree::<K, u64>::new())),
-        Engine::BTree => task.run(|| Index(OlcBTree::<K, u64>::new())),
-        Engine::BwTree => task.run(|| Index(BwTree::<K, u64>::new())),
-        Engine::SkipList => task.run(|| Index(SkipList::<K, u64>::new())),
-        Engine::BackgroundSkipList => task.run(|| Index(BackgroundSkipList::<K, u64>::new())),
+    struct OnIndex<T>(T);
+
+    impl<K: Key, T: Task<K>> WithEngine<K, u64> for OnIndex<T> {
+        type Output = T::Output;
+
+        fn run<I: OrderedIndex<K, u64> + 'static>(self, make: fn() -> I) -> T::Output {
+            self.0.run(|| Index(make()))
+        }
     }
+
+    engine.with(OnIndex(task))
 }
 
 impl From<Table> for ContestantName {

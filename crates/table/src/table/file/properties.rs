@@ -2,6 +2,7 @@
 
 use crate::table::{Access, Kind, Options, Table, WriteConcurrency};
 use crate::term::{Atom, Term};
+use tremula_index::Engine;
 
 /// More to be noted in a file, as in Erlang. Here every record has a checksum and the number of
 /// rows is checked anyway: these are but noted.
@@ -136,7 +137,10 @@ impl TabfileInfo {
                     ];
                     options.write_concurrency = all.into_iter().find(|w| w.atom() == *value)?;
                 }
-                ("engine", Term::Atom(value)) => options.engine = Some(value.text().parse().ok()?),
+                // A table on an engine that this program does not have is read onto the default one.
+                ("engine", Term::Atom(value)) => {
+                    options.engine = value.text().parse::<Engine>().ok().map(Into::into);
+                }
                 ("extended_info", Term::List(list)) => {
                     for item in list {
                         let known = |info: &ExtendedInfo| Term::from(info.atom()) == *item;

@@ -4,33 +4,26 @@ use super::key::{KeptHead, OrderedKey};
 use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
-use tremula_index::container::{BTree, Beside};
 use tremula_index::{
-    BackgroundSkipList, BwTree, CaTree, Direction, Engine, KeyRange, LfcaTree, Locked, OlcBTree,
-    OrderedIndex, Shape, SkipList, Update,
+    Direction, KeyRange, OrderedIndex, RegisteredEngine, Shape, Update, WithEngine,
 };
 
 /// An empty store on this engine; `None` if terms cannot be kept in it: radix trees need a byte
 /// form of the keys, which terms do not have.
-pub(in super::super) fn open(engine: Engine) -> Option<Box<dyn Store>> {
-    Some(match engine {
-        Engine::CaTree => Box::new(Ordered(CaTree::<OrderedKey, Kept, Headed>::new())),
-        Engine::LfcaTree => Box::new(Ordered(LfcaTree::<OrderedKey, Kept, KeptHead>::new())),
-        Engine::BTree => Box::new(Ordered(OlcBTree::<OrderedKey, Kept, KeptHead>::new())),
-        Engine::BwTree => Box::new(Ordered(BwTree::<OrderedKey, Kept, KeptHead>::new())),
-        Engine::Locked => Box::new(Ordered(Locked::<OrderedKey, Kept, Headed>::new())),
-        Engine::SkipList => Box::new(Ordered(SkipList::<OrderedKey, Kept, KeptHead>::new())),
-        Engine::BackgroundSkipList => {
-            Box::new(Ordered(
-                BackgroundSkipList::<OrderedKey, Kept, KeptHead>::new(),
-            ))
-        }
-        Engine::Art | Engine::Masstree => return None,
-    })
+pub(in super::super) fn open(engine: impl RegisteredEngine) -> Option<Box<dyn Store>> {
+    engine.with_heads::<OrderedKey, Kept, KeptHead, _>(Open)
 }
 
-/// What `ca_tree` and `locked` have inside.
-type Headed = BTree<OrderedKey, Kept, Beside<KeptHead>>;
+/// Opens a store on whatever engine it is.
+struct Open;
+
+impl WithEngine<OrderedKey, Kept> for Open {
+    type Output = Box<dyn Store>;
+
+    fn run<I: OrderedIndex<OrderedKey, Kept> + 'static>(self, make: fn() -> I) -> Box<dyn Store> {
+        Box::new(Ordered(make()))
+    }
+}
 
 /// An ordered index as a store.
 struct Ordered<I>(I);
