@@ -23,8 +23,12 @@ struct Cli {
 enum Command {
     /// Serve an ordered table over the Redis protocol.
     Serve(tremula_server::cli::ServeArgs),
-    /// Measure the indexes, and their rivals, on this machine.
-    Lab(tremula_lab::cli::LabArgs),
+    /// Says that the lab is a command of its own.
+    #[command(hide = true, disable_help_flag = true)]
+    Lab {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -48,6 +52,13 @@ fn main() -> ExitCode {
     };
     match cli.command {
         Command::Serve(arguments) => tremula_server::cli::run(arguments),
-        Command::Lab(arguments) => tremula_lab::cli::run(arguments),
+        Command::Lab { arguments } => {
+            let command = [&["tremula-lab".to_owned()], &arguments[..]].concat();
+            eprintln!(
+                "error: the lab is a command of its own; use: {}",
+                command.join(" ")
+            );
+            ExitCode::from(2)
+        }
     }
 }

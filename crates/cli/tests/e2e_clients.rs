@@ -158,7 +158,7 @@ fn python() -> PathBuf {
 #[test]
 fn the_python_client_works() {
     let server = Server::tremula(&["--threads", "2"]);
-    let script = root().join("crates/tremula/tests/clients/redis_py.py");
+    let script = root().join("crates/cli/tests/clients/redis_py.py");
     let got = output(Command::new(python()).arg(script).arg(server.port()), b"");
     assert_eq!(got.trim_end(), "passed");
 }

@@ -54,6 +54,18 @@ fn it_says_in_one_line_where_it_is() {
 }
 
 #[test]
+fn the_lab_is_said_to_be_a_command_of_its_own() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
+    let output = run(command.args(["lab", "run", "ycsb", "--help"]), b"");
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(
+        text,
+        "error: the lab is a command of its own; use: tremula-lab run ycsb --help\n"
+    );
+}
+
+#[test]
 fn both_signals_end_it_with_success() {
     for signal in ["TERM", "INT"] {
         let mut server = Server::tremula(&[]);

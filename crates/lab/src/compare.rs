@@ -9,7 +9,7 @@ use crate::{
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The exit status of `tremula lab compare` if something got worse: not 1 or 2, which say that it
+/// The exit status of `tremula-lab compare` if something got worse: not 1 or 2, which say that it
 /// could not be compared at all.
 pub const WORSE: u8 = 3;
 

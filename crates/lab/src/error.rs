@@ -177,7 +177,9 @@ pub enum LabError {
         fault: String,
     },
     /// A view that is drawn again and again was asked for, and there is nothing to draw it on.
-    #[error("standard output is no terminal to show a view on; 'lab run' takes the same flags")]
+    #[error(
+        "standard output is no terminal to show a view on; 'tremula-lab run' takes the same flags"
+    )]
     NoTerminal,
     /// The resident set cannot be read on this system.
     #[error("cannot read the resident set from /proc/self/smaps_rollup: {error}")]
@@ -187,7 +189,7 @@ pub enum LabError {
         error: io::Error,
     },
     /// The experiment measures memory in processes of its own, and was given no command for them.
-    #[error("'{experiment}' starts processes of the tremula command; run it from there")]
+    #[error("'{experiment}' starts processes of the command tremula-lab; run it from there")]
     NoFillCommand {
         /// The experiment's name.
         experiment: &'static str,

@@ -1,5 +1,4 @@
-//! `tremula-lab`: the lab as a command of its own, with the flags of `tremula lab` and the
-//! same allocator.
+//! The command `tremula-lab`, with the allocator of the command `tremula`.
 
 #![forbid(unsafe_code)]
 

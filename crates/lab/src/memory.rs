@@ -12,19 +12,14 @@ use crate::{
     workload::{FillJob, SignalsJob},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{
-    ffi::OsString, fs, io, os::unix::process::CommandExt, path::PathBuf, process::Command,
-    time::Duration,
-};
+use std::{fs, io, os::unix::process::CommandExt, path::PathBuf, process::Command, time::Duration};
 use tremula_sync::counting_allocator;
 
-/// How to start the process that weighs itself: this program, up to the word `fill` or `burst`.
+/// How to start the process that weighs itself: the program that has the commands `fill` and `burst`.
 #[derive(Clone, Debug)]
 pub struct FillCommand {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments before `fill`.
-    pub arguments: Vec<OsString>,
 }
 
 /// What the process prints, as one line of JSON.
@@ -134,15 +129,14 @@ impl From<BurstReport> for Sample {
 }
 
 impl FillCommand {
-    /// The command that this process was started as: its program, and what stands before the
-    /// command of the lab.
+    /// The program that this process runs.
     ///
     /// # Errors
     ///
     /// The path of this program cannot be found.
     pub fn this_one() -> Result<Self, LabError> {
-        let (program, arguments) = this_program()?;
-        Ok(Self { program, arguments })
+        let program = this_program()?;
+        Ok(Self { program })
     }
 
     /// Starts the process for the table of this name and waits for its report.
@@ -193,7 +187,6 @@ impl FillCommand {
         let program = self.program.display().to_string();
         let pin = Places::of_workers().are_chosen().then_some("--pin");
         let output = Command::new(&self.program)
-            .args(&self.arguments)
             .args(arguments)
             .args(pin)
             .env("MIMALLOC_PURGE_DELAY", "0")
@@ -214,20 +207,16 @@ impl FillCommand {
     }
 }
 
-/// The program that runs, and the arguments before the command of the lab: in `tremula lab run` that
-/// is `lab`, in `tremula-lab run` nothing.
+/// The program that this process runs.
 ///
 /// # Errors
 ///
 /// The path of this program cannot be found.
-pub(crate) fn this_program() -> Result<(PathBuf, Vec<OsString>), LabError> {
-    let program = std::env::current_exe().map_err(|error| LabError::Program {
+pub(crate) fn this_program() -> Result<PathBuf, LabError> {
+    std::env::current_exe().map_err(|error| LabError::Program {
         program: "this program".to_owned(),
         error,
-    })?;
-    let arguments = std::env::args_os().skip(1);
-    let before = arguments.take_while(|argument| argument == "lab");
-    Ok((program, before.collect()))
+    })
 }
 
 /// The bytes of this process that are in memory.

@@ -1,4 +1,4 @@
-//! What `lab all` measures: for each experiment its settings, quick and full.
+//! What `tremula-lab all` measures: for each experiment its settings, quick and full.
 //!
 //! Quick touches every experiment and is over within ten minutes on two cores, with rivals and Erlang.
 //! Full takes about an hour, and is what figures are quoted from: three runs of every cell that tells

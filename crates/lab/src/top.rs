@@ -1,6 +1,6 @@
-//! `lab top`: an experiment that runs, as it is at the moment.
+//! `tremula-lab top`: an experiment that runs, as it is at the moment.
 //!
-//! Lines that are drawn anew in place, by the same crate that draws the progress bar of `lab run`: they
+//! Lines that are drawn anew in place, by the same crate that draws the progress bar of `tremula-lab run`: they
 //! need no screen of their own, so whatever ends the program leaves the terminal as it was, with the
 //! last view above the prompt.
 

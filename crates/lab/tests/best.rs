@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 use tremula_lab::{best, record};
 
 /// In the README: what the table is between.
-const BEGIN: &str = "<!-- tremula lab best crates/index/results/*.jsonl -->\n";
+const BEGIN: &str = "<!-- tremula-lab best crates/index/results/*.jsonl -->\n";
 const END: &str = "<!-- end of the table -->\n";
 
 fn index() -> PathBuf {

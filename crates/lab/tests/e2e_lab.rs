@@ -1,7 +1,10 @@
-//! The lab as a part of the `tremula` command: it starts processes of that command, too.
+//! The command `tremula-lab` with the other processes that it starts: those of its own program, and
+//! the servers, of which `tremula` is the one that lies beside it (`cargo build -p tremula-cli`).
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
     process::{Command, Output},
 };
 
@@ -11,8 +14,8 @@ fn the_lab_measures_by_way_of_tremula_lab() {
     fs::create_dir(&folder).unwrap();
     let file = folder.join("records.jsonl");
     let lab = |arguments: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
-        command.arg("lab").args(arguments.split_whitespace());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tremula-lab"));
+        command.args(arguments.split_whitespace());
         command.arg("--json").arg(&file);
         let output = command.output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -33,11 +36,10 @@ fn run(arguments: &str) -> (bool, String, String) {
         status,
         stdout,
         stderr,
-    } = Command::new(env!("CARGO_BIN_EXE_tremula"))
-        .arg("lab")
+    } = Command::new(env!("CARGO_BIN_EXE_tremula-lab"))
         .args(arguments.split_whitespace())
         .output()
-        .expect("tremula starts");
+        .expect("tremula-lab starts");
     let [out, errors] = [stdout, stderr].map(|text| String::from_utf8(text).expect("text"));
     (status.success(), out, errors)
 }
@@ -61,4 +63,43 @@ fn both_servers_are_measured_by_every_command() {
     for figure in ["latency_ms_p50", "latency_ms_p99", "server_us_per_request"] {
         assert!(table.contains(figure), "{table}");
     }
+}
+
+/// What the lab says when it is to measure the server and this lies beside it.
+fn refusal(folder: &str, tremula: Option<&str>) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    // What an earlier run has left.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    let lab = folder.join("tremula-lab");
+    fs::hard_link(env!("CARGO_BIN_EXE_tremula-lab"), &lab).unwrap();
+    if let Some(script) = tremula {
+        let program = folder.join("tremula");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let run = "run redis --engines tremula_serve --threads 1 --keys 1000 --runs 1";
+    let output = Command::new(&lab)
+        .args(run.split_whitespace())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_server_that_is_missing_is_asked_for() {
+    let said = refusal("without_server", None);
+    assert!(
+        said.contains("cargo build --release -p tremula-cli"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_of_another_version_is_refused() {
+    let said = refusal("other_server", Some("#!/bin/sh\necho tremula 0.0.9\n"));
+    let ours = format!("'tremula {}'", env!("CARGO_PKG_VERSION"));
+    assert!(said.contains("'tremula 0.0.9'"), "{said}");
+    assert!(said.contains(&ours), "{said}");
 }

@@ -107,7 +107,14 @@ pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
 }
 
 pub(super) fn e2e(workspace: &Workspace, report: &mut Report) {
-    run_targets("e2e", Flavour::Plain, &["tremula"], &[], workspace, report);
+    run_targets(
+        "e2e",
+        Flavour::Plain,
+        &["tremula-cli", "tremula-lab"],
+        &[],
+        workspace,
+        report,
+    );
 }
 
 pub(super) fn tsan(workspace: &Workspace, report: &mut Report) {
@@ -274,7 +281,7 @@ mod unit_tests {
             ("tremula-sync", &["loom", "stress", "locks"]),
             ("tremula-index", &["loom", "model", "hostile"]),
             ("tremula-lab", &["results"]),
-            ("tremula", &["e2e_server", "cli"]),
+            ("tremula-cli", &["e2e_server", "cli"]),
         ]);
         let of = |step| {
             let mut report = Report::default();
@@ -300,9 +307,9 @@ mod unit_tests {
         );
         assert_eq!(
             of("integration"),
-            [("tremula-lab", "results"), ("tremula", "cli")]
+            [("tremula-lab", "results"), ("tremula-cli", "cli")]
         );
-        assert_eq!(of("e2e"), [("tremula", "e2e_server")]);
+        assert_eq!(of("e2e"), [("tremula-cli", "e2e_server")]);
     }
 
     #[test]

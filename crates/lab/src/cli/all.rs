@@ -1,4 +1,4 @@
-//! `lab all`: every experiment, as the plan says.
+//! `tremula-lab all`: every experiment, as the plan says.
 
 use super::{
     follow::{Follow, about},

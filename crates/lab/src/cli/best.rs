@@ -1,4 +1,4 @@
-//! `lab best`: the fastest engine of each case.
+//! `tremula-lab best`: the fastest engine of each case.
 
 use super::print;
 use crate::{LabError, best, record};

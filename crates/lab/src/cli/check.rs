@@ -1,4 +1,4 @@
-//! `lab check`: what threads do to tables at once is recorded, and checked.
+//! `tremula-lab check`: what threads do to tables at once is recorded, and checked.
 
 use super::{parse_seconds, print, refuse_twice, table_of};
 use crate::{
@@ -50,11 +50,11 @@ pub(super) fn run(arguments: &CheckArgs) -> Result<bool, LabError> {
     for &name in &names {
         table_of(name)?;
     }
-    let (program, before) = this_program()?;
+    let program = this_program()?;
     let mut right = true;
     for name in names {
         let mut command = Command::new(&program);
-        command.args(&before).args(["check-one", name.name()]);
+        command.args(["check-one", name.name()]);
         command.args(["--histories", &arguments.histories.to_string()]);
         let outcome = histories::check_apart(command, arguments.patience)?;
         print(&format!("{:<20} {outcome}\n", name.name()))?;

@@ -1,4 +1,4 @@
-//! `tremula lab compare`: what changed between two files of results.
+//! `tremula-lab compare`: what changed between two files of results.
 
 use super::print;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use clap::Args;
 use std::path::PathBuf;
 
-/// The flags of `tremula lab compare`.
+/// The flags of `tremula-lab compare`.
 #[derive(Args, Debug)]
 pub(super) struct CompareArgs {
     /// What was measured before: a file that `run --json` has written.

@@ -1,4 +1,4 @@
-//! `lab list`: the experiments, and who can take part.
+//! `tremula-lab list`: the experiments, and who can take part.
 
 use crate::{
     contestants::ContestantName,

@@ -1,4 +1,4 @@
-//! The command line: `tremula lab list`, `tremula lab run EXPERIMENT` and what shows its results; a
+//! The command line: `tremula-lab list`, `tremula-lab run EXPERIMENT` and what shows its results; a
 //! file for each command.
 
 mod all;
@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-/// The flags of `tremula lab`.
+/// The flags of `tremula-lab`.
 #[derive(Args, Debug)]
 pub struct LabArgs {
     #[command(subcommand)]
@@ -80,7 +80,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Carries out `tremula lab …`: status 0 if all went well, 1 with one line on standard error
+/// Carries out `tremula-lab …`: status 0 if all went well, 1 with one line on standard error
 /// if not, 130 if Ctrl-C ended it. `check` ends with 2 if an index of this project was
 /// wrong, and `compare` with 3 if something got worse.
 #[must_use]

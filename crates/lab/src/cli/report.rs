@@ -1,4 +1,4 @@
-//! `tremula lab report`: files of results as a page.
+//! `tremula-lab report`: files of results as a page.
 
 use crate::{LabError, page, results};
 use clap::Args;
@@ -8,7 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// The flags of `tremula lab report`.
+/// The flags of `tremula-lab report`.
 #[derive(Args, Debug)]
 pub(super) struct ReportArgs {
     /// Files that `run --json` has written. Of several measurements of one engine in one case the

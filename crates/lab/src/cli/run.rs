@@ -1,4 +1,4 @@
-//! `lab run`: one experiment, and a table of its results.
+//! `tremula-lab run`: one experiment, and a table of its results.
 
 use super::{follow::Follow, parse_seconds, parse_threads, print, refuse_twice};
 use crate::{
@@ -16,7 +16,7 @@ use std::{path::PathBuf, time::Duration};
 
 #[derive(Args, Debug)]
 pub(super) struct RunArgs {
-    /// The experiment; `lab list` shows them.
+    /// The experiment; `tremula-lab list` shows them.
     #[arg(value_parser = experiments::find)]
     experiment: &'static dyn Experiment,
     /// Engines to compare, in the order in which they take turns [default: all that the experiment

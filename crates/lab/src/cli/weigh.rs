@@ -1,4 +1,4 @@
-//! `lab fill` and `lab burst`: what `run` starts in processes of their own, to weigh them.
+//! `tremula-lab fill` and `tremula-lab burst`: what `run` starts in processes of their own, to weigh them.
 
 use super::{parse_threads, print, table_of};
 use crate::{

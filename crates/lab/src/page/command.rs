@@ -37,7 +37,7 @@ fn command(name: &str, experiment: Option<&dyn Experiment>, records: &[&Record])
     let first = records[0];
     let made_by = &first.made_by;
     let engines = &made_by.configuration.engines;
-    let mut text = format!("tremula lab run {name} --engines {}", engines.join(","));
+    let mut text = format!("tremula-lab run {name} --engines {}", engines.join(","));
     let mut threads = in_order(records.iter().map(|record| record.threads));
     threads.sort_unstable();
     let mut list = |flag: &str, values: Vec<String>| {
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(
             commands(&studies[0]),
             [
-                "tremula lab run ordered_mix --engines locked,art --threads 1,8 --keys 1048576 \
+                "tremula-lab run ordered_mix --engines locked,art --threads 1,8 --keys 1048576 \
               --mixes lookup,update1 --seconds 0.5 --runs 3 --seed 42"
             ]
         );
@@ -157,7 +157,7 @@ mod tests {
         records[1].experiment = "something_new".to_owned();
         let unknown = commands(&Study::all(&records)[1]).join("");
         assert!(
-            unknown.starts_with("tremula lab run something_new --engines"),
+            unknown.starts_with("tremula-lab run something_new --engines"),
             "{unknown}"
         );
     }

@@ -82,7 +82,7 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
              figure that the papers and the rivals are known for, beside the same figure of this \
              run. None is left out because it disagrees.</p>";
     html += &tables::claims(&judged, true);
-    html += "</section>\n<footer><p>Made by <code>tremula lab report</code>.</p></footer>\n</body>\n</html>\n";
+    html += "</section>\n<footer><p>Made by <code>tremula-lab report</code>.</p></footer>\n</body>\n</html>\n";
     html
 }
 

@@ -34,7 +34,7 @@ fn every_experiment_has_a_section_a_chart_a_table_and_a_command() {
         assert!(html.contains(&format!("<section id=\"{name}\">")), "{name}");
         assert!(html.contains(&format!("href=\"#{name}\"")), "{name}");
         assert!(ids.contains(&format!("chart-{name}-1").as_str()), "{name}");
-        let command = format!("tremula lab run {} --engines", experiment.name());
+        let command = format!("tremula-lab run {} --engines", experiment.name());
         assert!(html.contains(&command), "{command}");
     }
     assert_eq!(in_order(ids.iter()).len(), ids.len(), "an id stands twice");

@@ -7,7 +7,7 @@ use crate::flavour::Flavour;
 const fn mailboxes(filter: &'static str) -> Checker {
     Checker {
         flavour: Flavour::Plain,
-        package: "tremula",
+        package: "tremula-cli",
         target: Target::Test("e2e_mailboxes"),
         filter,
     }
@@ -17,7 +17,7 @@ const fn mailboxes(filter: &'static str) -> Checker {
 const fn histories(filter: &'static str) -> Checker {
     Checker {
         flavour: Flavour::Plain,
-        package: "tremula",
+        package: "tremula-cli",
         target: Target::Test("e2e_histories"),
         filter,
     }

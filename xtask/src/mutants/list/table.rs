@@ -266,7 +266,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         why: "A private table that comes back from a file is the server's, and nobody may use it.",
         checker: Checker {
             flavour: Flavour::Plain,
-            package: "tremula",
+            package: "tremula-cli",
             target: Target::Test("e2e_table_owners"),
             filter: "for_those_who_had_it",
         },

@@ -52,10 +52,7 @@ impl ServerKind {
             );
         }
         match self {
-            Self::Tremula => process::tremula().is_none().then_some(
-                "the program 'tremula' is neither this one nor beside it; \
-                 run this as 'tremula lab', or build it (cargo build --release -p tremula)",
-            ),
+            Self::Tremula => process::tremula().err(),
             Self::Redis => (!is_on_path(process::REDIS)).then_some(
                 "'redis-server' is not on the PATH; install it \
                  (Debian and Ubuntu: apt-get install redis-server)",

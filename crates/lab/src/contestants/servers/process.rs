@@ -8,6 +8,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
+    sync::OnceLock,
     thread,
     time::{Duration, Instant},
 };
@@ -22,12 +23,45 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a free port is looked for: another process may take it before the server does.
 const PORTS: usize = 20;
 
-/// The program that serves: this one, or one beside it.
-pub(super) fn tremula() -> Option<PathBuf> {
-    let this = env::current_exe().ok()?;
+/// The program that serves, which lies beside this one and is of its version.
+///
+/// # Errors
+///
+/// Why there is none, and the way out. It is looked for once.
+pub(super) fn tremula() -> Result<PathBuf, &'static str> {
+    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    match FOUND.get_or_init(find_tremula) {
+        Ok(program) => Ok(program.clone()),
+        Err(problem) => Err(problem),
+    }
+}
+
+fn find_tremula() -> Result<PathBuf, String> {
     let name = format!("{TREMULA}{}", env::consts::EXE_SUFFIX);
-    let tremula = this.with_file_name(name);
-    tremula.is_file().then_some(tremula)
+    let program = env::current_exe()
+        .map_err(|error| format!("the path of this program is unknown: {error}"))?
+        .with_file_name(name);
+    let shown = program.display();
+    if !program.is_file() {
+        return Err(format!(
+            "there is no '{shown}'; build it with the flags that this program was built with \
+             (cargo build --release -p tremula-cli)"
+        ));
+    }
+    let output = Command::new(&program)
+        .arg("--version")
+        .output()
+        .map_err(|error| format!("'{shown}' does not start: {error}"))?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    let ours = concat!("tremula ", env!("CARGO_PKG_VERSION"));
+    if version.trim() == ours {
+        return Ok(program);
+    }
+    Err(format!(
+        "'{shown}' is '{}', and this program measures '{ours}'; \
+         build both anew (cargo build --release -p tremula-cli -p tremula-lab)",
+        version.trim()
+    ))
 }
 
 /// A running server; killed when dropped.
@@ -48,7 +82,7 @@ impl ServerProcess {
             program: TREMULA.to_owned(),
             error,
         };
-        let program = tremula().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let program = tremula().map_err(|problem| failed(io::Error::other(problem)))?;
         let mut child = Command::new(program)
             .args(["serve", "--port", "0"])
             .stdin(Stdio::null())
