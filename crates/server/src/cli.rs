@@ -1,9 +1,8 @@
 //! The command line of `tremula serve`.
 
-use crate::engines::{self, UnfitEngine};
 use crate::limits::{Bytes, Limits};
 use crate::load::{self, LoadArgs, LoadError};
-use crate::{CACHED_FROM, CacheSettings, Config, Keyspace, LEAST_CACHE, Server, StartError};
+use crate::{Config, Server, StartError};
 use clap::ArgAction;
 use clap::builder::BoolishValueParser;
 use std::io::{self, IsTerminal, Write};
@@ -14,8 +13,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
-use tremula_index::Engine;
-use tremula_shard::Strategy;
+use tremula_store::{
+    CACHED_FROM, CacheSettings, Engine, LEAST_CACHE, OpenError, Store, StoreConfig, Strategy,
+    parse_engine,
+};
 
 /// Flags of `tremula serve`.
 #[derive(clap::Args, Clone, Debug)]
@@ -33,7 +34,7 @@ pub struct ServeArgs {
     pub threads: Option<NonZeroUsize>,
 
     /// Index that holds the keys: ca_tree, lfca_tree, b_tree, bw_tree, art, masstree or locked
-    #[arg(long, value_name = "ENGINE", default_value_t = Engine::CaTree, value_parser = engines::parse)]
+    #[arg(long, value_name = "ENGINE", default_value_t = Engine::CaTree, value_parser = parse_engine)]
     pub engine: Engine,
 
     /// Refuse clients from other machines: yes or no
@@ -78,7 +79,7 @@ fn parse_cache(text: &str) -> Result<Bytes, String> {
 #[derive(Debug, Error)]
 enum Failure {
     #[error(transparent)]
-    Engine(#[from] UnfitEngine),
+    Store(#[from] OpenError),
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
@@ -116,22 +117,22 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         .or_else(|| thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get);
     let engine = arguments.engine;
-    let keyspace = Arc::new(Keyspace::new(engine)?);
+    let cache = arguments.cache.map(|bytes| CacheSettings {
+        strategy: arguments.strategy.unwrap_or_default(),
+        bytes: bytes.0,
+        from: arguments.cache_from.map_or(CACHED_FROM, |from| from.0),
+    });
+    let store = Arc::new(Store::new(&StoreConfig::new(engine).cache(cache))?);
     let config = Config {
         address: SocketAddr::new(arguments.bind, arguments.port),
         threads,
         protected_mode: arguments.protected_mode,
         limits: arguments.limits,
         table_directory: arguments.table_directory,
-        cache: arguments.cache.map(|bytes| CacheSettings {
-            strategy: arguments.strategy.unwrap_or_default(),
-            bytes: bytes.0,
-            from: arguments.cache_from.map_or(CACHED_FROM, |from| from.0),
-        }),
     };
     // Listening comes first, so that a taken port is known before a long load.
-    let server = Server::bind(config, Arc::clone(&keyspace))?;
-    load::load(&arguments.load, keyspace.database(0))?;
+    let server = Server::bind(config, Arc::clone(&store))?;
+    load::load(&arguments.load, store.database(0))?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&arguments.bind, arguments.protected_mode);
     announce(&server, engine, threads).map_err(Failure::Print)?;
@@ -188,7 +189,7 @@ mod tests {
             .split([' ', ','])
             .filter(|word| word.parse::<Engine>().is_ok())
             .collect();
-        let served: Vec<&str> = engines::served_engines().map(Engine::name).collect();
+        let served: Vec<&str> = tremula_store::served_engines().map(Engine::name).collect();
         assert_eq!(named, served);
     }
 }

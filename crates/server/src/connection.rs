@@ -7,12 +7,12 @@
 use crate::clients::Client;
 use crate::commands::{self, Receive, Search, Session};
 use crate::limits::REPLY_BATCH;
-use crate::mailboxes::Lease;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tremula_store::Lease;
 
 /// Bytes asked for in one read, as Redis does: a deep pipeline in one system call.
 const READ_SIZE: usize = 16 << 10;

@@ -4,21 +4,16 @@
 //! a thread with its own event loop; a client stays with its worker, so that serving it takes
 //! no lock and wakes no other thread. All workers share the keyspace.
 
-use crate::Keyspace;
 use crate::clients::{Admission, Clients};
 use crate::connection;
-use crate::cursors::Cursors;
 use crate::limits::Limits;
-use crate::mailboxes::Mailboxes;
-use crate::snapshots::Snapshots;
-use crate::value_cache::{CacheSettings, ValueCache};
 use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as std_mpsc};
+use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -26,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tremula_table::Tables;
+use tremula_store::Store;
 
 /// How long a server that was told to stop waits for clients that do not take their replies.
 /// Process managers commonly wait ten seconds before they kill.
@@ -53,34 +48,19 @@ pub struct Config {
     pub limits: Limits,
     /// Where `ETS.TAB2FILE` and its kin may read and write files; `None` refuses them.
     pub table_directory: Option<PathBuf>,
-    /// Where large values that are appended to are kept; `None` keeps them in the index.
-    pub cache: Option<CacheSettings>,
 }
 
 /// What every thread of a server shares.
 pub(crate) struct Shared {
-    pub(crate) keyspace: Arc<Keyspace>,
+    pub(crate) store: Arc<Store>,
     pub(crate) limits: Limits,
     pub(crate) clients: Arc<Clients>,
     pub(crate) stats: Stats,
-    pub(crate) snapshots: Snapshots,
     pub(crate) started: Instant,
     pub(crate) address: SocketAddr,
     pub(crate) threads: usize,
     pub(crate) protected_mode: bool,
-    pub(crate) mailboxes: Arc<Mailboxes>,
-    pub(crate) tables: Tables,
     pub(crate) table_directory: Option<PathBuf>,
-    pub(crate) cache: Option<ValueCache>,
-    cursors: Mutex<Cursors>,
-}
-
-impl Shared {
-    /// The cursors of `SCAN`. A panic while they were held would leave at worst a cursor that
-    /// is unknown, so that is no reason to refuse.
-    pub(crate) fn cursors(&self) -> MutexGuard<'_, Cursors> {
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Counters for `INFO`.
@@ -105,9 +85,6 @@ pub enum StartError {
     /// A thread or its event loop could not be made.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
-    /// The cache's workers could not be made.
-    #[error("cannot start the cache: {0}")]
-    Cache(#[from] tremula_shard::StartError),
 }
 
 /// A server that listens, and serves once it [runs](Self::run).
@@ -138,7 +115,7 @@ impl Server {
     ///
     /// [`StartError`] if the address is taken or cannot be had, or there are no resources for
     /// the threads.
-    pub fn bind(config: Config, keyspace: Arc<Keyspace>) -> Result<Self, StartError> {
+    pub fn bind(config: Config, store: Arc<Store>) -> Result<Self, StartError> {
         let runtime = event_loop()?;
         let listen = async {
             let listener = TcpListener::bind(config.address).await?;
@@ -153,22 +130,16 @@ impl Server {
                     source,
                 })?;
         let threads = config.threads.max(1);
-        let cache = config.cache.as_ref().map(ValueCache::start).transpose()?;
         let shared = Arc::new(Shared {
-            keyspace,
+            store,
             limits: config.limits,
             clients: Arc::default(),
             stats: Stats::default(),
-            snapshots: Snapshots::default(),
             started: Instant::now(),
             address,
             threads,
             protected_mode: config.protected_mode,
-            mailboxes: Arc::default(),
-            tables: Tables::new(),
             table_directory: config.table_directory,
-            cache,
-            cursors: Mutex::new(Cursors::new()),
         });
         let (finish, finished) = std_mpsc::channel();
         let workers = (0..threads)
@@ -395,27 +366,22 @@ mod tests {
     use super::*;
     use std::io::ErrorKind;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tremula_index::Engine;
+    use tremula_store::{Engine, StoreConfig};
 
     /// How long the test may take on a machine that is busy with something else.
     const PATIENCE: Duration = Duration::from_secs(120);
 
     fn shared(limits: Limits) -> Shared {
         Shared {
-            keyspace: Arc::new(Keyspace::new(Engine::CaTree).expect("a fit engine")),
+            store: Arc::new(Store::new(&StoreConfig::new(Engine::CaTree)).expect("a fit engine")),
             limits,
             clients: Arc::default(),
             stats: Stats::default(),
-            snapshots: Snapshots::default(),
             started: Instant::now(),
             address: ([127, 0, 0, 1], 0).into(),
             threads: 1,
             protected_mode: true,
-            mailboxes: Arc::default(),
-            tables: Tables::new(),
             table_directory: None,
-            cache: None,
-            cursors: Mutex::new(Cursors::new()),
         }
     }
 

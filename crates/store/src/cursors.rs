@@ -26,16 +26,18 @@ pub const MAX_CURSOR_BYTES: usize = 64 << 20;
 
 /// Where a scan stands: behind this key of this database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Position {
-    pub(crate) database: usize,
-    pub(crate) after: Key,
+pub struct Position {
+    /// The number of the database.
+    pub database: usize,
+    /// The key that the scan goes on behind.
+    pub after: Key,
 }
 
 /// Which cursors go first: those that were resumed from, then by age.
 type Rank = (bool, u64);
 
 /// The cursors of one server.
-pub(crate) struct Cursors {
+pub struct Cursors {
     positions: HashMap<u64, (Position, Rank)>,
     cursors: HashMap<Position, u64>,
     /// All cursors, the one to forget next at the front. `false` sorts before `true`, so the
@@ -46,8 +48,16 @@ pub(crate) struct Cursors {
     next_stamp: u64,
 }
 
+impl Default for Cursors {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Cursors {
-    pub(crate) fn new() -> Self {
+    /// No cursors.
+    #[must_use]
+    pub fn new() -> Self {
         // Not from one: a cursor from before a restart must not by chance mean another key.
         // Below 2^63, since some clients keep cursors in signed numbers.
         let first = RandomState::new().hash_one(0) >> 2;
@@ -63,7 +73,7 @@ impl Cursors {
 
     /// The key that a scan of `database` with this cursor goes on behind; `None` for the
     /// beginning, which an unknown cursor means too.
-    pub(crate) fn resume(&mut self, cursor: u64, database: usize) -> Option<Key> {
+    pub fn resume(&mut self, cursor: u64, database: usize) -> Option<Key> {
         let (position, _) = self.positions.get(&cursor)?;
         let after = (position.database == database).then(|| position.after.clone())?;
         self.rank(cursor, false);
@@ -71,7 +81,7 @@ impl Cursors {
     }
 
     /// The cursor of a scan that goes on at `position`.
-    pub(crate) fn suspend(&mut self, position: Position) -> u64 {
+    pub fn suspend(&mut self, position: Position) -> u64 {
         if let Some(cursor) = self.cursors.get(&position).copied() {
             self.rank(cursor, true);
             return cursor;

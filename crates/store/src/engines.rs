@@ -49,7 +49,11 @@ pub(crate) fn check(engine: Engine) -> Result<(), UnfitEngine> {
 }
 
 /// Reads the name of an engine that can be served.
-pub(crate) fn parse(name: &str) -> Result<Engine, String> {
+///
+/// # Errors
+///
+/// A sentence, if there is no such engine or it cannot be served.
+pub fn parse_engine(name: &str) -> Result<Engine, String> {
     let engine: Engine = name
         .parse()
         .map_err(|_| format!("unknown engine '{name}'; there are:{ServedNames}"))?;

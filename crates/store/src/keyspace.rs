@@ -9,7 +9,7 @@ use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH, OrderedIndex};
 pub const DATABASES: usize = 16;
 
 /// One database.
-pub(crate) type Database = dyn OrderedIndex<Key, Value>;
+pub type Database = dyn OrderedIndex<Key, Value>;
 
 /// All databases of a server.
 pub struct Keyspace {
@@ -31,11 +31,12 @@ impl Keyspace {
 
     /// The database with this number, which must be below [`DATABASES`].
     #[must_use]
-    pub fn database(&self, number: usize) -> &(dyn OrderedIndex<Key, Value> + 'static) {
+    pub fn database(&self, number: usize) -> &Database {
         &*self.databases[number]
     }
 
-    pub(crate) fn databases(&self) -> impl Iterator<Item = &Database> {
+    /// Every database, by number.
+    pub fn databases(&self) -> impl Iterator<Item = &Database> {
         self.databases.iter().map(|database| &**database)
     }
 }
@@ -50,7 +51,7 @@ const BATCH: usize = ONE_MOMENT + 1;
 /// Visits up to `limit` entries of a range. As of one moment, if there are no more than
 /// [`ONE_MOMENT`]. Beyond, each batch is as of one moment and later batches as of later ones: keys
 /// come in strict order, and a key that is present throughout is visited.
-pub(crate) fn walk(
+pub fn walk(
     database: &Database,
     range: KeyRange<'_, Key>,
     direction: Direction,
@@ -84,10 +85,10 @@ pub(crate) fn walk(
 
 /// A range that is longer than a snapshot may be.
 #[derive(Debug)]
-pub(crate) struct TooManyKeys;
+pub struct TooManyKeys;
 
 /// Copies of up to `limit` entries of a range, all as of one moment, if they are at most `most`.
-pub(crate) fn snapshot(
+pub fn snapshot(
     database: &Database,
     range: KeyRange<'_, Key>,
     direction: Direction,
@@ -104,7 +105,7 @@ pub(crate) fn snapshot(
 }
 
 /// The bounds of the keys that begin with `prefix`.
-pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Key>, Bound<Key>) {
+pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Key>, Bound<Key>) {
     // The smallest key above all of them: the prefix up to its last byte that can be raised,
     // and that one raised.
     let raised = prefix.iter().rposition(|byte| *byte < u8::MAX).map(|last| {

@@ -21,12 +21,14 @@ const GRACE: Duration = Duration::from_millis(100);
 
 /// Every mailbox, by name.
 #[derive(Default)]
-pub(crate) struct Mailboxes(Mutex<BTreeMap<Box<[u8]>, Arc<Post>>>);
+pub struct Mailboxes(Mutex<BTreeMap<Box<[u8]>, Arc<Post>>>);
 
 /// One mailbox.
-pub(crate) struct Post {
-    pub(crate) mode: Mode,
-    pub(crate) config: Config,
+pub struct Post {
+    /// Whether it adapts, and to what.
+    pub mode: Mode,
+    /// How it was set up.
+    pub config: Config,
     /// What connections clone theirs from.
     sender: Sender<Value>,
     /// `None` while it is lent.
@@ -59,7 +61,7 @@ struct Receiver {
 
 impl Mailboxes {
     /// Makes a mailbox; whether there was none of this name.
-    pub(crate) fn add(&self, name: &[u8], mode: Mode, config: Config) -> bool {
+    pub fn add(&self, name: &[u8], mode: Mode, config: Config) -> bool {
         let mut all = lock(&self.0);
         if all.contains_key(name) {
             return false;
@@ -85,13 +87,13 @@ impl Mailboxes {
     }
 
     /// The mailbox of this name.
-    pub(crate) fn get(&self, name: &[u8]) -> Option<Arc<Post>> {
+    pub fn get(&self, name: &[u8]) -> Option<Arc<Post>> {
         lock(&self.0).get(name).cloned()
     }
 
     /// Drops the mailbox of this name with all that is in it, and says how many messages these
     /// were.
-    pub(crate) fn remove(&self, name: &[u8]) -> Option<usize> {
+    pub fn remove(&self, name: &[u8]) -> Option<usize> {
         let post = lock(&self.0).remove(name)?;
         let left = post.len();
         post.dropped.store(true, SeqCst);
@@ -108,7 +110,7 @@ impl Mailboxes {
     }
 
     /// Sends each mailbox the messages about the tables that have come to it.
-    pub(crate) fn forward_transfers(&self) {
+    pub fn forward_transfers(&self) {
         let all: Vec<_> = lock(&self.0).values().cloned().collect();
         for post in all {
             post.forward_transfers();
@@ -118,21 +120,25 @@ impl Mailboxes {
 
 impl Post {
     /// A sender with an order of its own.
-    pub(crate) fn sender(&self) -> Sender<Value> {
+    pub fn sender(&self) -> Sender<Value> {
         self.sender.clone()
     }
 
     /// The messages that are in it; exact when nobody sends or receives.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a count for statistics")]
+    pub fn len(&self) -> usize {
         self.sender.len() + self.returned.load(SeqCst)
     }
 
-    pub(crate) fn is_dropped(&self) -> bool {
+    /// Whether it was dropped: what is sent to it from then on is lost.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
         self.dropped.load(SeqCst)
     }
 
     /// The identifier by which the mailbox owns tables; `None` if it was dropped.
-    pub(crate) fn pid(&self, tables: &Tables) -> Option<Pid> {
+    pub fn pid(&self, tables: &Tables) -> Option<Pid> {
         let mut estate = lock(&self.estate);
         // Under the lock that `remove` takes after it has set the flag.
         if self.is_dropped() {
@@ -148,25 +154,25 @@ impl Post {
 
     /// Puts the messages about tables that have come to this mailbox into it, as far as there is
     /// room; the others wait until somebody receives again.
-    pub(crate) fn forward_transfers(&self) {
+    pub fn forward_transfers(&self) {
         if let Some(estate) = &mut *lock(&self.estate) {
             estate.forward_transfers();
         }
     }
 
     /// What the mailbox has counted, and whether its senders meet.
-    pub(crate) fn stats(&self) -> (tremula_mailbox::Stats, bool) {
+    pub fn stats(&self) -> (tremula_mailbox::Stats, bool) {
         (self.sender.stats(), self.sender.is_contended())
     }
 
     /// Whether somebody receives from it now.
-    pub(crate) fn is_lent(&self) -> bool {
+    pub fn is_lent(&self) -> bool {
         lock(&self.receiver).is_none()
     }
 
     /// The receiving end, unless somebody has it and keeps it. One whose client has its reply
     /// already, as far as that client can tell, gets [`GRACE`] to give it back.
-    pub(crate) async fn lease(self: &Arc<Self>) -> Option<Lease> {
+    pub async fn lease(self: &Arc<Self>) -> Option<Lease> {
         let deadline = Instant::now() + GRACE;
         loop {
             let back = self.back.notified();
@@ -219,7 +225,7 @@ fn message_of(transfer: Transfer) -> Value {
 
 /// The receiving end of a mailbox in the hands of one connection. Dropping it gives it back,
 /// with the messages that were not [delivered](Self::delivered) in front.
-pub(crate) struct Lease {
+pub struct Lease {
     post: Arc<Post>,
     /// There until the lease is dropped.
     receiver: Option<Receiver>,
@@ -231,7 +237,7 @@ impl Lease {
     /// Waits for messages and takes up to `count`; none if the mailbox is dropped first.
     ///
     /// Cancel-safe.
-    pub(crate) async fn receive(&mut self, count: usize) {
+    pub async fn receive(&mut self, count: usize) {
         let Some(receiver) = &mut self.receiver else {
             return;
         };
@@ -255,18 +261,18 @@ impl Lease {
     }
 
     /// The messages received and not delivered yet.
-    pub(crate) fn taken(&self) -> &[Value] {
+    pub fn taken(&self) -> &[Value] {
         &self.taken
     }
 
     /// Keeps the first `count` messages taken as those to be delivered; the others go back.
-    pub(crate) fn keep(&mut self, count: usize) {
+    pub fn keep(&mut self, count: usize) {
         let others = self.taken.split_off(count.min(self.taken.len()));
         self.give_back(others);
     }
 
     /// Forgets the messages taken: their receiver has them.
-    pub(crate) fn delivered(mut self) {
+    pub fn delivered(mut self) {
         self.taken.clear();
     }
 

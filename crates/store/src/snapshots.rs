@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// What the snapshots of one server have copied. The counters are for `INFO`, without order between
 /// them.
 #[derive(Default)]
-pub(crate) struct Snapshots {
+pub struct Snapshots {
     taken: AtomicU64,
     refused: AtomicU64,
     copied: AtomicU64,
@@ -14,14 +14,14 @@ pub(crate) struct Snapshots {
 }
 
 /// The copies of one snapshot, on the account until they are dropped.
-pub(crate) struct Copies<'a> {
+pub struct Copies<'a> {
     entries: Vec<(Key, Value)>,
     account: &'a Snapshots,
 }
 
 impl Snapshots {
     /// Counts a snapshot and its copies.
-    pub(crate) fn hold(&self, entries: Vec<(Key, Value)>) -> Copies<'_> {
+    pub fn hold(&self, entries: Vec<(Key, Value)>) -> Copies<'_> {
         let count = entries.len() as u64;
         self.taken.fetch_add(1, Relaxed);
         self.copied.fetch_add(count, Relaxed);
@@ -33,12 +33,12 @@ impl Snapshots {
     }
 
     /// Counts a snapshot that was refused for its length.
-    pub(crate) fn refuse(&self) {
+    pub fn refuse(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
     /// Names and values of the counters.
-    pub(crate) fn figures(&self) -> [(&'static str, u64); 4] {
+    pub fn figures(&self) -> [(&'static str, u64); 4] {
         [
             ("snapshots_taken", self.taken.load(Relaxed)),
             ("snapshots_refused", self.refused.load(Relaxed)),
@@ -49,7 +49,9 @@ impl Snapshots {
 }
 
 impl Copies<'_> {
-    pub(crate) fn entries(&self) -> &[(Key, Value)] {
+    /// The copies, in the order of the scan.
+    #[must_use]
+    pub fn entries(&self) -> &[(Key, Value)] {
         &self.entries
     }
 }

@@ -1,15 +1,15 @@
 //! A connection as an owner of tables.
 
 use crate::mailboxes::Mailboxes;
-use crate::server::Shared;
 use std::sync::Arc;
-use tremula_table::Owner;
+use tremula_table::{Owner, Tables};
 
 /// A connection as an owner of tables. When it is dropped, each of its tables goes to the mailbox
 /// that is its heir, which is told, or is deleted.
-pub(crate) struct TableOwner {
+pub struct TableOwner {
     // Dropped in this order.
-    pub(crate) owner: Owner,
+    /// The owner, which the operations on tables take.
+    pub owner: Owner,
     _forward: Forward,
 }
 
@@ -17,10 +17,10 @@ pub(crate) struct TableOwner {
 struct Forward(Arc<Mailboxes>);
 
 impl TableOwner {
-    pub(crate) fn new(server: &Shared) -> Self {
+    pub(crate) fn new(tables: &Tables, mailboxes: &Arc<Mailboxes>) -> Self {
         Self {
-            owner: server.tables.owner(),
-            _forward: Forward(Arc::clone(&server.mailboxes)),
+            owner: tables.owner(),
+            _forward: Forward(Arc::clone(mailboxes)),
         }
     }
 }

@@ -26,13 +26,13 @@ impl Value {
     }
 
     /// What stands for a value in the cache.
-    pub(crate) const fn in_cache(number: u64) -> Self {
+    pub const fn in_cache(number: u64) -> Self {
         Self(Place::Cached(number))
     }
 
     /// The number of the value in the cache, if it lies there.
     #[inline]
-    pub(crate) const fn cached(&self) -> Option<u64> {
+    pub const fn cached(&self) -> Option<u64> {
         match self.0 {
             Place::Here(_) => None,
             Place::Cached(number) => Some(number),

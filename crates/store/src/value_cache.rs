@@ -35,10 +35,13 @@ pub struct CacheSettings {
 
 /// Whose value it is: its number, and where its key is, to be told when it is evicted.
 #[derive(Clone, Debug)]
-pub(crate) struct CachedId {
-    pub(crate) number: u64,
-    pub(crate) database: usize,
-    pub(crate) key: Key,
+pub struct CachedId {
+    /// The number by which the cache knows it.
+    pub number: u64,
+    /// The database of its key.
+    pub database: usize,
+    /// Its key.
+    pub key: Key,
 }
 
 impl Borrow<u64> for CachedId {

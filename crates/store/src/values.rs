@@ -13,24 +13,27 @@ use tremula_shard::cache::Cache;
 
 /// The values of one database.
 #[derive(Clone, Copy)]
-pub(crate) struct Values<'a> {
+pub struct Values<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) cache: Option<&'a ValueCache>,
     pub(crate) number: usize,
 }
 
 /// What was found under a key.
-pub(crate) enum Found<R> {
+pub enum Found<R> {
     /// What was given a plain value has seen it.
     Plain,
     /// What was asked of one in the cache.
     Cached(R),
+    /// There is no such key.
     Absent,
 }
 
 /// A value's bytes.
-pub(crate) enum Text {
+pub enum Text {
+    /// Of a value in the index.
     Plain(Value),
+    /// Of a value in the cache.
     Cached(Bytes),
 }
 
@@ -47,7 +50,7 @@ impl Deref for Text {
 
 /// A value would be longer than an argument may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TooLong;
+pub struct TooLong;
 
 impl<'a> Values<'a> {
     fn database(&self) -> &'a Database {
@@ -55,7 +58,7 @@ impl<'a> Values<'a> {
     }
 
     /// Shows a plain value to `plain`, or asks the cache.
-    pub(crate) fn find<R: Send + 'static>(
+    pub fn find<R: Send + 'static>(
         &self,
         key: &Key,
         plain: &mut dyn FnMut(&[u8]),
@@ -88,7 +91,7 @@ impl<'a> Values<'a> {
     }
 
     /// The bytes under a key.
-    pub(crate) fn get(&self, key: &Key) -> Option<Text> {
+    pub fn get(&self, key: &Key) -> Option<Text> {
         let mut text = None;
         let mut plain = |value: &[u8]| text = Some(Text::Plain(Value::from(value)));
         match self.find(key, &mut plain, |cache, number| {
@@ -100,7 +103,7 @@ impl<'a> Values<'a> {
     }
 
     /// The bytes of a value that was found under this key.
-    pub(crate) fn text(&self, key: &Key, value: &Value) -> Option<Text> {
+    pub fn text(&self, key: &Key, value: &Value) -> Option<Text> {
         if value.cached().is_some() {
             self.get(key)
         } else {
@@ -109,7 +112,7 @@ impl<'a> Values<'a> {
     }
 
     /// The bytes of a value that was taken out of the index.
-    pub(crate) fn taken(&self, value: Option<Value>) -> Option<Text> {
+    pub fn taken(&self, value: Option<Value>) -> Option<Text> {
         let value = value?;
         let (Some(number), Some(cache)) = (value.cached(), self.cache) else {
             return Some(Text::Plain(value));
@@ -121,7 +124,7 @@ impl<'a> Values<'a> {
     }
 
     /// A value was taken out of the index, and nobody wants it: whether it was there.
-    pub(crate) fn dropped(&self, value: Option<Value>) -> bool {
+    pub fn dropped(&self, value: Option<Value>) -> bool {
         let Some(value) = value else { return false };
         match (value.cached(), self.cache) {
             (Some(number), Some(cache)) => cache.remove(number),
@@ -130,7 +133,7 @@ impl<'a> Values<'a> {
     }
 
     /// Changes the value of a key by its bytes; what is put lies in the index.
-    pub(crate) fn update(&self, key: Key, change: &mut dyn FnMut(Option<&[u8]>) -> Update<Value>) {
+    pub fn update(&self, key: Key, change: &mut dyn FnMut(Option<&[u8]>) -> Update<Value>) {
         let mut evicted = Evicted::new();
         let mut replaced = None;
         self.database().update(key, &mut |current| {
@@ -156,7 +159,7 @@ impl<'a> Values<'a> {
     }
 
     /// Appends to the value of a key; its length then.
-    pub(crate) fn append(&self, key: Key, suffix: &[u8], limit: usize) -> Result<usize, TooLong> {
+    pub fn append(&self, key: Key, suffix: &[u8], limit: usize) -> Result<usize, TooLong> {
         let mut evicted = Evicted::new();
         let mut length = Ok(0);
         let id_key = self.cache.map(|_| key.clone());
@@ -225,7 +228,12 @@ impl<'a> Values<'a> {
     }
 }
 
-pub(crate) fn checked_end(start: usize, length: usize, limit: usize) -> Result<usize, TooLong> {
+/// Where a part of a value ends that begins at `start` and is of this length.
+///
+/// # Errors
+///
+/// [`TooLong`] if the value would be longer than `limit`.
+pub fn checked_end(start: usize, length: usize, limit: usize) -> Result<usize, TooLong> {
     start
         .checked_add(length)
         .filter(|end| *end <= limit)

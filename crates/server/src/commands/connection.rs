@@ -1,8 +1,8 @@
 //! Commands about the connection itself.
 
 use super::{Context, Failure, Outcome, ets};
-use crate::keyspace::DATABASES;
 use crate::resp::{Arguments, Protocol, number};
+use tremula_store::DATABASES;
 
 /// The version of Redis whose replies these are. Clients read it to learn what a server can do,
 /// so it is what `HELLO` and `INFO` give; `INFO` has Tremula's own version beside it.

@@ -6,8 +6,8 @@ use crate::resp::{
     Arguments,
     number::{self, Digits},
 };
-use crate::{Key, Value};
-use tremula_index::Update;
+use tremula_store::Update;
+use tremula_store::{Key, Value};
 
 pub(super) fn incr(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     add(context, arguments.get(1), 1)

@@ -3,11 +3,11 @@
 use super::connection::REDIS_VERSION;
 use super::{Context, Outcome};
 use crate::glob;
-use crate::keyspace::DATABASES;
 use crate::resp::Arguments;
 use crate::server::KEEPALIVE;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
+use tremula_store::DATABASES;
 
 /// A section of `INFO`, by the name that asks for it, its title, and what writes its fields.
 type Section = (
@@ -102,14 +102,14 @@ fn stats(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
         count(&stats.commands)
     )?;
     write!(out, "rejected_connections:{}\r\n", count(&stats.rejected))?;
-    for (name, value) in context.server.snapshots.figures() {
+    for (name, value) in context.server.store.snapshots().figures() {
         write!(out, "{name}:{value}\r\n")?;
     }
     Ok(())
 }
 
 fn keyspace(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
-    for (number, database) in context.server.keyspace.databases().enumerate() {
+    for (number, database) in context.server.store.databases().enumerate() {
         let keys = database.len();
         if keys > 0 {
             write!(out, "db{number}:keys={keys},expires=0,avg_ttl=0\r\n")?;

@@ -2,11 +2,11 @@
 
 use super::{Context, Failure, Outcome};
 use crate::glob;
-use crate::keyspace::{prefix_bounds, walk};
 use crate::resp::Arguments;
-use crate::{Key, Value};
 use std::ops::ControlFlow;
-use tremula_index::{Direction, KeyRange};
+use tremula_store::{Direction, KeyRange};
+use tremula_store::{Key, Value};
+use tremula_store::{prefix_bounds, walk};
 
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let values = context.values();
@@ -24,7 +24,7 @@ pub(super) fn exists(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
 fn count_keys(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
-    mut counts: impl FnMut(&crate::keyspace::Database, &Key) -> bool,
+    mut counts: impl FnMut(&tremula_store::Database, &Key) -> bool,
 ) -> Outcome {
     let database = context.database();
     let count = arguments
@@ -87,7 +87,7 @@ pub(super) fn flushdb(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
 
 pub(super) fn flushall(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     flush_options(arguments)?;
-    for database in context.server.keyspace.databases() {
+    for database in context.server.store.databases() {
         database.remove_range(KeyRange::all());
     }
     context.reply.ok();

@@ -1,13 +1,13 @@
 //! The commands of mailboxes.
 
 use super::{Context, Failure, Outcome};
-use crate::Value;
-use crate::mailboxes::Post;
 use crate::resp::{Arguments, number};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tremula_mailbox::{Config, Mode, Sender, TrySendError};
+use tremula_store::Post;
+use tremula_store::Value;
 
 /// A `MAILBOX.RECV` that is to be carried out when all before it has been answered.
 pub(crate) struct Receive {
@@ -99,7 +99,7 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
             return Err(Failure::SYNTAX);
         }
     }
-    if !context.server.mailboxes.add(name, mode, config) {
+    if !context.server.store.mailboxes().add(name, mode, config) {
         return Err(Failure::quoting(
             "ERR there is a mailbox '",
             name,
@@ -118,7 +118,7 @@ pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     let name = arguments.get(1);
     let messages = arguments.skip(2);
     let (given, mut taken) = (messages.len(), 0);
-    let mailboxes = &context.server.mailboxes;
+    let mailboxes = context.server.store.mailboxes();
     let found = || mailboxes.get(name).ok_or_else(|| unknown(name));
     let outgoing = context.session.senders.get(name, found)?;
     for message in messages {
@@ -220,13 +220,13 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 /// `MAILBOX.DROP name`: the number of messages that were in it.
 pub(super) fn drop(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
-    let left = context.server.mailboxes.remove(name);
+    let left = context.server.store.mailboxes().remove(name);
     context.reply.count(left.ok_or_else(|| unknown(name))?);
     Ok(())
 }
 
 fn find(context: &Context<'_>, name: &[u8]) -> Result<Arc<Post>, Failure> {
-    let post = context.server.mailboxes.get(name);
+    let post = context.server.store.mailboxes().get(name);
     post.ok_or_else(|| unknown(name))
 }
 
@@ -251,7 +251,7 @@ impl Receive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailboxes::Mailboxes;
+    use tremula_store::Mailboxes;
 
     /// Mailboxes come and go, and some stay. If those that are gone were not let go of, or only
     /// now and then, there would be far more senders than mailboxes.

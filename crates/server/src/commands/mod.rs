@@ -15,14 +15,14 @@ mod strings;
 mod table;
 
 use crate::clients::Client;
-use crate::keyspace::Database;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
-use crate::values::Values;
 pub(crate) use ets::Search;
 pub(crate) use failure::Failure;
 pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use table::Command;
+use tremula_store::Database;
+use tremula_store::Values;
 
 pub use describe::command_table;
 
@@ -61,16 +61,12 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// The values of the selected database.
     pub(crate) fn values(&self) -> Values<'a> {
-        Values {
-            keyspace: &self.server.keyspace,
-            cache: self.server.cache.as_ref(),
-            number: self.session.database,
-        }
+        self.server.store.values(self.session.database)
     }
 
     /// The selected database.
     pub(crate) fn database(&self) -> &'a Database {
-        self.server.keyspace.database(self.session.database)
+        self.server.store.database(self.session.database)
     }
 }
 

@@ -1,15 +1,15 @@
 //! The commands that Redis lacks: they are there because the keys are in order.
 
 use super::{Context, Failure, Outcome};
-use crate::keyspace::{TooManyKeys, snapshot, walk};
 use crate::resp::{Arguments, Protocol, number};
-use crate::{Key, Value};
 use std::ops::{Bound, ControlFlow};
-use tremula_index::{Direction, KeyRange};
+use tremula_store::{Direction, KeyRange};
+use tremula_store::{Key, Value};
+use tremula_store::{TooManyKeys, snapshot, walk};
 
 /// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
 ///
-/// Of one moment up to [`ONE_MOMENT`](crate::keyspace::ONE_MOMENT) keys, and with `SNAPSHOT` at any
+/// Of one moment up to [`ONE_MOMENT`](tremula_store::ONE_MOMENT) keys, and with `SNAPSHOT` at any
 /// size: that copies the whole range first, and is refused beyond
 /// [`MAX_SNAPSHOT`](crate::limits::MAX_SNAPSHOT) keys.
 ///
@@ -60,7 +60,7 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         let range = KeyRange::new(low, high);
         if options.snapshot {
             let most = context.server.limits.max_snapshot;
-            let snapshots = &context.server.snapshots;
+            let snapshots = context.server.store.snapshots();
             let copies = snapshot(database, range, direction, options.limit, most);
             let copies = snapshots.hold(copies.map_err(|TooManyKeys| {
                 snapshots.refuse();

@@ -1,13 +1,13 @@
 //! `SCAN`: the keys a page at a time, and none that stays is missed. See [`crate::cursors`].
 
 use super::{Context, Failure, Outcome};
-use crate::Key;
-use crate::cursors::Position;
 use crate::glob;
-use crate::keyspace::{prefix_bounds, walk};
 use crate::resp::{Arguments, number};
 use std::ops::{Bound, ControlFlow};
-use tremula_index::{Direction, KeyRange};
+use tremula_store::Key;
+use tremula_store::Position;
+use tremula_store::{Direction, KeyRange};
+use tremula_store::{prefix_bounds, walk};
 
 /// What a key takes in a reply beside its bytes, at most.
 const KEY_OVERHEAD: usize = 32;
@@ -28,7 +28,7 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     let (mut low, high) = prefix_bounds(&glob::literal_prefix(options.pattern));
     let number = context.session.database;
     if cursor != 0
-        && let Some(after) = context.server.cursors().resume(cursor, number)
+        && let Some(after) = context.server.store.cursors().resume(cursor, number)
     {
         // Behind the cursor's key, and not before the first key that can match: the cursor may
         // come from a call with another pattern.
@@ -66,7 +66,7 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         },
     );
     let next = last.map_or(0, |after| {
-        context.server.cursors().suspend(Position {
+        context.server.store.cursors().suspend(Position {
             database: number,
             after,
         })

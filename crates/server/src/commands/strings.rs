@@ -2,12 +2,12 @@
 
 use super::{Context, Failure, Outcome};
 use crate::resp::{Arguments, number};
-use crate::value_cache::CachedId;
-use crate::values::{Found, TooLong, checked_end};
-use crate::{Key, Value};
 use std::ops::Range;
-use tremula_index::Update;
-use tremula_shard::cache::Cache;
+use tremula_store::Cache;
+use tremula_store::CachedId;
+use tremula_store::Update;
+use tremula_store::{Found, TooLong, checked_end};
+use tremula_store::{Key, Value};
 
 pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     reply_value(context, arguments.get(1));

@@ -3,14 +3,14 @@
 mod columns;
 mod rows;
 
-use crate::keyspace::Database;
-use crate::{Key, Value};
 use columns::Columns;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use tremula_store::Database;
+use tremula_store::{Key, Value};
 
 /// Bytes read from the file at once: many lines a system call.
 const READ_SIZE: usize = 256 << 10;

@@ -33,6 +33,15 @@ const fn unit(filter: &'static str) -> Checker {
     }
 }
 
+const fn store(filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula-store",
+        target: Target::Lib,
+        filter,
+    }
+}
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_gives_messages_to_clients_that_left",
@@ -63,16 +72,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server_takes_any_engine",
-        file: "crates/server/src/engines.rs",
+        file: "crates/store/src/engines.rs",
         original: "    if engine.facts().scans == Scans::OneMoment {",
         replacement: "    if engine.facts().scans == Scans::OneMoment || engine.name().len() > 1 {",
         why: "An engine is served whose scans are of several moments.",
-        checker: unit("is_refused_with_the_reason"),
+        checker: store("is_refused_with_the_reason"),
         hangs: false,
     },
     Mutant {
         name: "server_reads_ranges_in_small_batches",
-        file: "crates/server/src/keyspace.rs",
+        file: "crates/store/src/keyspace.rs",
         original: "    let mut left = limit;\n    let mut entries = Vec::new();",
         replacement: "    let mut left = limit;\n    if limit > LAST_BATCH {\n        return database.range(range, direction, &mut |key, value| {\n            visit(key, value)?;\n            left -= 1;\n            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }\n        });\n    }\n    let mut entries = Vec::new();",
         why: "A RANGE of some hundred keys shows one part of what a DELRANGE removed and not the other.",
@@ -81,16 +90,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server_first_batch_ends_where_the_promise_does",
-        file: "crates/server/src/keyspace.rs",
+        file: "crates/store/src/keyspace.rs",
         original: "const BATCH: usize = ONE_MOMENT + 1;",
         replacement: "const BATCH: usize = ONE_MOMENT;",
         why: "A range of as many keys as are of one moment goes on with a second moment.",
-        checker: unit("sees_nothing_later"),
+        checker: store("sees_nothing_later"),
         hangs: false,
     },
     Mutant {
         name: "server_reads_snapshots_in_batches",
-        file: "crates/server/src/keyspace.rs",
+        file: "crates/store/src/keyspace.rs",
         original: "    database.scan(range, direction, wanted, &mut entries);\n    if entries.len() > most {",
         replacement: "    walk(database, range, direction, wanted, |key, value| {\n        entries.push((key.clone(), value.clone()));\n        ControlFlow::Continue(())\n    });\n    if entries.len() > most {",
         why: "A RANGE with SNAPSHOT is of several moments when it is long.",

@@ -89,7 +89,7 @@ pub(in super::super) fn tabfile_info(
     arguments: Arguments<'_>,
 ) -> Outcome {
     answer(context, arguments, 1, |call| {
-        match call.server.tables.tabfile_info(path(call, 1)?) {
+        match call.server.store.tables().tabfile_info(path(call, 1)?) {
             Ok(info) => Ok(Term::tuple([Atom::OK.into(), info.to_term()])),
             Err(error) => failed(&error.problem, "badtab", "read_error"),
         }

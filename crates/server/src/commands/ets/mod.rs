@@ -20,12 +20,12 @@ mod whole;
 use super::{Context, Failure, Outcome};
 use crate::resp::Arguments;
 use crate::server::Shared;
-use crate::table_owner::TableOwner;
 use call::Format;
 pub(crate) use call::Search;
 pub(super) use file::*;
 pub(super) use rows::*;
 pub(super) use search::*;
+use tremula_store::TableOwner;
 use tremula_table::Owner;
 pub(super) use whole::*;
 
@@ -40,7 +40,7 @@ impl Session {
     fn owner(&mut self, server: &Shared) -> &Owner {
         &self
             .owner
-            .get_or_insert_with(|| TableOwner::new(server))
+            .get_or_insert_with(|| server.store.table_owner())
             .owner
     }
 }

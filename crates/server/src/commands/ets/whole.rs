@@ -24,7 +24,7 @@ pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>)
         }
         let options = Options::from_term(&Term::list(options))?.named();
         if is_public {
-            call.server.tables.create(name, options)?;
+            call.server.store.tables().create(name, options)?;
         } else {
             call.owner.create(name, options)?;
         }
@@ -58,8 +58,8 @@ fn with_heir(call: &Call<'_>, option: &Term) -> Result<Term, Failure> {
 
 /// The identifier of the mailbox with this name.
 fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<Pid, Failure> {
-    let post = text_of(name).and_then(|name| call.server.mailboxes.get(name.as_bytes()));
-    let pid = post.and_then(|post| post.pid(&call.server.tables));
+    let post = text_of(name).and_then(|name| call.server.store.mailboxes().get(name.as_bytes()));
+    let pid = post.and_then(|post| post.pid(call.server.store.tables()));
     pid.ok_or_else(|| {
         let why = format_args!("{name} is not the name of a mailbox; MAILBOX.NEW makes one");
         bad(call.function, argument, why)
@@ -96,7 +96,7 @@ pub(in super::super) fn whereis(context: &mut Context<'_>, arguments: Arguments<
 /// `ETS.ALL`.
 pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 0, |call| {
-        let all = call.server.tables.all();
+        let all = call.server.store.tables().all();
         let names: Vec<_> = all.iter().map(|table| Term::from(table.name())).collect();
         Ok(Term::list(names))
     })
@@ -141,7 +141,7 @@ pub(in super::super) fn give_away(context: &mut Context<'_>, arguments: Argument
         let table = call.table()?;
         let to = mailbox(call, 2, call.term(2)?)?;
         table.give_away(&to, call.term(3)?.clone())?;
-        call.server.mailboxes.forward_transfers();
+        call.server.store.mailboxes().forward_transfers();
         Ok(true.into())
     })
 }

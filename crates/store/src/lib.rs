@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod cursors;
+mod engines;
+mod key;
+mod keyspace;
+mod mailboxes;
+mod small_bytes;
+mod snapshots;
+mod store;
+mod table_owner;
+mod value;
+mod value_cache;
+mod values;
+
+pub use cursors::{Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
+pub use engines::{UnfitEngine, parse_engine, served_engines};
+pub use key::Key;
+pub use keyspace::{
+    DATABASES, Database, Keyspace, ONE_MOMENT, TooManyKeys, prefix_bounds, snapshot, walk,
+};
+pub use mailboxes::{Lease, Mailboxes, Post};
+pub use snapshots::{Copies, Snapshots};
+pub use store::{OpenError, Store, StoreConfig};
+pub use table_owner::TableOwner;
+pub use tremula_index::{Direction, Engine, KeyRange, Update};
+pub use tremula_shard::{Strategy, cache::Cache};
+pub use value::Value;
+pub use value_cache::{CACHED_FROM, CacheSettings, CachedId, LEAST_CACHE};
+pub use values::{Found, Text, TooLong, Values, checked_end};

@@ -1,0 +1,139 @@
+//! All that a server keeps.
+
+use crate::cursors::Cursors;
+use crate::engines::UnfitEngine;
+use crate::keyspace::{Database, Keyspace};
+use crate::mailboxes::Mailboxes;
+use crate::snapshots::Snapshots;
+use crate::table_owner::TableOwner;
+use crate::value_cache::{CacheSettings, ValueCache};
+use crate::values::Values;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thiserror::Error;
+use tremula_index::Engine;
+use tremula_table::Tables;
+
+/// How a store is to be set up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoreConfig {
+    /// The index that each database is.
+    pub engine: Engine,
+    /// Where large values that are appended to are kept; `None` keeps them in the index.
+    pub cache: Option<CacheSettings>,
+}
+
+impl StoreConfig {
+    /// Databases of this engine, and no cache.
+    #[must_use]
+    pub const fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            cache: None,
+        }
+    }
+
+    /// The same with this cache.
+    #[must_use]
+    pub const fn cache(mut self, cache: Option<CacheSettings>) -> Self {
+        self.cache = cache;
+        self
+    }
+}
+
+/// Why a store was not made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The engine does not keep what the store promises.
+    #[error(transparent)]
+    Engine(#[from] UnfitEngine),
+    /// The cache's workers could not be made.
+    #[error("cannot start the cache: {0}")]
+    Cache(#[from] tremula_shard::StartError),
+}
+
+/// The databases, tables and mailboxes of a server. All of its methods may be called by any thread
+/// at any time.
+pub struct Store {
+    keyspace: Keyspace,
+    cache: Option<ValueCache>,
+    tables: Tables,
+    mailboxes: Arc<Mailboxes>,
+    snapshots: Snapshots,
+    cursors: Mutex<Cursors>,
+}
+
+impl Store {
+    /// An empty store.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if the engine does not keep what the store promises, or the threads of the cache
+    /// cannot be made.
+    pub fn new(config: &StoreConfig) -> Result<Self, OpenError> {
+        Ok(Self {
+            keyspace: Keyspace::new(config.engine)?,
+            cache: config.cache.as_ref().map(ValueCache::start).transpose()?,
+            tables: Tables::new(),
+            mailboxes: Arc::default(),
+            snapshots: Snapshots::default(),
+            cursors: Mutex::new(Cursors::new()),
+        })
+    }
+
+    /// The index of the database with this number.
+    ///
+    /// # Panics
+    ///
+    /// If the number is not below [`DATABASES`](crate::DATABASES).
+    #[must_use]
+    pub fn database(&self, number: usize) -> &Database {
+        self.keyspace.database(number)
+    }
+
+    /// The indexes of all databases, by number.
+    pub fn databases(&self) -> impl Iterator<Item = &Database> {
+        self.keyspace.databases()
+    }
+
+    /// The values of the database with this number, wherever they lie.
+    #[must_use]
+    pub const fn values(&self, number: usize) -> Values<'_> {
+        Values {
+            keyspace: &self.keyspace,
+            cache: self.cache.as_ref(),
+            number,
+        }
+    }
+
+    /// Every table.
+    #[must_use]
+    pub const fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// A new owner of tables, whose heirs may be mailboxes.
+    #[must_use]
+    pub fn table_owner(&self) -> TableOwner {
+        TableOwner::new(&self.tables, &self.mailboxes)
+    }
+
+    /// Every mailbox.
+    #[must_use]
+    pub fn mailboxes(&self) -> &Mailboxes {
+        &self.mailboxes
+    }
+
+    /// The account of what snapshots have copied.
+    #[must_use]
+    pub const fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// Where scans stand. A panic while they were held would leave at worst a cursor that is unknown,
+    /// so that is no reason to refuse.
+    pub fn cursors(&self) -> MutexGuard<'_, Cursors> {
+        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
