@@ -21,7 +21,7 @@ use tremula_check::map::{Kind, Operation, Response, Span};
 use tremula_check::record::{Pause, Script, Step, Subject, record};
 use tremula_index::Direction;
 use tremula_index::Engine;
-use tremula_server::{ONE_MOMENT, served_engines};
+use tremula_store::{ONE_MOMENT, served_engines};
 
 /// The first database of a server as a map. Each call has a connection to itself.
 struct Wire<'s> {

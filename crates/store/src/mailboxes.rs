@@ -171,7 +171,7 @@ impl Post {
     }
 
     /// The receiving end, unless somebody has it and keeps it. One whose client has its reply
-    /// already, as far as that client can tell, gets [`GRACE`] to give it back.
+    /// already, as far as that client can tell, gets a tenth of a second to give it back.
     pub async fn lease(self: &Arc<Self>) -> Option<Lease> {
         let deadline = Instant::now() + GRACE;
         loop {
