@@ -21,14 +21,13 @@ use std::sync::{Mutex, PoisonError};
 use tremula_check::map::{Kind, Operation, Response};
 use tremula_check::record::{Dawdler, Indexed, Subject};
 use tremula_check::{Campaign, Tally};
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::ca_tree::CaTreeConfig;
-use tremula_index::container::{Avl, BTree};
+use tremula_index::container::BTree;
 use tremula_index::key::NoHead;
 use tremula_index::lfca_tree::LfcaTreeConfig;
-use tremula_index::{
-    BwTree, CaTree, Engine, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex, Scans,
-};
+use tremula_index::{CaTree, Facts, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex, Scans};
+use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
+use tremula_papers::{AnyEngine, Avl, BwTree};
 use tremula_sync::StatisticsConfig;
 
 /// The campaigns, by name. Each engine goes through all of them.
@@ -129,8 +128,8 @@ fn everything_was_checked(campaign: &Campaign, tally: Tally) {
 }
 
 /// The operations that are not of one moment, by the engine's facts.
-const fn loose(engine: Engine) -> &'static [Kind] {
-    match engine.facts().scans {
+const fn loose(facts: Facts) -> &'static [Kind] {
+    match facts.scans {
         Scans::OneMoment => &[],
         Scans::Ordered => &[
             Kind::First,
@@ -147,16 +146,17 @@ const fn loose(engine: Engine) -> &'static [Kind] {
 
 #[test]
 fn histories_of_every_engine_on_numbers_are_right() {
-    for engine in Engine::ALL {
-        let make = || Indexed::<u64, u64, _>::new(engine.create()).loosely(loose(engine));
+    for engine in AnyEngine::ALL {
+        let make = || Indexed::<u64, u64, _>::new(engine.create()).loosely(loose(engine.facts()));
         check(engine.name(), make);
     }
 }
 
 #[test]
 fn histories_of_every_engine_with_dawdling_values_are_right() {
-    for engine in Engine::ALL {
-        let make = || Indexed::<u64, Dawdler, _>::new(engine.create()).loosely(loose(engine));
+    for engine in AnyEngine::ALL {
+        let make =
+            || Indexed::<u64, Dawdler, _>::new(engine.create()).loosely(loose(engine.facts()));
         check_dawdling(&format!("{engine}, dawdling values"), make);
     }
 }

@@ -10,9 +10,10 @@ use std::ops::{Bound, ControlFlow};
 use tremula_check::Campaign;
 use tremula_check::map::{Kind, Operation, Response, Span};
 use tremula_check::record::{Dawdler, Subject};
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::key::NoHead;
-use tremula_index::{BwMultiMap, Direction, KeyRange};
+use tremula_index::{Direction, KeyRange};
+use tremula_papers::BwMultiMap;
+use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 
 /// Nodes so small that the values of one key fill several.
 const SMALL_NODES: BwTreeConfig = BwTreeConfig {

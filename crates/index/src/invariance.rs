@@ -57,14 +57,10 @@ macro_rules! program {
 
 invariant! {
     Art: "Art<K, V>";
-    BackgroundSkipList: "BackgroundSkipList<K, V>";
-    BwMultiMap: "BwMultiMap<K, V>";
-    BwTree: "BwTree<K, V>";
     CaTree: "CaTree<K, V>";
     LfcaTree: "LfcaTree<K, V>";
     Locked: "Locked<K, V>";
     Masstree: "Masstree<K, V>";
     OlcBTree: "OlcBTree<K, V>";
     OrderedMap: "OrderedMap<K, V>";
-    SkipList: "SkipList<K, V>";
 }

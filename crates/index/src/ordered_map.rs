@@ -1,7 +1,7 @@
 //! The friendly face of an ordered index.
 
 use crate::contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, Shape, Update};
-use crate::{ByteKey, CaTree, Engine, OrderedIndex};
+use crate::{ByteKey, CaTree, OrderedIndex, RegisteredEngine};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -60,7 +60,7 @@ where
     /// # Ok::<(), tremula_index::UnknownEngine>(())
     /// ```
     #[must_use]
-    pub fn with_engine(engine: Engine) -> Self {
+    pub fn with_engine(engine: impl RegisteredEngine) -> Self {
         Self::on(engine.create())
     }
 }

@@ -32,95 +32,27 @@
 //!   the snapshot began, or than what this thread saw before.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "suites/stress.rs"]
+mod rows;
 mod support;
 
-use support::{
-    bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, moments, restless, restless_bw,
-    restless_lfca, self_validating,
-};
-use tremula_index::container::{Avl, BTree};
+use rows::engine;
+use support::{restless, restless_lfca};
+use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{
-    Art, BackgroundSkipList, BwTree, CaTree, LfcaTree, Locked, Masstree, OlcBTree, SkipList,
-};
-
-/// Runs both stress tests on the engine that an expression makes.
-macro_rules! engine {
-    ($name:ident, $make:expr) => {
-        mod $name {
-            use super::*;
-
-            #[test]
-            fn what_threads_see_validates_itself() {
-                self_validating::run(&$make);
-            }
-
-            #[test]
-            fn snapshots_are_of_one_moment() {
-                moments::run(&$make);
-            }
-        }
-    };
-}
+use tremula_index::{Art, CaTree, LfcaTree, Locked, Masstree, OlcBTree};
 
 engine!(ca_tree, CaTree::<_, _>::new());
 engine!(restless_ca_tree, CaTree::<_, _>::with_config(restless()));
-engine!(
-    restless_ca_tree_on_avl,
-    CaTree::<_, _, Avl<_, _>>::with_config(restless())
-);
 engine!(lfca_tree, LfcaTree::<_, _>::new());
 engine!(
     restless_lfca_tree,
     LfcaTree::<_, _, NoHead>::with_config(restless_lfca())
 );
-engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
 engine!(locked_on_b_tree, Locked::<_, _, BTree<_, _>>::new());
-
 engine!(radix_tree, Art::<_, _>::new());
 engine!(masstree, Masstree::<_, _>::new());
 engine!(masstree_of_small_nodes, Masstree::<_, _, 3>::new());
-
-/// Not [`engine!`]: its scans are not of one moment.
-mod skip_list {
-    use super::*;
-
-    #[test]
-    fn what_threads_see_validates_itself() {
-        self_validating::run(&SkipList::<_, _>::new());
-    }
-
-    #[test]
-    fn what_threads_see_validates_itself_while_a_thread_builds_towers() {
-        self_validating::run(&BackgroundSkipList::<_, _>::new());
-    }
-
-    #[test]
-    fn what_threads_see_validates_itself_without_heads() {
-        self_validating::run(&SkipList::<_, _, NoHead>::new());
-    }
-}
 engine!(b_tree, OlcBTree::<_, _>::new());
 engine!(b_tree_of_small_nodes, OlcBTree::<_, _, ByteHead, 0>::new());
 engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::new());
-engine!(bw_tree, BwTree::<_, _>::new());
-engine!(
-    bw_tree_of_small_nodes,
-    BwTree::<_, _>::with_config(restless_bw())
-);
-engine!(
-    bw_tree_without_heads,
-    BwTree::<_, _, NoHead>::with_config(restless_bw())
-);
-engine!(
-    bw_tree_with_deltas,
-    BwTree::<_, _, NoHead>::with_config(bw_with_deltas())
-);
-engine!(
-    bw_tree_with_merge_deltas,
-    BwTree::<_, _>::with_config(bw_with_merge_deltas())
-);
-engine!(
-    bw_tree_of_spread_leaves,
-    BwTree::<_, _>::with_config(bw_of_spread_leaves())
-);

@@ -11,6 +11,7 @@ use tremula_lab::{
     workload::{CacheTraffic, Distribution, MessageKind},
 };
 use tremula_mailbox::Mode;
+use tremula_papers::AnyEngine;
 
 /// Keeps nothing.
 struct Quiet;
@@ -46,7 +47,7 @@ fn brief(keys: u64) -> Settings {
 
 fn run(experiment: &str, settings: &Settings) -> Vec<Record> {
     run_with(
-        &Engine::ALL.map(ContestantName::Index),
+        &AnyEngine::ALL.map(ContestantName::Index),
         experiment,
         settings,
     )
@@ -63,7 +64,7 @@ fn insert_disjoint_ranges_records_every_engine_and_thread_count() {
     // 1001: not a multiple of the threads. 2: fewer keys than threads.
     for keys in [1001, 2] {
         let records = run("insert_disjoint_ranges", &tiny(keys));
-        assert_eq!(records.len(), 2 * Engine::ALL.len());
+        assert_eq!(records.len(), 2 * AnyEngine::ALL.len());
         for record in records {
             assert_eq!(record.keys, keys);
             assert_eq!(record.key_set, "mono_int");
@@ -76,7 +77,7 @@ fn insert_disjoint_ranges_records_every_engine_and_thread_count() {
 #[test]
 fn ordered_mix_records_every_mix_engine_and_thread_count() {
     let records = run("ordered_mix", &tiny(5000));
-    assert_eq!(records.len(), 6 * 2 * Engine::ALL.len());
+    assert_eq!(records.len(), 6 * 2 * AnyEngine::ALL.len());
     for record in records {
         assert!(record.mops > 0.0 && record.runs.len() == 2, "{record:?}");
         assert_eq!(record.made_by.configuration.seconds, Some(0.05));
@@ -137,13 +138,13 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
 /// Fewer keys than threads, and a narrow range that is all of the table.
 #[test]
 fn adaptation_runs_on_the_smallest_range() {
-    let names = [ContestantName::Index(Engine::CaTree)];
+    let names = [ContestantName::Index(AnyEngine::Index(Engine::CaTree))];
     assert!(!run_with(&names, "adaptation", &brief(2)).is_empty());
 }
 
 #[test]
 fn sequential_overhead_records_every_operation_of_every_engine_and_of_a_plain_map() {
-    let mut names: Vec<_> = Engine::ALL.map(ContestantName::Index).into();
+    let mut names: Vec<_> = AnyEngine::ALL.map(ContestantName::Index).into();
     names.push(ContestantName::PlainBTreeMap);
     let records = run_with(&names, "sequential_overhead", &brief(2000));
     assert_eq!(records.len(), 2 * 5 * names.len());
@@ -167,7 +168,7 @@ fn ycsb_records_every_key_set_mix_distribution_engine_and_thread_count() {
     let rows = 1 + 3 * Distribution::ALL.len();
     assert_eq!(
         records.len(),
-        KeySet::ALL.len() * 2 * rows * Engine::ALL.len()
+        KeySet::ALL.len() * 2 * rows * AnyEngine::ALL.len()
     );
     for record in records {
         assert!(record.mops > 0.0 && record.runs.len() == 1, "{record:?}");
@@ -206,7 +207,7 @@ fn high_contention_tells_how_often_operations_begin_again() {
 fn batched_get_records_both_ways_of_looking_up() {
     let records = run("batched_get", &brief(1000));
     // Two key sets, two numbers of threads.
-    assert_eq!(records.len(), 2 * 2 * 2 * Engine::ALL.len());
+    assert_eq!(records.len(), 2 * 2 * 2 * AnyEngine::ALL.len());
     assert!(records.iter().all(|record| record.mops > 0.0));
     let batched = records.iter().filter(|r| r.workload == "batches_of_16");
     assert_eq!(batched.count(), records.len() / 2);
@@ -293,7 +294,7 @@ fn a_table_cannot_do_the_work_of_a_channel_nor_a_channel_that_of_a_table() {
 #[test]
 fn memory_and_bursts_need_a_command_to_start() {
     let settings = tiny(10);
-    let names = [ContestantName::Index(Engine::Locked)];
+    let names = [ContestantName::Index(AnyEngine::Index(Engine::Locked))];
     let mut contestants = contestants::assemble(&names, &settings).unwrap();
     let experiment = experiments::find("memory").unwrap();
     let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);

@@ -17,7 +17,8 @@ use support::restless_bw;
 use support::suite::{Random, join_all, scaled};
 use support::values::Key;
 use tremula_index::key::{ByteHead, KeyHead, NoHead};
-use tremula_index::{BwMultiMap, Direction, KeyRange};
+use tremula_index::{Direction, KeyRange};
+use tremula_papers::BwMultiMap;
 
 type Model<K, V> = BTreeMap<K, BTreeSet<V>>;
 

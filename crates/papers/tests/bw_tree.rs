@@ -15,8 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::counted::{Counted, Ledger};
 use support::suite::{Random, join_all, scaled};
-use tremula_index::bw_tree::BwTreeConfig;
-use tremula_index::{BwTree, ByteKey, KeyRange, OrderedIndex, Update};
+use tremula_index::{ByteKey, KeyRange, OrderedIndex, Update};
+use tremula_papers::BwTree;
+use tremula_papers::bw_tree::BwTreeConfig;
 use tremula_sync::epoch;
 
 /// Ids of a page of the mapping table.

@@ -15,9 +15,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use support::counted::{Counted, Ledger};
 use support::suite::{Random, scaled};
 use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless_bw};
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::key::{ByteHead, KeyHead, NoHead};
-use tremula_index::{BwMultiMap, BwTree, ByteKey, Direction, KeyRange, OrderedIndex, Update};
+use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
+use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
+use tremula_papers::{BwMultiMap, BwTree};
 
 /// What keys do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,9 +19,8 @@ use std::time::{Duration, Instant};
 use support::counted::{Counted, Ledger};
 use support::suite::Random;
 use tremula_index::key::{KeyHead, NoHead};
-use tremula_index::{
-    BackgroundSkipList, ByteKey, Direction, KeyRange, OrderedIndex, SkipList, Update,
-};
+use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
+use tremula_papers::{BackgroundSkipList, SkipList};
 
 type Value = Counted<u64>;
 

@@ -1,13 +1,13 @@
 //! Which engines can be served: those that keep what the server promises.
 
 use std::fmt;
-use tremula_index::{Engine, Scans};
+use tremula_index::{Engine, Facts, Scans};
 
 /// An engine that does not keep what the server promises of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfitEngine {
-    /// The engine that was asked for.
-    pub engine: Engine,
+    /// The name of the engine that was asked for.
+    pub engine: &'static str,
 }
 
 impl fmt::Display for UnfitEngine {
@@ -41,7 +41,12 @@ pub fn served_engines() -> impl Iterator<Item = Engine> {
 
 /// Whether an engine can be served.
 pub(crate) fn check(engine: Engine) -> Result<(), UnfitEngine> {
-    if engine.facts().scans == Scans::OneMoment {
+    check_facts(engine.name(), engine.facts())
+}
+
+/// Whether an engine of this name can be served that promises this.
+pub(crate) fn check_facts(engine: &'static str, facts: Facts) -> Result<(), UnfitEngine> {
+    if facts.scans == Scans::OneMoment {
         Ok(())
     } else {
         Err(UnfitEngine { engine })

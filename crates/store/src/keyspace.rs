@@ -123,6 +123,7 @@ pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Key>, Bound<Key>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tremula_index::{Facts, Keys, Scans};
 
     proptest! {
         #[test]
@@ -180,7 +181,8 @@ mod tests {
 
     #[test]
     fn an_engine_whose_scans_are_of_several_moments_is_refused_with_the_reason() {
-        let Err(unfit) = Keyspace::new(Engine::SkipList) else {
+        let ordered = Facts::new(Scans::Ordered, Keys::Headed);
+        let Err(unfit) = engines::check_facts("skip_list", ordered) else {
             panic!("it was taken");
         };
         let text = unfit.to_string();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tremula_index::Engine;
+use tremula_papers::{AnyEngine, PaperEngine};
 use tremula_table::{Access, Kind, MatchSpec, Options, Table, Tables, Term, WriteConcurrency};
 
 /// How long one round takes.
@@ -23,7 +24,11 @@ fn all_tables() -> Vec<Table> {
         })
         .collect();
     all.push(public.clone().kind(Kind::Set));
-    for engine in [Engine::Locked, Engine::BTree, Engine::SkipList] {
+    for engine in [
+        AnyEngine::Index(Engine::Locked),
+        AnyEngine::Index(Engine::BTree),
+        AnyEngine::Paper(PaperEngine::SkipList),
+    ] {
         all.push(public.clone().kind(Kind::OrderedSet).engine(engine));
     }
     all.into_iter()

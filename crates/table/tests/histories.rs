@@ -30,6 +30,7 @@ use tremula_check::map::{Change, Kind, Operation, Response, Span};
 use tremula_check::record::Subject;
 use tremula_check::{Campaign, Tally};
 use tremula_index::{Direction, Engine, Scans};
+use tremula_papers::PaperEngine;
 use tremula_table::term::Tuple;
 use tremula_table::{self as ets, Access, MatchSpec, Options, Tables, Term, WriteConcurrency};
 
@@ -159,8 +160,8 @@ fn histories_of_an_ordered_set_on_a_b_tree_are_right() {
 
 #[test]
 fn histories_of_an_ordered_set_on_engines_that_only_keep_the_order_are_right() {
-    let ordered = |engine: &Engine| engine.facts().scans == Scans::Ordered;
-    for engine in Engine::ALL.into_iter().filter(ordered) {
+    let ordered = |engine: &PaperEngine| engine.facts().scans == Scans::Ordered;
+    for engine in PaperEngine::ALL.into_iter().filter(ordered) {
         let options = Options::new().kind(ets::Kind::OrderedSet).engine(engine);
         let loose = &[Kind::First, Kind::Last, Kind::Next, Kind::Prev, Kind::Scan];
         check(&format!("ordered_set on {engine}"), &options, loose);

@@ -79,7 +79,7 @@ const STEPS: [Step; 13] = [
     },
     Step {
         name: "model",
-        about: "properties of sync, index and mailbox against a model, the stress tests at full speed, and hostile keys and values",
+        about: "properties of sync, index, papers and mailbox against a model, the stress tests at full speed, and hostile keys and values",
         tools: &[],
         run: tests::model,
     },

@@ -9,7 +9,12 @@ use crate::workspace::Workspace;
 use std::time::Duration;
 
 /// The crates that must have models, stress tests and tests under every checker.
-pub(super) const CHECKED: [&str; 3] = ["tremula-sync", "tremula-index", "tremula-mailbox"];
+pub(super) const CHECKED: [&str; 4] = [
+    "tremula-sync",
+    "tremula-index",
+    "tremula-papers",
+    "tremula-mailbox",
+];
 
 /// How long one command of a deep run may take.
 const DEEP_LIMIT: Duration = Duration::from_secs(12 * 60 * 60);
@@ -317,6 +322,7 @@ mod unit_tests {
         let workspace = workspace(&[
             ("tremula-sync", &["loom"]),
             ("tremula-index", &["model"]),
+            ("tremula-papers", &["loom"]),
             ("tremula-mailbox", &["loom"]),
         ]);
         let mut report = Report::default();

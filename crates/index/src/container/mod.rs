@@ -1,12 +1,10 @@
 //! Sequential ordered maps that split and join in logarithmic time: what a base node of the
 //! contention-adapting tree, or the one lock of [`Locked`](crate::Locked), has inside.
 //!
-//! [`BTree`] is the default; [`Avl`] is what ETS uses and serves as its rival and check.
+//! [`BTree`] is the default. Other crates of this family have further ones: see [`Container`].
 
-mod avl;
 mod b_tree;
 
-pub use avl::Avl;
 pub use b_tree::{BTree, Beside, Headed, NodeHeads};
 
 use crate::contract::{Direction, KeyRange, Update};
@@ -25,7 +23,8 @@ pub struct Dropped<K> {
 }
 
 impl<K> Dropped<K> {
-    pub(crate) const fn new() -> Self {
+    #[doc(hidden)]
+    pub const fn new() -> Self {
         Self {
             first: None,
             more: Vec::new(),
@@ -33,8 +32,9 @@ impl<K> Dropped<K> {
     }
 
     /// Keeps a key, unless to drop it does nothing.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn keep(&mut self, key: K) {
+    pub fn keep(&mut self, key: K) {
         if !const { std::mem::needs_drop::<K>() } {
             return;
         }
@@ -45,15 +45,17 @@ impl<K> Dropped<K> {
         }
     }
 
-    pub(crate) fn append(&mut self, other: &mut Self) {
+    #[doc(hidden)]
+    pub fn append(&mut self, other: &mut Self) {
         if const { std::mem::needs_drop::<K>() } {
             other.take().into_keys().for_each(|key| self.keep(key));
         }
     }
 
     /// Takes all of them out.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn take(&mut self) -> Self {
+    pub fn take(&mut self) -> Self {
         if const { std::mem::needs_drop::<K>() } {
             std::mem::replace(self, Self::new())
         } else {

@@ -1,9 +1,10 @@
 //! Honest keys and values of odd layouts: of no size, of three bytes, of a thousand, aligned to 128
 //! bytes, with a niche. An engine that lays them out by hand must keep them apart, aligned and whole.
 
+use super::Tested;
 use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
-use tremula_index::{ByteKey, Direction, Engine, KeyRange, OrderedIndex, Update};
+use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
 
 /// A key or value on a boundary of 128 bytes.
 #[repr(align(128))]
@@ -29,7 +30,7 @@ where
     K: ByteKey + Debug,
     V: Clone + Debug + PartialEq + Send + Sync + 'static,
 {
-    for engine in Engine::ALL {
+    for engine in Tested::ALL {
         let map = engine.create::<K, V>();
         for key in keys {
             assert_eq!(map.insert(key.clone(), value.clone()), None, "{engine}");

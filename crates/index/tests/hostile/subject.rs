@@ -3,15 +3,14 @@
 
 use super::support::suite::Random;
 use super::temper;
-use super::values::{Key, PLAIN, Value};
+use super::values::{Key, Value};
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Mutex, TryLockError};
 use tremula_index::container::Container;
-use tremula_index::key::KeyHead;
-use tremula_index::{BwMultiMap, Direction, KeyRange, OrderedIndex, OrderedMap, Update};
+use tremula_index::{Direction, KeyRange, OrderedIndex, OrderedMap, Update};
 
 /// Entries that a scan or visit of a lying order may give before it is ended.
-const MOST: usize = 100;
+pub(crate) const MOST: usize = 100;
 
 /// A map, whatever its type.
 pub(crate) trait Subject: Send + Sync {
@@ -52,7 +51,7 @@ fn look_at_entry<const FORM: u8>(key: &Key<FORM>, value: &Value) {
     look(value);
 }
 
-fn bound<T>(random: &mut Random, key: &T) -> Bound<T>
+pub(crate) fn bound<T>(random: &mut Random, key: &T) -> Bound<T>
 where
     T: Clone,
 {
@@ -63,7 +62,7 @@ where
     }
 }
 
-fn direction(random: &mut Random) -> Direction {
+pub(crate) fn direction(random: &mut Random) -> Direction {
     match random.below(2) {
         0 => Direction::Ascending,
         _ => Direction::Descending,
@@ -230,81 +229,6 @@ impl<const FORM: u8> Subject for Index<FORM> {
         map.update(Key::any(), &mut |_| Update::Remove);
         map.remove(&key);
         drop(map.last());
-    }
-}
-
-/// A map of many values under one key. The values are keys, too: they have to be ordered.
-pub(crate) struct MultiMap<const FORM: u8, H: KeyHead<Key<FORM>>>(
-    pub(crate) BwMultiMap<Key<FORM>, Key<PLAIN>, H>,
-);
-
-impl<const FORM: u8, H: KeyHead<Key<FORM>>> Subject for MultiMap<FORM, H> {
-    fn operations(&self) -> &'static [&'static str] {
-        &[
-            "insert",
-            "insert",
-            "insert",
-            "insert",
-            "insert",
-            "remove",
-            "remove",
-            "remove",
-            "remove_all",
-            "remove_range",
-            "contains",
-            "contains_key",
-            "count",
-            "values",
-            "snapshot",
-            "for_each_value",
-            "range",
-            "range",
-            "len",
-            "shape",
-        ]
-    }
-
-    fn operate(&self, operation: &str, random: &mut Random) {
-        let Self(map) = self;
-        let (key, other, value) = (Key::any(), Key::any(), Key::any());
-        let bounds = (bound(random, &key), bound(random, &other));
-        let range = KeyRange::new(bounds.0.as_ref(), bounds.1.as_ref());
-        let mut left = random.below(MOST as u32);
-        let mut visit = |value: &Key<PLAIN>| {
-            value.number();
-            temper::call();
-            left = left.saturating_sub(1);
-            match left {
-                0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        };
-        match operation {
-            "insert" => _ = map.insert(key, value),
-            "remove" => _ = map.remove(&key, &value),
-            "remove_all" => _ = map.remove_all(&key),
-            "remove_range" if random.below(4) == 0 => _ = map.remove_range(range),
-            "contains" => _ = map.contains(&key, &value),
-            "contains_key" => _ = map.contains_key(&key),
-            "count" => _ = map.count(&key),
-            "values" => map.values(&key).iter().for_each(|value| _ = value.number()),
-            "snapshot" => drop(map.snapshot(range)),
-            "for_each_value" => map.for_each_value(&key, visit),
-            "range" => map.range(range, direction(random), |key, value| {
-                key.number();
-                visit(value)
-            }),
-            "shape" => drop(map.shape()),
-            _ => _ = map.len(),
-        }
-    }
-
-    fn call(&self) {
-        let Self(map) = self;
-        let key = Key::any();
-        map.insert(Key::any(), Key::any());
-        map.remove(&key, &Key::any());
-        map.contains_key(&key);
     }
 }
 

@@ -1,9 +1,18 @@
 //! Every interleaving of a split or a join with a reader and a writer.
 
-use tremula_index::container::Avl;
+use avl::Avl;
 use tremula_index::{CaTree, OrderedIndex};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
+
+#[path = "../../../papers/src/avl/mod.rs"]
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "it is a file of tremula-papers"
+)]
+mod avl;
 
 /// The binary container: it does the same for the tree, in fewer steps.
 type Tree = CaTree<u32, u32, Avl<u32, u32>>;

@@ -5,27 +5,11 @@ mod art;
 mod masstree;
 mod suite;
 
-use suite::Index;
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
+use suite::engine;
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
 use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
-use tremula_index::{Art, BackgroundSkipList, BwTree, Masstree, OlcBTree, SkipList};
-use tremula_sync::{Arc, StatisticsConfig};
-
-/// Runs tests of the suite on the engine that an expression makes.
-macro_rules! engine {
-    ($name:ident, $make:expr, [$($test:ident),* $(,)?]) => {
-        mod $name {
-            use super::*;
-
-            $(#[test]
-            fn $test() {
-                let name = concat!(stringify!($name), "::", stringify!($test));
-                suite::$test(name, || Arc::new($make) as Index);
-            })*
-        }
-    };
-}
+use tremula_index::{Art, Masstree, OlcBTree};
+use tremula_sync::StatisticsConfig;
 
 /// Thresholds so low that every second write splits, and every scan over several base nodes may
 /// join.
@@ -105,61 +89,6 @@ engine!(
         ranges_are_removed_whole_while_neighbours_are_written,
         increments_are_not_lost,
         ranges_that_overlap_are_removed_once,
-    ]
-);
-
-// Leaves of three entries, which keep splitting and merging.
-engine!(
-    bw_tree,
-    BwTree::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        a_snapshot_is_of_one_moment,
-        every_entry_is_popped_once_from_either_end,
-        ranges_are_removed_whole_while_neighbours_are_written,
-        increments_are_not_lost,
-        ranges_that_overlap_are_removed_once,
-    ]
-);
-
-// The same with deltas of every kind.
-engine!(
-    bw_tree_with_deltas,
-    BwTree::<_, _>::with_config(BwTreeConfig {
-        switches: BwTreeSwitches {
-            whole_inner_nodes: false,
-            whole_splits: false,
-            held_merges: false,
-            ..BwTreeSwitches::ON
-        },
-        ..BwTreeConfig::default()
-    }),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        every_entry_is_popped_once_from_either_end,
-        ranges_are_removed_whole_while_neighbours_are_written,
-        ranges_that_overlap_are_removed_once,
-    ]
-);
-
-// Its scans are not of one moment.
-engine!(
-    background_skip_list,
-    BackgroundSkipList::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        every_entry_is_popped_once_from_either_end,
-        increments_are_not_lost,
-    ]
-);
-
-engine!(
-    skip_list,
-    SkipList::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        every_entry_is_popped_once_from_either_end,
-        increments_are_not_lost,
     ]
 );
 

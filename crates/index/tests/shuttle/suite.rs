@@ -11,6 +11,23 @@ pub(crate) type Index = Arc<dyn OrderedIndex<u32, u32>>;
 /// Makes an index that keeps changing its shape.
 pub(crate) type Make = fn() -> Index;
 
+/// Runs tests of the suite on the engine that an expression makes.
+macro_rules! engine {
+    ($name:ident, $make:expr, [$($test:ident),* $(,)?]) => {
+        mod $name {
+            use super::*;
+
+            $(#[test]
+            fn $test() {
+                let name = concat!(stringify!($name), "::", stringify!($test));
+                suite::$test(name, || tremula_sync::Arc::new($make) as suite::Index);
+            })*
+        }
+    };
+}
+
+pub(crate) use engine;
+
 /// An index with the even keys below `end`, each its own value.
 fn evens(make: Make, end: u32) -> Index {
     let index = make();

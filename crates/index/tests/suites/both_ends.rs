@@ -1,30 +1,28 @@
 //! The iterator of `OrderedMap::range`, driven from both ends while the map changes, on every
-//! engine.
+//! engine of the table that the test program names `Tested`.
 //!
 //! What would make a test here fail: a key from one end that does not lie strictly between the
 //! last keys that the two ends have handed out; a key that was present throughout and never
 //! comes; an entry after the iterator has said that there is none.
-#![cfg(not(any(loom, shuttle)))]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
-mod support;
-
+use crate::Tested;
+use crate::support::suite::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::suite::Random;
-use tremula_index::{Engine, OrderedIndex, OrderedMap, Range};
+use tremula_index::{OrderedIndex, OrderedMap, Range};
 
 type Map = OrderedMap<i64, i64, Box<dyn OrderedIndex<i64, i64>>>;
 type Ends<'a> = Range<'a, i64, i64, Box<dyn OrderedIndex<i64, i64>>>;
 
 /// A map of the keys from 0 to below `count`.
-fn map_of(engine: Engine, count: i64) -> Map {
+fn map_of(engine: Tested, count: i64) -> Map {
     let map = OrderedMap::with_engine(engine);
     (&map).extend((0..count).map(|key| (key, key)));
     map
 }
 
-#[test]
-fn the_front_never_goes_back_behind_what_it_took_from_the_batch_of_the_back() {
-    for engine in Engine::ALL {
+pub(crate) fn the_front_never_goes_back_behind_what_it_took_from_the_batch_of_the_back() {
+    for engine in Tested::ALL {
         let map = map_of(engine, 10);
         let mut range = map.range(..);
         assert_eq!(range.next_back(), Some((9, 9)));
@@ -36,9 +34,8 @@ fn the_front_never_goes_back_behind_what_it_took_from_the_batch_of_the_back() {
     }
 }
 
-#[test]
-fn the_back_never_goes_back_behind_what_it_took_from_the_batch_of_the_front() {
-    for engine in Engine::ALL {
+pub(crate) fn the_back_never_goes_back_behind_what_it_took_from_the_batch_of_the_front() {
+    for engine in Tested::ALL {
         let map = map_of(engine, 10);
         let mut range = map.range(..);
         assert_eq!(range.next(), Some((0, 0)));
@@ -51,9 +48,8 @@ fn the_back_never_goes_back_behind_what_it_took_from_the_batch_of_the_front() {
 }
 
 /// The batches of the two ends have met at different keys, and both still have entries.
-#[test]
-fn ends_that_have_met_share_what_both_have_copied() {
-    for engine in Engine::ALL {
+pub(crate) fn ends_that_have_met_share_what_both_have_copied() {
+    for engine in Tested::ALL {
         let map = map_of(engine, 50);
         let mut range = map.range(..);
         // The first batch of each end: from 0 to 31, and from 49 to 32.
@@ -84,12 +80,11 @@ fn ends_that_have_met_share_what_both_have_copied() {
     }
 }
 
-#[test]
-fn a_range_that_has_ended_stays_ended() {
+pub(crate) fn a_range_that_has_ended_stays_ended() {
     fn fused<I: std::iter::FusedIterator>(range: I) -> I {
         range
     }
-    for engine in Engine::ALL {
+    for engine in Tested::ALL {
         for count in [0, 1, 31, 32, 33, 96, 200] {
             let map = map_of(engine, count);
             let mut range = fused(map.range(..));
@@ -141,10 +136,9 @@ fn drive(mut range: Ends<'_>, low: i64, high: i64, random: &mut Random, context:
     assert_eq!(lasting, Vec::from_iter(expected), "{context}");
 }
 
-#[test]
-fn ends_driven_at_random_keep_the_order_while_another_thread_inserts_and_removes() {
+pub(crate) fn ends_driven_at_random_keep_the_order_while_another_thread_inserts_and_removes() {
     const KEYS: i64 = 400;
-    for engine in Engine::ALL {
+    for engine in Tested::ALL {
         let map: Map = OrderedMap::with_engine(engine);
         (&map).extend(
             (0..KEYS)
@@ -181,10 +175,9 @@ fn ends_driven_at_random_keep_the_order_while_another_thread_inserts_and_removes
 }
 
 /// The same without another thread: the map changes between any two entries.
-#[test]
-fn ends_driven_at_random_keep_the_order_while_the_same_thread_inserts_and_removes() {
+pub(crate) fn ends_driven_at_random_keep_the_order_while_the_same_thread_inserts_and_removes() {
     const KEYS: i64 = 150;
-    for engine in Engine::ALL {
+    for engine in Tested::ALL {
         let mut random = Random::new(3);
         for round in 0..60 {
             let map: Map = OrderedMap::with_engine(engine);
@@ -213,3 +206,24 @@ fn ends_driven_at_random_keep_the_order_while_the_same_thread_inserts_and_remove
         }
     }
 }
+
+/// The tests of this suite.
+macro_rules! every_test {
+    () => {
+        every_test! {
+            the_front_never_goes_back_behind_what_it_took_from_the_batch_of_the_back,
+            the_back_never_goes_back_behind_what_it_took_from_the_batch_of_the_front,
+            ends_that_have_met_share_what_both_have_copied,
+            a_range_that_has_ended_stays_ended,
+            ends_driven_at_random_keep_the_order_while_another_thread_inserts_and_removes,
+            ends_driven_at_random_keep_the_order_while_the_same_thread_inserts_and_removes,
+        }
+    };
+    ($($test:ident,)*) => {
+        $(#[test]
+        fn $test() {
+            suite::$test();
+        })*
+    };
+}
+pub(crate) use every_test;

@@ -8,21 +8,16 @@
 //! - nodes, keys or values that are unlinked and never freed: the count grows with the time;
 //! - nodes that stay though they are empty or nearly so: it grows with the window's way;
 //! - an index that keeps its memory when everything has been removed, or leaks when dropped.
-#![cfg(not(any(loom, shuttle, tremula_tsan)))]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
-mod support;
-
+use crate::support::suite::{Random, join_all};
+use crate::support::values::{Key, Value};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::suite::{Random, join_all};
-use support::values::{Key, Value};
-use tremula_index::{
-    Art, BackgroundSkipList, BwTree, CaTree, KeyRange, LfcaTree, Locked, Masstree, OlcBTree,
-    OrderedIndex, SkipList,
-};
+use tremula_index::{KeyRange, OrderedIndex};
 
 /// Counts the bytes that are allocated.
 struct Counting;
@@ -91,7 +86,7 @@ fn settle<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> 
     }
 }
 
-fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K) {
+pub(crate) fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K) {
     // One at a time: the count is the whole program's.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,39 +186,15 @@ macro_rules! engine {
 
             #[test]
             fn memory_stays_flat_with_numbers() {
-                churn::<u64, u64>(&$make, |number| number);
+                suite::churn::<u64, u64>(&$make, |number| number);
             }
 
             #[test]
             fn memory_stays_flat_with_strings() {
-                churn::<String, String>(&$make, |number| format!("key {number:020}"));
+                suite::churn::<String, String>(&$make, |number| format!("key {number:020}"));
             }
         }
     };
 }
 
-engine!(ca_tree, CaTree::<_, _>::new());
-engine!(
-    restless_ca_tree,
-    CaTree::<_, _>::with_config(support::restless())
-);
-engine!(lfca_tree, LfcaTree::<_, _>::new());
-engine!(
-    restless_lfca_tree,
-    LfcaTree::<_, _>::with_config(support::restless_lfca())
-);
-engine!(locked, Locked::<_, _>::new());
-engine!(skip_list, SkipList::<_, _>::new());
-engine!(background_skip_list, BackgroundSkipList::<_, _>::new());
-engine!(b_tree, OlcBTree::<_, _>::new());
-engine!(radix_tree, Art::<_, _>::new());
-engine!(masstree, Masstree::<_, _>::new());
-engine!(bw_tree, BwTree::<_, _>::new());
-engine!(
-    bw_tree_of_small_nodes,
-    BwTree::<_, _>::with_config(support::restless_bw())
-);
-engine!(
-    bw_tree_with_deltas,
-    BwTree::<_, _>::with_config(support::bw_with_deltas())
-);
+pub(crate) use engine;

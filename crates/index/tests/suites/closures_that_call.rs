@@ -4,20 +4,15 @@
 //! work. What would make a test here fail: an operation that does not look, which hangs on some
 //! engines and returns on others; a note that outlives a closure that has panicked, or that is taken
 //! for one of another index; a panic where a closure may call: in `range`.
-#![cfg(all(debug_assertions, not(any(loom, shuttle))))]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tremula_index::container::Avl;
-use tremula_index::key::NoHead;
-use tremula_index::{
-    CaTree, Direction, Engine, KeyRange, LfcaTree, Locked, OlcBTree, OrderedIndex, OrderedMap,
-    SkipList, Update,
-};
+use tremula_index::{Direction, Engine, KeyRange, OrderedIndex, Update};
 
-type Index = dyn OrderedIndex<u64, u64>;
+pub(crate) type Index = dyn OrderedIndex<u64, u64>;
 
-fn ignore<T>(_: T) {}
+pub(crate) fn ignore<T>(_: T) {}
 
 /// An operation of an index.
 type Operation = fn(&Index);
@@ -81,7 +76,7 @@ const CALLERS: [(&str, Caller); 3] = [
     }),
 ];
 
-fn panics_with_a_sentence(what: &str, work: impl FnOnce()) {
+pub(crate) fn panics_with_a_sentence(what: &str, work: impl FnOnce()) {
     let panic = catch_unwind(AssertUnwindSafe(work)).expect_err(what);
     let sentence = panic.downcast_ref::<&str>().copied().unwrap_or_default();
     assert!(
@@ -90,7 +85,7 @@ fn panics_with_a_sentence(what: &str, work: impl FnOnce()) {
     );
 }
 
-fn check(name: &str, index: &Index) {
+pub(crate) fn check(name: &str, index: &Index) {
     index.insert(5, 5);
     for (caller, call_from) in CALLERS {
         for (operation, call) in OPERATIONS {
@@ -127,56 +122,4 @@ fn check(name: &str, index: &Index) {
         ControlFlow::Break(())
     });
     assert_eq!(visited, 1, "{name}");
-}
-
-#[test]
-fn a_closure_that_calls_its_own_index_panics_with_a_sentence_on_every_engine() {
-    for engine in Engine::ALL {
-        check(engine.name(), &engine.create::<u64, u64>());
-        check(engine.name(), &*engine.create::<u64, u64>());
-    }
-    check("ca_tree on avl", &CaTree::<u64, u64, Avl<u64, u64>>::new());
-    check("locked on avl", &Locked::<u64, u64, Avl<u64, u64>>::new());
-    check("small b_tree", &OlcBTree::<u64, u64, NoHead, 0>::new());
-    check("lfca_tree", &LfcaTree::<u64, u64, NoHead>::new());
-    check("skip_list", &SkipList::<u64, u64, NoHead>::new());
-}
-
-#[test]
-fn a_closure_that_calls_its_own_map_panics_with_a_sentence() {
-    let map = OrderedMap::new();
-    map.insert(1, 1);
-    panics_with_a_sentence("get in update", || {
-        map.update(1, |_| Update::Put(map.get(&1).unwrap_or(0)));
-    });
-    panics_with_a_sentence("insert in get_with", || {
-        map.get_with(&1, |_| map.insert(2, 2));
-    });
-    panics_with_a_sentence("get in get_or_insert_with", || {
-        map.get_or_insert_with(3, || map.get(&1).unwrap_or(0));
-    });
-    panics_with_a_sentence("range in get_with", || {
-        map.get_with(&1, |_| map.range(..).count());
-    });
-    for engine in Engine::ALL {
-        let map = OrderedMap::with_engine(engine);
-        map.insert(1, 1);
-        panics_with_a_sentence(engine.name(), || {
-            map.update(1, |_| Update::Put(map.get(&1).unwrap_or(0)));
-        });
-        assert_eq!(map.iter().collect::<Vec<_>>(), [(1, 1)], "{engine}");
-    }
-}
-
-/// Another thread's closure is no closure of this one.
-#[test]
-fn threads_do_not_see_the_closures_of_one_another() {
-    let map = OrderedMap::with_engine(Engine::LfcaTree);
-    map.insert(1, 1);
-    map.get_with(&1, |_| {
-        std::thread::scope(|scope| {
-            let read = scope.spawn(|| map.get(&1));
-            assert_eq!(read.join().ok(), Some(Some(1)));
-        });
-    });
 }

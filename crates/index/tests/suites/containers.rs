@@ -1,23 +1,20 @@
 //! Every container against the trait [`Container`]: a model, split and join at every size and
 //! shape, drop counts, and panics in user code. The invariants of the structure are checked
 //! after every step.
-#![cfg(not(any(loom, shuttle)))]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
-mod support;
-
+use crate::support::counted::{Counted, Ledger};
+use crate::support::operations::{
+    Mix, Operation, as_range, bounds, expected, lies_within, operation, row,
+};
+use crate::support::suite::Random;
+use crate::support::values::{Key, Value};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::{Bound, ControlFlow};
-use support::counted::{Counted, Ledger};
-use support::operations::{
-    Mix, Operation, as_range, bounds, expected, lies_within, operation, row,
-};
-use support::suite::Random;
-use support::values::{Key, Value};
-use tremula_index::container::{Avl, BTree, Beside, Container};
-use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::container::Container;
 use tremula_index::{Direction, KeyRange, Update};
 
 /// Runs the suite for a container.
@@ -28,68 +25,58 @@ macro_rules! container {
 
             #[test]
             fn random_operations_match_a_model() {
-                model::<u64, u64, $container<_, _>>();
+                suite::model::<u64, u64, $container<_, _>>();
             }
 
             #[test]
             fn random_operations_on_strings_match_a_model() {
-                model::<String, String, $container<_, _>>();
+                suite::model::<String, String, $container<_, _>>();
             }
 
             #[test]
             fn random_operations_on_pairs_match_a_model() {
-                model::<(u8, String), u64, $container<_, _>>();
+                suite::model::<(u8, String), u64, $container<_, _>>();
             }
 
             #[test]
             fn random_operations_on_byte_strings_without_values_match_a_model() {
-                model::<Box<[u8]>, (), $container<_, _>>();
+                suite::model::<Box<[u8]>, (), $container<_, _>>();
             }
 
             #[test]
             fn every_range_of_every_small_tree_is_split_off_and_joined_again() {
-                splits_at_every_position::<$container<_, _>>();
+                suite::splits_at_every_position::<$container<_, _>>();
             }
 
             #[test]
             fn large_trees_are_split_and_joined_again() {
-                splits_of_large_trees::<$container<_, _>>();
+                suite::splits_of_large_trees::<$container<_, _>>();
             }
 
             #[test]
             fn trees_of_every_pair_of_sizes_join() {
-                joins_of_every_pair::<$container<_, _>>();
+                suite::joins_of_every_pair::<$container<_, _>>();
             }
 
             #[test]
             fn a_tree_split_down_to_single_entries_joins_in_any_order() {
-                splits_to_the_end::<$container<_, _>>();
+                suite::splits_to_the_end::<$container<_, _>>();
             }
 
             #[test]
             fn splits_are_near_the_middle_and_depth_is_logarithmic() {
-                shapes::<$container<_, _>>();
+                suite::shapes::<$container<_, _>>();
             }
 
             #[test]
             fn everything_made_is_dropped_once() {
-                drops::<$container<_, _>>();
+                suite::drops::<$container<_, _>>();
             }
         }
     };
 }
 
-container!(avl, Avl);
-container!(b_tree, BTree);
-/// A tree of narrow nodes: deep while it is small.
-type NarrowBTree<K, V> = BTree<K, V, NoHead, 4>;
-
-container!(narrow_b_tree, NarrowBTree);
-
-/// The same with heads, which tell some keys apart and others not.
-type HeadedBTree<K, V> = BTree<K, V, Beside<ByteHead>, 4>;
-
-container!(headed_b_tree, HeadedBTree);
+pub(crate) use container;
 
 /// How the tests reach into the order of a container's making.
 const ORDERS: [Order; 3] = [Order::Ascending, Order::Descending, Order::Mixed];
@@ -183,7 +170,7 @@ enum Keep {
 
 /// Random sequences of all operations have the results, and leave the contents, that they have
 /// and leave in a `BTreeMap`.
-fn model<K: Key, V: Value, C: Container<K, V>>() {
+pub(crate) fn model<K: Key, V: Value, C: Container<K, V>>() {
     for (keys, mix, length, cases) in [
         (12, Mix::Even, 120, 300),
         (200, Mix::Shrinking, 120, 300),
@@ -368,7 +355,7 @@ fn split<K: Key, V: Value, C: Container<K, V>>(
 
 /// Every range of every tree of up to 40 entries, and every two-part split of every tree of up
 /// to 300, made in every order: the parts hold what they should, and join again.
-fn splits_at_every_position<C: Container<u32, u32>>() {
+pub(crate) fn splits_at_every_position<C: Container<u32, u32>>() {
     for order in ORDERS {
         for n in 0..=40 {
             for low in 0..=n {
@@ -408,7 +395,7 @@ fn split_and_rejoin<C: Container<u32, u32>>(mut tree: C, n: u32, low: u32, high:
 }
 
 /// Ranges of trees of several levels, of every order of making.
-fn splits_of_large_trees<C: Container<u32, u32>>() {
+pub(crate) fn splits_of_large_trees<C: Container<u32, u32>>() {
     let sizes = if cfg!(tremula_tsan) {
         [500, 1_000, 2_000]
     } else {
@@ -433,7 +420,7 @@ fn splits_of_large_trees<C: Container<u32, u32>>() {
 }
 
 /// Trees of all pairs of sizes up to 100, and of very unequal ones, join.
-fn joins_of_every_pair<C: Container<u32, u32>>() {
+pub(crate) fn joins_of_every_pair<C: Container<u32, u32>>() {
     let join = |lower: u32, upper: u32, order| {
         let mut tree: C = build(0, lower, order);
         tree.join(lower, build(lower, lower + upper, order));
@@ -464,7 +451,7 @@ fn joins_of_every_pair<C: Container<u32, u32>>() {
 
 /// A tree is split near its middle again and again, until only single entries are left; these
 /// are joined from below, from above, and in pairs.
-fn splits_to_the_end<C: Container<u32, u32>>() {
+pub(crate) fn splits_to_the_end<C: Container<u32, u32>>() {
     for order in ORDERS {
         for n in (0..=64).chain([65, 100, 127, 128, 129, 500, 2_000]) {
             let split_up = || {
@@ -522,7 +509,7 @@ fn splits_to_the_end<C: Container<u32, u32>>() {
 
 /// A split leaves neither part with almost everything, and the number of levels stays within
 /// that of an AVL tree, the deepest of the containers.
-fn shapes<C: Container<u32, u32>>() {
+pub(crate) fn shapes<C: Container<u32, u32>>() {
     for order in ORDERS {
         for n in [2_u32, 3, 10, 100, 1_000, 10_000] {
             let mut lower: C = build(0, n, order);
@@ -540,7 +527,7 @@ fn shapes<C: Container<u32, u32>>() {
 
 /// Whatever is made is dropped once: through replaced values, splits, joins, ranges that are
 /// thrown away, and whole trees.
-fn drops<C: Container<Counted<u64>, Counted<u64>>>() {
+pub(crate) fn drops<C: Container<Counted<u64>, Counted<u64>>>() {
     let ledger = Ledger::default();
     for keys in [5, 60, 4_000] {
         let mut tree = C::default();

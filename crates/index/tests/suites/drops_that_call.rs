@@ -5,24 +5,17 @@
 //! inserts, removes and pops in the same index. What would make a test here fail: an operation that
 //! drops a key or a value while it holds a lock. The `drop` then waits for a lock that its own
 //! thread holds, and the test says after a while that nothing happens any more.
-#![cfg(not(any(loom, shuttle)))]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
-mod support;
-
+use crate::support::suite::Random;
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
-use support::suite::Random;
-use support::{restless, restless_bw, restless_lfca};
-use tremula_index::container::{Avl, BTree, Beside};
-use tremula_index::key::{ByteHead, KeyHead, NoHead};
-use tremula_index::{
-    Art, BackgroundSkipList, BwTree, ByteKey, CaTree, Direction, KeyRange, LfcaTree, Locked,
-    Masstree, OlcBTree, OrderedIndex, SkipList, Update,
-};
+use tremula_index::key::KeyHead;
+use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
 
 /// How long nothing may come of a test that takes less than a second.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -61,7 +54,7 @@ impl Drop for Caller {
 }
 
 #[derive(Clone)]
-struct Key(u64, #[allow(dead_code, reason = "for its drop")] Caller);
+pub(crate) struct Key(u64, #[allow(dead_code, reason = "for its drop")] Caller);
 
 impl Key {
     fn silent(number: u64) -> Self {
@@ -98,7 +91,7 @@ impl ByteKey for Key {
 thread_local!(static HOME: Cell<Option<Arc<Home>>> = const { Cell::new(None) });
 
 /// A head that is the key, though the key has a drop.
-struct WholeHead;
+pub(crate) struct WholeHead;
 
 impl KeyHead<Key> for WholeHead {
     const IS_KEY: bool = true;
@@ -115,7 +108,7 @@ impl KeyHead<Key> for WholeHead {
 }
 
 #[derive(Clone)]
-struct Value(#[allow(dead_code, reason = "for its drop")] Caller);
+pub(crate) struct Value(#[allow(dead_code, reason = "for its drop")] Caller);
 
 impl Value {
     fn silent() -> Self {
@@ -173,7 +166,7 @@ fn operate(index: &Arc<Index>, keys_call: bool, told: bool) -> u64 {
 }
 
 /// Runs the operations in a thread of their own, and waits for it with patience.
-fn run(index: impl OrderedIndex<Key, Value> + 'static, keys_call: bool, told: bool) {
+pub(crate) fn run(index: impl OrderedIndex<Key, Value> + 'static, keys_call: bool, told: bool) {
     let (done, finished) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         let index: Arc<Index> = Arc::new(index);
@@ -199,62 +192,15 @@ macro_rules! engine {
 
             #[test]
             fn a_key_that_is_dropped_may_call() {
-                run($make, true, false $(|| $told)?);
+                suite::run($make, true, false $(|| $told)?);
             }
 
             #[test]
             fn a_value_that_is_dropped_may_call() {
-                run($make, false, false $(|| $told)?);
+                suite::run($make, false, false $(|| $told)?);
             }
         }
     };
 }
 
-engine!(locked_on_b_tree, Locked::<Key, Value>::new());
-engine!(
-    locked_on_b_tree_of_small_nodes,
-    Locked::<Key, Value, BTree<Key, Value, NoHead, 4>>::new()
-);
-engine!(
-    locked_on_b_tree_with_heads,
-    Locked::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::new()
-);
-engine!(locked_on_avl, Locked::<Key, Value, Avl<Key, Value>>::new());
-engine!(
-    ca_tree_on_b_tree,
-    CaTree::<Key, Value>::with_config(restless())
-);
-engine!(
-    ca_tree_on_b_tree_of_small_nodes,
-    CaTree::<Key, Value, BTree<Key, Value, NoHead, 4>>::with_config(restless())
-);
-engine!(
-    ca_tree_on_b_tree_with_heads,
-    CaTree::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::with_config(restless())
-);
-engine!(
-    ca_tree_on_avl,
-    CaTree::<Key, Value, Avl<Key, Value>>::with_config(restless())
-);
-engine!(b_tree, OlcBTree::<Key, Value, ByteHead, 0>::new());
-engine!(
-    b_tree_without_heads,
-    OlcBTree::<Key, Value, NoHead, 0>::new()
-);
-engine!(
-    b_tree_with_whole_heads,
-    OlcBTree::<Key, Value, WholeHead, 0>::new(),
-    true
-);
-engine!(art, Art::<Key, Value>::new());
-engine!(masstree, Masstree::<Key, Value, 3>::new());
-engine!(bw_tree, BwTree::<Key, Value>::with_config(restless_bw()));
-engine!(
-    lfca_tree,
-    LfcaTree::<Key, Value, NoHead>::with_config(restless_lfca())
-);
-engine!(skip_list, SkipList::<Key, Value, NoHead>::new());
-engine!(
-    background_skip_list,
-    BackgroundSkipList::<Key, Value, NoHead>::new()
-);
+pub(crate) use engine;

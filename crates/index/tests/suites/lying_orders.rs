@@ -4,21 +4,16 @@
 //! operation may panic. What would make a test here fail: a thread that waits for ever, for a lock
 //! that it holds itself or that the other thread holds, because comparisons have led it there; or
 //! that goes in circles over nodes that it holds.
-#![cfg(not(any(loom, shuttle)))]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
-mod support;
-
+use crate::support::suite::Random;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
-use support::restless;
-use support::suite::Random;
-use tremula_index::container::{Avl, BTree, Beside};
-use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{ByteKey, CaTree, Direction, KeyRange, Locked, OlcBTree, OrderedIndex, Update};
+use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
 
 /// How long nothing may come of a test that takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -36,7 +31,7 @@ fn lies() -> bool {
 }
 
 #[derive(Clone)]
-struct Liar(String);
+pub(crate) struct Liar(String);
 
 impl Liar {
     fn new(number: u32) -> Self {
@@ -113,7 +108,9 @@ fn silence_liars() {
     });
 }
 
-fn run<I: OrderedIndex<Liar, Box<u32>> + 'static>(make: impl Fn() -> I + Send + 'static) {
+pub(crate) fn run<I: OrderedIndex<Liar, Box<u32>> + 'static>(
+    make: impl Fn() -> I + Send + 'static,
+) {
     silence_liars();
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || {
@@ -150,42 +147,11 @@ macro_rules! engine {
     ($name:ident, $make:expr) => {
         #[test]
         fn $name() {
-            run(|| $make);
+            suite::run(|| $make);
         }
     };
 }
 
-type Value = Box<u32>;
+pub(crate) type Value = Box<u32>;
 
-engine!(
-    ca_tree_on_b_tree_comes_back,
-    CaTree::<Liar, Value, BTree<Liar, Value, NoHead, 4>>::with_config(restless())
-);
-engine!(
-    ca_tree_on_b_tree_with_heads_comes_back,
-    CaTree::<Liar, Value, BTree<Liar, Value, Beside<ByteHead>, 4>>::with_config(restless())
-);
-engine!(
-    ca_tree_on_avl_comes_back,
-    CaTree::<Liar, Value, Avl<Liar, Value>>::with_config(restless())
-);
-engine!(
-    locked_on_b_tree_comes_back,
-    Locked::<Liar, Value, BTree<Liar, Value, NoHead, 4>>::new()
-);
-engine!(
-    locked_on_b_tree_with_heads_comes_back,
-    Locked::<Liar, Value, BTree<Liar, Value, Beside<ByteHead>, 4>>::new()
-);
-engine!(
-    locked_on_avl_comes_back,
-    Locked::<Liar, Value, Avl<Liar, Value>>::new()
-);
-engine!(
-    b_tree_comes_back,
-    OlcBTree::<Liar, Value, ByteHead, 0>::new()
-);
-engine!(
-    b_tree_without_heads_comes_back,
-    OlcBTree::<Liar, Value, NoHead, 0>::new()
-);
+pub(crate) use engine;

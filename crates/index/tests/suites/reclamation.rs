@@ -4,19 +4,17 @@
 //! A value that nobody can reach any more may hold a file, a sender, a permit. These tests fail if
 //! it waits for the thread that removed it to come back, for the process to end, or for anything
 //! but operations on its own map.
-#![cfg(not(any(loom, shuttle)))]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
-mod support;
-
+use crate::{Tested, further_maps};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, mpsc};
-use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas};
-use tremula_index::{BwTree, ByteKey, Direction, Engine, KeyRange, LfcaTree, OrderedIndex, Update};
+use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, RegisteredEngine, Update};
 use tremula_sync::thread;
 
 /// Operations of any threads on a map within which what was removed from it is dropped.
-const PROMISE: u64 = 4_096;
+pub(crate) const PROMISE: u64 = 4_096;
 
 /// The keys of a map at first.
 const KEYS: u64 = 200;
@@ -26,7 +24,7 @@ const CHOSEN: u64 = 100;
 
 /// A key whose copies are counted.
 #[derive(Clone, Debug)]
-struct Key(u64, Arc<()>);
+pub(crate) struct Key(u64, Arc<()>);
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
@@ -59,51 +57,23 @@ fn key(number: u64) -> Key {
 }
 
 /// A value whose copies are counted.
-type Value = Arc<u64>;
+pub(crate) type Value = Arc<u64>;
 
-type Map = Box<dyn OrderedIndex<Key, Value>>;
+pub(crate) type Map = Box<dyn OrderedIndex<Key, Value>>;
 
-/// The engines in the configurations that differ in what they keep.
-fn maps() -> Vec<(String, fn() -> Map)> {
-    macro_rules! boxed {
-        ($($name:literal: $make:expr),* $(,)?) => {
-            vec![$(($name.to_owned(), || -> Map { Box::new($make) })),*]
-        };
-    }
-    let mut maps: Vec<(String, fn() -> Map)> = boxed![
-        "bw_tree with deltas": BwTree::<Key, Value>::with_config(bw_with_deltas()),
-        "bw_tree with merge deltas": BwTree::<Key, Value>::with_config(bw_with_merge_deltas()),
-        "bw_tree of spread leaves": BwTree::<Key, Value>::with_config(bw_of_spread_leaves()),
-    ];
-    macro_rules! engines {
-        ($($engine:ident),*) => {
-            $(maps.push((Engine::$engine.to_string(), || Engine::$engine.create()));)*
-        };
-    }
-    engines![
-        CaTree,
-        LfcaTree,
-        BTree,
-        BwTree,
-        Art,
-        Masstree,
-        SkipList,
-        BackgroundSkipList,
-        Locked
-    ];
-    for engine in Engine::ALL {
-        assert!(
-            maps.iter().any(|(name, _)| *name == engine.name()),
-            "{engine} is not tested"
-        );
-    }
-    maps
+/// A map by its name, and what makes it.
+pub(crate) type Made = (String, Box<dyn Fn() -> Map>);
+
+/// The engines of the table that the test program names `Tested`, and further maps.
+fn tested() -> impl Iterator<Item = Made> {
+    let engine = |engine: Tested| -> Made {
+        (
+            engine.to_string(),
+            Box::new(move || RegisteredEngine::create(engine)),
+        )
+    };
+    Tested::ALL.into_iter().map(engine).chain(further_maps())
 }
-
-fn tested() -> impl Iterator<Item = (String, fn() -> Map)> {
-    maps().into_iter()
-}
-
 /// Runs `test` on each.
 fn on_each(test: impl Fn(&str, &Map)) {
     for (name, make) in tested() {
@@ -212,8 +182,7 @@ fn by_a_thread_that_does_not_come_back(
     thread.join().unwrap();
 }
 
-#[test]
-fn a_value_that_left_is_dropped_though_the_thread_that_removed_it_never_comes_back() {
+pub(crate) fn a_value_that_left_is_dropped_though_the_thread_that_removed_it_never_comes_back() {
     for (way, leave, left) in WAYS {
         for (using, use_once) in USES {
             for (name, make) in tested() {
@@ -235,8 +204,7 @@ fn a_value_that_left_is_dropped_though_the_thread_that_removed_it_never_comes_ba
     }
 }
 
-#[test]
-fn a_key_that_left_is_dropped_likewise() {
+pub(crate) fn a_key_that_left_is_dropped_likewise() {
     for (using, use_once) in USES {
         on_each(|name, map| {
             // So few that none of them marks where a node ends.
@@ -252,8 +220,7 @@ fn a_key_that_left_is_dropped_likewise() {
     }
 }
 
-#[test]
-fn dropping_the_map_drops_everything_at_once() {
+pub(crate) fn dropping_the_map_drops_everything_at_once() {
     for (way, leave, _) in WAYS {
         for (name, make) in tested() {
             let map = Arc::new(make());
@@ -280,8 +247,7 @@ fn dropping_the_map_drops_everything_at_once() {
     }
 }
 
-#[test]
-fn a_quiet_map_hands_out_the_value_itself() {
+pub(crate) fn a_quiet_map_hands_out_the_value_itself() {
     on_each(|name, map| {
         for _ in 0..2 {
             drop(fill(map));
@@ -310,8 +276,7 @@ fn a_quiet_map_hands_out_the_value_itself() {
 
 /// A visit may remove what it is being shown. It would be shown freed memory if that were handed
 /// out itself.
-#[test]
-fn a_value_that_a_visit_shows_is_not_handed_out_itself() {
+pub(crate) fn a_value_that_a_visit_shows_is_not_handed_out_itself() {
     on_each(|name, map| {
         let values = fill(map);
         map.range(KeyRange::all(), Direction::Ascending, &mut |key, shown| {
@@ -326,16 +291,22 @@ fn a_value_that_a_visit_shows_is_not_handed_out_itself() {
     });
 }
 
-#[test]
-fn snapshots_that_share_values_let_them_go() {
-    let map = LfcaTree::<u64, Value>::new();
-    let value = Arc::new(7);
-    map.insert(1, Arc::clone(&value));
-    let snapshot = map.capture(KeyRange::all());
-    drop(map.remove(&1));
-    (0..PROMISE).for_each(|turn| drop(map.get(&turn)));
-    assert!(Arc::strong_count(&value) > 1, "the snapshot has it");
-    drop(map);
-    drop(snapshot);
-    assert_eq!(Arc::strong_count(&value), 1);
+/// The tests of this suite.
+macro_rules! every_test {
+    () => {
+        every_test! {
+            a_value_that_left_is_dropped_though_the_thread_that_removed_it_never_comes_back,
+            a_key_that_left_is_dropped_likewise,
+            dropping_the_map_drops_everything_at_once,
+            a_quiet_map_hands_out_the_value_itself,
+            a_value_that_a_visit_shows_is_not_handed_out_itself,
+        }
+    };
+    ($($test:ident,)*) => {
+        $(#[test]
+        fn $test() {
+            suite::$test();
+        })*
+    };
 }
+pub(crate) use every_test;

@@ -10,7 +10,6 @@ pub(crate) mod self_validating;
 pub(crate) mod suite;
 pub(crate) mod values;
 
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_sync::StatisticsConfig;
@@ -41,51 +40,5 @@ pub(crate) fn restless_lfca() -> LfcaTreeConfig {
         join_below: -6,
         range_discount: 5,
         max_route_depth: 8,
-    }
-}
-
-/// Nodes so small that writes keep consolidating, splitting and merging them.
-pub(crate) fn restless_bw() -> BwTreeConfig {
-    BwTreeConfig {
-        leaf_chain: 3,
-        leaf_split: 6,
-        leaf_merge: 2,
-        leaf_contention: 1,
-        inner_chain: 2,
-        inner_split: 4,
-        inner_merge: 1,
-        switches: BwTreeSwitches::ON,
-    }
-}
-
-/// The same, with deltas of every kind.
-pub(crate) fn bw_with_deltas() -> BwTreeConfig {
-    BwTreeConfig {
-        switches: BwTreeSwitches {
-            whole_inner_nodes: false,
-            whole_splits: false,
-            held_merges: false,
-            ..BwTreeSwitches::ON
-        },
-        ..restless_bw()
-    }
-}
-
-/// The same with those of merges only.
-pub(crate) fn bw_with_merge_deltas() -> BwTreeConfig {
-    BwTreeConfig {
-        switches: BwTreeSwitches {
-            held_merges: false,
-            ..BwTreeSwitches::ON
-        },
-        ..restless_bw()
-    }
-}
-
-/// The same, with leaves that are spread when they are consolidated, fought over or not.
-pub(crate) fn bw_of_spread_leaves() -> BwTreeConfig {
-    BwTreeConfig {
-        leaf_contention: 0,
-        ..restless_bw()
     }
 }

@@ -1,6 +1,6 @@
 //! The OpenBw-Tree with some of its optimisations, which `bw_tree_ablation` compares.
 
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
+use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 
 /// Which optimisations a `bw_tree` has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -46,6 +46,7 @@ use sequential::PlainBTreeMap;
 use std::{env, fmt, str::FromStr};
 use tremula_index::Engine;
 use tremula_mailbox::Mode;
+use tremula_papers::AnyEngine;
 
 /// One that takes part in an experiment.
 pub trait Contestant {
@@ -79,7 +80,7 @@ pub trait Contestant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContestantName {
     /// An index of this project.
-    Index(Engine),
+    Index(AnyEngine),
     /// The OpenBw-Tree with some of its optimisations.
     BwVariant(BwVariant),
     /// A contention-adapting tree that does not adapt.
@@ -112,7 +113,7 @@ impl ContestantName {
     /// Everyone, in the order in which they take turns.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let indexes = Engine::ALL.into_iter().map(Self::Index);
+        let indexes = AnyEngine::ALL.into_iter().map(Self::Index);
         let rivals = Rival::ALL.into_iter().map(Self::Rival);
         let erlang = Ets::ALL.into_iter().map(Self::Erlang);
         let rows = RowTable::ALL.into_iter().map(Self::Table);
@@ -241,11 +242,9 @@ impl ContestantName {
             Self::PlainBTreeMap => Some("it takes part in sequential_overhead only"),
             Self::FixedGrain(_) if experiment == "adaptation" => None,
             Self::FixedGrain(_) => Some("it takes part in adaptation only"),
-            Self::Index(Engine::CaTree | Engine::LfcaTree | Engine::BTree | Engine::Locked)
-                if experiment == "adaptation" =>
-            {
-                None
-            }
+            Self::Index(AnyEngine::Index(
+                Engine::CaTree | Engine::LfcaTree | Engine::BTree | Engine::Locked,
+            )) if experiment == "adaptation" => None,
             Self::Index(_) | Self::Rival(_) if experiment == "adaptation" => {
                 Some("the contention-adapting trees are compared with b_tree and locked there")
             }

@@ -9,6 +9,7 @@ use crate::{
 };
 use std::hint::black_box;
 use tremula_index::Engine;
+use tremula_papers::{AnyEngine, PaperEngine};
 use tremula_table::{
     Access, BadArgument, Kind, MatchSpec, Options, Table, Tables, Term, WriteConcurrency,
 };
@@ -67,16 +68,16 @@ impl RowTable {
         }
     }
 
-    const fn engine(self) -> Option<Engine> {
-        match self {
-            Self::Set => None,
-            Self::CaTree => Some(Engine::CaTree),
-            Self::Locked => Some(Engine::Locked),
-            Self::BTree => Some(Engine::BTree),
-            Self::BwTree => Some(Engine::BwTree),
-            Self::SkipList => Some(Engine::SkipList),
-            Self::BackgroundSkipList => Some(Engine::BackgroundSkipList),
-        }
+    const fn engine(self) -> Option<AnyEngine> {
+        Some(match self {
+            Self::Set => return None,
+            Self::CaTree => AnyEngine::Index(Engine::CaTree),
+            Self::Locked => AnyEngine::Index(Engine::Locked),
+            Self::BTree => AnyEngine::Index(Engine::BTree),
+            Self::BwTree => AnyEngine::Paper(PaperEngine::BwTree),
+            Self::SkipList => AnyEngine::Paper(PaperEngine::SkipList),
+            Self::BackgroundSkipList => AnyEngine::Paper(PaperEngine::BackgroundSkipList),
+        })
     }
 
     pub(super) fn create(self) -> Result<Table, BadArgument> {

@@ -162,7 +162,7 @@ pub(super) fn check_walk<K: Key>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use tremula_index::Engine;
+    use tremula_papers::AnyEngine;
 
     /// What every table must do before it may be measured: each of its operations, one after the
     /// other, by one thread, with the keys given, which ascend and are at least five.
@@ -245,7 +245,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_engine_does_its_work() {
-        for engine in Engine::ALL {
+        for engine in AnyEngine::ALL {
             does_its_work(&Index(engine.create::<u64, u64>()), &some_integers());
             does_its_work(&Index(engine.create::<String, u64>()), &some_texts());
         }

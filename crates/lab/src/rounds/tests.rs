@@ -4,6 +4,7 @@ use super::*;
 use crate::{contestants::Rival, experiments, keys::KeySet, workload::Distribution};
 use std::{cell::RefCell, rc::Rc, time::Duration};
 use tremula_index::Engine;
+use tremula_papers::AnyEngine;
 
 /// Notes each turn; takes one more second for the same work from run to run. Is asked for its answers
 /// before, and may be wrong then.
@@ -50,8 +51,8 @@ impl Contestant for Noting {
     }
 }
 
-const LOCKED: ContestantName = ContestantName::Index(Engine::Locked);
-const CA_TREE: ContestantName = ContestantName::Index(Engine::CaTree);
+const LOCKED: ContestantName = ContestantName::Index(AnyEngine::Index(Engine::Locked));
+const CA_TREE: ContestantName = ContestantName::Index(AnyEngine::Index(Engine::CaTree));
 const RIVAL: ContestantName = ContestantName::Rival(Rival::Ferntree);
 
 /// Whose turns there were, and the records, when these measure, of whom some are wrong, with these

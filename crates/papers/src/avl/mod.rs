@@ -1,5 +1,5 @@
 //! An AVL tree with split and join: the container that ETS uses, and the check on
-//! [`BTree`](super::BTree).
+//! [`BTree`](tremula_index::container::BTree).
 //!
 //! ```text
 //!                 40 h=4                 One entry a node. Beside each key: the height of
@@ -50,13 +50,13 @@ mod node;
 mod path;
 mod visit;
 
-use super::{Container, Dropped};
-use crate::contract::{Direction, KeyRange, Update};
 use node::{Link, Node, Side};
 use path::Path;
 use std::cmp::Ordering;
 use std::mem;
 use std::ops::ControlFlow;
+use tremula_index::container::{Container, Dropped};
+use tremula_index::{Direction, KeyRange, Update};
 
 /// A sequential ordered map over an AVL tree: what ETS uses, and the check on
 /// [`BTree`](super::BTree).
@@ -67,7 +67,8 @@ use std::ops::ControlFlow;
 /// Ordered Sets", SPAA 2016).
 ///
 /// ```
-/// use tremula_index::container::{Avl, Container};
+/// use tremula_index::container::Container;
+/// use tremula_papers::Avl;
 ///
 /// let mut lower: Avl<u32, &str> = Avl::default();
 /// lower.insert(1, "one");

@@ -1,8 +1,8 @@
 //! Visiting a range in order.
 
 use super::node::{Link, Side};
-use crate::contract::KeyRange;
 use std::ops::{Bound, ControlFlow};
+use tremula_index::KeyRange;
 
 /// Visits the entries of `range`, beginning at the side `from`, until `visit` breaks.
 ///

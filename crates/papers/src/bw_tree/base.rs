@@ -5,14 +5,14 @@ use super::keys::StoredKey;
 use super::node::{Delta, Entry};
 use super::spread::{SUB_CHAINS, SubChain};
 use super::word::Word;
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
-use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::slice;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{head_is_key, prefetch};
 use tremula_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The id that stands for no node.

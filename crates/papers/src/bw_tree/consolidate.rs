@@ -8,10 +8,11 @@ use super::keys::{Probe, StoredKey};
 use super::node::{Change, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
 use std::cmp::Ordering;
 use std::ops::Range;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::head_is_key;
 
 /// What a node has of a key.
 pub(super) struct Found<K, H> {

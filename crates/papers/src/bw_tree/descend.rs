@@ -5,8 +5,8 @@ use super::node::View;
 use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
-use crate::contract::Storable;
-use crate::key::KeyHead;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
 use tremula_sync::Backoff;
 
 /// A node as it was found.

@@ -14,13 +14,14 @@ use super::node::{Change, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::steps::Step;
 use super::word::{Kind, Word};
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
 use std::alloc::{Layout, dealloc};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::head_is_key;
 
 /// The first panic of several drops. The others are forgotten.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use super::descend::Spot;
 use super::keys::Place;
 use super::reclaim::Guard;
 use super::word::Word;
-use crate::contract::Storable;
-use crate::key::KeyHead;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
 use tremula_sync::Backoff;
 
 /// Nodes that an operation holds. Dropping it lets them go as they were.

@@ -4,10 +4,10 @@ use super::base::NO_NODE;
 use super::keys::{Place, StoredKey};
 use super::node::{Change, Delta, Entry, View};
 use super::word::Word;
-use crate::contract::Storable;
-use crate::key::KeyHead;
 use std::marker::PhantomData;
 use std::ptr;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
 
 impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// The child of an inner node that is responsible for a place.

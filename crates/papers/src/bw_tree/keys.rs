@@ -1,15 +1,14 @@
 //! Keys: the one that is looked for, those in the nodes, and places between them.
 
 use super::node::View;
-use crate::contract::{KeyRange, Storable};
-use crate::key::KeyHead;
-use crate::kit::{free_packed_key, head_is_key, pack_key, with_packed_key};
-use crate::packed::Packed;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Bound;
 use std::ptr;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{Packed, free_packed_key, head_is_key, pack_key, with_packed_key};
+use tremula_index::{KeyRange, Storable};
 
 /// A key that an operation is given, with its head.
 pub(super) struct Probe<'k, K, H> {

@@ -5,10 +5,10 @@ use super::keys::OwnedValue;
 use super::node::Entry;
 use super::reclaim::Unlinked;
 use super::write::copied;
-use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
-use crate::key::KeyHead;
-use crate::packed::Packed;
 use std::ops::{Bound, ControlFlow};
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{Implementation as OrderedIndex, Packed};
+use tremula_index::{Direction, KeyRange, Shape, Storable, Update};
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// The first entry of a range.

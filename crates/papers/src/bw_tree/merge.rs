@@ -8,8 +8,8 @@ use super::node::{Claim, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
-use crate::contract::Storable;
-use crate::key::KeyHead;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Merges a node that is small with the one on its left, or, if it is its parent's first

@@ -25,7 +25,7 @@
 //! fight for the head of one chain, until the leaf notices and gives them several; what that is worth
 //! on many cores has not been measured. Scans of such a leaf give it one chain again first: it is not
 //! for those who keep asking for the last entry meanwhile. For most else
-//! [`OlcBTree`](crate::OlcBTree) does the same in less time, as the paper found.
+//! [`OlcBTree`](tremula_index::OlcBTree) does the same in less time, as the paper found.
 //!
 //! # Consistency
 //!
@@ -172,8 +172,6 @@ mod write;
 pub use multi_map::BwMultiMap;
 pub use switches::BwTreeSwitches;
 
-use crate::contract::Storable;
-use crate::key::{ByteHead, KeyHead};
 use base::{Draft, Fittings, NO_NODE, Position};
 use free::FirstPanic;
 use mapping_table::MappingTable;
@@ -181,6 +179,8 @@ use pending::Pending;
 use reclaim::Reclamation;
 use shape::Counters;
 use std::marker::PhantomData;
+use tremula_index::Storable;
+use tremula_index::key::{ByteHead, KeyHead};
 use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::{StripedCounter, epoch};
 
@@ -266,13 +266,14 @@ impl BwTreeConfig {
 /// when to use it.
 ///
 /// `H` says where the heads of keys come from: [`ByteHead`] for keys with a byte form,
-/// [`NoHead`](crate::key::NoHead) for those that can only be compared.
+/// [`NoHead`](tremula_index::key::NoHead) for those that can only be compared.
 ///
 /// Point operations take O(log n); one in [`leaf_chain`](BwTreeConfig::leaf_chain) writes copies a
 /// leaf.
 ///
 /// ```
-/// use tremula_index::{BwTree, Direction, KeyRange, OrderedIndex};
+/// use tremula_index::{Direction, KeyRange, OrderedIndex};
+/// use tremula_papers::BwTree;
 ///
 /// let tree = BwTree::<u64, u64>::new();
 /// std::thread::scope(|scope| {

@@ -3,12 +3,11 @@
 use super::keys::{StoredKey, not_told};
 use super::node::Entry;
 use super::{BwTree, BwTreeConfig};
-use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable};
-use crate::key::{ByteHead, KeyHead, NoHead};
-use crate::kit::{OwnPacking, head_is_key};
-use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
+use tremula_index::key::{ByteHead, KeyHead, NoHead};
+use tremula_index::kit::{Implementation as OrderedIndex, OwnPacking, Packed, head_is_key};
+use tremula_index::{Direction, KeyRange, Shape, Storable};
 
 /// A key with one of its values, or with a place in front of all of them or behind.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -220,7 +219,8 @@ impl<K: Clone, V> Bounds<K, V> {
 ///
 /// ```
 /// use std::ops::{Bound, ControlFlow};
-/// use tremula_index::{BwMultiMap, Direction, KeyRange};
+/// use tremula_index::{Direction, KeyRange};
+/// use tremula_papers::BwMultiMap;
 ///
 /// let people_by_town = BwMultiMap::<String, u64>::new();
 /// for (town, person) in [("Kiruna", 7), ("Umeå", 3), ("Kiruna", 2), ("Luleå", 5)] {

@@ -6,13 +6,12 @@ use super::reclaim::Guard;
 use super::spread::SubChain;
 use super::steps::Step;
 use super::word::{FARTHEST, Kind, Switch, Word};
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
-use crate::packed::Packed;
-use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{Packed, head_is_key, prefetch};
 use tremula_sync::atomic::Ordering;
 
 /// What a delta says of its key.

@@ -11,11 +11,12 @@ use super::free::FirstPanic;
 use super::node::{Change, View};
 use super::reclaim::Guard;
 use super::word::Word;
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
 use std::cell::Cell;
 use std::mem::needs_drop;
 use std::ops::Deref;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::head_is_key;
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 

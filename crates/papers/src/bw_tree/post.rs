@@ -7,10 +7,11 @@ use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use super::{BwTree, ROOT};
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
 use std::marker::PhantomData;
 use std::ptr;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::head_is_key;
 
 /// Of what is appended to a leaf's end alone, this part moves to the right: appends leave leaves
 /// seven eighths full.

@@ -9,11 +9,11 @@ use super::keys::{Place, Probe, StoredKey};
 use super::node::Entry;
 use super::reclaim::{Guard, Unlinked};
 use super::word::{Kind, Switch, Word};
-use crate::contract::{Direction, KeyRange, Storable};
-use crate::key::KeyHead;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow, Range};
 use std::ptr::NonNull;
+use tremula_index::key::KeyHead;
+use tremula_index::{Direction, KeyRange, Storable};
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 

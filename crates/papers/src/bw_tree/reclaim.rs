@@ -2,10 +2,10 @@
 //! its own, or by epochs that all threads share.
 
 use super::free::FirstPanic;
-use crate::contract::Storable;
-use crate::packed::{Packed, Retire};
 use std::cell::Cell;
 use std::mem::needs_drop;
+use tremula_index::Storable;
+use tremula_index::kit::{Packed, Retire};
 use tremula_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tremula_sync::reclaim::{self, Collector};
 use tremula_sync::{CachePadded, Mutex};

@@ -2,10 +2,10 @@
 
 use super::base::{BaseRef, GROUP, STRIDE};
 use super::keys::{Place, Probe};
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
-use crate::prefetch::prefetch;
 use std::ops::Range;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{head_is_key, prefetch};
 
 /// How many of a few ascending heads lie below `head`. Nothing is there to be mispredicted, and
 /// none of the comparisons waits for another.

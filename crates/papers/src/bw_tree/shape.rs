@@ -4,9 +4,9 @@ use super::base::NO_NODE;
 use super::node::{Delta, View};
 use super::reclaim::Guard;
 use super::{BwTree, ROOT};
-use crate::contract::{Shape, Storable};
-use crate::key::{KeyHead, head_is_key};
-use crate::packed::Packed;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{Packed, head_is_key};
+use tremula_index::{Shape, Storable};
 use tremula_sync::StripedCounter;
 
 /// What is counted along the way. Only what is rare is.

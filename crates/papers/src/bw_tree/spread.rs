@@ -22,7 +22,7 @@
 //! sub-chains is full, and had less than a quarter of that, is whole again. When it is split, the half
 //! that got most of the deltas stays spread: of appends the right one, where the next come.
 //! Deltas that would all be in one sub-chain, as of one hot key or of keys without bytes to hash
-//! ([`NoHead`](crate::key::NoHead)), are left in one chain.
+//! ([`NoHead`](tremula_index::key::NoHead)), are left in one chain.
 //!
 //! # How it is replaced
 //!
@@ -44,9 +44,9 @@ use super::node::{Claim, Delta, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use super::write::{Changed, Decision, delta};
-use crate::contract::Storable;
-use crate::key::KeyHead;
 use std::ptr::NonNull;
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Sub-chains of a spread leaf.
@@ -374,7 +374,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 mod tests {
     use super::*;
     use crate::bw_tree::base::{Draft, NO_NODE, Position};
-    use crate::key::ByteHead;
+    use tremula_index::key::ByteHead;
 
     /// It would fail if each claim that is refused were counted: the count would begin anew some
     /// time, and with it the places.

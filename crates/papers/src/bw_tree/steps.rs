@@ -53,9 +53,9 @@ use super::merge::Pair;
 use super::node::View;
 use super::reclaim::Guard;
 use super::word::{Kind, Word};
-use crate::contract::Storable;
-use crate::key::KeyHead;
 use std::ptr::{self, NonNull};
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
 use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 

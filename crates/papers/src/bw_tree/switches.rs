@@ -6,8 +6,9 @@
 /// Sections are those of Wang and others, SIGMOD 2018.
 ///
 /// ```
-/// use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
-/// use tremula_index::{BwTree, OrderedIndex};
+/// use tremula_index::OrderedIndex;
+/// use tremula_papers::BwTree;
+/// use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 ///
 /// let switches = BwTreeSwitches {
 ///     preallocation: true,

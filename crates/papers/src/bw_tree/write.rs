@@ -9,11 +9,11 @@ use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::{Guard, Unlinked};
 use super::word::Word;
-use crate::contract::{Storable, Update};
-use crate::key::KeyHead;
-use crate::packed::Packed;
 use std::marker::PhantomData;
 use std::ptr;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::Packed;
+use tremula_index::{Storable, Update};
 use tremula_sync::Backoff;
 
 /// A copy of a value that was in the tree during this pin.

@@ -3,13 +3,13 @@
 use super::SkipList;
 use super::node::{Link, NodeRef};
 use super::search::Place;
-use crate::contract::{OrderedIndex, Storable};
-use crate::delegate_to_target;
-use crate::key::{ByteHead, KeyHead};
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tremula_index::Storable;
+use tremula_index::key::{ByteHead, KeyHead};
+use tremula_index::kit::{Implementation as OrderedIndex, delegate_to_target};
 use tremula_sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -36,11 +36,12 @@ const ROOM: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 ///
 /// Consistency and memory are those of [`SkipList`]; some thousand removed nodes, with their keys,
 /// may wait for the thread. How many nodes do is the figure `left_to_thread` of its
-/// [`shape`](crate::OrderedIndex::shape). The thread ends with the list. If the comparison of keys panics in it, that tower stays
+/// [`shape`](tremula_index::OrderedIndex::shape). The thread ends with the list. If the comparison of keys panics in it, that tower stays
 /// low, and the builder goes on.
 ///
 /// ```
-/// use tremula_index::{BackgroundSkipList, OrderedIndex};
+/// use tremula_index::OrderedIndex;
+/// use tremula_papers::BackgroundSkipList;
 ///
 /// let index = BackgroundSkipList::<u32, &'static str>::new();
 /// index.insert(2, "two");

@@ -3,12 +3,11 @@
 use super::SkipList;
 use super::node::{EntryGuard, Finished, NodeRef, Probe};
 use super::search::{Path, Place};
-use crate::contract::{Storable, Update};
-use crate::key::{KeyHead, head_is_key};
-use crate::packed::Packed;
-use crate::unwind::on_unwind;
 use std::cell::Cell;
 use std::mem::{ManuallyDrop, needs_drop};
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{Packed, head_is_key, on_unwind};
+use tremula_index::{Storable, Update};
 use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::thread_index;
@@ -335,7 +334,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         }
     }
 
-    /// [`OrderedIndex::update`](crate::OrderedIndex::update) of a key that has a node: `None` if
+    /// [`OrderedIndex::update`](tremula_index::OrderedIndex::update) of a key that has a node: `None` if
     /// the node is removed first.
     pub(super) fn update_present<'g>(
         &'g self,

@@ -4,9 +4,10 @@ use super::SkipList;
 use super::edit::Placed;
 use super::node::{NodeRef, Probe};
 use super::search::Place;
-use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
-use crate::key::KeyHead;
 use std::ops::ControlFlow;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::Implementation as OrderedIndex;
+use tremula_index::{Direction, KeyRange, Shape, Storable, Update};
 use tremula_sync::Backoff;
 use tremula_sync::reclaim::Guard;
 
@@ -356,7 +357,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         self.walk(KeyRange::all(), Direction::Ascending, guard, |node| {
             entries += 1;
             links += node.height() as u64;
-            bytes += node.bytes() + crate::packed::Packed::<V>::bytes_beside();
+            bytes += node.bytes() + tremula_index::kit::Packed::<V>::bytes_beside();
             ControlFlow::Continue(())
         });
         let mut figures = vec![

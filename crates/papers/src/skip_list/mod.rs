@@ -66,13 +66,13 @@ mod map;
 mod node;
 mod search;
 
-use crate::contract::Storable;
-use crate::key::{ByteHead, KeyHead};
 pub use background::BackgroundSkipList;
 use background::Backlog;
 use node::{MOST_LEVELS, Node};
 use std::array;
 use std::ptr;
+use tremula_index::Storable;
+use tremula_index::key::{ByteHead, KeyHead};
 use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use tremula_sync::reclaim::Collector;
 use tremula_sync::{CachePadded, StripedCounter};
@@ -83,10 +83,11 @@ const SEEDS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 /// A lock-free ordered map. See the [module](self) for when to use it.
 ///
 /// `H` says where the heads of keys come from: [`ByteHead`] for keys with a byte form,
-/// [`NoHead`](crate::key::NoHead) for those that can only be compared.
+/// [`NoHead`](tremula_index::key::NoHead) for those that can only be compared.
 ///
 /// ```
-/// use tremula_index::{OrderedIndex, SkipList};
+/// use tremula_index::OrderedIndex;
+/// use tremula_papers::SkipList;
 ///
 /// let index = SkipList::<u32, &'static str>::new();
 /// index.insert(2, "two");

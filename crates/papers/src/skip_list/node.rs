@@ -1,14 +1,13 @@
 //! A node: an entry, and the tower of links by which the list's levels go through it.
 
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
-use crate::packed::{Packed, Slot};
-use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
+use tremula_index::Storable;
+use tremula_index::key::KeyHead;
+use tremula_index::kit::{Packed, Slot, head_is_key, prefetch};
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 

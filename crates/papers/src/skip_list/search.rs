@@ -2,10 +2,10 @@
 
 use super::SkipList;
 use super::node::{Link, MOST_LEVELS, NodeRef, Probe, Tower};
-use crate::contract::{KeyRange, Storable};
-use crate::key::KeyHead;
 use std::cmp::Ordering::{Greater, Less};
 use std::ops::Bound;
+use tremula_index::key::KeyHead;
+use tremula_index::{KeyRange, Storable};
 use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::reclaim::Guard;
 

@@ -1,6 +1,7 @@
 //! The Bw-tree with many values under one key. Under loom a leaf is split above three pairs.
 
-use tremula_index::{BwMultiMap, KeyRange};
+use tremula_index::KeyRange;
+use tremula_papers::BwMultiMap;
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 

@@ -2,7 +2,8 @@
 //! merged with one or none; inner nodes likewise.
 
 use std::ops::{Bound, ControlFlow};
-use tremula_index::{BwTree, Direction, KeyRange, OrderedIndex, Update};
+use tremula_index::{Direction, KeyRange, OrderedIndex, Update};
+use tremula_papers::BwTree;
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 

@@ -5,7 +5,7 @@
 use super::bw_tree::{Tree, assert_sound, figure, keys};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tremula_index::OrderedIndex;
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
+use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 

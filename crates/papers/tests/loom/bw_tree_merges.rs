@@ -6,8 +6,8 @@ use super::bw_tree::{Tree, assert_sound, figure, keys};
 use super::bw_tree_deltas::filled;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tremula_index::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_index::{Direction, KeyRange, OrderedIndex};
+use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 

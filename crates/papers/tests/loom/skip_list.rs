@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 use tremula_index::key::NoHead;
-use tremula_index::{BackgroundSkipList, OrderedIndex, SkipList, Update};
+use tremula_index::{OrderedIndex, Update};
+use tremula_papers::{BackgroundSkipList, SkipList};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 

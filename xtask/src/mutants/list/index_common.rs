@@ -62,13 +62,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "avl_tolerates_imbalance",
-        file: "crates/index/src/container/avl/balance.rs",
+        file: "crates/papers/src/avl/balance.rs",
         original: "if lower > upper + 1 {",
         replacement: "if lower > upper + 2 {",
         why: "Subtrees may differ by two levels; a search takes longer than promised.",
         checker: Checker {
             flavour: Flavour::Plain,
-            package: "tremula-index",
+            package: "tremula-papers",
             target: Target::Test("containers"),
             filter: "avl::",
         },

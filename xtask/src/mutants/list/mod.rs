@@ -7,13 +7,13 @@
 mod check;
 mod index_art;
 mod index_b_tree;
-mod index_bw_tree;
 mod index_ca_tree;
 mod index_common;
 mod index_lfca_tree;
 mod index_masstree;
-mod index_skip_list;
 mod mailbox;
+mod papers_bw_tree;
+mod papers_skip_list;
 mod server;
 mod shard;
 mod sync;
@@ -71,10 +71,10 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_b_tree::MUTANTS,
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
-        index_bw_tree::MUTANTS,
+        papers_bw_tree::MUTANTS,
         index_lfca_tree::MUTANTS,
         index_masstree::MUTANTS,
-        index_skip_list::MUTANTS,
+        papers_skip_list::MUTANTS,
         mailbox::MUTANTS,
         server::MUTANTS,
         shard::MUTANTS,

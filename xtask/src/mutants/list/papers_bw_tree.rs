@@ -1,4 +1,4 @@
-//! Bugs to plant in the index engine bw_tree.
+//! Bugs to plant in the engine of papers bw_tree.
 
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
@@ -6,7 +6,7 @@ use crate::flavour::Flavour;
 /// The models of the engine.
 const LOOM: Checker = Checker {
     flavour: Flavour::Loom,
-    package: "tremula-index",
+    package: "tremula-papers",
     target: Target::Test("loom"),
     filter: "bw_tree",
 };
@@ -20,7 +20,7 @@ const LOOM_IDS: Checker = Checker {
 /// The unit tests of these.
 const LIB_IDS: Checker = Checker {
     flavour: Flavour::Plain,
-    package: "tremula-index",
+    package: "tremula-papers",
     target: Target::Lib,
     filter: "bw_tree::ids",
 };
@@ -28,7 +28,7 @@ const LIB_IDS: Checker = Checker {
 /// The tests of many values under one key.
 const MULTI_MAP: Checker = Checker {
     flavour: Flavour::Plain,
-    package: "tremula-index",
+    package: "tremula-papers",
     target: Target::Test("bw_multi_map"),
     filter: "",
 };
@@ -61,7 +61,7 @@ const PANICS: Checker = Checker {
 /// The tests of spread leaves.
 const SPREAD: Checker = Checker {
     flavour: Flavour::Plain,
-    package: "tremula-index",
+    package: "tremula-papers",
     target: Target::Test("bw_tree"),
     filter: "spread",
 };
@@ -102,7 +102,7 @@ const CLAIMS: Checker = Checker {
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_sub_chain_follows_from_the_hash_alone",
-        file: "crates/index/src/bw_tree/spread.rs",
+        file: "crates/papers/src/bw_tree/spread.rs",
         original: "Ok(at) => at as u64,",
         replacement: "Ok(_) => probe.hash(),",
         why: "Equal keys with different bytes delete one entry twice.",
@@ -111,7 +111,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_delta_that_was_superseded_is_changed",
-        file: "crates/index/src/bw_tree/consolidate.rs",
+        file: "crates/papers/src/bw_tree/consolidate.rs",
         original: ".find(|delta| delta.key.is(found.key))",
         replacement: ".find(|delta| std::ptr::eq(*delta, found))",
         why: "A comparison that passes by the newest delta on a key has its value replaced, or the key deleted, twice.",
@@ -120,7 +120,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_overwritten_entry_is_found",
-        file: "crates/index/src/bw_tree/consolidate.rs",
+        file: "crates/papers/src/bw_tree/consolidate.rs",
         original: "within(self.base.search(probe, all), places)",
         replacement: "within(self.base.search(probe, all.clone()), all)",
         why: "A comparison that passes by a delta finds the entry that it has deleted, and it is deleted again.",
@@ -129,7 +129,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_child_is_posted_twice",
-        file: "crates/index/src/bw_tree/post.rs",
+        file: "crates/papers/src/bw_tree/post.rs",
         original: "Some(Some(next)) => next == right,",
         replacement: "Some(Some(next)) => next == NO_NODE,",
         why: "A node has two separators, and is merged away under one of them.",
@@ -138,7 +138,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_walk_to_the_left_goes_round",
-        file: "crates/index/src/bw_tree/ranges.rs",
+        file: "crates/papers/src/bw_tree/ranges.rs",
         original: "if !leads_back && self.visited.contains(&spot.id) {",
         replacement: "if !leads_back && self.visited.len() > 1_000_000 {",
         why: "A scan of keys without an order comes to the same leaves again and again.",
@@ -147,7 +147,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_retired_values_are_dropped_in_the_middle",
-        file: "crates/index/src/bw_tree/reclaim.rs",
+        file: "crates/papers/src/bw_tree/reclaim.rs",
         original: "        retired.len() >= ENOUGH\n",
         replacement: "        let is_enough = retired.len() >= ENOUGH;\n        drop(retired);\n        if is_enough {\n            self.begin_next();\n        }\n        false\n",
         why: "A value's `Drop` panics between the two steps of a split.",
@@ -156,7 +156,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_deleted_keys_are_forgotten",
-        file: "crates/index/src/bw_tree/pending.rs",
+        file: "crates/papers/src/bw_tree/pending.rs",
         original: "                self.pending.note(id);\n            }\n        }",
         replacement: "                let _ = id;\n            }\n        }",
         why: "A key that was deleted lives as long as nobody writes to its leaf.",
@@ -165,7 +165,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_refused_claims_are_counted",
-        file: "crates/index/src/bw_tree/spread.rs",
+        file: "crates/papers/src/bw_tree/spread.rs",
         original: "if sub_chain.claimed.load(Ordering::Relaxed) as usize >= SUB_CHAIN {",
         replacement: "if sub_chain.claimed.load(Ordering::Relaxed) == u32::MAX {",
         why: "After four thousand million claims that were refused a place is given out twice.",
@@ -174,7 +174,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_scan_does_not_look_again",
-        file: "crates/index/src/bw_tree/ranges.rs",
+        file: "crates/papers/src/bw_tree/ranges.rs",
         original: "seen.len() < 2 || seen.iter().all(is_unchanged)",
         replacement: "seen.len() < 2 || seen.iter().any(is_unchanged)",
         why: "A snapshot shows one leaf as it was before a write to it, and the next as it was after a later one.",
@@ -183,7 +183,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_walk_shows_a_merged_leaf_twice",
-        file: "crates/index/src/bw_tree/ranges.rs",
+        file: "crates/papers/src/bw_tree/ranges.rs",
         original: "Direction::Ascending => places.start = places.start.max(at).min(places.end),",
         replacement: "Direction::Ascending => {}",
         why: "A walk comes to a leaf that has taken in the next one, and shows what it has seen already.",
@@ -192,7 +192,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_merge_lets_the_left_node_go_early",
-        file: "crates/index/src/bw_tree/merge.rs",
+        file: "crates/papers/src/bw_tree/merge.rs",
         original: "holds.set(left.id, merged.word());",
         replacement: "holds.release(left.id, merged.word());",
         why: "A write to the merged node is overwritten when it is let go a second time.",
@@ -201,7 +201,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_range_is_removed_leaf_by_leaf",
-        file: "crates/index/src/bw_tree/ranges.rs",
+        file: "crates/papers/src/bw_tree/ranges.rs",
         original: "if plans.len() > 1 {",
         replacement: "if plans.len() > 2 {",
         why: "Somebody sees one of two leaves without the range, and the other with it.",
@@ -210,7 +210,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_write_goes_into_a_held_leaf",
-        file: "crates/index/src/bw_tree/write.rs",
+        file: "crates/papers/src/bw_tree/write.rs",
         original: "            if !spot.word.is_open() {\n                self.make_way(spot.word, guard);",
         replacement: "            if !spot.word.released().is_open() {\n                self.make_way(spot.word, guard);",
         why: "A write slips in while another thread decides about the leaf, and is lost when that is done.",
@@ -219,7 +219,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_moved_key_narrows_the_search_too_far",
-        file: "crates/index/src/bw_tree/consolidate.rs",
+        file: "crates/papers/src/bw_tree/consolidate.rs",
         original: "Ordering::Less => high = high.min(delta.offset as usize),",
         replacement: "Ordering::Less => high = high.min((delta.offset as usize).saturating_sub(1)),",
         why: "The key just below that of a delta is not found in the base node.",
@@ -228,7 +228,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_ids_of_a_page_are_counted_before_it_is_closed",
-        file: "crates/index/src/bw_tree/ids.rs",
+        file: "crates/papers/src/bw_tree/ids.rs",
         original: ".compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Relaxed)\n                .is_ok()",
         replacement: ".load(Ordering::Acquire)\n                .eq(&0)\n                && page.used.swap(CLOSED, Ordering::AcqRel) != CLOSED",
         why: "An id that is handed out between the two steps is of a page that is given back.",
@@ -237,7 +237,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_ids_are_handed_out_of_a_closed_page",
-        file: "crates/index/src/bw_tree/ids.rs",
+        file: "crates/papers/src/bw_tree/ids.rs",
         original: "(used != PAGE && used != CLOSED).then(|| used + 1)",
         replacement: "(used != PAGE).then(|| usize::wrapping_add(used, 1))",
         why: "Who comes to a page that is being given back gets an id whose word is gone.",
@@ -246,7 +246,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_ids_full_page_is_not_looked_at_again",
-        file: "crates/index/src/bw_tree/ids.rs",
+        file: "crates/papers/src/bw_tree/ids.rs",
         original: "if page.used.load(Ordering::SeqCst) != PAGE {",
         replacement: "if page.used.load(Ordering::SeqCst) == CLOSED {",
         why: "An id that is freed while its page is noted as full is not found, nor is any other of the page until it fills again.",
@@ -255,7 +255,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_ids_room_in_a_full_page_is_not_noted",
-        file: "crates/index/src/bw_tree/ids.rs",
+        file: "crates/papers/src/bw_tree/ids.rs",
         original: "if before == PAGE {",
         replacement: "if before == 1 {",
         why: "Ids of a page that was full are handed out only when all of them are free: the table grows for ever.",
@@ -264,7 +264,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_ids_are_free_while_somebody_has_them",
-        file: "crates/index/src/bw_tree/mapping_table.rs",
+        file: "crates/papers/src/bw_tree/mapping_table.rs",
         original: "unsafe { guard.defer_unchecked(move || free(&ids, id)) };",
         replacement: "unsafe { free(&ids, id) };\n        let _ = guard;",
         why: "A reader comes to another leaf than it was on its way to, and misses what is there all the time.",
@@ -273,7 +273,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_multi_map_misses_the_values_of_the_last_key",
-        file: "crates/index/src/bw_tree/multi_map.rs",
+        file: "crates/papers/src/bw_tree/multi_map.rs",
         original: "Bound::Included(key) => Bound::Excluded(Pair::above(key)),",
         replacement: "Bound::Included(key) => Bound::Excluded(Pair::below(key)),",
         why: "A range ends in front of the values of its last key.",
@@ -282,7 +282,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_multi_map_takes_a_box_for_a_value",
-        file: "crates/index/src/bw_tree/multi_map.rs",
+        file: "crates/papers/src/bw_tree/multi_map.rs",
         original: "head_is_key::<K, H>() && Packed::<V>::is_word()",
         replacement: "head_is_key::<K, H>() || Packed::<V>::is_word()",
         why: "Of a pair that does not fit in words the key or the value is lost.",
@@ -291,7 +291,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_spread_leaf_is_copied_before_it_is_frozen",
-        file: "crates/index/src/bw_tree/spread.rs",
+        file: "crates/papers/src/bw_tree/spread.rs",
         original: "        if view.base.is_spread() {\n            view.base.freeze();",
         replacement: "        if view.count() > 99 {\n            view.base.freeze();",
         why: "A write to a sub-chain that has been copied already is lost.",
@@ -300,7 +300,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_spread_leaf_stays_spread",
-        file: "crates/index/src/bw_tree/spread.rs",
+        file: "crates/papers/src/bw_tree/spread.rs",
         original: "limit.div_ceil(4)",
         replacement: "0",
         why: "A leaf that nobody fights over any more keeps its sub-chains.",
@@ -309,7 +309,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_leaf_of_one_hot_key_is_spread",
-        file: "crates/index/src/bw_tree/spread.rs",
+        file: "crates/papers/src/bw_tree/spread.rs",
         original: "numbers.any(|number| Some(number) != first)",
         replacement: "numbers.any(|number| Some(number) == first)",
         why: "Deltas that all come to one sub-chain get others beside it.",
@@ -318,7 +318,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_scan_passes_sub_chains_by",
-        file: "crates/index/src/bw_tree/ranges.rs",
+        file: "crates/papers/src/bw_tree/ranges.rs",
         original: "            if spot.view.base.is_spread() {",
         replacement: "            if spot.view.base.is_spread() && limit == 0 {",
         why: "A scan shows a spread leaf without its deltas.",
@@ -327,7 +327,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_split_delta_leaves_its_own_key_on_the_left",
-        file: "crates/index/src/bw_tree/node.rs",
+        file: "crates/papers/src/bw_tree/node.rs",
         original: "(other.offset, other.overwrites) < (self.offset, true)",
         replacement: "(other.offset, other.overwrites) <= (self.offset, true)",
         why: "A delta on the key at which a node is split belongs to both halves.",
@@ -336,7 +336,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_deleted_separator_is_counted",
-        file: "crates/index/src/bw_tree/inner.rs",
+        file: "crates/papers/src/bw_tree/inner.rs",
         original: "            count: self.count() as u32 - 1,",
         replacement: "            count: self.count() as u32,",
         why: "An inner node is taken to have a separator that a delta has deleted.",
@@ -345,7 +345,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_write_goes_onto_a_merge_delta",
-        file: "crates/index/src/bw_tree/word.rs",
+        file: "crates/papers/src/bw_tree/word.rs",
         original: "rotate_right(1) < SWITCH / STEP",
         replacement: "rotate_right(1) < REMOVED / STEP",
         why: "A delta on the left node of a merge, or a separator under an abort delta, hides that there is a merge.",
@@ -354,7 +354,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_removed_node_is_read",
-        file: "crates/index/src/bw_tree/steps.rs",
+        file: "crates/papers/src/bw_tree/steps.rs",
         original: "self.phase != Phase::Remove",
         replacement: "self.phase != Phase::Remove || self.next.is_open()",
         why: "A reader finds in the right node what was there before it was merged away, and misses what was written since.",
@@ -363,7 +363,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_merge_goes_on_in_a_held_node",
-        file: "crates/index/src/bw_tree/steps.rs",
+        file: "crates/papers/src/bw_tree/steps.rs",
         original: "        if !spot.word.is_open() {\n            return false;",
         replacement: "        if !spot.word.released().is_open() {\n            return false;",
         why: "Who holds the node overwrites the delta that is put on it, or brings back what has been merged away.",
@@ -372,7 +372,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_slow_helper_unites_again",
-        file: "crates/index/src/bw_tree/steps.rs",
+        file: "crates/papers/src/bw_tree/steps.rs",
         original: "if !(self.table).exchange(left.below.id, left.word, merged.word()) {",
         replacement: "if !(self.table).exchange(left.below.id, self.table.load(left.below.id), merged.word()) {",
         why: "A helper that comes late overwrites what was written to the node since the merge.",
@@ -381,7 +381,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_slow_helper_deletes_the_separator_again",
-        file: "crates/index/src/bw_tree/steps.rs",
+        file: "crates/papers/src/bw_tree/steps.rs",
         original: "if !(self.table).exchange(abort.below.id, abort.word, shorter.word()) {",
         replacement: "if !(self.table).exchange(abort.below.id, self.table.load(abort.below.id), shorter.word()) {",
         why: "A helper that comes late takes separators away that the parent was given since, and retires nodes twice.",
@@ -390,7 +390,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_separator_is_posted_over_an_abort_delta",
-        file: "crates/index/src/bw_tree/post.rs",
+        file: "crates/papers/src/bw_tree/post.rs",
         original: "        if !parent.word.is_open() {",
         replacement: "        if parent.word.is_held() {",
         why: "The parent is replaced, and the abort delta lost: the merge is taken to be over, and its right node stays where it is.",
@@ -399,7 +399,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_left_node_of_a_merge_is_the_one_it_was",
-        file: "crates/index/src/bw_tree/steps.rs",
+        file: "crates/papers/src/bw_tree/steps.rs",
         original: "            if id == merge.right {\n                return Left::Open(spot);",
         replacement: "            if id == merge.right || spot.id == merge.left {\n                return Left::Open(spot);",
         why: "The left half of a node that has been split takes in what belongs behind the right half.",
@@ -408,7 +408,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "bw_moved_entries_are_freed_with_the_removed_node",
-        file: "crates/index/src/bw_tree/steps.rs",
+        file: "crates/papers/src/bw_tree/steps.rs",
         original: "merge.is_moved.store(true, Ordering::Relaxed);",
         replacement: "merge.is_moved.store(false, Ordering::Relaxed);",
         why: "A tree that is dropped in the middle of a merge frees what two nodes have twice.",

@@ -1,4 +1,4 @@
-//! Bugs to plant in the index engine skip_list.
+//! Bugs to plant in the engine of papers skip_list.
 
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
@@ -6,7 +6,7 @@ use crate::flavour::Flavour;
 /// The models of the engine.
 const LOOM: Checker = Checker {
     flavour: Flavour::Loom,
-    package: "tremula-index",
+    package: "tremula-papers",
     target: Target::Test("loom"),
     filter: "skip_list",
 };
@@ -15,7 +15,7 @@ const LOOM: Checker = Checker {
 const fn dishonest(filter: &'static str) -> Checker {
     Checker {
         flavour: Flavour::Plain,
-        package: "tremula-index",
+        package: "tremula-papers",
         target: Target::Test("skip_list"),
         filter,
     }
@@ -24,7 +24,7 @@ const fn dishonest(filter: &'static str) -> Checker {
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "skip_list_builder_is_not_told_of_the_removal",
-        file: "crates/index/src/skip_list/node.rs",
+        file: "crates/papers/src/skip_list/node.rs",
         original: "seen = state.fetch_or(MARKED, Ordering::AcqRel);",
         replacement: "seen = state.load(Ordering::Acquire);",
         why: "A node that is removed while its builder links it on a higher level is searched for by neither, and stays linked.",
@@ -33,7 +33,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "skip_list_marks_upwards",
-        file: "crates/index/src/skip_list/node.rs",
+        file: "crates/papers/src/skip_list/node.rs",
         original: "for level in (0..self.height()).rev() {\n            self.tower().mark(level);",
         replacement: "for level in 0..self.height() {\n            self.tower().mark(level);",
         why: "A link that is not marked no longer says that the node is on the levels below: a search goes down a removed tower.",
@@ -42,7 +42,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "skip_list_links_on_a_marked_link",
-        file: "crates/index/src/skip_list/edit.rs",
+        file: "crates/papers/src/skip_list/edit.rs",
         original: "if link.is_marked() || (link != after && !node.tower().exchange(level, link, after))",
         replacement: "if link != after && !node.tower().exchange(level, link, after)",
         why: "A mark is overwritten by a link: the removed node is linked for ever.",
@@ -51,7 +51,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "skip_list_frees_a_node_that_a_level_has",
-        file: "crates/index/src/skip_list/node.rs",
+        file: "crates/papers/src/skip_list/node.rs",
         original: "seen < 2 * KEEPER",
         replacement: "true",
         why: "A node is freed when one level has let go of it; where keys have no order, others may be linked to it for good.",
@@ -60,7 +60,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "skip_list_forgets_a_stray",
-        file: "crates/index/src/skip_list/edit.rs",
+        file: "crates/papers/src/skip_list/edit.rs",
         original: "self.strays.store(true, Relaxed);",
         replacement: "self.strays.store(false, Relaxed);",
         why: "A removed node that is linked above the lowest level only is never freed.",
@@ -78,7 +78,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "background_skip_list_waits_for_its_own_end",
-        file: "crates/index/src/skip_list/background.rs",
+        file: "crates/papers/src/skip_list/background.rs",
         original: "!cfg!(any(loom, shuttle)) && BUILDER.get()",
         replacement: "false",
         why: "The list's own thread drops the last handle of the list and joins itself.",
@@ -87,13 +87,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "skip_list_keeps_a_copy_of_what_it_hands_out",
-        file: "crates/index/src/skip_list/edit.rs",
+        file: "crates/papers/src/skip_list/edit.rs",
         original: "if !needs_drop::<V>() {",
         replacement: "if needs_drop::<V>() {",
         why: "What is handed out is a copy, and the removed value waits with its node.",
         checker: Checker {
             flavour: Flavour::Plain,
-            package: "tremula-index",
+            package: "tremula-papers",
             target: Target::Test("reclamation"),
             filter: "a_quiet_map_hands_out_the_value_itself",
         },

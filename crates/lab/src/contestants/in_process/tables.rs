@@ -4,13 +4,14 @@ use crate::{
     contestants::{BwVariant, ContestantName, FixedGrain, Index, Rival, Subject},
     keys::Key,
 };
-use tremula_index::{BwTree, CaTree, Engine, OrderedIndex, RegisteredEngine, WithEngine};
+use tremula_index::{CaTree, OrderedIndex, RegisteredEngine, WithEngine};
+use tremula_papers::{AnyEngine, BwTree};
 
 /// A kind of table in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// An index of this project.
-    Index(Engine),
+    Index(AnyEngine),
     /// The OpenBw-Tree with some of its optimisations.
     BwVariant(BwVariant),
     /// A contention-adapting tree that does not adapt.
@@ -80,7 +81,7 @@ fn with_grain<K: Key, T: Task<K>>(grain: FixedGrain, task: T) -> T::Output {
     task.run(|| Index(CaTree::<K, u64>::with_config(grain.config())))
 }
 
-fn with_index<K: Key, T: Task<K>>(engine: Engine, task: T) -> T::Output {
+fn with_index<K: Key, T: Task<K>>(engine: AnyEngine, task: T) -> T::Output {
     struct OnIndex<T>(T);
 
     impl<K: Key, T: Task<K>> WithEngine<K, u64> for OnIndex<T> {

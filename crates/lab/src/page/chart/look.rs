@@ -250,7 +250,7 @@ mod tests {
             );
             assert_eq!(Look::of(name).marker, *marker);
         }
-        let engines = tremula_index::Engine::ALL.map(|engine| Look::of(engine.name()));
+        let engines = tremula_papers::AnyEngine::ALL.map(|engine| Look::of(engine.name()));
         for (at, look) in engines.iter().enumerate() {
             assert!(look.is_ours && !engines[..at].contains(look), "{look:?}");
         }

@@ -1,0 +1,21 @@
+//! Every container in the suite `suites/containers.rs`.
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "suites/containers.rs"]
+mod suite;
+mod support;
+
+use suite::container;
+use tremula_index::container::{BTree, Beside};
+use tremula_index::key::{ByteHead, NoHead};
+
+container!(b_tree, BTree);
+/// A tree of narrow nodes: deep while it is small.
+type NarrowBTree<K, V> = BTree<K, V, NoHead, 4>;
+
+container!(narrow_b_tree, NarrowBTree);
+
+/// The same with heads, which tell some keys apart and others not.
+type HeadedBTree<K, V> = BTree<K, V, Beside<ByteHead>, 4>;
+
+container!(headed_b_tree, HeadedBTree);

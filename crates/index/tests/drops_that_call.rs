@@ -1,0 +1,51 @@
+//! Keys and values whose `drop` calls the index that they were in: each engine in the suite
+//! `suites/drops_that_call.rs`.
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "suites/drops_that_call.rs"]
+mod suite;
+mod support;
+
+use suite::{Key, Value, WholeHead, engine};
+use support::{restless, restless_lfca};
+use tremula_index::container::{BTree, Beside};
+use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::{Art, CaTree, LfcaTree, Locked, Masstree, OlcBTree};
+
+engine!(locked_on_b_tree, Locked::<Key, Value>::new());
+engine!(
+    locked_on_b_tree_of_small_nodes,
+    Locked::<Key, Value, BTree<Key, Value, NoHead, 4>>::new()
+);
+engine!(
+    locked_on_b_tree_with_heads,
+    Locked::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::new()
+);
+engine!(
+    ca_tree_on_b_tree,
+    CaTree::<Key, Value>::with_config(restless())
+);
+engine!(
+    ca_tree_on_b_tree_of_small_nodes,
+    CaTree::<Key, Value, BTree<Key, Value, NoHead, 4>>::with_config(restless())
+);
+engine!(
+    ca_tree_on_b_tree_with_heads,
+    CaTree::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::with_config(restless())
+);
+engine!(b_tree, OlcBTree::<Key, Value, ByteHead, 0>::new());
+engine!(
+    b_tree_without_heads,
+    OlcBTree::<Key, Value, NoHead, 0>::new()
+);
+engine!(
+    b_tree_with_whole_heads,
+    OlcBTree::<Key, Value, WholeHead, 0>::new(),
+    true
+);
+engine!(art, Art::<Key, Value>::new());
+engine!(masstree, Masstree::<Key, Value, 3>::new());
+engine!(
+    lfca_tree,
+    LfcaTree::<Key, Value, NoHead>::with_config(restless_lfca())
+);

@@ -1,0 +1,60 @@
+//! How a subject is written down in a line.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use super::values::Value;
+use tremula_index::{NotSorted, OrderedIndex};
+
+/// A subject: its name, the forms of the keys that it is tried with, and what makes it.
+macro_rules! index {
+    ($name:ident, [$($form:ident)*], $make:expr) => {
+        #[test]
+        fn $name() {
+            crate::campaign::run(
+                stringify!($name),
+                &[$((crate::values::$form, |random| {
+                    std::sync::Arc::new(crate::subject::Index::<{ crate::values::$form }>::new($make, random))
+                })),*],
+                crate::KNOWN,
+            );
+        }
+    };
+}
+
+/// A subject of another kind than an index, which a function makes that is generic over the form.
+macro_rules! subject {
+    ($name:ident, [$($form:ident)*], $make:ident) => {
+        #[test]
+        fn $name() {
+            crate::campaign::run(
+                stringify!($name),
+                &[$((crate::values::$form, |_| {
+                    std::sync::Arc::new($make::<{ crate::values::$form }>())
+                })),*],
+                crate::KNOWN,
+            );
+        }
+    };
+}
+
+/// The index with these entries inserted.
+pub(crate) fn filled<K, I>(index: I, entries: Vec<(K, Value)>) -> Box<dyn OrderedIndex<K, Value>>
+where
+    K: Ord + Clone,
+    I: OrderedIndex<K, Value> + 'static,
+{
+    for (key, value) in entries {
+        index.insert(key, value);
+    }
+    Box::new(index)
+}
+
+/// What a bulk load gave; an empty index where it found the entries not to be sorted.
+pub(crate) fn loaded<K, I>(loaded: Result<I, NotSorted>) -> Box<dyn OrderedIndex<K, Value>>
+where
+    K: Ord + Clone,
+    I: OrderedIndex<K, Value> + Default + 'static,
+{
+    Box::new(loaded.unwrap_or_default())
+}
+
+pub(crate) use {index, subject};

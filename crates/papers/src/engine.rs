@@ -1,0 +1,189 @@
+//! The engines by name: those of this crate, and all that there are.
+
+use crate::{BackgroundSkipList, BwTree, SkipList};
+use std::{fmt, str::FromStr};
+use tremula_index::key::KeyHead;
+use tremula_index::{
+    ByteKey, Engine, Facts, OrderedIndex, RegisteredEngine, Storable, UnknownEngine, WithEngine,
+};
+
+tremula_index::kit::engines! {
+    /// An engine of this crate.
+    ///
+    /// ```
+    /// use tremula_papers::PaperEngine;
+    ///
+    /// let engine: PaperEngine = "bw_tree".parse()?;
+    /// let index = engine.create::<u64, &'static str>();
+    /// index.insert(1, "one");
+    /// assert_eq!(index.get(&1), Some("one"));
+    /// # Ok::<(), tremula_index::UnknownEngine>(())
+    /// ```
+    pub enum PaperEngine {
+        /// [`BwTree`]: the OpenBw-Tree.
+        BwTree = "bw_tree": BwTree, Headed, OneMoment;
+        /// [`SkipList`]: the lock-free skip list.
+        SkipList = "skip_list": SkipList, Headed, Ordered;
+        /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
+        BackgroundSkipList = "background_skip_list": BackgroundSkipList, Headed, Ordered;
+    }
+}
+
+/// An engine of [`tremula_index`] or of this crate.
+///
+/// ```
+/// use tremula_index::Engine;
+/// use tremula_papers::{AnyEngine, PaperEngine};
+///
+/// assert_eq!("art".parse(), Ok(AnyEngine::Index(Engine::Art)));
+/// assert_eq!("bw_tree".parse(), Ok(AnyEngine::Paper(PaperEngine::BwTree)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AnyEngine {
+    /// One of `tremula-index`.
+    Index(Engine),
+    /// One of this crate.
+    Paper(PaperEngine),
+}
+
+impl AnyEngine {
+    /// Every engine, the default one first, in the order in which they are shown. A test sees to it
+    /// that none is missing.
+    pub const ALL: [Self; Engine::ALL.len() + PaperEngine::ALL.len()] = [
+        Self::Index(Engine::CaTree),
+        Self::Index(Engine::LfcaTree),
+        Self::Index(Engine::BTree),
+        Self::Paper(PaperEngine::BwTree),
+        Self::Index(Engine::Art),
+        Self::Index(Engine::Masstree),
+        Self::Paper(PaperEngine::SkipList),
+        Self::Paper(PaperEngine::BackgroundSkipList),
+        Self::Index(Engine::Locked),
+    ];
+
+    /// The name that [`FromStr`] reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Index(engine) => engine.name(),
+            Self::Paper(engine) => engine.name(),
+        }
+    }
+
+    /// What this engine promises, and what it needs.
+    #[must_use]
+    pub const fn facts(self) -> Facts {
+        match self {
+            Self::Index(engine) => engine.facts(),
+            Self::Paper(engine) => engine.facts(),
+        }
+    }
+
+    /// An empty index of this engine, in its default configuration.
+    #[must_use]
+    pub fn create<K: ByteKey, V: Storable>(self) -> Box<dyn OrderedIndex<K, V>> {
+        RegisteredEngine::create(self)
+    }
+}
+
+impl RegisteredEngine for AnyEngine {
+    fn all() -> &'static [Self] {
+        &Self::ALL
+    }
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+
+    fn facts(self) -> Facts {
+        self.facts()
+    }
+
+    fn with<K, V, W>(self, work: W) -> W::Output
+    where
+        K: ByteKey,
+        V: Storable,
+        W: WithEngine<K, V>,
+    {
+        match self {
+            Self::Index(engine) => engine.with(work),
+            Self::Paper(engine) => engine.with(work),
+        }
+    }
+
+    fn with_heads<K, V, H, W>(self, work: W) -> Option<W::Output>
+    where
+        K: Ord + Storable,
+        V: Storable,
+        H: KeyHead<K>,
+        W: WithEngine<K, V>,
+    {
+        match self {
+            Self::Index(engine) => engine.with_heads::<K, V, H, W>(work),
+            Self::Paper(engine) => engine.with_heads::<K, V, H, W>(work),
+        }
+    }
+}
+
+impl From<Engine> for AnyEngine {
+    fn from(engine: Engine) -> Self {
+        Self::Index(engine)
+    }
+}
+
+impl From<PaperEngine> for AnyEngine {
+    fn from(engine: PaperEngine) -> Self {
+        Self::Paper(engine)
+    }
+}
+
+impl fmt::Display for AnyEngine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for AnyEngine {
+    type Err = UnknownEngine;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEngine> {
+        RegisteredEngine::named(name)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use tremula_index::{KeyRange, Scans};
+
+    #[test]
+    fn every_engine_is_one_of_all_once() {
+        let both = Engine::ALL.map(AnyEngine::from).into_iter();
+        for engine in both.chain(PaperEngine::ALL.map(AnyEngine::from)) {
+            let found = AnyEngine::ALL.into_iter().filter(|other| *other == engine);
+            assert_eq!(found.count(), 1, "{engine}");
+            assert_eq!(engine.name().parse(), Ok(engine));
+            assert_eq!(engine.create::<u64, u64>().engine(), engine.name());
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_all_that_there_are() {
+        let error = "btree".parse::<AnyEngine>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown engine 'btree'; there are: ca_tree lfca_tree b_tree bw_tree art masstree \
+             skip_list background_skip_list locked"
+        );
+    }
+
+    #[test]
+    fn an_engine_gives_snapshots_exactly_if_its_facts_promise_one_moment() {
+        for engine in AnyEngine::ALL {
+            let index = engine.create::<u64, u64>();
+            let promised = engine.facts().scans == Scans::OneMoment;
+            let given = index.snapshot(KeyRange::all()).is_some();
+            assert_eq!(given, promised, "{engine}");
+        }
+    }
+}

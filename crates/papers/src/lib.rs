@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+
+mod avl;
+pub mod bw_tree;
+mod engine;
+#[cfg(doctest)]
+mod invariance;
+pub mod skip_list;
+
+pub use avl::Avl;
+pub use bw_tree::{BwMultiMap, BwTree};
+pub use engine::{AnyEngine, PaperEngine};
+pub use skip_list::{BackgroundSkipList, SkipList};

@@ -1,0 +1,25 @@
+//! Keys and values whose `drop` calls the index that they were in: the suite of `tremula-index` on the
+//! engines and the container of this crate.
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "../../index/tests/suites/drops_that_call.rs"]
+mod suite;
+mod support;
+
+use suite::{Key, Value, engine};
+use support::{restless, restless_bw};
+use tremula_index::key::NoHead;
+use tremula_index::{CaTree, Locked};
+use tremula_papers::{Avl, BackgroundSkipList, BwTree, SkipList};
+
+engine!(locked_on_avl, Locked::<Key, Value, Avl<Key, Value>>::new());
+engine!(
+    ca_tree_on_avl,
+    CaTree::<Key, Value, Avl<Key, Value>>::with_config(restless())
+);
+engine!(bw_tree, BwTree::<Key, Value>::with_config(restless_bw()));
+engine!(skip_list, SkipList::<Key, Value, NoHead>::new());
+engine!(
+    background_skip_list,
+    BackgroundSkipList::<Key, Value, NoHead>::new()
+);

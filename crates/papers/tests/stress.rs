@@ -1,0 +1,63 @@
+//! The engines and the container of this crate under threads that read, write and scan them at once:
+//! the two stress tests of `tremula-index`, whose `stress.rs` says what would make them fail.
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "../../index/tests/suites/stress.rs"]
+mod rows;
+mod support;
+
+use rows::engine;
+use support::{
+    bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless, restless_bw,
+    self_validating,
+};
+use tremula_index::key::NoHead;
+use tremula_index::{CaTree, Locked};
+use tremula_papers::{Avl, BackgroundSkipList, BwTree, SkipList};
+
+engine!(
+    restless_ca_tree_on_avl,
+    CaTree::<_, _, Avl<_, _>>::with_config(restless())
+);
+engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
+engine!(bw_tree, BwTree::<_, _>::new());
+engine!(
+    bw_tree_of_small_nodes,
+    BwTree::<_, _>::with_config(restless_bw())
+);
+engine!(
+    bw_tree_without_heads,
+    BwTree::<_, _, NoHead>::with_config(restless_bw())
+);
+engine!(
+    bw_tree_with_deltas,
+    BwTree::<_, _, NoHead>::with_config(bw_with_deltas())
+);
+engine!(
+    bw_tree_with_merge_deltas,
+    BwTree::<_, _>::with_config(bw_with_merge_deltas())
+);
+engine!(
+    bw_tree_of_spread_leaves,
+    BwTree::<_, _>::with_config(bw_of_spread_leaves())
+);
+
+/// Not [`engine!`]: its scans are not of one moment.
+mod skip_list {
+    use super::*;
+
+    #[test]
+    fn what_threads_see_validates_itself() {
+        self_validating::run(&SkipList::<_, _>::new());
+    }
+
+    #[test]
+    fn what_threads_see_validates_itself_while_a_thread_builds_towers() {
+        self_validating::run(&BackgroundSkipList::<_, _>::new());
+    }
+
+    #[test]
+    fn what_threads_see_validates_itself_without_heads() {
+        self_validating::run(&SkipList::<_, _, NoHead>::new());
+    }
+}
