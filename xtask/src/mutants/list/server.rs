@@ -73,8 +73,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_takes_any_engine",
         file: "crates/store/src/engines.rs",
-        original: "    if engine.facts().scans == Scans::OneMoment {",
-        replacement: "    if engine.facts().scans == Scans::OneMoment || engine.name().len() > 1 {",
+        original: "    if facts.scans == Scans::OneMoment {",
+        replacement: "    if facts.scans == Scans::OneMoment || engine.len() > 1 {",
         why: "An engine is served whose scans are of several moments.",
         checker: store("is_refused_with_the_reason"),
         hangs: false,
