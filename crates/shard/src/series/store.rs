@@ -269,8 +269,9 @@ impl Series {
             let end = block.span().map(|span| *span.end());
             end.is_none_or(|end| timestamp.abs_diff(end) > retain)
         };
-        while let Some(old) = self.closed.pop_front_if(|block| is_old(block)) {
+        while let Some(old) = self.closed.front().filter(|block| is_old(block)) {
             self.closed_bytes -= old.held();
+            self.closed.pop_front();
         }
     }
 

@@ -387,7 +387,10 @@ fn free_slot<O: 'static, R: 'static>() -> Arc<Slot<O, R>> {
             }
         }
         let kept = slots[0].1.downcast_mut::<Kept<O, R>>()?;
-        let free = kept.pop_front_if(|slot| Arc::get_mut(slot).is_some());
+        let is_free = kept
+            .front_mut()
+            .is_some_and(|slot| Arc::get_mut(slot).is_some());
+        let free = if is_free { kept.pop_front() } else { None };
         let slot = free.unwrap_or_else(new_slot);
         if kept.len() < KEPT {
             kept.push_back(Arc::clone(&slot));

@@ -2,7 +2,7 @@
 
 #[cfg(tremula_tsan)]
 pub use super::watched_arc::Arc;
-use parking_lot::lock_api::{GuardNoSend, RawRwLock as _};
+use parking_lot::lock_api::RawRwLock as _;
 pub use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,11 +39,11 @@ impl RawRwLock {
 
     #[inline]
     pub(crate) fn try_lock_shared(&self) -> bool {
-        self.0.try_lock_shared().is_some()
+        self.0.try_lock_shared()
     }
 
     pub(crate) fn lock_shared(&self) {
-        let _ = self.0.lock_shared();
+        self.0.lock_shared();
     }
 
     /// # Safety
@@ -52,16 +52,16 @@ impl RawRwLock {
     #[inline]
     pub(crate) unsafe fn unlock_shared(&self) {
         // SAFETY: passed on to the caller.
-        unsafe { self.0.unlock_shared(GuardNoSend::new()) }
+        unsafe { self.0.unlock_shared() }
     }
 
     #[inline]
     pub(crate) fn try_lock_exclusive(&self) -> bool {
-        self.0.try_lock_exclusive().is_some()
+        self.0.try_lock_exclusive()
     }
 
     pub(crate) fn lock_exclusive(&self) {
-        let _ = self.0.lock_exclusive();
+        self.0.lock_exclusive();
     }
 
     /// # Safety
@@ -70,7 +70,7 @@ impl RawRwLock {
     #[inline]
     pub(crate) unsafe fn unlock_exclusive(&self) {
         // SAFETY: passed on to the caller.
-        unsafe { self.0.unlock_exclusive(GuardNoSend::new()) }
+        unsafe { self.0.unlock_exclusive() }
     }
 }
 

@@ -73,7 +73,7 @@ fn mutex_vec_does_its_work() {
 
 #[test]
 fn the_versions_are_those_that_are_built() {
-    let lock = include_str!("../../../../../Cargo.lock");
+    let lock = crate::rivals::tests::lock_file();
     for rival in ChannelRival::ALL {
         if rival == ChannelRival::StdMpsc {
             continue; // its version is the compiler's

@@ -234,10 +234,11 @@ impl Call<'_> {
         match self.term(argument)? {
             Term::Atom(atom) if *atom == Atom::TRUE => Ok(true),
             Term::Atom(atom) if *atom == Atom::FALSE => Ok(false),
-            other => {
-                let why = format_args!("{other} is neither true nor false");
-                Err(bad(self.function, argument, why))
-            }
+            other => Err(bad(
+                self.function,
+                argument,
+                format_args!("{other} is neither true nor false"),
+            )),
         }
     }
 
@@ -296,7 +297,10 @@ impl Bounded {
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = self.limit.saturating_sub(self.text.len());
-        let fitting = part.floor_char_boundary(room);
+        let mut fitting = part.len().min(room);
+        while !part.is_char_boundary(fitting) {
+            fitting -= 1;
+        }
         self.text.push_str(&part[..fitting]);
         if fitting < part.len() {
             return Err(fmt::Error);

@@ -18,8 +18,11 @@ fn path(call: &Call<'_>, argument: usize) -> Result<PathBuf, Failure> {
     };
     let name = text_of(term).filter(|name| is_file_name(name));
     let name = name.ok_or_else(|| {
-        let why = format_args!("{term} is not the name of a file: without a path, and not hidden");
-        bad(call.function, argument, why)
+        bad(
+            call.function,
+            argument,
+            format_args!("{term} is not the name of a file: without a path, and not hidden"),
+        )
     })?;
     Ok(directory.join(name))
 }

@@ -246,8 +246,11 @@ pub(in super::super) fn match_spec_run(
         let list = match call.term(1)? {
             Term::List(list) if list.is_proper() => list,
             other => {
-                let why = format_args!("{other} is no proper list");
-                return Err(bad(call.function, 1, why));
+                return Err(bad(
+                    call.function,
+                    1,
+                    format_args!("{other} is no proper list"),
+                ));
             }
         };
         let spec = spec(call, By::Spec, 2)?;

@@ -61,8 +61,11 @@ fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<Pid, Failure
     let post = text_of(name).and_then(|name| call.server.store.mailboxes().get(name.as_bytes()));
     let pid = post.and_then(|post| post.pid(call.server.store.tables()));
     pid.ok_or_else(|| {
-        let why = format_args!("{name} is not the name of a mailbox; MAILBOX.NEW makes one");
-        bad(call.function, argument, why)
+        bad(
+            call.function,
+            argument,
+            format_args!("{name} is not the name of a mailbox; MAILBOX.NEW makes one"),
+        )
     })
 }
 

@@ -172,6 +172,12 @@ pub mod expansion {
         variable.term()
     }
 
+    /// Says what the elements of a tuple are, of which there may be none.
+    #[must_use]
+    pub const fn elements<const N: usize>(elements: [Term; N]) -> [Term; N] {
+        elements
+    }
+
     pub fn expression(value: impl IntoExpression) -> Expression {
         value.into_expression()
     }

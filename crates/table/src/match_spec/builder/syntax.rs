@@ -138,7 +138,7 @@ macro_rules! match_spec {
 
     // The elements of a tuple: [those that are done] [the one at hand] what is left.
     (@elements [$($done:expr,)*] []) => {
-        [$($done),*] as [$crate::Term; _]
+        $crate::match_spec::expansion::elements([$($done),*])
     };
     (@elements [$($done:expr,)*] [$($at:tt)+]) => {
         $crate::match_spec!(@elements [$($done,)* $crate::match_spec!(@pattern $($at)+),] [])
