@@ -19,13 +19,30 @@ pub(crate) struct Workspace {
 /// One crate of the workspace.
 pub(crate) struct Package {
     pub(crate) name: String,
+    pub(crate) version: String,
+    /// Whether it is meant for a registry.
+    pub(crate) is_published: bool,
     /// Its folder.
     pub(crate) folder: PathBuf,
     /// The README that its manifest names.
     pub(crate) readme: Option<PathBuf>,
     /// The names of its integration tests.
     pub(crate) tests: Vec<String>,
+    /// What its manifest does not say, and a registry's page shows.
+    pub(crate) unsaid: Vec<&'static str>,
 }
+
+/// What the manifest of a published package says, as `cargo metadata` names it, and as the manifest does.
+const SAID: [(&str, &str); 8] = [
+    ("/description", "description"),
+    ("/license", "license"),
+    ("/repository", "repository"),
+    ("/documentation", "documentation"),
+    ("/rust_version", "rust-version"),
+    ("/keywords/0", "keywords"),
+    ("/categories/0", "categories"),
+    ("/metadata/docs/rs", "package.metadata.docs.rs"),
+];
 
 impl Workspace {
     /// Asks cargo about the workspace that this program was built in.
@@ -73,15 +90,44 @@ impl Workspace {
     }
 }
 
+impl Package {
+    /// Its name and version, as its archive is called.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+
+    /// A published package without anything in it.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: "1.0.0".to_owned(),
+            is_published: true,
+            folder: PathBuf::new(),
+            readme: None,
+            tests: Vec::new(),
+            unsaid: Vec::new(),
+        }
+    }
+}
+
 fn package(package: &Value) -> Option<Package> {
     let folder = path(&package["manifest_path"])?.parent()?.to_owned();
     Some(Package {
         name: package["name"].as_str()?.to_owned(),
+        version: package["version"].as_str()?.to_owned(),
+        // No list of registries: all of them. An empty one: none.
+        is_published: package["publish"].is_null(),
         readme: path(&package["readme"]).map(|readme| folder.join(readme)),
         folder,
         tests: list(&package["targets"])
             .filter(|target| list(&target["kind"]).any(|kind| kind == "test"))
             .filter_map(|target| target["name"].as_str().map(str::to_owned))
+            .collect(),
+        unsaid: SAID
+            .iter()
+            .filter(|(place, _)| package.pointer(place).is_none_or(Value::is_null))
+            .map(|&(_, name)| name)
             .collect(),
     })
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the steps, in order, and the table of what they did.
 
 mod checks;
+mod package;
 mod report;
 mod tests;
 
@@ -40,7 +41,7 @@ const TOOLS: &str = "tools";
 
 /// Every step after the one that provides the tools, in order: what is quick and what fails
 /// most often come first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step {
         name: "fmt",
         about: "formatting, as rustfmt has it",
@@ -64,6 +65,12 @@ const STEPS: [Step; 13] = [
         about: "documentation without a warning",
         tools: &[],
         run: checks::doc,
+    },
+    Step {
+        name: "package",
+        about: "every crate packaged, and the library and the command built from the packages alone",
+        tools: &[],
+        run: package::package,
     },
     Step {
         name: "unit",

@@ -266,10 +266,8 @@ mod unit_tests {
 
     fn workspace(packages: &[(&str, &[&str])]) -> Workspace {
         let package = |&(name, tests): &(&str, &[&str])| Package {
-            name: name.to_owned(),
-            folder: PathBuf::new(),
-            readme: None,
             tests: tests.iter().map(|&test| test.to_owned()).collect(),
+            ..Package::named(name)
         };
         Workspace {
             root: PathBuf::new(),

@@ -1,9 +1,10 @@
 //! The house rules that the compiler does not know: `cargo xtask tidy`.
 
+mod library;
 mod rules;
 
 use crate::mutants;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 use rules::File;
 use std::path::Path;
 
@@ -41,20 +42,59 @@ pub(crate) fn broken(workspace: &Workspace) -> Result<Vec<String>, String> {
             broken.extend(rules::dead_links(&file, &exists));
         }
     }
-    for package in &workspace.packages {
-        if !package
-            .readme
-            .as_ref()
-            .is_some_and(|readme| readme.is_file())
-        {
-            let manifest = package.folder.join("Cargo.toml");
-            let manifest = manifest.strip_prefix(&workspace.root).unwrap_or(&manifest);
-            broken.push(format!(
-                "{}: names no README that is there",
-                manifest.display()
-            ));
-        }
-    }
+    broken.extend(workspace.packages.iter().flat_map(|package| {
+        let manifest = package.folder.join("Cargo.toml");
+        let manifest = manifest.strip_prefix(&workspace.root).unwrap_or(&manifest);
+        unpresentable(package, &manifest.display().to_string())
+    }));
+    broken.extend(library::broken(workspace)?);
     broken.extend(mutants::stale(&workspace.root));
     Ok(broken)
+}
+
+/// What the manifest of a package should say, and does not.
+fn unpresentable(package: &Package, manifest: &str) -> Vec<String> {
+    let mut broken = Vec::new();
+    let readme = package.readme.as_ref().filter(|readme| readme.is_file());
+    match readme {
+        None => broken.push(format!("{manifest}: names no README that is there")),
+        Some(readme) if package.is_published && readme.parent() != Some(&package.folder) => {
+            broken.push(format!("{manifest}: names a README that is not its own"));
+        }
+        Some(_) => {}
+    }
+    if package.is_published {
+        let unsaid = package.unsaid.iter();
+        broken.extend(unsaid.map(|field| format!("{manifest}: does not say its {field}")));
+    }
+    broken
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    #[test]
+    fn a_published_package_says_what_its_page_shows() {
+        let mut package = Package {
+            unsaid: vec!["keywords"],
+            ..Package::named("a")
+        };
+        package.readme = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"));
+        assert_eq!(
+            unpresentable(&package, "a"),
+            [
+                "a: names a README that is not its own",
+                "a: does not say its keywords"
+            ]
+        );
+        package.folder = env!("CARGO_MANIFEST_DIR").into();
+        package.unsaid.clear();
+        assert!(unpresentable(&package, "a").is_empty());
+        package.readme = None;
+        assert_eq!(
+            unpresentable(&package, "a"),
+            ["a: names no README that is there"]
+        );
+    }
 }

@@ -12,7 +12,13 @@ pub(crate) struct File<'a> {
 type Rule = fn(&File<'_>) -> Vec<String>;
 
 /// The rules for Rust files.
-pub(crate) const RUST: [Rule; 4] = [unsafe_crates, long_files, leftovers, second_switch];
+pub(crate) const RUST: [Rule; 5] = [
+    unsafe_crates,
+    long_files,
+    leftovers,
+    second_switch,
+    outside_the_package,
+];
 
 /// Lines that a Rust file may have: what is longer has two subjects.
 const LONGEST_FILE: usize = 700;
@@ -106,6 +112,23 @@ fn second_switch(file: &File<'_>) -> Vec<String> {
         &PRIMITIVES,
         "goes past the switch in tremula-sync's primitives",
     )
+}
+
+/// A package has only what lies in its folder: a file from elsewhere is not there where it is built.
+fn outside_the_package(file: &File<'_>) -> Vec<String> {
+    let Some(inside) = file.path.strip_prefix("crates/") else {
+        return Vec::new();
+    };
+    // Folders between the crate's and the file; those under `crates/` begin with the crate's name.
+    let depth = inside.matches('/').count().saturating_sub(1);
+    let included = ["include_str!(", "include_bytes!(", "include!("];
+    included
+        .iter()
+        .flat_map(|word| file.text.split(word).skip(1))
+        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
+        .filter(|path| path.matches("../").count() > depth)
+        .map(|path| format!("{}: `{path}` lies outside of its package", file.path))
+        .collect()
 }
 
 /// The lines that ship: without comments, and without the tests at the end of the file.
@@ -289,6 +312,17 @@ mod tests {
             "crates/index/src/a.rs",
             "use bloom::Filter;\n"
         ));
+    }
+
+    #[test]
+    fn what_is_included_lies_in_the_package() {
+        let including = |path: &str| format!("const A: &str = include_str!(\n    \"{path}\"\n);\n");
+        let bites = |path, included| bites(outside_the_package, path, &including(included));
+        assert!(bites("crates/a/src/lib.rs", "../../../README.md"));
+        assert!(bites("crates/a/src/b/tests.rs", "../../../Cargo.lock"));
+        assert!(!bites("crates/a/src/lib.rs", "../README.md"));
+        assert!(!bites("crates/a/src/b/c.rs", "../../data/x.tsv"));
+        assert!(!bites("xtask/src/main.rs", "../../README.md"));
     }
 
     #[test]
