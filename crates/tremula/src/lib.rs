@@ -3,6 +3,8 @@
 
 pub use tremula_index as index;
 pub use tremula_mailbox as mailbox;
+#[cfg(feature = "papers")]
+pub use tremula_papers as papers;
 #[cfg(feature = "shard")]
 pub use tremula_shard as shard;
 pub use tremula_sync as sync;
