@@ -5,6 +5,7 @@ pub mod bw_tree;
 mod engine;
 #[cfg(doctest)]
 mod invariance;
+pub mod series;
 pub mod skip_list;
 
 pub use avl::Avl;

@@ -7,7 +7,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
-use tremula_shard::series::{Block, Point, SeriesCache, SeriesConfig};
+use tremula_papers::series::{Block, Point, SeriesCache, SeriesConfig};
 
 /// Equal as bits: a NaN is what it is.
 fn bits(points: impl IntoIterator<Item = Point>) -> Vec<(i64, u64)> {

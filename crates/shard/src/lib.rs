@@ -3,7 +3,6 @@
 
 pub mod cache;
 pub mod seat;
-pub mod series;
 mod shards;
 pub mod topology;
 

@@ -12,7 +12,7 @@ const HEADER: usize = size_of::<u64>();
 /// order, and of any values, whose bits are kept as they are.
 ///
 /// ```
-/// use tremula_shard::series::{Block, Point};
+/// use tremula_papers::series::{Block, Point};
 ///
 /// let points: Vec<Point> = (0..1000)
 ///     .map(|minute| Point { timestamp: minute * 60, value: f64::from(minute as u32 / 100) })

@@ -51,7 +51,7 @@ pub struct LatePoint {
 /// most of what an append takes.
 ///
 /// ```
-/// use tremula_shard::series::SeriesCache;
+/// use tremula_papers::series::SeriesCache;
 ///
 /// let cache = SeriesCache::default();
 /// for minute in 0..600 {
@@ -181,7 +181,7 @@ impl SeriesCache {
     /// `each` runs. Closed blocks are decoded where they are, the open one is copied.
     ///
     /// ```
-    /// use tremula_shard::series::SeriesCache;
+    /// use tremula_papers::series::SeriesCache;
     ///
     /// let cache = SeriesCache::default();
     /// (0..10).for_each(|second| cache.append(1, second, second as f64).unwrap());

@@ -13,6 +13,7 @@ mod index_lfca_tree;
 mod index_masstree;
 mod mailbox;
 mod papers_bw_tree;
+mod papers_series;
 mod papers_skip_list;
 mod server;
 mod shard;
@@ -72,6 +73,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
         papers_bw_tree::MUTANTS,
+        papers_series::MUTANTS,
         index_lfca_tree::MUTANTS,
         index_masstree::MUTANTS,
         papers_skip_list::MUTANTS,

@@ -1,4 +1,4 @@
-//! Bugs to plant in shards, in the cache and in the compression of time series.
+//! Bugs to plant in shards and in the cache.
 
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
@@ -9,14 +9,6 @@ const HAND_OVER: Checker = Checker {
     package: "tremula-shard",
     target: Target::Test("shuttle"),
     filter: "",
-};
-
-/// Random points through the compression and back.
-const ROUND_TRIP: Checker = Checker {
-    flavour: Flavour::Plain,
-    package: "tremula-shard",
-    target: Target::Test("series"),
-    filter: "any_points_come_back",
 };
 
 /// What functions on shards may do.
@@ -282,24 +274,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Lib,
             filter: "the_account_is_the_sum",
         },
-        hangs: false,
-    },
-    Mutant {
-        name: "shard_series_window_cuts_trailing_bits",
-        file: "crates/shard/src/series/codec.rs",
-        original: "    let fits = leading >= context.leading && trailing >= context.trailing;\n",
-        replacement: "    let fits = leading >= context.leading;\n",
-        why: "A value whose last bits lie behind the former window is written without them.",
-        checker: ROUND_TRIP,
-        hangs: false,
-    },
-    Mutant {
-        name: "shard_series_difference_loses_its_sign",
-        file: "crates/shard/src/series/codec.rs",
-        original: "    Some((bits.read(width)? << unused).cast_signed() >> unused)\n",
-        replacement: "    Some((bits.read(width)? << unused >> unused).cast_signed())\n",
-        why: "A point that comes earlier than expected is decoded as one that comes much later.",
-        checker: ROUND_TRIP,
         hangs: false,
     },
 ];
