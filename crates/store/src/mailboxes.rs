@@ -7,12 +7,12 @@
 
 use crate::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tremula_mailbox::{Config, Mailbox, Mode, Sender, TrySendError, mailbox};
+use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use tremula_sync::{Arc, Mutex};
 use tremula_table::term::Pid;
 use tremula_table::{Access, Owner, Tables, Term, Transfer};
 
@@ -62,7 +62,7 @@ struct Receiver {
 impl Mailboxes {
     /// Makes a mailbox; whether there was none of this name.
     pub fn add(&self, name: &[u8], mode: Mode, config: Config) -> bool {
-        let mut all = lock(&self.0);
+        let mut all = self.0.lock();
         if all.contains_key(name) {
             return false;
         }
@@ -88,20 +88,20 @@ impl Mailboxes {
 
     /// The mailbox of this name.
     pub fn get(&self, name: &[u8]) -> Option<Arc<Post>> {
-        lock(&self.0).get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 
     /// Drops the mailbox of this name with all that is in it, and says how many messages these
     /// were.
     pub fn remove(&self, name: &[u8]) -> Option<usize> {
-        let post = lock(&self.0).remove(name)?;
+        let post = self.0.lock().remove(name)?;
         let left = post.len();
         post.dropped.store(true, SeqCst);
         post.gone.notify_waiters();
         // If it is lent, its lease drops it.
-        drop(lock(&post.receiver).take());
+        drop(post.receiver.lock().take());
         // Its tables go to their heirs, outside of its lock.
-        let estate = lock(&post.estate).take();
+        let estate = post.estate.lock().take();
         if estate.is_some() {
             drop(estate);
             self.forward_transfers();
@@ -111,7 +111,7 @@ impl Mailboxes {
 
     /// Sends each mailbox the messages about the tables that have come to it.
     pub fn forward_transfers(&self) {
-        let all: Vec<_> = lock(&self.0).values().cloned().collect();
+        let all: Vec<_> = self.0.lock().values().cloned().collect();
         for post in all {
             post.forward_transfers();
         }
@@ -139,7 +139,7 @@ impl Post {
 
     /// The identifier by which the mailbox owns tables; `None` if it was dropped.
     pub fn pid(&self, tables: &Tables) -> Option<Pid> {
-        let mut estate = lock(&self.estate);
+        let mut estate = self.estate.lock();
         // Under the lock that `remove` takes after it has set the flag.
         if self.is_dropped() {
             return None;
@@ -155,7 +155,7 @@ impl Post {
     /// Puts the messages about tables that have come to this mailbox into it, as far as there is
     /// room; the others wait until somebody receives again.
     pub fn forward_transfers(&self) {
-        if let Some(estate) = &mut *lock(&self.estate) {
+        if let Some(estate) = &mut *self.estate.lock() {
             estate.forward_transfers();
         }
     }
@@ -167,7 +167,7 @@ impl Post {
 
     /// Whether somebody receives from it now.
     pub fn is_lent(&self) -> bool {
-        lock(&self.receiver).is_none()
+        self.receiver.lock().is_none()
     }
 
     /// The receiving end, unless somebody has it and keeps it. One whose client has its reply
@@ -189,7 +189,7 @@ impl Post {
     }
 
     fn try_lease(self: &Arc<Self>) -> Option<Lease> {
-        let receiver = lock(&self.receiver).take()?;
+        let receiver = self.receiver.lock().take()?;
         Some(Lease {
             post: Arc::clone(self),
             receiver: Some(receiver),
@@ -290,16 +290,11 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let taken = std::mem::take(&mut self.taken);
         self.give_back(taken);
-        let mut place = lock(&self.post.receiver);
+        let mut place = self.post.receiver.lock();
         // Under the lock that `remove` takes after it has set the flag: one of the two drops it.
         if !self.post.is_dropped() {
             *place = self.receiver.take();
         }
         self.post.back.notify_one();
     }
-}
-
-/// Locks; what these locks protect is whole after every statement.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

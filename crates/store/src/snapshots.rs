@@ -1,7 +1,7 @@
 //! The account of snapshots: how many there were, and what they copied.
 
 use crate::{Key, Value};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tremula_sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What the snapshots of one server have copied. The counters are for `INFO`, without order between
 /// them.

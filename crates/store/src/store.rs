@@ -8,9 +8,9 @@ use crate::snapshots::Snapshots;
 use crate::table_owner::TableOwner;
 use crate::value_cache::{CacheSettings, ValueCache};
 use crate::values::Values;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tremula_index::Engine;
+use tremula_sync::{Arc, Mutex, MutexGuard};
 use tremula_table::Tables;
 
 /// How a store is to be set up.
@@ -131,9 +131,8 @@ impl Store {
         &self.snapshots
     }
 
-    /// Where scans stand. A panic while they were held would leave at worst a cursor that is unknown,
-    /// so that is no reason to refuse.
+    /// Where scans stand. A panic while they are held leaves at worst a cursor that is unknown.
     pub fn cursors(&self) -> MutexGuard<'_, Cursors> {
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cursors.lock()
     }
 }

@@ -8,9 +8,9 @@ use crate::Key;
 use bytes::Bytes;
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tremula_shard::cache::{AppendError, Cache, CacheConfig};
 use tremula_shard::{Config, Shards, StartError, Strategy};
+use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes from which a value that is appended to lies in the cache, unless told otherwise. Below, a
 /// copy costs less than the way to the cache.

@@ -17,7 +17,9 @@ mod waiter;
 
 pub use backoff::Backoff;
 pub use crossbeam_utils::CachePadded;
-pub use primitives::{Arc, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index};
+pub use primitives::{
+    Arc, LazyLock, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index, thread_local,
+};
 pub use short_lock::{ShortLock, ShortLockGuard, Wait};
 pub use statistics_lock::{LockDomain, ReadGuard, StatisticsConfig, StatisticsLock, WriteGuard};
 pub use striped_counter::StripedCounter;

@@ -96,6 +96,8 @@ fn second_switch(file: &File<'_>) -> Vec<String> {
         "crates/index/src/",
         "crates/papers/src/",
         "crates/mailbox/src/",
+        "crates/store/src/",
+        "crates/table/src/",
     ];
     if !concurrent
         .iter()

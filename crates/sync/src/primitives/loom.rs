@@ -3,6 +3,7 @@
 use super::model_locks;
 pub use loom::sync::Arc;
 pub(crate) use loom::sync::{Condvar, Mutex as RawMutex};
+pub use loom::thread_local;
 pub(crate) use model_locks::RawRwLock;
 pub use model_locks::{Mutex, MutexGuard, RwLock};
 
@@ -10,8 +11,8 @@ pub use model_locks::{Mutex, MutexGuard, RwLock};
 pub mod atomic {
     // It orders nothing between threads.
     pub use loom::sync::atomic::{
-        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-        fence,
+        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
     };
     pub use std::sync::atomic::compiler_fence;
 }

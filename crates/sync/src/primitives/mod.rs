@@ -22,6 +22,10 @@ mod plain_cell;
 mod watched_arc;
 
 pub(crate) use chosen::RawRwLock;
-pub use chosen::{Arc, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index};
+pub use chosen::{
+    Arc, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index, thread_local,
+};
 #[cfg(any(loom, shuttle))]
 pub(crate) use chosen::{Condvar, RawMutex};
+/// Of the process, also in a model: what is in it must be the same in every run of the model.
+pub use std::sync::LazyLock;

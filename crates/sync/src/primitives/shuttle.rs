@@ -5,13 +5,14 @@ pub(crate) use model_locks::RawRwLock;
 pub use model_locks::{Mutex, MutexGuard, RwLock};
 pub use shuttle::sync::Arc;
 pub(crate) use shuttle::sync::{Condvar, Mutex as RawMutex};
+pub use shuttle::thread_local;
 
 /// Atomic types, orderings and fences.
 pub mod atomic {
     // It orders nothing between threads.
     pub use shuttle::sync::atomic::{
-        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-        fence,
+        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
     };
     pub use std::sync::atomic::compiler_fence;
 }

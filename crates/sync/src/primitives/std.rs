@@ -8,12 +8,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 #[cfg(not(tremula_tsan))]
 pub use std::sync::Arc;
+pub use std::thread_local;
 
 /// Atomic types, orderings and fences.
 pub mod atomic {
     pub use std::sync::atomic::{
-        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-        compiler_fence, fence,
+        AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, compiler_fence, fence,
     };
 }
 

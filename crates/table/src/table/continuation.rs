@@ -7,8 +7,8 @@ use super::{Table, options};
 use crate::match_spec::MatchSpec;
 use crate::term::Term;
 use std::mem;
-use std::sync::Arc;
 use tremula_index::Direction;
+use tremula_sync::Arc;
 
 /// A part of what a specification picks, as much as was asked for at once.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@
 //!
 //! Readers need not keep out single changes: each of these is one step of the store.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use tremula_sync::atomic::{AtomicU64, Ordering, fence};
 use tremula_sync::{Arc, LockDomain, ReadGuard, StatisticsLock, WriteGuard};
 
 /// Set in the version while somebody is alone.

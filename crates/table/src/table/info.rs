@@ -5,12 +5,12 @@ use super::registry::Caller;
 use super::store::{Layout, Span};
 use super::{Access, Heir, Kind, Right, Table, WriteConcurrency, no_table};
 use crate::term::{Atom, Pid, Reference, Term};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tremula_index::{Direction, LAST_BATCH};
+use tremula_sync::Mutex;
+use tremula_sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of a binary, at most, that Erlang keeps within the row, and does not tell of.
 const MOST_BYTES_WITHIN: usize = 64;

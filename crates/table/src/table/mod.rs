@@ -139,14 +139,14 @@ pub use traversal::{Action, Outcome, Traversal};
 use crate::term::{Atom, Pid, Reference, Term, Tuple};
 use gate::Gate;
 use info::Fixations;
-use parking_lot::{Mutex, RwLock};
 use registry::{Caller, table_reference};
 use row_sizes::RowSizes;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use store::{HashStore, Kept, Layout, Store};
 use tremula_index::{Engine, Shape};
+use tremula_sync::Arc;
+use tremula_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use tremula_sync::{Mutex, RwLock};
 use tremula_sync::{ReadGuard, StripedCounter};
 
 /// A table of Erlang's, as one caller has it.

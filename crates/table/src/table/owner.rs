@@ -6,8 +6,8 @@ use super::{Options, Table};
 use crate::term::{Pid, Term};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 use tremula_mailbox::{Mailbox, Sender};
+use tremula_sync::Arc;
 
 /// A table that has a new owner, as the owner is told: Erlang's message
 /// `{'ETS-TRANSFER', Table, FromPid, Data}`.

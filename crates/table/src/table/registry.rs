@@ -4,12 +4,12 @@ use super::error::{BadArgument, Problem, Result};
 use super::owner::{Member, Owner};
 use super::{Options, Shared, Table, Transfer, no_table};
 use crate::term::{Atom, Pid, Reference, Term};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tremula_mailbox::{Config, Sender, mailbox};
+use tremula_sync::Arc;
+use tremula_sync::Mutex;
+use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{LockDomain, StatisticsConfig};
 
 /// Who calls: the number of an [`Owner`], or [`NODE`].

@@ -1,7 +1,7 @@
 //! Whether all rows of a table have one size.
 
 use crate::match_spec::RowSize;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tremula_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The sizes of the rows that a table has had since it was last empty for sure.
 ///

@@ -9,8 +9,8 @@ use crate::match_spec::{MatchSpec, Matcher, Returns};
 use crate::term::{Atom, Term};
 use std::mem;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH, Update};
+use tremula_sync::Arc;
 
 impl Table {
     /// What the specification makes of each row that it matches, in an `ordered_set` in order:

@@ -8,8 +8,8 @@ use super::{Kept, Right, Table, no_table};
 use crate::match_spec::MatchSpec;
 use crate::term::Term;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use tremula_index::{Direction, LAST_BATCH};
+use tremula_sync::Arc;
 
 /// What a [`Traversal`] does with the rows that its match specification picks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Atoms: names, each kept once for the life of the process.
 
-use parking_lot::RwLock;
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::LazyLock;
 use thiserror::Error;
+use tremula_sync::LazyLock;
+use tremula_sync::RwLock;
 
 /// A name. Equal atoms are the same pointer, so comparing for equality and cloning cost nothing;
 /// the order is that of their text by code points, as in Erlang.
@@ -67,7 +67,7 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(Table::with_known);
 
-thread_local! {
+tremula_sync::thread_local! {
     static RECENT: [Cell<Option<&'static Entry>>; REMEMBERED] =
         const { [const { Cell::new(None) }; REMEMBERED] };
 }
@@ -262,7 +262,7 @@ known! {
 impl Table {
     fn with_known() -> Self {
         let table = Self {
-            shards: Default::default(),
+            shards: std::array::from_fn(|_| RwLock::new(HashMap::new())),
             count: RwLock::new(known::ALL.len() as u32),
         };
         for entry in known::ALL {

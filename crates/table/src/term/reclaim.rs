@@ -8,7 +8,7 @@ use std::mem::{self, ManuallyDrop};
 /// for any stack, large enough that terms as they are in tables never wait.
 const DEEPEST: u32 = 64;
 
-thread_local! {
+tremula_sync::thread_local! {
     /// How many drops are running within each other.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// What waits. Kept from being dropped itself, so that terms may be dropped while a thread
@@ -21,30 +21,31 @@ thread_local! {
 /// by `back`, and waits.
 #[inline]
 pub(super) fn release<T>(held: T, back: impl FnOnce(T) -> Term) {
-    let depth = DEPTH.get();
+    let depth = DEPTH.with(Cell::get);
     if depth < DEEPEST {
-        DEPTH.set(depth + 1);
+        DEPTH.with(|running| running.set(depth + 1));
         drop(held);
-        DEPTH.set(depth);
+        DEPTH.with(|running| running.set(depth));
         if depth == 0 {
             drop_waiting();
         }
     } else {
         let term = back(held);
-        WAITING.with_borrow_mut(|waiting| waiting.push(term));
+        WAITING.with(|waiting| waiting.borrow_mut().push(term));
     }
 }
 
 /// Drops what waits, which may make more wait.
 #[inline]
 fn drop_waiting() {
-    while let Some(waiting) = WAITING.with_borrow_mut(|waiting| {
-        let some = !waiting.is_empty();
-        some.then(|| mem::take(&mut **waiting))
-    }) {
+    loop {
+        let waiting = WAITING.with(|waiting| mem::take(&mut **waiting.borrow_mut()));
+        if waiting.is_empty() {
+            return;
+        }
         // Each counts as outermost but one, so that it is this loop that drops what it makes wait.
-        DEPTH.set(1);
+        DEPTH.with(|running| running.set(1));
         drop(waiting);
-        DEPTH.set(0);
+        DEPTH.with(|running| running.set(0));
     }
 }

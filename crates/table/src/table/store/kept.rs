@@ -2,7 +2,7 @@
 
 use crate::match_spec::Matcher;
 use crate::term::{Limits, Term, Tuple};
-use std::sync::atomic::{AtomicBool, Ordering};
+use tremula_sync::atomic::{AtomicBool, Ordering};
 
 /// What is kept under one key: a row, or in a bag all rows with the key, in eight bytes.
 ///
