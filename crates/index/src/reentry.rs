@@ -14,7 +14,7 @@ mod noted {
     use std::cell::RefCell;
     use std::ptr;
 
-    thread_local! {
+    tremula_sync::system::thread_local! {
         /// The addresses of the indexes whose closures this thread is running, innermost last.
         static RUNNING: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
     }

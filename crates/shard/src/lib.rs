@@ -13,8 +13,8 @@ pub use shards::{
 
 /// Keeps what is shared for ever under ThreadSanitizer, which does not see the fence by which
 /// the last owner of an `Arc` takes over, and would report its freeing as a race.
-fn keep_under_tsan<T: ?Sized>(shared: &std::sync::Arc<T>) {
+fn keep_under_tsan<T: ?Sized>(shared: &tremula_sync::system::Arc<T>) {
     if cfg!(tremula_tsan) {
-        std::mem::forget(std::sync::Arc::clone(shared));
+        std::mem::forget(tremula_sync::system::Arc::clone(shared));
     }
 }

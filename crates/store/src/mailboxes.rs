@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tremula_mailbox::{Config, Mailbox, Mode, Sender, TrySendError, mailbox};
+use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use tremula_sync::{Arc, Mutex};
+use tremula_sync::system::Arc;
 use tremula_table::term::Pid;
 use tremula_table::{Access, Owner, Tables, Term, Transfer};
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Deref;
-use tremula_sync::Arc;
+use tremula_sync::system::Arc;
 
 /// Up to this many bytes live in the index's own slot: no allocation, no pointer to follow. It
 /// is what is left of 24 bytes, the size of a `Vec`, beside the tag and the length; and the

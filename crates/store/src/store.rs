@@ -10,7 +10,8 @@ use crate::value_cache::{CacheSettings, ValueCache};
 use crate::values::Values;
 use thiserror::Error;
 use tremula_index::Engine;
-use tremula_sync::{Arc, Mutex, MutexGuard};
+use tremula_sync::system::Arc;
+use tremula_sync::{Mutex, MutexGuard};
 use tremula_table::Tables;
 
 /// How a store is to be set up.

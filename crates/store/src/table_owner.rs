@@ -1,7 +1,7 @@
 //! A connection as an owner of tables.
 
 use crate::mailboxes::Mailboxes;
-use tremula_sync::Arc;
+use tremula_sync::system::Arc;
 use tremula_table::{Owner, Tables};
 
 /// A connection as an owner of tables. When it is dropped, each of its tables goes to the mailbox

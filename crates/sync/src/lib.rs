@@ -12,6 +12,7 @@ pub mod reclaim;
 mod short_lock;
 mod statistics_lock;
 mod striped_counter;
+pub mod system;
 mod version_lock;
 mod waiter;
 

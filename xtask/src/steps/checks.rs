@@ -17,6 +17,9 @@ pub(super) fn tidy(workspace: &Workspace, report: &mut Report) {
     }
 }
 
+/// The crates that take their primitives from `tremula-sync` and have no model that runs all of them.
+const SHARING: [&str; 3] = ["tremula-shard", "tremula-store", "tremula-table"];
+
 pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
     let strict = ["--", "-D", "warnings"];
     report.run(
@@ -38,7 +41,13 @@ pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
             continue;
         }
         let job = flavour.cargo("clippy", &workspace.root, &target, &workspace.host);
-        report.run(&chosen.select(job.arg("--lib")).args(strict));
+        let mut job = chosen.select(job.arg("--lib"));
+        if flavour == Flavour::Shuttle {
+            // No model runs these whole, but what they share is to be within its reach. (Under loom, tokio
+            // leaves out its network.)
+            job = job.args(SHARING.iter().flat_map(|package| ["--package", *package]));
+        }
+        report.run(&job.args(strict));
     }
 }
 

@@ -24,7 +24,7 @@ use tremula_sync::atomic::{AtomicBool, Ordering};
 /// while there are any: a fraction of the operations within which a key is to be dropped.
 const OPERATIONS: u32 = 512;
 
-thread_local! {
+tremula_sync::system::thread_local! {
     /// Operations of this thread until it looks, and the state of its random numbers: so that no
     /// pattern of operations on several trees leaves one of them out.
     static UNTIL: Cell<(u32, u32)> = const { Cell::new((1, 1)) };

@@ -115,7 +115,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BackgroundSkipList<
     }
 }
 
-thread_local! {
+tremula_sync::system::thread_local! {
     /// Whether this thread is the builder of some list. (Of a model, all threads share it.)
     static BUILDER: Cell<bool> = const { Cell::new(false) };
 }

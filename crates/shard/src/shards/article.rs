@@ -15,11 +15,11 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Waker};
-use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tremula_mailbox::mailbox;
+use tremula_sync::system::Arc;
+use tremula_sync::system::thread::{self, JoinHandle};
 use tremula_sync::{Mutex, contained};
 
 type Message<S> = (usize, Job<S>);

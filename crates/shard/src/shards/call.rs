@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use tremula_sync::system::Arc;
+use tremula_sync::system::thread::Thread;
 
 /// The result of a call, to be awaited, or waited for by a thread.
 ///
@@ -132,7 +132,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         loop {
             match self.settle(&waker) {
                 Poll::Ready(outcome) => return outcome,
-                Poll::Pending => std::thread::park(),
+                Poll::Pending => tremula_sync::system::thread::park(),
             }
         }
     }
@@ -190,11 +190,11 @@ impl Wake for WakeThread {
 }
 
 fn waker_of_this_thread() -> Waker {
-    thread_local! {
+    tremula_sync::system::thread_local! {
         static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) };
     }
     let make = || {
-        let waker = Arc::new(WakeThread(std::thread::current()));
+        let waker = Arc::new(WakeThread(tremula_sync::system::thread::current()));
         crate::keep_under_tsan(&waker);
         Waker::from(waker)
     };
@@ -210,7 +210,7 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
+            Poll::Pending => tremula_sync::system::thread::park(),
         }
     }
 }

@@ -174,7 +174,8 @@ impl Config {
     }
 
     pub(crate) fn worker_count(&self) -> usize {
-        let may_run = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let may_run =
+            || tremula_sync::system::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.workers.map_or_else(may_run, NonZeroUsize::get)
     }
 

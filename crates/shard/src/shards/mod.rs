@@ -26,7 +26,7 @@ use std::any::Any;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io;
-use std::sync::Arc;
+use tremula_sync::system::Arc;
 
 /// Why shards could not be started.
 #[derive(Debug, thiserror::Error)]

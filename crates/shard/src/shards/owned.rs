@@ -22,11 +22,11 @@ use crate::topology;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::task::Waker;
-use std::thread::{self, JoinHandle};
 use tremula_mailbox::{Mailbox, Sender, mailbox};
 use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tremula_sync::system::Arc;
+use tremula_sync::system::thread::{self, JoinHandle};
 use tremula_sync::{Backoff, CachePadded, Mutex, contained, thread_index};
 
 /// Jobs that are run before those who wait for them are woken and another shard has its turn.

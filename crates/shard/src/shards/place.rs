@@ -79,7 +79,7 @@ impl<S: 'static> Place<S> for Fixed {
     }
 }
 
-thread_local! {
+tremula_sync::system::thread_local! {
     /// The states of this worker that stay with it.
     static LOCALS: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
 }

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::task::{Poll, Waker};
+use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, contained, discard};
 
 /// Why a call has no result.
@@ -366,7 +366,7 @@ const KEPT: usize = 512;
 /// Kinds of slots that a thread keeps; those that were not used for longest go.
 const KINDS: usize = 16;
 
-thread_local! {
+tremula_sync::system::thread_local! {
     /// The slots of this thread, by their type.
     static SLOTS: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }

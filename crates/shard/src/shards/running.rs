@@ -30,11 +30,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-#[cfg(not(shuttle))]
-use std::thread_local;
-
-#[cfg(shuttle)]
-use shuttle::thread_local;
+use tremula_sync::system::atomic::{AtomicU32, Ordering};
 
 /// A shard of some shards of the process: their identity in the upper half, its number in the lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +61,8 @@ impl Tag {
 
 /// A number that no other shards of the process have, as long as it starts fewer than four billion.
 pub(super) fn next_identity() -> u32 {
-    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
-    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A request that waits until no function runs.
@@ -84,7 +80,7 @@ enum Waiting {
     BeingRun,
 }
 
-thread_local! {
+tremula_sync::thread_local! {
     /// The shard of the innermost function. Read on every request, and so without a destructor.
     static INNERMOST: Cell<Tag> = const { Cell::new(Tag::NONE) };
     /// Those of the functions around it.

@@ -10,10 +10,10 @@ use super::running::{
 use super::tally::Tally;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use tokio::runtime::{Builder, Runtime};
+use tremula_sync::atomic::{AtomicUsize, Ordering};
+use tremula_sync::system::Arc;
 use tremula_sync::{CachePadded, Mutex, RwLock};
 
 pub(super) struct Shared<S> {

@@ -2,9 +2,9 @@
 
 use crate::topology::{self, Cpu};
 use std::cell::Cell;
-use std::thread::{self, JoinHandle};
+use tremula_sync::system::thread::{self, JoinHandle};
 
-thread_local! {
+tremula_sync::system::thread_local! {
     /// Which worker of which shards this thread is.
     static ME: Cell<Option<(u32, usize)>> = const { Cell::new(None) };
 }

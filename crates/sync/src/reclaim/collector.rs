@@ -137,7 +137,7 @@ impl Own {
     }
 }
 
-thread_local! {
+crate::system::thread_local! {
     /// The thread's record, or null: until it is first needed, and again when the thread ends.
     static RECORD: Cell<*const Record<Own>> = const { Cell::new(ptr::null()) };
     static AT_END: AtEnd = const { AtEnd };
