@@ -11,7 +11,7 @@ pub use list::ALL;
 use crate::{
     gauge::QUIET,
     measure::median,
-    record::Record,
+    record::{self, Record},
     statistics::{Interval, ratio},
 };
 use std::fmt;
@@ -248,7 +248,7 @@ impl Claim {
                 "disturbed: other work had over {part:.0} % of the machine"
             ));
         }
-        if used[0].made_by.configuration.build != "release" {
+        if used[0].made_by.configuration.build == record::DEBUG {
             remarks.push(format!("a {} build", used[0].made_by.configuration.build));
         }
         remarks

@@ -149,7 +149,7 @@ pub(super) fn measure(
 
 /// Tells that the figures mean little, if they do.
 pub(super) fn tell_debug() {
-    if record::build() == "debug" {
+    if record::build() == record::DEBUG {
         eprintln!("note: this is a debug build; its figures mean little");
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     claims::{self, Claim, Verdict},
     experiments,
     gauge::QUIET,
-    record::Record,
+    record::{self, Record},
     results,
     statistics::RESAMPLES,
 };
@@ -111,7 +111,7 @@ fn head(records: &[Record], date: &str, judged: &[(&Claim, Verdict)]) -> String 
     let number = |is: fn(&Verdict) -> bool| judged.iter().filter(|(_, v)| is(v)).count();
     let agree = number(|verdict| matches!(verdict, Verdict::Agrees(_)));
     let differ = number(|verdict| matches!(verdict, Verdict::Differs(_)));
-    let is_debug = |record: &Record| record.made_by.configuration.build != "release";
+    let is_debug = |record: &Record| record.made_by.configuration.build == record::DEBUG;
     let warning = if records.iter().any(is_debug) {
         "<p class=\"warning\">Some of it was measured by a build with assertions, whose figures mean \
          little.</p>"

@@ -180,7 +180,8 @@ pub struct Configuration {
     pub seconds: Option<f64>,
     /// How long each run was warmed up in seconds before that; null where it ended by itself.
     pub warm_up_seconds: Option<f64>,
-    /// The build of the lab: `release`, or `debug` with assertions, whose figures mean little.
+    /// The build of the lab: its profile, `measure` or `release`; or `debug` with assertions, whose figures
+    /// mean little.
     pub build: String,
     /// The compiler of the lab.
     #[serde(default)]
@@ -261,11 +262,16 @@ impl MadeBy {
 /// What compiled this program.
 const RUSTC: &str = env!("TREMULA_LAB_RUSTC");
 
-/// The build of this program: `release` or `debug`.
+/// The build whose figures mean little.
+pub const DEBUG: &str = "debug";
+
+/// The build of this program: `debug`, `measure` or `release`.
 #[must_use]
 pub const fn build() -> &'static str {
     if cfg!(debug_assertions) {
-        "debug"
+        DEBUG
+    } else if cfg!(measure) {
+        "measure"
     } else {
         "release"
     }
