@@ -19,16 +19,21 @@ use std::ops::ControlFlow;
 /// drops no key in an operation: it keeps the keys here, until the thread that holds the lock takes
 /// them out with [`Container::take_dropped`], and drops them after it has released the lock.
 pub struct Dropped<K> {
-    /// Most operations let go of one key at most: it needs no allocation.
+    /// Most operations let go of one key at most: it needs no allocation. `None` only if there are no
+    /// others.
     first: Option<K>,
-    more: Vec<K>,
+    #[allow(
+        clippy::box_collection,
+        reason = "a writer takes the keys out after every operation, and a null pointer is taken sooner"
+    )]
+    more: Option<Box<Vec<K>>>,
 }
 
 impl<K> Dropped<K> {
     pub(crate) const fn new() -> Self {
         Self {
             first: None,
-            more: Vec::new(),
+            more: None,
         }
     }
 
@@ -41,8 +46,13 @@ impl<K> Dropped<K> {
         if self.first.is_none() {
             self.first = Some(key);
         } else {
-            self.more.push(key);
+            self.keep_another(key);
         }
+    }
+
+    #[cold]
+    fn keep_another(&mut self, key: K) {
+        self.more.get_or_insert_default().push(key);
     }
 
     pub(crate) fn append(&mut self, other: &mut Self) {
@@ -54,16 +64,33 @@ impl<K> Dropped<K> {
     /// Takes all of them out.
     #[inline]
     pub(crate) fn take(&mut self) -> Self {
-        if const { std::mem::needs_drop::<K>() } {
-            std::mem::replace(self, Self::new())
-        } else {
-            Self::new()
+        if !const { std::mem::needs_drop::<K>() } || self.first.is_none() {
+            return Self::new();
+        }
+        Self {
+            first: self.first.take(),
+            more: self.more.take(),
+        }
+    }
+
+    /// Drops them. For the way that every write takes: in line, but for what is rare.
+    #[inline]
+    pub(crate) fn drop_now(self) {
+        drop(self.first);
+        if let Some(more) = self.more {
+            drop_out_of_line(more);
         }
     }
 
     fn into_keys(self) -> impl Iterator<Item = K> {
-        self.first.into_iter().chain(self.more)
+        let more = self.more.map(|more| *more).unwrap_or_default();
+        self.first.into_iter().chain(more)
     }
+}
+
+#[cold]
+fn drop_out_of_line<T>(thing: T) {
+    drop(thing);
 }
 
 /// A sequential ordered map with split and join.
