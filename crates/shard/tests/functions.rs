@@ -262,85 +262,20 @@ fn what_a_function_asks_for_keeps_its_order() {
     }
 }
 
-/// A function may wait for shards of another kind, and finds there what it has sent before. Would hang
-/// if nobody were told of what is queued there before the function has ended.
+/// A function may wait for shards of another kind, and finds there what it has sent before.
 #[test]
 fn a_function_that_waits_for_other_shards_finds_what_it_sent() {
-    for config in configs(2)
-        .into_iter()
-        .filter(|config| config.form == Form::Direct)
-    {
-        ends(&format!("{config:?}"), move || {
-            let one = Shards::start(Config::new(Strategy::Threading), |_| ()).unwrap();
-            let two = Arc::new(Shards::start(config, |_| 0_u64).unwrap());
-            let found = one.call(0, move |()| {
-                for _ in 0..3 {
-                    two.send(7, |count| *count += 1).unwrap();
-                }
-                two.call(7, |count| *count).wait()
-            });
-            assert_eq!(found.wait(), Ok(Ok(3)));
-        });
-    }
-}
-
-/// Would fail if one of the notices were lost of which a function puts off only one.
-#[test]
-fn what_a_function_sends_to_many_shards_is_done_on_all() {
-    for config in configs(16) {
-        ends(&format!("{config:?}"), move || {
-            let shards = Arc::new(Shards::start(config, |_| 0).unwrap());
-            let keys = keys(&shards);
-            let (inner, others) = (Arc::clone(&shards), keys.clone());
-            let (done, end) = mpsc::channel();
-            let sent = shards.send(keys[0], move |_: &mut u64| {
-                for key in &others {
-                    let done = done.clone();
-                    let sent = inner.send(key, move |_| done.send(()).unwrap());
-                    assert!(sent.is_ok());
-                }
-            });
-            assert!(sent.is_ok());
-            for _ in &keys {
-                end.recv().unwrap();
+    ends("threading", || {
+        let start = || Shards::start(Config::new(Strategy::Threading).shards(2), |_| 0_u64);
+        let (one, two) = (start().unwrap(), Arc::new(start().unwrap()));
+        let found = one.call(0, move |_| {
+            for _ in 0..3 {
+                two.send(7, |count| *count += 1).unwrap();
             }
+            two.call(7, |count| *count).wait()
         });
-    }
-}
-
-/// Two functions that send each other to two shards until they are stopped, with one worker. Would hang
-/// if the caller that starts them, or the worker, ran them as long as there are some.
-#[test]
-fn a_chain_without_end_holds_up_nobody() {
-    fn go_on(shards: &Handle, keys: [u64; 2], stopped: &Arc<AtomicU64>) {
-        let (inner, flag) = (Arc::clone(shards), Arc::clone(stopped));
-        let sent = shards.send(keys[0], move |count| {
-            *count += 1;
-            if flag.load(Ordering::Relaxed) == 0 {
-                go_on(&inner, [keys[1], keys[0]], &flag);
-            }
-        });
-        assert!(sent.is_ok());
-    }
-    for strategy in [Strategy::LocalSet, Strategy::Affinity] {
-        ends(strategy.name(), move || {
-            let config = Config::new(strategy).workers(1).shards(3);
-            let shards = Arc::new(Shards::start(config, |_| 0).unwrap());
-            let keys = keys(&shards);
-            let stopped = Arc::new(AtomicU64::new(0));
-            go_on(&shards, [keys[0], keys[1]], &stopped);
-            // The worker goes on with the chain, and with what is sent to its other shard in between.
-            let (inner, other) = (Arc::clone(&shards), keys[2]);
-            let (done, end) = mpsc::channel();
-            let sent = shards.send(keys[0], move |_: &mut u64| {
-                let sent = inner.send(other, move |_| done.send(()).unwrap());
-                assert!(sent.is_ok());
-            });
-            assert!(sent.is_ok());
-            end.recv().unwrap();
-            stopped.store(1, Ordering::Relaxed);
-        });
-    }
+        assert_eq!(found.wait(), Ok(Ok(3)));
+    });
 }
 
 /// Would hang without the check: under locks the function waits for its own, in a task for itself.

@@ -2,7 +2,7 @@
 
 use super::backend::{Backend, Submitted};
 use super::request::{CallError, Operation, Outcome, Pending};
-use super::running::{Tag, give_notice, is_running, runs_beside, runs_on};
+use super::running::{Tag, runs_beside, runs_on};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -132,10 +132,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         loop {
             match self.settle(&waker) {
                 Poll::Ready(outcome) => return outcome,
-                Poll::Pending => {
-                    give_notice();
-                    std::thread::park();
-                }
+                Poll::Pending => std::thread::park(),
             }
         }
     }
@@ -157,9 +154,6 @@ impl<S: 'static, O: Operation<S>> Future for Call<S, O> {
         if polled.is_pending() && runs_beside(self.shard) {
             // A function has nothing to return to: whoever polls here is going to block.
             return Poll::Ready(Err(CallError::OnWorker));
-        }
-        if polled.is_pending() && is_running() {
-            give_notice(); // for the same reason
         }
         polled
     }
@@ -216,10 +210,7 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => return output,
-            Poll::Pending => {
-                give_notice();
-                std::thread::park();
-            }
+            Poll::Pending => std::thread::park(),
         }
     }
 }

@@ -14,8 +14,7 @@ use super::lent::{Lent, READS, Use, run_in};
 use super::place::{Movable, Place, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
 use super::running::{
-    FAVOURS, Later, Notice, Notified, Outermost, Running, Tag, defer, has_deferred, is_running,
-    put_off, run_deferred_of, runs_beside, runs_on,
+    Outermost, Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
 };
 use super::worker::{Role, is_worker_of, join, note_worker, pin};
 use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts, Tried};
@@ -32,6 +31,10 @@ use tremula_sync::{Backoff, CachePadded, Mutex, contained, thread_index};
 
 /// Jobs that are run before those who wait for them are woken and another shard has its turn.
 const BATCH: usize = 128;
+
+/// Jobs of others that a caller runs, after its own, before it tells their worker: enough that
+/// callers that meet wake no worker, few enough that none works for all the others.
+const FAVOURS: usize = 8;
 
 /// How often a caller that finds a shard in use looks again before it queues its request. It spins in
 /// between, longer each time, for a microsecond in all: what small requests take.
@@ -222,16 +225,6 @@ fn work<S: 'static, P: Place<S>>(
     });
 }
 
-impl<S: 'static, P: Place<S>> Notified for Core<S, P> {
-    fn tell(&self, worker: usize, shard: usize) {
-        Self::tell(self, worker, shard);
-    }
-
-    fn stand_in(&self, worker: usize, shard: usize) {
-        self.help_or_tell(worker, shard);
-    }
-}
-
 impl<S: 'static, P: Place<S>> Core<S, P> {
     fn take_seats(&self, me: usize, make: &dyn Fn(usize) -> S) -> Result<(), String> {
         note_worker(self.identity, me);
@@ -260,7 +253,6 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
                 self.tell(worker, shard);
             }
             Begun::Run(place) => {
-                let _later = Later::begin(); // callers are woken before
                 let jobs = batch.len() as u64;
                 // Relaxed: a count.
                 self.workers[me].since.fetch_add(jobs, Ordering::Relaxed);
@@ -347,7 +339,6 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     fn help_or_tell(&self, worker: usize, shard: usize) {
         // A function helps nobody: what others have asked for is not run on top of it.
         if self.delegate && !is_running() {
-            let _later = Later::begin(); // to the end of the role
             let _role = Role::of_worker(self.identity, worker);
             self.look(worker, shard, FAVOURS, &mut VecDeque::new());
         } else {
@@ -363,7 +354,6 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         }
         let mut batch = VecDeque::new();
         if let Some(place) = self.seats[shard].begin_anyway(FAVOURS, &mut batch) {
-            let _later = Later::begin(); // to the end of the role
             let _role = Role::of_worker(self.identity, self.seats[shard].counts().owner);
             let mut wakes = Wakes::default();
             let ended = self.run(shard, place, &mut batch, &mut wakes);
@@ -617,11 +607,6 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
             match seat.offer(request.job(true), waker) {
                 Offered::Queued => {
                     core.help(shard);
-                    return Submitted::Queued;
-                }
-                Offered::Tell(worker) if in_function && core.delegate => {
-                    let of = self.core() as Arc<dyn Notified>;
-                    put_off(Notice { of, worker, shard });
                     return Submitted::Queued;
                 }
                 Offered::Tell(worker) => {

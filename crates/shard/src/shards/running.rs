@@ -10,10 +10,6 @@
 //! - what it *calls* may be run on top of it, but only if no lock of the same shards has to be
 //!   waited for; else it is queued or deferred, too, and the function must not wait for it.
 //!
-//! What a function has queued somebody has to be told of. To wake a worker for each function of a chain
-//! takes longer than the functions do, so the thread [puts off](put_off) one notice until its outermost
-//! function has ended, and then sees to that shard itself, as a caller does that runs no function.
-//!
 //! ```text
 //!  call(A, f)                    this thread
 //!    lock A ------------------.
@@ -31,11 +27,6 @@
 //!    asked for, and before it does anything else.
 //! 2. While something is deferred for a shard, what the same thread asks of that shard is deferred
 //!    behind it. So the order of a caller holds.
-//! 3. A notice that is put off is given before the thread waits for a call, and else when its outermost
-//!    function has ended: no function that the thread runs is below it on the stack then. So a chain of
-//!    functions takes no stack.
-//! 4. A thread sees to [`FAVOURS`] notices in a row, or to [`HOPS`] if it is a worker. Of the next it tells
-//!    the owner: a chain that never ends holds up neither a caller nor the other shards of a worker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -44,9 +35,6 @@ use std::thread_local;
 
 #[cfg(shuttle)]
 use shuttle::thread_local;
-
-use super::worker::is_worker;
-use std::sync::Arc;
 
 /// A shard of some shards of the process: their identity in the upper half, its number in the lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,36 +75,6 @@ struct Deferred {
     run: Box<dyn FnOnce()>,
 }
 
-/// Jobs of others that a caller runs, after its own, before it tells their worker: enough that
-/// callers that meet wake no worker, few enough that none works for all the others.
-pub(super) const FAVOURS: usize = 8;
-
-/// Notices in a row that a worker sees to itself: enough that wake-ups cost little, few enough that those
-/// that wait for the worker's own shards do not notice.
-const HOPS: usize = 64;
-
-/// Shards, as one of their seats asks for a worker to be told.
-pub(super) trait Notified {
-    /// Tells the worker.
-    fn tell(&self, worker: usize, shard: usize);
-    /// Does what is queued in the worker's place, or some of it and tells the worker of the rest. On a
-    /// thread that runs no function.
-    fn stand_in(&self, worker: usize, shard: usize);
-}
-
-/// A worker is to be told that something is queued at a shard.
-pub(super) struct Notice {
-    pub(super) of: Arc<dyn Notified>,
-    pub(super) worker: usize,
-    pub(super) shard: usize,
-}
-
-impl Notice {
-    fn tell(self) {
-        self.of.tell(self.worker, self.shard);
-    }
-}
-
 /// What there is to do when the outermost function ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiting {
@@ -133,9 +91,6 @@ thread_local! {
     static OUTER: RefCell<Vec<Tag>> = const { RefCell::new(Vec::new()) };
     static WAITING: Cell<Waiting> = const { Cell::new(Waiting::Nothing) };
     static DEFERRED: RefCell<VecDeque<Deferred>> = const { RefCell::new(VecDeque::new()) };
-    static PUT_OFF: RefCell<Option<Notice>> = const { RefCell::new(None) };
-    /// Whether a [`Later`] sees to what is put off.
-    static HELD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// While it lives, this thread runs a function on a shard. The last one that a thread drops runs what
@@ -241,10 +196,6 @@ pub(super) fn defer(shard: Tag, run: Box<dyn FnOnce()>) {
         (deferred.run)();
         return;
     }
-    note_waiting();
-}
-
-fn note_waiting() {
     WAITING.with(|waiting| {
         if waiting.get() == Waiting::Nothing {
             waiting.set(Waiting::Something);
@@ -260,64 +211,6 @@ fn run_deferred() {
         (next.run)();
     }
     WAITING.with(|waiting| waiting.set(Waiting::Nothing));
-    drop(Later::begin());
-}
-
-/// Puts off a notice until the outermost function of this thread has ended. One that was put off before
-/// is given: what a function sends to several shards is run by several threads.
-pub(super) fn put_off(notice: Notice) {
-    let mut notice = Some(notice);
-    let before = PUT_OFF.try_with(|place| {
-        let mut place = place.borrow_mut();
-        std::mem::replace(&mut *place, notice.take())
-    });
-    note_waiting();
-    // On a thread that is being torn down nothing is put off.
-    for notice in before.ok().flatten().into_iter().chain(notice) {
-        notice.tell();
-    }
-}
-
-/// Gives the notice that this thread has put off, because it is going to wait.
-pub(super) fn give_notice() {
-    if let Some(notice) = take_put_off() {
-        notice.tell();
-    }
-}
-
-fn take_put_off() -> Option<Notice> {
-    let taken = PUT_OFF.try_with(|place| place.borrow_mut().take());
-    taken.ok().flatten()
-}
-
-/// While it lives, what this thread puts off waits, even if no function runs. The first one that it began
-/// sees to it in the end.
-pub(super) struct Later {
-    is_first: bool,
-}
-
-impl Later {
-    pub(super) fn begin() -> Self {
-        let is_first = !HELD.with(|held| held.replace(true));
-        Self { is_first }
-    }
-}
-
-impl Drop for Later {
-    fn drop(&mut self) {
-        if !self.is_first {
-            return;
-        }
-        if !is_running() {
-            let most = if is_worker() { HOPS } else { FAVOURS };
-            for _ in 0..most {
-                let Some(notice) = take_put_off() else { break };
-                notice.of.stand_in(notice.worker, notice.shard);
-            }
-        }
-        give_notice();
-        HELD.with(|held| held.set(false));
-    }
 }
 
 /// Runs what this thread has deferred for this shard, in the midst of a function on other shards.

@@ -109,42 +109,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "shard_puts_off_one_notice_and_forgets_the_others",
-        file: "crates/shard/src/shards/running.rs",
-        original: "before.ok().flatten().into_iter().chain(notice)",
-        replacement: "before.ok().flatten().into_iter().skip(1).chain(notice)",
-        why: "Of what a function sends to all shards but the last nobody is told, and nobody runs it.",
-        checker: Checker {
-            filter: "many_shards",
-            ..FUNCTIONS
-        },
-        hangs: false,
-    },
-    Mutant {
-        name: "shard_function_waits_with_a_notice_put_off",
-        file: "crates/shard/src/shards/call.rs",
-        original: "                    give_notice();\n                    std::thread::park();\n",
-        replacement: "                    std::thread::park();\n",
-        why: "A function waits for a call that is queued where the worker is told only after the function has ended.",
-        checker: Checker {
-            filter: "finds_what_it_sent",
-            ..FUNCTIONS
-        },
-        hangs: false,
-    },
-    Mutant {
-        name: "shard_chain_never_lets_its_caller_go",
-        file: "crates/shard/src/shards/running.rs",
-        original: "            for _ in 0..most {\n",
-        replacement: "            for _ in 0..most.max(usize::MAX) {\n",
-        why: "The thread that starts a chain of functions runs it as long as there are some, and never returns.",
-        checker: Checker {
-            filter: "without_end",
-            ..FUNCTIONS
-        },
-        hangs: false,
-    },
-    Mutant {
         name: "shard_runs_deferred_requests_on_top_of_each_other",
         file: "crates/shard/src/shards/running.rs",
         original: "    WAITING.with(|waiting| waiting.set(Waiting::BeingRun));\n",
