@@ -209,7 +209,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         }
         dropped = base.container.take_dropped();
         self.adapt_if_asked(place, base);
-        dropped.drop_now();
+        drop(dropped);
         result
     }
 

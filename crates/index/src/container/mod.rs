@@ -73,24 +73,10 @@ impl<K> Dropped<K> {
         }
     }
 
-    /// Drops them. For the way that every write takes: in line, but for what is rare.
-    #[inline]
-    pub(crate) fn drop_now(self) {
-        drop(self.first);
-        if let Some(more) = self.more {
-            drop_out_of_line(more);
-        }
-    }
-
     fn into_keys(self) -> impl Iterator<Item = K> {
         let more = self.more.map(|more| *more).unwrap_or_default();
         self.first.into_iter().chain(more)
     }
-}
-
-#[cold]
-fn drop_out_of_line<T>(thing: T) {
-    drop(thing);
 }
 
 /// A sequential ordered map with split and join.

@@ -147,8 +147,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ca_tree_drops_keys_under_its_lock",
         file: "crates/index/src/ca_tree/mod.rs",
-        original: "        dropped = base.container.take_dropped();\n        self.adapt_if_asked(place, base);\n        dropped.drop_now();\n",
-        replacement: "        dropped = base.container.take_dropped();\n        dropped.drop_now();\n        self.adapt_if_asked(place, base);\n",
+        original: "        dropped = base.container.take_dropped();\n        self.adapt_if_asked(place, base);\n        drop(dropped);\n",
+        replacement: "        dropped = base.container.take_dropped();\n        drop(dropped);\n        self.adapt_if_asked(place, base);\n",
         why: "A key whose drop calls the tree waits for the base node that its own thread holds. (This one was real.)",
         checker: Checker {
             flavour: Flavour::Plain,
