@@ -37,7 +37,7 @@ const KEPT: isize = 64;
 /// An array of 64 slots costs at least this.
 const ARRAY: isize = 64 * 64;
 /// How long it may take on a busy machine until one has waited in peace.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn allocated() -> isize {
     ALLOCATED.load(Ordering::SeqCst)

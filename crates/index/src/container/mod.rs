@@ -17,9 +17,14 @@ use std::ops::ControlFlow;
 /// drops no key in an operation: it keeps the keys here, until the thread that holds the lock takes
 /// them out with [`Container::take_dropped`], and drops them after it has released the lock.
 pub struct Dropped<K> {
-    /// Most operations let go of one key at most: it needs no allocation.
+    /// Most operations let go of one key at most: it needs no allocation. `None` only if there are no
+    /// others.
     first: Option<K>,
-    more: Vec<K>,
+    #[allow(
+        clippy::box_collection,
+        reason = "a writer takes the keys out after every operation, and a null pointer is taken sooner"
+    )]
+    more: Option<Box<Vec<K>>>,
 }
 
 impl<K> Dropped<K> {
@@ -27,7 +32,7 @@ impl<K> Dropped<K> {
     pub const fn new() -> Self {
         Self {
             first: None,
-            more: Vec::new(),
+            more: None,
         }
     }
 
@@ -41,8 +46,13 @@ impl<K> Dropped<K> {
         if self.first.is_none() {
             self.first = Some(key);
         } else {
-            self.more.push(key);
+            self.keep_another(key);
         }
+    }
+
+    #[cold]
+    fn keep_another(&mut self, key: K) {
+        self.more.get_or_insert_default().push(key);
     }
 
     #[doc(hidden)]
@@ -56,15 +66,18 @@ impl<K> Dropped<K> {
     #[doc(hidden)]
     #[inline]
     pub fn take(&mut self) -> Self {
-        if const { std::mem::needs_drop::<K>() } {
-            std::mem::replace(self, Self::new())
-        } else {
-            Self::new()
+        if !const { std::mem::needs_drop::<K>() } || self.first.is_none() {
+            return Self::new();
+        }
+        Self {
+            first: self.first.take(),
+            more: self.more.take(),
         }
     }
 
     fn into_keys(self) -> impl Iterator<Item = K> {
-        self.first.into_iter().chain(self.more)
+        let more = self.more.map(|more| *more).unwrap_or_default();
+        self.first.into_iter().chain(more)
     }
 }
 

@@ -128,9 +128,15 @@ impl Layout {
     /// is that of the newest, as in Erlang.
     #[inline]
     pub(in super::super) fn row_key(&self, key: &Term, kept: &Kept) -> Term {
-        if !self.has_equals.load(Ordering::Relaxed) {
-            return key.clone();
+        if self.has_equals.load(Ordering::Relaxed) {
+            return self.row_key_among_equals(key, kept);
         }
+        key.clone()
+    }
+
+    /// The same where another key may be equal to that of the store.
+    #[inline(never)]
+    fn row_key_among_equals(&self, key: &Term, kept: &Kept) -> Term {
         let is_told = match kept.0.elements() {
             [] => true,
             // The store may have the integer of a row's float.
