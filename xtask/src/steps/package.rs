@@ -54,7 +54,8 @@ pub(super) fn package(workspace: &Workspace, report: &mut Report) {
     }
     for package in &published {
         let archive = folder.join("package").join(package.full_name() + ".crate");
-        let job = Job::new("tar", &tree).args(["-xzf", &archive.to_string_lossy()]);
+        // -m: with the times of now, by which cargo sees what has changed; those in an archive never do.
+        let job = Job::new("tar", &tree).args(["-xzmf", &archive.to_string_lossy()]);
         if succeeds(&job, report) {
             let unpacked = tree.join(package.full_name());
             misplaced(&package.name, &unpacked)
