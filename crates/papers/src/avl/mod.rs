@@ -59,7 +59,7 @@ use tremula_index::container::{Container, Dropped};
 use tremula_index::{Direction, KeyRange, Update};
 
 /// A sequential ordered map over an AVL tree: what ETS uses, and the check on
-/// [`BTree`](super::BTree).
+/// [`BTree`](tremula_index::container::BTree).
 ///
 /// One entry a node, each in an allocation of its own, so that each level of a search is a
 /// cache miss of its own. Search, change, split and join are O(log n), counting is O(n).
