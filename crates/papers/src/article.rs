@@ -1,69 +1,205 @@
-//! The owning strategies as in the article that they are after: one dispatcher thread, a channel
-//! to it and one to each worker, an answer of its own for each request. Kept so that its figures
-//! can be reproduced; everything in it that costs is meant.
+//! Shards as in the article on thread-per-core that the strategies of `tremula-shard` are after, so that
+//! its figures can be reproduced. Everything in it that costs is meant.
+//!
+//! - `threading`: shards behind locks, and a task of a runtime for each request.
+//! - `local_set` and `affinity`: one dispatcher thread, a channel to it and one to each worker, an answer
+//!   of its own for each request.
+//!
+//! Queues have no limit, and shards do not move.
 
-use super::StartError;
-use super::backend::{Backend, Rare, Shape, Submitted};
-use super::config::{Config, Strategy};
-use super::request::{Job, Request, Wakes, message};
-use super::running::{Running, Tag};
-use super::tally::Tally;
-use super::worker::{join, note_worker};
-use crate::topology;
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tremula_mailbox::mailbox;
+use tremula_shard::kit::{
+    Executor, MakeOwned, MakeShared, Members, OtherForm, Queued, block_on, join, message,
+};
+use tremula_shard::{Config, Form, StartError, Strategy, topology};
+use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::system::Arc;
 use tremula_sync::system::thread::{self, JoinHandle};
-use tremula_sync::{Mutex, contained};
+use tremula_sync::{CachePadded, Mutex, RwLock, contained};
 
-type Message<S> = (usize, Job<S>);
+/// The form of the article, for [`Config::form`].
+///
+/// ```
+/// use tremula_papers::article::ARTICLE;
+/// use tremula_shard::{Config, Shards, Strategy};
+///
+/// for strategy in Strategy::ALL {
+///     let config = Config::new(strategy).workers(2).form(ARTICLE);
+///     let shards = Shards::start(config, |_| 0_u64).unwrap();
+///     assert_eq!(shards.call(7, |count| { *count += 1; *count }).wait(), Ok(1));
+/// }
+/// ```
+pub const ARTICLE: Form = Form::Other(&Article);
 
-pub(super) struct Article<S> {
+#[derive(Debug)]
+struct Article;
+
+impl OtherForm for Article {
+    fn name(&self) -> &'static str {
+        "article"
+    }
+
+    fn start_shared(
+        &self,
+        config: &Config,
+        members: Members,
+        make: Arc<MakeShared>,
+    ) -> Result<Arc<dyn Executor>, StartError> {
+        Ok(Arc::new(Tasks::start(config, members, &*make)?))
+    }
+
+    fn start_owned(
+        &self,
+        config: &Config,
+        members: Members,
+        make: Arc<MakeOwned>,
+    ) -> Result<Arc<dyn Executor>, StartError> {
+        Ok(Arc::new(Dispatched::start(config, members, &make)?))
+    }
+}
+
+/// Shards behind locks, and a task for each request.
+struct Tasks {
+    states: Arc<Locked>,
     /// Gone when closed.
-    dispatcher: Mutex<Option<UnboundedSender<Message<S>>>>,
+    runtime: Mutex<Option<Runtime>>,
+    workers: usize,
+    members: Members,
+}
+
+/// The states and their locks.
+struct Locked {
+    locks: Box<[CachePadded<RwLock<Box<dyn Any + Send + Sync>>>]>,
+    /// Tasks that have not ended.
+    tasks: AtomicUsize,
+    /// The waker of the thread that waits for them to end.
+    idle: Mutex<Option<Waker>>,
+    /// The runtime of shards that were dropped by one of their own tasks: the last task ends it.
+    left: Mutex<Option<Runtime>>,
+}
+
+impl Tasks {
+    fn start(config: &Config, members: Members, make: &MakeShared) -> Result<Self, StartError> {
+        let workers = config.worker_count();
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(workers).build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let lock = |shard| CachePadded::new(RwLock::new(make(shard)));
+        let locks = catch_unwind(AssertUnwindSafe(|| {
+            (0..config.shard_count()).map(lock).collect()
+        }));
+        Ok(Self {
+            states: Arc::new(Locked {
+                locks: locks.map_err(|panic| StartError::State(message(panic)))?,
+                tasks: AtomicUsize::new(0),
+                idle: Mutex::new(None),
+                left: Mutex::new(None),
+            }),
+            runtime: Mutex::new(Some(runtime)),
+            workers,
+            members,
+        })
+    }
+}
+
+/// A task that has not ended, even if it is dropped.
+struct Task(Arc<Locked>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        // SeqCst, as the look in `close`: of the two, one sees the other.
+        if self.0.tasks.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let waiting = self.0.idle.lock().take();
+            if let Some(waker) = waiting {
+                waker.wake();
+            }
+            let left = self.0.left.lock().take();
+            if let Some(runtime) = left {
+                runtime.shutdown_background();
+            }
+        }
+    }
+}
+
+impl Executor for Tasks {
+    fn submit(&self, request: Queued) -> Result<(), Queued> {
+        let runtime = self.runtime.lock();
+        let Some(handle) = runtime.as_ref().map(|runtime| runtime.handle().clone()) else {
+            return Err(request);
+        };
+        self.states.tasks.fetch_add(1, Ordering::SeqCst);
+        drop(runtime);
+        let task = Task(Arc::clone(&self.states));
+        handle.spawn(async move {
+            let lock = &task.0.locks[request.shard()];
+            request.run(|job| job(&mut **lock.write()));
+        });
+        Ok(())
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn close(&self) {
+        let Some(runtime) = self.runtime.lock().take() else {
+            return;
+        };
+        let states = &*self.states;
+        if self.members.is_running_here() {
+            // A function drops the last handle: to wait for all tasks would be to wait for its own.
+            // What is queued is finished after this, and its own task is not the last to end before
+            // the runtime lies where that one looks.
+            *states.left.lock() = Some(runtime);
+            return;
+        }
+        let ended = poll_fn(|cx| {
+            *states.idle.lock() = Some(cx.waker().clone());
+            if states.tasks.load(Ordering::SeqCst) == 0 {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        });
+        block_on(ended);
+        runtime.shutdown_background();
+    }
+}
+
+/// Workers that own shards, and a dispatcher.
+struct Dispatched {
+    /// Gone when closed.
+    dispatcher: Mutex<Option<UnboundedSender<Queued>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    counts: Arc<Counts>,
     workers: usize,
 }
 
-struct Counts {
-    identity: u32,
-    requests: Tally,
-    rare: Rare,
-}
-
 /// The shards of one worker; those of others are `None`.
-type States<S> = Rc<Vec<Option<RefCell<S>>>>;
+type States = Rc<Vec<Option<RefCell<Box<dyn Any>>>>>;
 
-impl<S: 'static> Article<S> {
-    pub(super) fn start(
-        config: &Config,
-        identity: u32,
-        make: impl Fn(usize) -> S + Send + Sync + 'static,
-    ) -> Result<Self, StartError> {
+impl Dispatched {
+    fn start(config: &Config, members: Members, make: &Arc<MakeOwned>) -> Result<Self, StartError> {
         let (workers, shards) = (config.worker_count(), config.shard_count());
-        let (to_dispatcher, mut requests) = unbounded_channel::<Message<S>>();
+        let (to_dispatcher, mut requests) = unbounded_channel::<Queued>();
         let article = Self {
             dispatcher: Mutex::new(Some(to_dispatcher)),
             threads: Mutex::new(Vec::new()),
-            counts: Arc::new(Counts {
-                identity,
-                requests: Tally::default(),
-                rare: Rare::default(),
-            }),
             workers,
         };
         let spawn = |name: String, main: Box<dyn FnOnce() + Send>| {
             let thread = thread::Builder::new().name(name).spawn(main);
             thread.map(|thread| article.threads.lock().push(thread))
         };
-        let make = Arc::new(make);
         let cpus = topology::places(workers);
         let (started, starts) = mailbox(tremula_mailbox::Config::default());
         let mut to_workers = Vec::new();
@@ -71,12 +207,11 @@ impl<S: 'static> Article<S> {
         for number in 0..workers {
             let (to_worker, requests) = unbounded_channel();
             to_workers.push(to_worker);
-            let (make, started) = (Arc::clone(&make), started.clone());
-            let counts = Arc::clone(&article.counts);
+            let (make, started) = (Arc::clone(make), started.clone());
             let cpu = cpus.get(number).copied();
             let is_pinned = config.strategy == Strategy::Affinity;
             let main = move || {
-                note_worker(identity, number);
+                members.note_worker(number);
                 if let (true, Some(cpu)) = (is_pinned, cpu) {
                     let _ = topology::pin(cpu);
                 }
@@ -89,14 +224,14 @@ impl<S: 'static> Article<S> {
                 match states {
                     Err(panic) => drop(started.send(Err(message(panic)))),
                     Ok(states) => {
-                        let states: States<S> = Rc::new(states);
+                        let states: States = Rc::new(states);
                         let _ = started.send(Ok(()));
                         drop(started);
                         contained(|| {
                             if is_pinned {
-                                run_queue(&states, requests, &counts);
+                                run_queue(&states, requests);
                             } else {
-                                local_set(&states, requests, &counts);
+                                local_set(&states, requests);
                             }
                             drop(states);
                         });
@@ -110,8 +245,8 @@ impl<S: 'static> Article<S> {
         }
         drop(started);
         let dispatch = move || {
-            while let Some((shard, job)) = requests.blocking_recv() {
-                let _ = to_workers[shard % to_workers.len()].send((shard, job));
+            while let Some(request) = requests.blocking_recv() {
+                let _ = to_workers[request.shard() % to_workers.len()].send(request);
             }
         };
         if let Err(error) = spawn("shard-dispatcher".to_owned(), Box::new(dispatch)) {
@@ -128,34 +263,24 @@ impl<S: 'static> Article<S> {
     }
 }
 
-fn run<S>(states: &States<S>, (shard, job): Message<S>, counts: &Counts) {
-    let Some(state) = &states[shard] else {
+fn run(states: &States, request: Queued) {
+    let Some(state) = &states[request.shard()] else {
         unreachable!("the dispatcher sends each shard's requests to its worker");
     };
-    let mut wakes = Wakes::default();
-    counts.requests.add();
-    let running = Running::on(Tag::new(counts.identity, shard));
-    let ran = job.run(&mut state.borrow_mut(), &mut wakes);
-    drop(running);
-    counts.rare.note(ran);
-    wakes.wake();
+    request.run(|job| job(&mut **state.borrow_mut()));
 }
 
 /// A worker with a `LocalSet`: a task for each request.
-fn local_set<S: 'static>(
-    states: &States<S>,
-    mut requests: UnboundedReceiver<Message<S>>,
-    counts: &Arc<Counts>,
-) {
+fn local_set(states: &States, mut requests: UnboundedReceiver<Queued>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let Ok(runtime) = runtime else {
-        return run_queue(states, requests, counts);
+        return run_queue(states, requests);
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         while let Some(request) = requests.recv().await {
-            let (states, counts) = (Rc::clone(states), Arc::clone(counts));
-            tokio::task::spawn_local(async move { run(&states, request, &counts) });
+            let states = Rc::clone(states);
+            tokio::task::spawn_local(async move { run(&states, request) });
         }
     });
     // What was spawned last.
@@ -163,18 +288,14 @@ fn local_set<S: 'static>(
 }
 
 /// A worker with a cooperative queue, first in, first out: a future for each request.
-fn run_queue<S: 'static>(
-    states: &States<S>,
-    mut requests: UnboundedReceiver<Message<S>>,
-    counts: &Arc<Counts>,
-) {
+fn run_queue(states: &States, mut requests: UnboundedReceiver<Queued>) {
     let mut queue: VecDeque<Pin<Box<dyn Future<Output = ()>>>> = VecDeque::new();
     let mut cx = Context::from_waker(Waker::noop());
     while let Some(first) = requests.blocking_recv() {
         let mut next = Some(first);
         while let Some(request) = next {
-            let (states, counts) = (Rc::clone(states), Arc::clone(counts));
-            queue.push_back(Box::pin(async move { run(&states, request, &counts) }));
+            let states = Rc::clone(states);
+            queue.push_back(Box::pin(async move { run(&states, request) }));
             next = requests.try_recv().ok();
         }
         while let Some(mut task) = queue.pop_front() {
@@ -185,33 +306,17 @@ fn run_queue<S: 'static>(
     }
 }
 
-impl<S: 'static> Backend<S> for Article<S> {
-    fn submit(&self, shard: usize, request: &mut dyn Request<S>, _: Option<&Waker>) -> Submitted {
+impl Executor for Dispatched {
+    fn submit(&self, request: Queued) -> Result<(), Queued> {
         let dispatcher = self.dispatcher.lock();
         let Some(dispatcher) = dispatcher.as_ref() else {
-            return Submitted::Closed;
+            return Err(request);
         };
-        match dispatcher.send((shard, request.job(false))) {
-            Ok(()) => Submitted::Queued,
-            Err(_) => {
-                request.take_back();
-                Submitted::Closed
-            }
-        }
+        dispatcher.send(request).map_err(|refused| refused.0)
     }
 
-    fn move_shard(&self, _: usize, _: usize) -> bool {
-        false
-    }
-
-    fn shape(&self) -> Shape {
-        let mut shape = Shape {
-            requests: self.counts.requests.sum(),
-            workers: self.workers,
-            ..Shape::default()
-        };
-        self.counts.rare.add_to(&mut shape);
-        shape
+    fn workers(&self) -> usize {
+        self.workers
     }
 
     fn close(&self) {

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "article")]
+pub mod article;
 mod avl;
 pub mod bw_tree;
 mod engine;

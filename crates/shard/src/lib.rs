@@ -11,6 +11,14 @@ pub use shards::{
     Shape, Shards, StartError, Strategy, UnknownStrategy,
 };
 
+/// What a form of shards needs that another crate has. Not a part of the public API.
+#[doc(hidden)]
+pub mod kit {
+    pub use crate::shards::other::{
+        Executor, MakeOwned, MakeShared, Members, OtherForm, Queued, block_on, join, message,
+    };
+}
+
 /// Keeps what is shared for ever under ThreadSanitizer, which does not see the fence by which
 /// the last owner of an `Arc` takes over, and would report its freeing as a race.
 fn keep_under_tsan<T: ?Sized>(shared: &tremula_sync::system::Arc<T>) {

@@ -146,7 +146,8 @@ pub fn place(workers: usize, allowed: &[Cpu], nodes: &[Node]) -> Vec<Cpu> {
 
 /// [`place`] on this machine. Without knowledge of nodes all processors count as one node; nothing
 /// is chosen where the system does not tell what is allowed.
-pub(crate) fn places(workers: usize) -> Vec<Cpu> {
+#[doc(hidden)]
+pub fn places(workers: usize) -> Vec<Cpu> {
     let allowed = allowed().unwrap_or_default();
     let nodes = nodes(Path::new(NODES)).unwrap_or_default();
     place(workers, &allowed, &nodes)

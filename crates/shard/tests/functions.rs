@@ -12,6 +12,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
+use tremula_papers::article::ARTICLE;
 use tremula_shard::{Balance, CallError, Config, Form, Shards, Strategy};
 
 /// How long a test waits for what must come.
@@ -22,7 +23,7 @@ fn configs(shards: usize) -> Vec<Config> {
     let mut all = Vec::new();
     for strategy in Strategy::ALL {
         let config = Config::new(strategy).workers(2).shards(shards);
-        all.push(config.form(Form::Article));
+        all.push(config.form(ARTICLE));
         all.push(config);
         if strategy != Strategy::Threading {
             all.push(config.delegate(false));
@@ -392,7 +393,7 @@ fn a_function_may_drop_the_last_handle() {
             gate.wait();
             // Where tasks and queues have it to themselves: finished after the drop.
             let queued =
-                (config.form == Form::Article || !config.delegate).then(|| shards.call(1, |_| 7));
+                (config.form == ARTICLE || !config.delegate).then(|| shards.call(1, |_| 7));
             drop(shards);
             gate.wait();
             caller.join().unwrap();

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+use tremula_papers::article::ARTICLE;
 use tremula_shard::cache::{Cache, CacheConfig};
 use tremula_shard::topology::{allowed, pin};
 use tremula_shard::{
@@ -22,7 +23,7 @@ fn configs() -> Vec<Config> {
     let mut all = Vec::new();
     for strategy in Strategy::ALL {
         let config = Config::new(strategy).workers(2).shards(8);
-        all.push(config.form(Form::Article));
+        all.push(config.form(ARTICLE));
         all.push(config);
         if strategy != Strategy::Threading {
             all.push(config.delegate(false));
@@ -323,7 +324,7 @@ impl Drop for Local {
 #[test]
 fn states_that_are_not_send_stay_on_one_thread_from_first_to_last() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
-        for form in [Form::Direct, Form::Article] {
+        for form in [Form::Direct, ARTICLE] {
             let alive = Arc::new(AtomicUsize::new(0));
             let made = Arc::clone(&alive);
             let config = Config::new(strategy).form(form).workers(2).shards(6);

@@ -1,5 +1,6 @@
 //! How shards are run.
 
+use super::other::OtherForm;
 use std::num::NonZeroUsize;
 
 /// Who runs what is to be done with a shard.
@@ -52,19 +53,35 @@ impl std::str::FromStr for Strategy {
 }
 
 /// How requests travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub enum Form {
     /// Routed by the calling thread, queued at the shard, told to its worker by an adaptive
     /// mailbox, answered by a slot that is used again; run by the caller where that is sound and
     /// quicker. The default.
     #[default]
     Direct,
-    /// As in the article on thread-per-core that the strategies are after, so that its figures can
-    /// be reproduced: a task for each request under [`Strategy::Threading`]; else one dispatcher
-    /// thread, a channel to it and one from it to each worker, and an answer of its own for each
-    /// request. Queues have no limit, and shards do not move.
-    Article,
+    /// A way that another crate has.
+    #[doc(hidden)]
+    Other(&'static dyn OtherForm),
 }
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Other(form) => form.name(),
+        }
+    }
+}
+
+impl PartialEq for Form {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Form {}
 
 /// When a worker that has more to do than others gives shards away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,13 +190,19 @@ impl Config {
         self
     }
 
-    pub(crate) fn worker_count(&self) -> usize {
+    /// How many workers there are.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn worker_count(&self) -> usize {
         let may_run =
             || tremula_sync::system::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.workers.map_or_else(may_run, NonZeroUsize::get)
     }
 
-    pub(crate) fn shard_count(&self) -> usize {
+    /// How many shards there are.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn shard_count(&self) -> usize {
         /// Shards of a worker.
         const EACH: usize = 32;
         let shards = self.shards.map(NonZeroUsize::get);

@@ -1,11 +1,11 @@
 //! Shards of state, and who runs what is asked of them.
 
-mod article;
 mod backend;
 mod balance;
 mod call;
 mod config;
 mod lent;
+pub(crate) mod other;
 mod owned;
 mod place;
 mod request;
@@ -19,6 +19,7 @@ use backend::{Backend, Submitted};
 pub use call::Call;
 pub use config::{Balance, Config, Form, Strategy, UnknownStrategy};
 use foldhash::fast::RandomState;
+use other::Other;
 use request::Pending;
 pub use request::{Access, CallError, Change, Look, Operation};
 use running::{Tag, is_running, next_identity};
@@ -157,17 +158,18 @@ impl<S: Send + Sync + 'static> Shards<S> {
     ) -> Result<Self, StartError> {
         let identity = next_identity();
         let (backend, here): (Arc<dyn Backend<S>>, _) = match (config.strategy, config.form) {
-            (Strategy::Threading, form) => {
+            (Strategy::Threading, Form::Direct) => {
                 let shared = shared::Shared::start(&config, identity, make)?;
-                let here = match form {
-                    Form::Direct => Here::Shared(shared.states()),
-                    Form::Article => Here::No,
-                };
+                let here = Here::Shared(shared.states());
                 (Arc::new(shared), here)
             }
-            (_, Form::Article) => {
-                let article = article::Article::start(&config, identity, make)?;
-                (Arc::new(article), Here::No)
+            (Strategy::Threading, Form::Other(form)) => {
+                let other = Other::start_shared(form, &config, identity, make)?;
+                (Arc::new(other), Here::No)
+            }
+            (_, Form::Other(form)) => {
+                let other = Other::start_owned(form, &config, identity, make)?;
+                (Arc::new(other), Here::No)
             }
             (_, Form::Direct) => {
                 let owned = owned::Owned::<S, place::Movable<S>>::start(&config, identity, make)?;
@@ -203,7 +205,7 @@ impl<S: 'static> Shards<S> {
         let identity = next_identity();
         let backend: Arc<dyn Backend<S>> = match (config.strategy, config.form) {
             (Strategy::Threading, _) => return Err(StartError::NotShared),
-            (_, Form::Article) => Arc::new(article::Article::start(&config, identity, make)?),
+            (_, Form::Other(form)) => Arc::new(Other::start_owned(form, &config, identity, make)?),
             (_, Form::Direct) => {
                 let start = owned::Owned::<S, place::Fixed>::start;
                 Arc::new(start(&config, identity, make)?)

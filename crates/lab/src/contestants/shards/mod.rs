@@ -10,7 +10,8 @@ use crate::{
     workload::{CacheTraffic, Job, ShardCacheJob, ValueSize},
 };
 use store::{PlainLocks, cache};
-use tremula_shard::{Config, Form, Shards, Strategy};
+use tremula_papers::article::ARTICLE;
+use tremula_shard::{Config, Shards, Strategy};
 
 /// A way to run the shards of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +97,7 @@ impl ShardForm {
         };
         Some(match self {
             Self::PlainLocks => return None,
-            Self::Article(strategy) => config(strategy).form(Form::Article),
+            Self::Article(strategy) => config(strategy).form(ARTICLE),
             Self::Direct(strategy) => config(strategy),
             Self::Unbalanced(strategy) => config(strategy).balance(None),
             Self::Queued(strategy) => config(strategy).delegate(false),

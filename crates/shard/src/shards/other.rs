@@ -1,0 +1,236 @@
+//! Ways for requests to travel that other crates have: what such a crate implements, and the backend
+//! over it.
+//!
+//! Such a crate knows neither the type of the states nor that of requests: it keeps states as
+//! `dyn Any`, and lends them to requests ([`Queued::run`]).
+
+use super::StartError;
+use super::backend::{Backend, Rare, Shape, Submitted};
+use super::config::Config;
+use super::request::{self, Job, Ran, Request, Wakes};
+use super::running::{Running, Tag, runs_beside};
+use super::tally::Tally;
+use super::{call, worker};
+use std::any::Any;
+use std::fmt;
+use std::task::Waker;
+use tremula_sync::system::Arc;
+use tremula_sync::system::thread::JoinHandle;
+
+/// Makes the state of a shard that threads share.
+pub type MakeShared = dyn Fn(usize) -> Box<dyn Any + Send + Sync> + Send + Sync;
+
+/// Makes the state of a shard that one thread has.
+pub type MakeOwned = dyn Fn(usize) -> Box<dyn Any> + Send + Sync;
+
+/// A way for requests to travel: see [`Form::Other`](super::Form::Other).
+pub trait OtherForm: fmt::Debug + Sync {
+    /// The name, by which it is told from others.
+    fn name(&self) -> &'static str;
+
+    /// Starts what runs requests under the strategy `threading`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Shards::start`](super::Shards::start).
+    fn start_shared(
+        &self,
+        config: &Config,
+        members: Members,
+        make: Arc<MakeShared>,
+    ) -> Result<Arc<dyn Executor>, StartError>;
+
+    /// Starts what runs requests under the other strategies.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Shards::start_local`](super::Shards::start_local).
+    fn start_owned(
+        &self,
+        config: &Config,
+        members: Members,
+        make: Arc<MakeOwned>,
+    ) -> Result<Arc<dyn Executor>, StartError>;
+}
+
+/// What runs requests.
+pub trait Executor: Send + Sync {
+    /// Queues a request, which is to be run once.
+    ///
+    /// # Errors
+    ///
+    /// Hands the request back if it is closed.
+    fn submit(&self, request: Queued) -> Result<(), Queued>;
+
+    /// How many workers there are.
+    fn workers(&self) -> usize;
+
+    /// Lets nothing more in, finishes what is queued, and ends the workers.
+    fn close(&self);
+}
+
+/// The threads of some shards.
+#[derive(Clone, Copy, Debug)]
+pub struct Members(u32);
+
+impl Members {
+    /// Notes that this thread is the worker of this number.
+    pub fn note_worker(self, number: usize) {
+        worker::note_worker(self.0, number);
+    }
+
+    /// Whether this thread runs a function of these shards.
+    #[must_use]
+    pub fn is_running_here(self) -> bool {
+        runs_beside(Tag::new(self.0, 0))
+    }
+}
+
+/// A request on its way.
+pub struct Queued {
+    shard: usize,
+    job: Box<dyn Erased>,
+    counts: Arc<Counts>,
+}
+
+impl fmt::Debug for Queued {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Queued for shard {}", self.shard)
+    }
+}
+
+impl Queued {
+    /// The shard that it is for.
+    #[must_use]
+    pub const fn shard(&self) -> usize {
+        self.shard
+    }
+
+    /// Runs it. `lend` shows the state of the shard to what it is given, and has let go of the state when
+    /// it returns.
+    pub fn run(self, lend: impl FnOnce(&mut dyn FnMut(&mut dyn Any))) {
+        let mut wakes = Wakes::default();
+        self.counts.requests.add();
+        let running = Running::on(Tag::new(self.counts.identity, self.shard));
+        let mut ran = Ran::Cancelled;
+        lend(&mut |state| ran = self.job.run(state, &mut wakes));
+        self.counts.rare.note(ran);
+        drop(running);
+        wakes.wake();
+    }
+}
+
+/// A job on a state whose type only the job knows.
+trait Erased: Send + Sync {
+    fn run(&self, state: &mut dyn Any, wakes: &mut Wakes) -> Ran;
+}
+
+struct Typed<S>(Job<S>);
+
+impl<S: 'static> Erased for Typed<S> {
+    fn run(&self, state: &mut dyn Any, wakes: &mut Wakes) -> Ran {
+        match state.downcast_mut() {
+            Some(state) => self.0.run(state, wakes),
+            None => unreachable!("the states of these shards are of one type"),
+        }
+    }
+}
+
+struct Counts {
+    identity: u32,
+    requests: Tally,
+    rare: Rare,
+}
+
+/// Shards whose requests travel in such a way.
+pub(super) struct Other {
+    executor: Arc<dyn Executor>,
+    counts: Arc<Counts>,
+}
+
+impl Other {
+    fn over(executor: Arc<dyn Executor>, identity: u32) -> Self {
+        let counts = Counts {
+            identity,
+            requests: Tally::default(),
+            rare: Rare::default(),
+        };
+        Self {
+            executor,
+            counts: Arc::new(counts),
+        }
+    }
+
+    pub(super) fn start_shared<S: Send + Sync + 'static>(
+        form: &dyn OtherForm,
+        config: &Config,
+        identity: u32,
+        make: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        let make = Arc::new(move |shard| -> Box<dyn Any + Send + Sync> { Box::new(make(shard)) });
+        let executor = form.start_shared(config, Members(identity), make)?;
+        Ok(Self::over(executor, identity))
+    }
+
+    pub(super) fn start_owned<S: 'static>(
+        form: &dyn OtherForm,
+        config: &Config,
+        identity: u32,
+        make: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        let make = Arc::new(move |shard| -> Box<dyn Any> { Box::new(make(shard)) });
+        let executor = form.start_owned(config, Members(identity), make)?;
+        Ok(Self::over(executor, identity))
+    }
+}
+
+impl<S: 'static> Backend<S> for Other {
+    fn submit(&self, shard: usize, request: &mut dyn Request<S>, _: Option<&Waker>) -> Submitted {
+        let queued = Queued {
+            shard,
+            job: Box::new(Typed(request.job(false))),
+            counts: Arc::clone(&self.counts),
+        };
+        match self.executor.submit(queued) {
+            Ok(()) => Submitted::Queued,
+            Err(_) => {
+                request.take_back();
+                Submitted::Closed
+            }
+        }
+    }
+
+    fn move_shard(&self, _: usize, _: usize) -> bool {
+        false
+    }
+
+    fn shape(&self) -> Shape {
+        let mut shape = Shape {
+            requests: self.counts.requests.sum(),
+            workers: self.executor.workers(),
+            ..Shape::default()
+        };
+        self.counts.rare.add_to(&mut shape);
+        shape
+    }
+
+    fn close(&self) {
+        self.executor.close();
+    }
+}
+
+/// The message of a panic.
+#[must_use]
+pub fn message(payload: Box<dyn Any + Send>) -> String {
+    request::message(payload)
+}
+
+/// Waits for threads to end, but for the calling one if it is among them.
+pub fn join(threads: Vec<JoinHandle<()>>) {
+    worker::join(threads);
+}
+
+/// Waits for a future as a thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    call::block_on(future)
+}
