@@ -31,7 +31,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_function_waits_for_a_lock",
         file: "crates/shard/src/shards/shared.rs",
-        original: "            if is_running() {\n                return self.submit_from_function(shard, request);\n            }\n",
+        original: "        if is_running() {\n            return self.submit_from_function(shard, request);\n        }\n",
         replacement: "",
         why: "What a function sends waits for the other shard's lock while it holds its own: two that send crosswise wait for ever.",
         checker: Checker {
@@ -174,9 +174,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_task_waits_for_itself_to_end",
-        file: "crates/shard/src/shards/shared.rs",
-        original: "        if runs_beside(states.tag(0)) {\n",
-        replacement: "        if runs_beside(states.tag(0)) && states.locks.is_empty() {\n",
+        file: "crates/papers/src/article.rs",
+        original: "        if self.members.is_running_here() {\n",
+        replacement: "        if self.members.is_running_here() && states.locks.is_empty() {\n",
         why: "A task that drops the last handle waits until all tasks have ended, itself among them.",
         checker: Checker {
             filter: "last_handle",
