@@ -77,9 +77,12 @@ struct Tasks {
     members: Members,
 }
 
+/// The state of a shard that threads share.
+type State = Box<dyn Any + Send + Sync>;
+
 /// The states and their locks.
 struct Locked {
-    locks: Box<[CachePadded<RwLock<Box<dyn Any + Send + Sync>>>]>,
+    locks: Box<[CachePadded<RwLock<State>>]>,
     /// Tasks that have not ended.
     tasks: AtomicUsize,
     /// The waker of the thread that waits for them to end.
