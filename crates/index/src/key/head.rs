@@ -2,6 +2,7 @@
 
 use super::ByteKey;
 use crate::packed::Packed;
+use std::marker::PhantomData;
 use std::mem::needs_drop;
 
 /// Gives the heads of keys of type `K`: a number per key that is never greater for a smaller
@@ -47,7 +48,7 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// Says that this type packs its keys by methods of its own: by these below. Without it they are
     /// not called, whatever they are.
     #[doc(hidden)]
-    const OWN_PACKING: Option<OwnPacking> = None;
+    const OWN_PACKING: Option<OwnPacking<Self, K>> = None;
 
     /// Packs into a word what the head of a key does not tell.
     #[doc(hidden)]
@@ -116,11 +117,12 @@ pub const fn head_is_key<K, H: KeyHead<K>>() -> bool {
 /// together.
 ///
 /// [`KeyHead`] is a safe trait that anybody may implement, so memory safety must not depend on its
-/// methods. Only code that makes this promise, which is `unsafe`, can have its own packing called.
-#[derive(Clone, Copy, Debug)]
-pub struct OwnPacking(());
+/// methods. Only code that makes this promise, which is `unsafe`, can have its own packing called. A
+/// promise is for the heads that one type gives of keys of one type: another one cannot borrow it.
+#[derive(Debug)]
+pub struct OwnPacking<H: ?Sized, K>(PhantomData<fn(&H, &K)>);
 
-impl OwnPacking {
+impl<H: ?Sized, K> OwnPacking<H, K> {
     /// Makes the promise.
     ///
     /// # Safety
@@ -129,7 +131,7 @@ impl OwnPacking {
     /// any number of times and by any thread, until `free_packed` takes it.
     #[must_use]
     pub const unsafe fn promised() -> Self {
-        Self(())
+        Self(PhantomData)
     }
 }
 

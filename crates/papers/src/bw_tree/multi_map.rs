@@ -82,7 +82,8 @@ impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> 
     // SAFETY: where key and value are in words, both methods know it by `is_in_words`, a constant: `pack`
     // gives the value, which owns nothing, and `with_packed` makes the pair anew each time. Else the three
     // are those of `NoHead`.
-    const OWN_PACKING: Option<OwnPacking> = Some(unsafe { OwnPacking::promised() });
+    const OWN_PACKING: Option<OwnPacking<Self, Pair<K, V>>> =
+        Some(unsafe { OwnPacking::promised() });
 
     #[inline]
     fn head(pair: &Pair<K, V>) -> u64 {
