@@ -247,7 +247,8 @@ fn what_a_function_asks_for_keeps_its_order() {
             let first = shards.call(own, move |log: &mut Vec<u32>| {
                 for key in [own, other] {
                     inner.send(key, |log| log.push(2)).unwrap();
-                    // Given up, so it is run only if it overtakes what was sent before.
+                    // Given up: on the own shard before it can run. On the other one a worker may be quicker,
+                    // but does not run it before what was sent earlier.
                     drop(inner.call(key, |log| log.push(9)));
                     inner.send(key, |log| log.push(3)).unwrap();
                 }
@@ -255,10 +256,13 @@ fn what_a_function_asks_for_keeps_its_order() {
             });
             assert_eq!(first.wait(), Ok(()));
             shards.send(other, |log| log.push(4)).unwrap();
-            for (key, expected) in [(own, vec![1, 2, 3]), (other, vec![2, 3, 4])] {
-                let log = shards.call(key, |log| log.clone()).wait().unwrap();
-                assert_eq!(log, expected, "{config:?}");
-            }
+            let log_of = |key| shards.call(key, |log| log.clone()).wait().unwrap();
+            assert_eq!(log_of(own), [1, 2, 3], "{config:?}");
+            let on_other = log_of(other);
+            assert!(
+                on_other == [2, 3, 4] || on_other == [2, 9, 3, 4],
+                "{config:?}: {on_other:?}"
+            );
         });
     }
 }

@@ -77,7 +77,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "                notice();\n",
         why: "The panic of one notice keeps all later watchers from theirs, and leaks the mailbox.",
         checker: MAILBOX_CLOSING,
-        hangs: false,
+        hangs: true,
     },
     Mutant {
         name: "waker_that_panics_ends_the_loop_over_others",
