@@ -178,15 +178,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "table_owner_goes_through_all_tables",
-        file: "crates/table/src/table/registry.rs",
-        original: "let owned = member.tables.iter();",
-        replacement: "let owned = listed.tables.iter().filter(|(_, shared)| shared.owner() == number).map(|(table, _)| table);",
-        why: "An owner that goes looks at every table of the node, while all others wait.",
-        checker: owners("an_owner_that_goes"),
-        hangs: false,
-    },
-    Mutant {
         name: "table_may_take_its_own_name",
         file: "crates/table/src/table/registry.rs",
         original: "            if listed.named(name.text()).is_some() {\n                return Err(wrong(",
