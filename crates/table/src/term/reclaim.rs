@@ -38,11 +38,10 @@ pub(super) fn release<T>(held: T, back: impl FnOnce(T) -> Term) {
 /// Drops what waits, which may make more wait.
 #[inline]
 fn drop_waiting() {
-    loop {
-        let waiting = WAITING.with(|waiting| mem::take(&mut **waiting.borrow_mut()));
-        if waiting.is_empty() {
-            return;
-        }
+    while let Some(waiting) = WAITING.with(|waiting| {
+        let mut waiting = waiting.borrow_mut();
+        (!waiting.is_empty()).then(|| mem::take(&mut **waiting))
+    }) {
         // Each counts as outermost but one, so that it is this loop that drops what it makes wait.
         DEPTH.with(|running| running.set(1));
         drop(waiting);
