@@ -2,8 +2,8 @@
 
 pub mod art;
 pub mod b_tree;
-mod bounds;
 mod bulk;
+mod byte_keyed;
 pub mod ca_tree;
 pub mod container;
 mod contract;

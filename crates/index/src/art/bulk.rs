@@ -4,9 +4,9 @@ use super::Art;
 use super::child::{Child, NodeRef, Word};
 use super::form::Form;
 use super::header::{Prefix, Symbol, symbol_at};
-use super::leaf::{Leaf, common_bytes};
-use crate::bounds::ByteForm;
+use super::leaf::common_bytes;
 use crate::bulk::{Ascending, NotSorted};
+use crate::byte_keyed::{ByteForm, RecordRef};
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use crate::packed::Packed;
@@ -101,9 +101,7 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
             Below::Entry(_, value) if Art::<K, V>::has_values_at(lowest.depth) => {
                 Packed::new(value).word()
             }
-            Below::Entry(key, value) => {
-                Child::leaf(Box::new(Leaf::new(key, Packed::new(value)))).word()
-            }
+            Below::Entry(key, value) => Child::leaf(RecordRef::new(key, Packed::new(value))).word(),
         };
         let symbol = symbol_at(&self.last, lowest.depth);
         lowest.entries.push((symbol, word));

@@ -2,7 +2,7 @@
 
 use super::header::Header;
 use super::kinds::{FortyEight, Four, Full, Sixteen};
-use super::leaf::Leaf;
+use crate::byte_keyed::RecordRef;
 use std::marker::PhantomData;
 use tremula_sync::reclaim::Guard;
 
@@ -29,7 +29,7 @@ pub(super) struct Child(Word);
 /// What a child is.
 pub(super) enum Is<'g, K> {
     Nothing,
-    Leaf(LeafRef<'g, K>),
+    Leaf(RecordRef<'g, K>),
     Node(NodeRef<'g>),
 }
 
@@ -44,8 +44,8 @@ impl Child {
         self.0
     }
 
-    pub(super) fn leaf<K>(leaf: Box<Leaf<K>>) -> Self {
-        Self::tagged(Box::into_raw(leaf).cast(), LEAF)
+    pub(super) fn leaf<K>(leaf: RecordRef<'_, K>) -> Self {
+        Self::tagged(leaf.word(), LEAF)
     }
 
     fn tagged(pointer: Word, tag: usize) -> Self {
@@ -78,17 +78,8 @@ impl Child {
     /// at some time since `guard` was pinned, or nobody else has it.
     #[inline]
     pub(super) unsafe fn follow<'g, K>(self, _guard: &'g Guard<'_>) -> Is<'g, K> {
-        match self.tag() {
-            LEAF => Is::Leaf(LeafRef {
-                pointer: self.pointer().cast(),
-                life: PhantomData,
-            }),
-            0 => Is::Nothing,
-            _ => Is::Node(NodeRef {
-                child: self,
-                life: PhantomData,
-            }),
-        }
+        // SAFETY: as the caller promises; the guard keeps the child.
+        unsafe { self.follow_alone() }
     }
 
     /// The same without a guard, for whoever is alone with the tree.
@@ -96,12 +87,11 @@ impl Child {
     /// # Safety
     ///
     /// As for [`follow`](Self::follow); nobody frees the child during `'g`.
+    #[inline]
     pub(super) unsafe fn follow_alone<'g, K>(self) -> Is<'g, K> {
         match self.tag() {
-            LEAF => Is::Leaf(LeafRef {
-                pointer: self.pointer().cast(),
-                life: PhantomData,
-            }),
+            // SAFETY: the tag tells that it is a record, which lives as the caller promises.
+            LEAF => Is::Leaf(unsafe { RecordRef::of_word(self.pointer()) }),
             0 => Is::Nothing,
             _ => Is::Node(NodeRef {
                 child: self,
@@ -111,39 +101,9 @@ impl Child {
     }
 }
 
-/// A leaf that lives for `'g`.
-pub(super) struct LeafRef<'g, K> {
-    pointer: *mut Leaf<K>,
-    life: PhantomData<&'g Leaf<K>>,
-}
-
-impl<K> Clone for LeafRef<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K> Copy for LeafRef<'_, K> {}
-
-impl<'g, K> LeafRef<'g, K> {
-    #[inline]
-    pub(super) fn get(self) -> &'g Leaf<K> {
-        // SAFETY: it lives for `'g`, as whoever made this promised.
-        unsafe { &*self.pointer }
-    }
-
-    pub(super) fn child(self) -> Child {
-        Child::tagged(self.pointer.cast(), LEAF)
-    }
-
-    pub(super) fn pointer(self) -> *mut Leaf<K> {
-        self.pointer
-    }
-}
-
 /// A node that lives for `'g`.
 #[derive(Clone, Copy)]
-pub(super) struct NodeRef<'g> {
+pub(crate) struct NodeRef<'g> {
     child: Child,
     life: PhantomData<&'g Header>,
 }

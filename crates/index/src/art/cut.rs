@@ -6,19 +6,17 @@
 
 use super::Art;
 use super::child::{Child, Is, NodeRef, Word};
-use super::form::Form;
 use super::header::{END, Prefix, Symbol, symbol_at};
-use super::leaf;
 use super::locate::Above;
-use super::walk::{Entry, Frame, Hold, Walk};
-use crate::bounds::{Bounds, with_bounds};
-use crate::contract::{Direction, KeyRange, Storable};
+use super::walk::{Frame, Hold, Walk};
+use crate::byte_keyed::{Bounds, Walk as _};
+use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
 use tremula_sync::atomic::Ordering;
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Restart, VersionGuard, retry};
+use tremula_sync::{Restart, VersionGuard};
 
 /// What becomes of a node.
 #[derive(Clone, Copy)]
@@ -44,17 +42,7 @@ struct OnEdge {
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
     /// Removes a range; returns how many entries it had.
-    pub(super) fn cut(&self, range: KeyRange<'_, K>) -> usize {
-        if range.is_empty() {
-            return 0;
-        }
-        let guard = self.collector.pin();
-        with_bounds::<Form<K>, _, _>(range, |bounds| {
-            retry(|| self.try_cut(bounds, &guard), || self.restarts.add(1))
-        })
-    }
-
-    fn try_cut(&self, bounds: Bounds<'_>, guard: &Guard<'_>) -> Result<usize, Restart> {
+    pub(super) fn try_cut(&self, bounds: Bounds<'_>, guard: &Guard<'_>) -> Result<usize, Restart> {
         // Declared before all locks, and so dropped after them, should `from_head` panic.
         let mut spared = Vec::new();
         let top = self.top_of(bounds, guard)?;
@@ -74,11 +62,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         walk.fill(usize::MAX)?;
         if walk.items.is_empty() {
             lock_above.unchanged();
-            for frame in walk.frames {
-                if let Hold::Locked(lock) = frame.hold {
-                    lock.unchanged();
-                }
-            }
+            walk.let_go();
             return Ok(0);
         }
         let has_root = top.above.is_none();
@@ -122,12 +106,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             unsafe { node.retire(guard) };
         }
         for item in walk.items {
-            match item.entry {
-                // SAFETY: as above.
-                Entry::Leaf(leaf) => unsafe { leaf::retire::<K, V>(leaf.pointer(), true, guard) },
-                // SAFETY: as above.
-                Entry::Head(_) => unsafe { item.value.retire(guard) },
-            }
+            // SAFETY: as above.
+            unsafe { item.retire(guard) };
         }
         Ok(count)
     }

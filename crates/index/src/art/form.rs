@@ -1,12 +1,12 @@
 //! The byte forms of keys, as the tree takes them.
 
-use crate::bounds::ByteForm;
+use crate::byte_keyed::ByteForm;
 use crate::key::ByteKey;
 use std::marker::PhantomData;
 
 /// How the tree takes the byte forms of keys of a type. Nothing else in the tree asks a key for
 /// its bytes.
-pub(super) struct Form<K>(PhantomData<K>);
+pub(crate) struct Form<K>(PhantomData<K>);
 
 impl<K: ByteKey> Form<K> {
     /// The depth of nodes whose slots are values; none is as deep as the greatest number.

@@ -1,12 +1,12 @@
 //! Finding the place of a key for whoever wants to change it.
 
 use super::Art;
-use super::child::{Child, Is, LeafRef, NodeRef};
+use super::child::{Child, Is, NodeRef};
 use super::form::Form;
 use super::header::{Agreement, END, Prefix, STORED, Snapshot, Symbol, symbol_at};
-use super::leaf::Leaf;
+use super::leaf::common_bytes;
 use super::lookup::Arrival;
-use crate::bounds::ByteForm;
+use crate::byte_keyed::{ByteForm, Record, RecordRef};
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use tremula_sync::reclaim::Guard;
@@ -25,7 +25,7 @@ pub(super) struct Spot<'g> {
 /// What there is at a spot, as far as one look tells.
 pub(super) enum Ahead<'g, K> {
     /// The leaf of the key.
-    Leaf(LeafRef<'g, K>),
+    Leaf(RecordRef<'g, K>),
     /// The key's value, in the slot.
     Value,
     /// Nothing.
@@ -53,13 +53,13 @@ pub(super) struct Above<'g> {
 /// What is at a place.
 pub(super) enum Found<'g, K> {
     /// The leaf of the key.
-    Leaf(LeafRef<'g, K>),
+    Leaf(RecordRef<'g, K>),
     /// The key's value, in the slot.
     Value,
     /// Nothing.
     Vacant,
     /// The leaf of another key: the two part at a new node.
-    Other(LeafRef<'g, K>, Branch),
+    Other(RecordRef<'g, K>, Branch),
     /// The key parts from the prefix of the node, which will be left with the rest of it.
     Diverges(Branch, Prefix),
 }
@@ -286,7 +286,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let depth = snapshot.depth();
         let part = |path: &[u8]| {
             // The bytes of the path from `start` to `depth`.
-            let common = start + super::leaf::common_bytes(path, &bytes[start..]);
+            let common = start + common_bytes(path, &bytes[start..]);
             let (old, rest) = path[common - start..].split_first()?;
             let branch = Branch {
                 depth: common,
@@ -300,7 +300,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         if length <= STORED {
             return Ok(part(&snapshot.prefix().stored()[..length]));
         }
-        let witness: &Leaf<K> = Self::any_leaf(node, guard)?.get();
+        let witness: &Record<K> = Self::any_leaf(node, guard)?.get();
         Ok(Form::with(witness.key(), |whole| {
             whole.get(start..depth).and_then(part)
         }))
@@ -312,7 +312,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     pub(super) fn any_leaf<'g>(
         mut node: NodeRef<'g>,
         guard: &'g Guard<'_>,
-    ) -> Result<LeafRef<'g, K>, Restart> {
+    ) -> Result<RecordRef<'g, K>, Restart> {
         loop {
             let lock = &node.header().lock;
             let version = lock.read()?;

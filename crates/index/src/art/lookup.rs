@@ -1,4 +1,4 @@
-//! Lookups.
+//! Lookups: of one key, and of many at once.
 //!
 //! A lookup validates each small node by itself, before it goes on from it; through a full node
 //! without a prefix it passes by one atomic load. It need not come back to a node that it has
@@ -12,20 +12,36 @@ use super::Art;
 use super::child::{Child, Is, NodeRef, Word};
 use super::header::{Agreement, symbol_at};
 use super::node::vacant;
+use crate::byte_keyed::{Lookups, RecordRef};
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use crate::packed::Packed;
+use crate::prefetch::prefetch;
+use std::ops::ControlFlow;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
 
-impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// The value under the key with this byte form; it may be looked at while `guard` lives.
-    #[inline]
-    pub(super) fn look_up(
-        &self,
-        bytes: &[u8],
-        guard: &Guard<'_>,
-    ) -> Result<Option<Packed<V>>, Restart> {
+/// What memory a lookup of many waits for.
+pub(crate) enum Waiting<'g, K> {
+    /// A node, reached with so many bytes of the key.
+    Node(NodeRef<'g>, usize),
+    /// The only leaf that can have the key.
+    Leaf(RecordRef<'g, K>),
+}
+
+impl<K> Clone for Waiting<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Waiting<'_, K> {}
+
+impl<K: ByteKey, V: Storable> Lookups<K, V> for Art<K, V> {
+    type Lookup<'g> = Waiting<'g, K>;
+
+    #[inline(always)]
+    fn look_up(&self, bytes: &[u8], guard: &Guard<'_>) -> Result<Option<Packed<V>>, Restart> {
         let mut node = self.root(guard);
         let mut start = 0;
         loop {
@@ -48,9 +64,48 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
+    #[inline]
+    fn begin_lookup<'g>(&'g self, guard: &'g Guard<'_>) -> Waiting<'g, K> {
+        Waiting::Node(self.root(guard), 0)
+    }
+
+    #[inline]
+    fn go_on<'g>(
+        &'g self,
+        lookup: &mut Waiting<'g, K>,
+        bytes: &[u8],
+        guard: &'g Guard<'_>,
+    ) -> Result<ControlFlow<Option<Packed<V>>>, Restart> {
+        let (node, start) = match *lookup {
+            Waiting::Node(node, start) => (node, start),
+            Waiting::Leaf(leaf) => {
+                let leaf = leaf.get();
+                return Ok(ControlFlow::Break(leaf.is(bytes).then(|| leaf.value())));
+            }
+        };
+        let Some((depth, word)) = Self::step(node, bytes, start)? else {
+            return Ok(ControlFlow::Break(None));
+        };
+        match Self::arrive(depth, word, guard) {
+            Arrival::Value(value) => return Ok(ControlFlow::Break(Some(value))),
+            Arrival::Child(Is::Nothing) => return Ok(ControlFlow::Break(None)),
+            Arrival::Child(Is::Node(next)) => {
+                next.approach(symbol_at(bytes, depth + 1));
+                *lookup = Waiting::Node(next, depth + 1);
+            }
+            Arrival::Child(Is::Leaf(leaf)) => {
+                prefetch(leaf.get());
+                *lookup = Waiting::Leaf(leaf);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
     /// What lies under the key in a node: where the node branches, and the word.
     #[inline(always)]
-    pub(super) fn step(
+    fn step(
         node: NodeRef<'_>,
         bytes: &[u8],
         start: usize,
@@ -60,12 +115,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             if start != Self::VALUES_AT || word != vacant(true) {
                 return Ok(Some((start, word)));
             }
-            return Self::step_valid(node, bytes, start);
         }
         Self::step_valid(node, bytes, start)
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_valid(
         node: NodeRef<'_>,
         bytes: &[u8],

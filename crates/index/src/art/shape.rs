@@ -2,7 +2,7 @@
 
 use super::Art;
 use super::child::{Child, Is, Kind, NodeRef, Word};
-use super::leaf::{self, Leaf};
+use crate::byte_keyed::Record;
 use crate::contract::{OrderedIndex, Shape, Storable};
 use crate::key::ByteKey;
 use crate::packed::Packed;
@@ -54,7 +54,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 }
             }
         }
-        bytes += leaves * size_of::<Leaf<K>>();
+        bytes += leaves * size_of::<Record<K>>();
         bytes += (leaves + values) * Packed::<V>::bytes_beside();
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let [four, sixteen, forty_eight, full] = kinds;
@@ -102,7 +102,7 @@ impl<K: ByteKey, V: Storable> Drop for Art<K, V> {
             match unsafe { child.follow_alone::<K>() } {
                 Is::Nothing => {}
                 // SAFETY: as above.
-                Is::Leaf(leaf) => unsafe { leaf::free::<K, V>(leaf.pointer(), true) },
+                Is::Leaf(leaf) => unsafe { leaf.free::<V>(true) },
                 Is::Node(node) => {
                     let words = node.entries().map(|(_, word)| word);
                     if Self::has_values_at(node.header().snapshot().depth()) {

@@ -6,10 +6,10 @@
 //! to the current one are linked by number: a step costs no recursion and no descent.
 
 use super::Art;
-use super::child::{Child, Is, LeafRef, NodeRef, Word};
+use super::child::{Child, Is, NodeRef, Word};
 use super::form::Form;
 use super::header::{END, LAST, Snapshot, Symbol, symbol_at};
-use crate::bounds::{Bounds, ByteForm};
+use crate::byte_keyed::{Bounds, ByteForm, Item, ItemKey, RecordRef};
 use crate::contract::Direction;
 use crate::contract::Storable;
 use crate::key::ByteKey;
@@ -117,32 +117,18 @@ impl Frame<'_> {
     }
 }
 
-/// An entry that a walk has come by.
-pub(super) struct Item<'g, K, V> {
-    pub(super) entry: Entry<'g, K>,
-    pub(super) value: Packed<V>,
-}
-
-impl<'g, K, V: Storable> Item<'g, K, V> {
-    /// A leaf whose value has not been read.
-    fn unread(leaf: LeafRef<'g, K>) -> Self {
-        Self {
-            entry: Entry::Leaf(leaf),
-            value: Packed::of_word(ptr::null_mut()),
-        }
+/// A leaf whose value has not been read.
+fn unread<'g, K, V: 'static>(leaf: RecordRef<'g, K>) -> Item<'g, K, V> {
+    Item {
+        key: ItemKey::Record(leaf),
+        value: Packed::of_word(ptr::null_mut()),
     }
 }
 
-/// The key of an item: in a leaf, or told by its head.
-pub(super) enum Entry<'g, K> {
-    Leaf(LeafRef<'g, K>),
-    Head(u64),
-}
-
 /// A walk over a range.
-pub(super) struct Walk<'g, 'b, K, V> {
+pub(crate) struct Walk<'g, 'b, K, V> {
     guard: &'g Guard<'g>,
-    pub(super) bounds: Bounds<'b>,
+    bounds: Bounds<'b>,
     direction: Direction,
     /// Whether nodes are locked, not noted.
     locks: bool,
@@ -156,13 +142,8 @@ pub(super) struct Walk<'g, 'b, K, V> {
     ahead: usize,
 }
 
-impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
-    pub(super) fn new(
-        bounds: Bounds<'b>,
-        direction: Direction,
-        locks: bool,
-        guard: &'g Guard<'g>,
-    ) -> Self {
+impl<'g, 'b, K: ByteKey, V: Storable> crate::byte_keyed::Walk<'g, 'b, K, V> for Walk<'g, 'b, K, V> {
+    fn new(bounds: Bounds<'b>, direction: Direction, locks: bool, guard: &'g Guard<'g>) -> Self {
         Self {
             guard,
             bounds,
@@ -176,6 +157,74 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }
     }
 
+    fn fill(&mut self, limit: usize) -> Result<(), Restart> {
+        self.ahead = limit.min(FARTHEST);
+        self.items.reserve(self.ahead);
+        if let Some(frame) = self.frames.get(self.at) {
+            self.look_ahead(frame);
+        }
+        while self.items.len() < limit && !self.is_over() {
+            self.advance(limit)?;
+        }
+        if !self.locks {
+            self.validate()?;
+        }
+        let mut loaded = false;
+        for item in &mut self.items {
+            if let ItemKey::Record(leaf) = item.key {
+                item.value = leaf.get().value();
+                loaded = true;
+            }
+        }
+        if !self.locks && loaded {
+            self.validate()?;
+        }
+        Ok(())
+    }
+
+    fn items(&mut self) -> &mut Vec<Item<'g, K, V>> {
+        &mut self.items
+    }
+
+    fn next_batch(&mut self) {
+        self.items.clear();
+        if self.is_over() {
+            self.frames.clear();
+            return;
+        }
+        if self.frames.len() < WORTH_FORGETTING {
+            return;
+        }
+        // Those on the way move to the front: a frame comes after the one above.
+        let mut way = Vec::new();
+        let mut at = self.at;
+        while at != NOTHING_ABOVE {
+            way.push(at);
+            at = self.frames[at].above;
+        }
+        way.reverse();
+        for (number, old) in way.iter().enumerate() {
+            self.frames.swap(number, *old);
+            self.frames[number].above = number.checked_sub(1).unwrap_or(NOTHING_ABOVE);
+        }
+        self.frames.truncate(way.len());
+        self.at = way.len() - 1;
+    }
+
+    fn let_go(&mut self) {
+        for frame in self.frames.drain(..) {
+            if let Hold::Locked(lock) = frame.hold {
+                lock.unchanged();
+            }
+        }
+    }
+
+    fn has_let_go(&self) -> bool {
+        self.frames.is_empty()
+    }
+}
+
+impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
     /// Begins, or begins again, at a node to which the first `start` bytes of both edges lead.
     pub(super) fn begin(&mut self, node: NodeRef<'g>, start: usize) -> Result<(), Restart> {
         self.frames.clear();
@@ -193,7 +242,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
     }
 
     /// Whether there is nothing left of the range.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.at == NOTHING_ABOVE
     }
 
@@ -356,65 +405,8 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }))
     }
 
-    /// Goes on until there are `limit` items, or the range is over; then reads their values and
-    /// validates all.
-    ///
-    /// # Errors
-    ///
-    /// [`Restart`] if something changed meanwhile. The walk then has to begin again.
-    pub(super) fn fill(&mut self, limit: usize) -> Result<(), Restart> {
-        self.ahead = limit.min(FARTHEST);
-        self.items.reserve(self.ahead);
-        if let Some(frame) = self.frames.get(self.at) {
-            self.look_ahead(frame);
-        }
-        while self.items.len() < limit && !self.is_over() {
-            self.advance(limit)?;
-        }
-        if !self.locks {
-            self.validate()?;
-        }
-        let mut loaded = false;
-        for item in &mut self.items {
-            if let Entry::Leaf(leaf) = item.entry {
-                item.value = leaf.get().value();
-                loaded = true;
-            }
-        }
-        if !self.locks && loaded {
-            self.validate()?;
-        }
-        Ok(())
-    }
-
-    /// Forgets the items, and the nodes that the walk has left.
-    pub(super) fn next_batch(&mut self) {
-        self.items.clear();
-        if self.is_over() {
-            self.frames.clear();
-            return;
-        }
-        if self.frames.len() < WORTH_FORGETTING {
-            return;
-        }
-        // Those on the way move to the front: a frame comes after the one above.
-        let mut way = Vec::new();
-        let mut at = self.at;
-        while at != NOTHING_ABOVE {
-            way.push(at);
-            at = self.frames[at].above;
-        }
-        way.reverse();
-        for (number, old) in way.iter().enumerate() {
-            self.frames.swap(number, *old);
-            self.frames[number].above = number.checked_sub(1).unwrap_or(NOTHING_ABOVE);
-        }
-        self.frames.truncate(way.len());
-        self.at = way.len() - 1;
-    }
-
     /// Whether all noted versions are valid.
-    pub(super) fn validate(&self) -> Result<(), Restart> {
+    fn validate(&self) -> Result<(), Restart> {
         self.frames.iter().try_for_each(Self::validate_frame)
     }
 
@@ -451,7 +443,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
                 }
                 // SAFETY: only remembered here; it is validated before it is looked at, in `fill`.
                 if let Is::Leaf(leaf) = unsafe { child.follow(guard) } {
-                    items.push(Item::unread(leaf));
+                    items.push(unread(leaf));
                 }
                 if items.len() == limit {
                     ControlFlow::Break((symbol, None))
@@ -486,7 +478,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
                 frame.takes_low |= met[0] && taken;
                 frame.takes_high |= met[1] && taken;
                 if taken {
-                    self.items.push(Item::unread(leaf));
+                    self.items.push(unread(leaf));
                 }
                 Ok(())
             }
@@ -509,7 +501,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
             .node
             .sweep(self.direction, frame.from, frame.to, |symbol, word| {
                 items.push(Item {
-                    entry: Entry::Head(head | u64::from(symbol - 1) << shift),
+                    key: ItemKey::Head(head | u64::from(symbol - 1) << shift),
                     value: Packed::of_word(word),
                 });
                 if items.len() == limit {

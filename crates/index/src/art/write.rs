@@ -5,12 +5,11 @@
 //! for a lock while it holds one; where it would have to, it starts over.
 
 use super::Art;
-use super::child::{Child, Is, LeafRef, NodeRef, Word};
+use super::child::{Child, Is, NodeRef, Word};
 use super::form::Form;
 use super::header::Symbol;
-use super::leaf::{self, Leaf};
 use super::locate::{Above, Ahead, Found, Place, Spot};
-use crate::bounds::ByteForm;
+use crate::byte_keyed::{ByteForm, RecordRef, Writes, key_of};
 use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
 use crate::packed::Packed;
@@ -85,7 +84,7 @@ impl<'g> Spot<'g> {
     /// The value at this spot, which is locked and has one: in a leaf, if there is one, or in the
     /// slot.
     #[inline]
-    fn value<K, V: 'static>(&self, leaf: Option<LeafRef<'_, K>>) -> Option<Packed<V>> {
+    fn value<K, V: 'static>(&self, leaf: Option<RecordRef<'_, K>>) -> Option<Packed<V>> {
         match leaf {
             Some(leaf) => Some(leaf.get().value()),
             None => {
@@ -97,7 +96,7 @@ impl<'g> Spot<'g> {
 
     /// Replaces the value at this spot.
     #[inline]
-    fn set<K, V: 'static>(&self, leaf: Option<LeafRef<'_, K>>, value: Packed<V>) {
+    fn set<K, V: 'static>(&self, leaf: Option<RecordRef<'_, K>>, value: Packed<V>) {
         match leaf {
             Some(leaf) => leaf.get().set(value),
             None => self.node.replace(self.symbol, value.word()),
@@ -114,7 +113,7 @@ impl<'g> Spot<'g> {
 impl<'g, K> Ahead<'g, K> {
     /// The leaf of the key, or none if its value is in the slot; `None` if the key is absent.
     #[inline]
-    fn present(&self) -> Option<Option<LeafRef<'g, K>>> {
+    fn present(&self) -> Option<Option<RecordRef<'g, K>>> {
         match self {
             Ahead::Leaf(leaf) => Some(Some(*leaf)),
             Ahead::Value => Some(None),
@@ -124,7 +123,7 @@ impl<'g, K> Ahead<'g, K> {
 }
 
 impl<'g, K> Place<'g, K> {
-    fn leaf(&self) -> Option<LeafRef<'g, K>> {
+    fn leaf(&self) -> Option<RecordRef<'g, K>> {
         match self.found {
             Found::Leaf(leaf) => Some(leaf),
             _ => None,
@@ -137,14 +136,12 @@ impl<'g, K> Place<'g, K> {
     }
 }
 
-impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// Stores an entry if its key is absent, or, if that is asked for, in any case. Takes the
-    /// entry when it has done so. Returns the value that was replaced.
+impl<K: ByteKey, V: Storable> Writes<K, V> for Art<K, V> {
     #[inline]
-    pub(super) fn try_put(
+    fn try_put(
         &self,
         entry: &mut Option<(K, V)>,
-        replace: bool,
+        replaces: bool,
         guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
         let Some((key, _)) = entry else {
@@ -152,7 +149,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         };
         let (spot, ahead) = Form::with(key, |bytes| self.reach(bytes, guard))?;
         if let Some(leaf) = ahead.present() {
-            return if replace {
+            return if replaces {
                 self.replace_value(&spot, leaf, entry, guard)
             } else {
                 Ok(None)
@@ -173,53 +170,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         self.put_with_node(entry, guard)
     }
 
-    /// Replaces the value at a spot.
     #[inline]
-    fn replace_value(
-        &self,
-        spot: &Spot<'_>,
-        leaf: Option<LeafRef<'_, K>>,
-        entry: &mut Option<(K, V)>,
-        guard: &Guard<'_>,
-    ) -> Result<Option<V>, Restart> {
-        let lock = spot.lock()?;
-        let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
-        let taken = entry.take().map(|(key, value)| {
-            spot.set(leaf, Packed::new(value));
-            key
-        });
-        drop(lock);
-        // The key that is there stays.
-        drop(taken);
-        // SAFETY: replaced under the lock, by this thread alone, which keeps no reference to it.
-        Ok(Some(unsafe { old.hand_out(guard) }))
-    }
-
-    /// Stores an entry whose key was absent, and for which nodes have to be made.
-    #[inline(never)]
-    fn put_with_node(
-        &self,
-        entry: &mut Option<(K, V)>,
-        guard: &Guard<'_>,
-    ) -> Result<Option<V>, Restart> {
-        let Some((key, _)) = entry else {
-            return Ok(None);
-        };
-        let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
-        if matches!(place.found, Found::Leaf(_) | Found::Value) {
-            // It has come meanwhile.
-            return Err(Restart);
-        }
-        let room = self.lock_for_insertion(&place)?;
-        if let Some((key, value)) = entry.take() {
-            self.settle(place, room, key, value, guard);
-        }
-        Ok(None)
-    }
-
-    /// Removes a key.
-    #[inline]
-    pub(super) fn try_remove(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
+    fn try_remove(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
         let (spot, ahead) = Form::with(key, |bytes| self.reach(bytes, guard))?;
         let Some(leaf) = ahead.present() else {
             return Ok(None);
@@ -236,23 +188,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Ok(Some(Self::hand_out(leaf, old, guard)))
     }
 
-    /// Removes a key from a node that another takes the place of.
-    #[inline(never)]
-    fn remove_with_node(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
-        let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
-        if !matches!(place.found, Found::Leaf(_) | Found::Value) {
-            return Ok(None);
-        }
-        let head = Self::head_if_values(key);
-        let loss = self.lock_for_removal(&place, guard)?;
-        let old = place.value().ok_or(Restart)?;
-        self.take_out(&place, loss, head, guard);
-        Ok(Some(Self::hand_out(place.leaf(), old, guard)))
-    }
-
-    /// Shows the value to `decide`, once: what has been done with it then is not undone. Takes
-    /// the key if it stores it.
-    pub(super) fn try_update(
+    fn try_update(
         &self,
         key: &mut Option<K>,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
@@ -295,6 +231,66 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 Ok(Some(Self::hand_out(place.leaf(), old, guard)))
             }
         }
+    }
+}
+
+impl<K: ByteKey, V: Storable> Art<K, V> {
+    /// Replaces the value at a spot.
+    #[inline]
+    fn replace_value(
+        &self,
+        spot: &Spot<'_>,
+        leaf: Option<RecordRef<'_, K>>,
+        entry: &mut Option<(K, V)>,
+        guard: &Guard<'_>,
+    ) -> Result<Option<V>, Restart> {
+        let lock = spot.lock()?;
+        let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
+        let taken = entry.take().map(|(key, value)| {
+            spot.set(leaf, Packed::new(value));
+            key
+        });
+        drop(lock);
+        // The key that is there stays.
+        drop(taken);
+        // SAFETY: replaced under the lock, by this thread alone, which keeps no reference to it.
+        Ok(Some(unsafe { old.hand_out(guard) }))
+    }
+
+    /// Stores an entry whose key was absent, and for which nodes have to be made.
+    #[inline(never)]
+    fn put_with_node(
+        &self,
+        entry: &mut Option<(K, V)>,
+        guard: &Guard<'_>,
+    ) -> Result<Option<V>, Restart> {
+        let Some((key, _)) = entry else {
+            return Ok(None);
+        };
+        let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
+        if matches!(place.found, Found::Leaf(_) | Found::Value) {
+            // It has come meanwhile.
+            return Err(Restart);
+        }
+        let room = self.lock_for_insertion(&place)?;
+        if let Some((key, value)) = entry.take() {
+            self.settle(place, room, key, value, guard);
+        }
+        Ok(None)
+    }
+
+    /// Removes a key from a node that another takes the place of.
+    #[inline(never)]
+    fn remove_with_node(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
+        let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
+        if !matches!(place.found, Found::Leaf(_) | Found::Value) {
+            return Ok(None);
+        }
+        let head = Self::head_if_values(key);
+        let loss = self.lock_for_removal(&place, guard)?;
+        let old = place.value().ok_or(Restart)?;
+        self.take_out(&place, loss, head, guard);
+        Ok(Some(Self::hand_out(place.leaf(), old, guard)))
     }
 
     /// The head of a key, if there are nodes whose slots are values.
@@ -351,7 +347,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 let old = if of_values {
                     other.get().value::<V>().word()
                 } else {
-                    other.child().word()
+                    Child::leaf(other).word()
                 };
                 let (new, unused) = Self::entry_word(branch.depth, key, value);
                 let mut entries = [(branch.old, old), (branch.new, new)];
@@ -362,7 +358,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 drop(unused);
                 if of_values {
                     // SAFETY: unlinked above. Its value has moved into the slot.
-                    unsafe { leaf::retire::<K, V>(other.pointer(), false, guard) };
+                    unsafe { other.retire::<V>(false, guard) };
                 }
             }
             Found::Diverges(branch, rest) => {
@@ -413,7 +409,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         if Self::has_values_at(depth) {
             (value.word(), Some(key))
         } else {
-            (Child::leaf(Box::new(Leaf::new(key, value))).word(), None)
+            (Child::leaf(RecordRef::new(key, value)).word(), None)
         }
     }
 
@@ -512,32 +508,22 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     pub(super) fn key_of_value(head: u64, symbol: Symbol) -> K {
         let shift = 56 - 8 * Self::VALUES_AT;
         let head = head & !(0xff << shift) | u64::from(symbol - 1) << shift;
-        Self::key_of(head)
-    }
-
-    /// The key with this head.
-    pub(super) fn key_of(head: u64) -> K {
-        K::from_head(head).expect("a key whose head is the key comes of its head")
+        key_of(head)
     }
 
     /// A leaf for a key whose value was in a slot.
     pub(super) fn leaf_of_value(key: K, word: Word) -> Word {
-        Child::leaf(Box::new(Leaf::new(key, Packed::<V>::of_word(word)))).word()
+        Child::leaf(RecordRef::new(key, Packed::<V>::of_word(word))).word()
     }
 
     /// Hands out the value of an entry that this thread has just unlinked.
     #[inline]
-    fn hand_out(leaf: Option<LeafRef<'_, K>>, value: Packed<V>, guard: &Guard<'_>) -> V {
+    fn hand_out(leaf: Option<RecordRef<'_, K>>, value: Packed<V>, guard: &Guard<'_>) -> V {
         match leaf {
             // SAFETY: the leaf was unlinked under the lock, by this thread alone, which has
             // unlocked, and keeps no reference to it.
             Some(leaf) => unsafe {
-                leaf::hand_out::<K, V, V>(
-                    leaf.pointer(),
-                    guard,
-                    |_, value| value,
-                    |_, value| value.clone(),
-                )
+                leaf.hand_out(guard, |_, value| value, |_, value: &V| value.clone())
             },
             // SAFETY: likewise the value.
             None => unsafe { value.hand_out(guard) },

@@ -80,7 +80,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
                 return Ok(());
             };
             // SAFETY: validated by `word_of`, of a leaf that was linked since the guard was pinned.
-            match unsafe { Entry::<K, V, W>::of_word(word, guard) } {
+            match unsafe { Entry::<K, W>::of_word(word, guard) } {
                 Entry::Record(_) => return Ok(()),
                 Entry::Layer(next) => root = next,
             }

@@ -94,6 +94,7 @@ mod walk;
 mod write;
 
 use crate::bulk::{Ascending, NotSorted};
+use crate::byte_keyed::{AsGiven, Lookups, Trie, Walks, Writes, ordered_index};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::ByteKey;
 use node::{Node, NodeRef};
@@ -102,7 +103,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::reclaim::Collector;
-use tremula_sync::{CachePadded, Mutex, StripedCounter, retry};
+use tremula_sync::{CachePadded, Mutex, StripedCounter};
 
 /// The entries of a leaf, and the separators of an inner node, in the default configuration: as
 /// many as the word that orders them has room for.
@@ -207,125 +208,20 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> Default for Masstree<K, V, WID
     }
 }
 
-impl<K: ByteKey, V: Storable, const WIDTH: usize> OrderedIndex<K, V> for Masstree<K, V, WIDTH> {
-    fn engine(&self) -> &'static str {
-        "masstree"
-    }
+impl<K: ByteKey, V: Storable, const WIDTH: usize> Trie<K, V> for Masstree<K, V, WIDTH> {
+    type Form = AsGiven;
 
-    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = self.collector.pin();
-        let found =
-            key.with_bytes(|bytes| retry(|| self.look_up(bytes, &guard), || self.restarts.add(1)));
-        // SAFETY: found by a descent under the guard.
-        found
-            .map(|value| unsafe { value.with(|value| read(value)) })
-            .is_some()
+    #[inline]
+    fn collector(&self) -> &Collector {
+        &self.collector
     }
 
     #[inline]
-    fn get(&self, key: &K) -> Option<V> {
-        let guard = self.collector.pin();
-        let found =
-            key.with_bytes(|bytes| retry(|| self.look_up(bytes, &guard), || self.restarts.add(1)));
-        // SAFETY: found by a descent under the guard.
-        found.map(|value| unsafe { value.with(V::clone) })
+    fn restarts(&self) -> &StripedCounter {
+        &self.restarts
     }
+}
 
-    fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
-        self.look_up_many(keys, out);
-    }
-
-    fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = self.collector.pin();
-        let mut entry = Some((key, value));
-        retry(
-            || self.try_put(&mut entry, true, &guard),
-            || self.restarts.add(1),
-        )
-    }
-
-    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = self.collector.pin();
-        let mut entry = Some((key, value));
-        retry(
-            || self.try_put(&mut entry, false, &guard),
-            || self.restarts.add(1),
-        );
-        match entry {
-            None => Ok(()),
-            Some((_, value)) => Err(value),
-        }
-    }
-
-    fn remove(&self, key: &K) -> Option<V> {
-        let guard = self.collector.pin();
-        key.with_bytes(|bytes| retry(|| self.try_remove(bytes, &guard), || self.restarts.add(1)))
-    }
-
-    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = self.collector.pin();
-        let mut key = Some(key);
-        retry(
-            || self.try_update(&mut key, decide, &guard),
-            || self.restarts.add(1),
-        )
-    }
-
-    fn first(&self) -> Option<(K, V)> {
-        self.first_of(KeyRange::all(), Direction::Ascending)
-    }
-
-    fn last(&self) -> Option<(K, V)> {
-        self.first_of(KeyRange::all(), Direction::Descending)
-    }
-
-    fn next(&self, key: &K) -> Option<(K, V)> {
-        let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
-        self.first_of(above, Direction::Ascending)
-    }
-
-    fn prev(&self, key: &K) -> Option<(K, V)> {
-        let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
-        self.first_of(below, Direction::Descending)
-    }
-
-    fn pop_first(&self) -> Option<(K, V)> {
-        self.pop(Direction::Ascending)
-    }
-
-    fn pop_last(&self) -> Option<(K, V)> {
-        self.pop(Direction::Descending)
-    }
-
-    fn scan(
-        &self,
-        range: KeyRange<'_, K>,
-        direction: Direction,
-        limit: usize,
-        out: &mut Vec<(K, V)>,
-    ) {
-        self.copy_range(range, direction, limit, out);
-    }
-
-    fn range(
-        &self,
-        range: KeyRange<'_, K>,
-        direction: Direction,
-        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
-    ) {
-        self.visit_range(range, direction, visit);
-    }
-
-    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        self.cut(range)
-    }
-
-    fn len(&self) -> usize {
-        // An insertion may be counted after the removal of what it inserted.
-        usize::try_from(self.len.sum()).unwrap_or(0)
-    }
-
-    fn shape(&self) -> Shape {
-        self.describe()
-    }
+impl<K: ByteKey, V: Storable, const WIDTH: usize> OrderedIndex<K, V> for Masstree<K, V, WIDTH> {
+    ordered_index!("masstree");
 }

@@ -2,7 +2,8 @@
 
 use super::Masstree;
 use super::node::{Node, NodeRef, Word};
-use super::record::{Entry, Record};
+use super::record::Entry;
+use crate::byte_keyed::Record;
 use crate::contract::{OrderedIndex, Shape, Storable};
 use crate::key::ByteKey;
 use crate::packed::Packed;
@@ -80,7 +81,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
                     leaves += 1;
                     for word in words {
                         // SAFETY: validated, of a leaf that was linked since the guard was pinned.
-                        match unsafe { Entry::<K, V, W>::of_word(word, &guard) } {
+                        match unsafe { Entry::<K, W>::of_word(word, &guard) } {
                             Entry::Record(_) => records += 1,
                             Entry::Layer(root) => {
                                 layers += 1;
@@ -93,7 +94,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
         let bytes = size_of::<Self>() as u64
             + (leaves + inner) * size_of::<Node<W>>() as u64
-            + records * size_of::<Record<K, V>>() as u64
+            + records * size_of::<Record<K>>() as u64
             + (records + values) * Packed::<V>::bytes_beside() as u64;
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Shape {
@@ -136,9 +137,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Drop for Masstree<K, V, W> {
                 Some(Below::Words(words)) => {
                     for word in words {
                         // SAFETY: as above.
-                        match unsafe { Entry::<K, V, W>::of_word_alone(word) } {
+                        match unsafe { Entry::<K, W>::of_word_alone(word) } {
                             // SAFETY: as above.
-                            Entry::Record(record) => unsafe { record.free() },
+                            Entry::Record(record) => unsafe { record.free::<V>(true) },
                             Entry::Layer(root) => ahead.push(root),
                         }
                     }

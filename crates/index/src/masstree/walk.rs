@@ -10,9 +10,9 @@ use super::Masstree;
 use super::descend::Seen;
 use super::node::{Node, NodeRef, Word};
 use super::order::Order;
-use super::record::{Entry, RecordRef};
+use super::record::Entry;
 use super::slices::Slices;
-use crate::bounds::Bounds;
+use crate::byte_keyed::{Bounds, Item, ItemKey, Walk as _};
 use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use crate::packed::Packed;
@@ -63,20 +63,8 @@ pub(super) struct Frame<'g, const W: usize> {
     next: Option<NonNull<Node<W>>>,
 }
 
-/// An entry that a walk has come by.
-pub(super) struct Item<'g, K, V> {
-    pub(super) key: ItemKey<'g, K, V>,
-    pub(super) value: Packed<V>,
-}
-
-/// The key of an item: in a record, or told by its head.
-pub(super) enum ItemKey<'g, K, V> {
-    Record(RecordRef<'g, K, V>),
-    Head(u64),
-}
-
 /// A walk over a range.
-pub(super) struct Walk<'g, 'b, K, V, const W: usize> {
+pub(crate) struct Walk<'g, 'b, K, V, const W: usize> {
     guard: &'g Guard<'g>,
     bounds: Bounds<'b>,
     direction: Direction,
@@ -89,13 +77,10 @@ pub(super) struct Walk<'g, 'b, K, V, const W: usize> {
     pub(super) items: Vec<Item<'g, K, V>>,
 }
 
-impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
-    pub(super) fn new(
-        bounds: Bounds<'b>,
-        direction: Direction,
-        locks: bool,
-        guard: &'g Guard<'g>,
-    ) -> Self {
+impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> crate::byte_keyed::Walk<'g, 'b, K, V>
+    for Walk<'g, 'b, K, V, W>
+{
+    fn new(bounds: Bounds<'b>, direction: Direction, locks: bool, guard: &'g Guard<'g>) -> Self {
         Self {
             guard,
             bounds,
@@ -107,16 +92,23 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         }
     }
 
-    /// Begins, or begins again.
-    pub(super) fn begin(&mut self, root: NodeRef<'g, W>) -> Result<(), Restart> {
-        self.forget();
-        let edges = self.bounds.edges();
-        self.enter(root, 0, edges.map(|edge| edge.is_some()))
+    fn fill(&mut self, limit: usize) -> Result<(), Restart> {
+        while self.items.len() < limit && !self.frames.is_empty() {
+            self.advance(limit)?;
+        }
+        self.validate()
     }
 
-    /// Lets go of everything.
-    pub(super) fn forget(&mut self) {
+    fn items(&mut self) -> &mut Vec<Item<'g, K, V>> {
+        &mut self.items
+    }
+
+    fn next_batch(&mut self) {
         self.items.clear();
+        self.left.clear();
+    }
+
+    fn let_go(&mut self) {
         let stops = self.frames.drain(..).map(|frame| frame.stop);
         for stop in stops.chain(self.left.drain(..)) {
             if let Hold::Locked(lock) = stop.hold {
@@ -125,27 +117,18 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         }
     }
 
-    /// Whether there is nothing left of the range.
-    pub(super) fn is_over(&self) -> bool {
+    fn has_let_go(&self) -> bool {
         self.frames.is_empty()
     }
+}
 
-    /// Forgets the items, and the leaves that the walk has left.
-    pub(super) fn next_batch(&mut self) {
+impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
+    /// Begins, or begins again.
+    pub(super) fn begin(&mut self, root: NodeRef<'g, W>) -> Result<(), Restart> {
+        self.let_go();
         self.items.clear();
-        self.left.clear();
-    }
-
-    /// Goes on until there are `limit` items, or the range is over; then validates all.
-    ///
-    /// # Errors
-    ///
-    /// [`Restart`] if something changed meanwhile. The walk then has to begin again.
-    pub(super) fn fill(&mut self, limit: usize) -> Result<(), Restart> {
-        while self.items.len() < limit && !self.is_over() {
-            self.advance(limit)?;
-        }
-        self.validate()
+        let edges = self.bounds.edges();
+        self.enter(root, 0, edges.map(|edge| edge.is_some()))
     }
 
     /// Whether all leaves are as they were noted.
@@ -282,7 +265,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             } else {
                 // SAFETY: of one valid version of a leaf that was linked since the guard was
                 // pinned.
-                match unsafe { Entry::<K, V, W>::of_word(word, self.guard) } {
+                match unsafe { Entry::<K, W>::of_word(word, self.guard) } {
                     Entry::Layer(root) => {
                         let depth = frame.depth + Slices::<K>::STEP;
                         return self.enter(root, depth, met);

@@ -3,9 +3,10 @@
 use super::Masstree;
 use super::node::{NodeRef, Word, is_underfull};
 use super::order::Order;
-use super::record::{Entry, Record, RecordRef, word_of_layer};
+use super::record::{Entry, word_of_layer};
 use super::shape::count;
 use super::slices::Slices;
+use crate::byte_keyed::{RecordRef, Walks, Writes};
 use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
 use crate::packed::Packed;
@@ -13,7 +14,7 @@ use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
 /// Where a key is, or would have to be: in a leaf that is locked.
-struct Place<'g, K, V, const W: usize> {
+struct Place<'g, K, const W: usize> {
     /// The root of the layer, and how many bytes of the key lie before it.
     root: NodeRef<'g, W>,
     depth: usize,
@@ -21,19 +22,19 @@ struct Place<'g, K, V, const W: usize> {
     lock: VersionGuard<'g>,
     order: Order,
     slice: u64,
-    found: Found<'g, K, V>,
+    found: Found<'g, K>,
 }
 
 /// What is at a place.
-enum Found<'g, K, V> {
+enum Found<'g, K> {
     /// The key's value, in this slot.
     Value(usize),
     /// The key's record.
-    Record(RecordRef<'g, K, V>),
+    Record(RecordRef<'g, K>),
     /// Nothing.
     Vacant,
     /// In this slot, another key with the same slice: both go into a layer of their own.
-    Other(usize, RecordRef<'g, K, V>, Parting),
+    Other(usize, RecordRef<'g, K>, Parting),
 }
 
 /// How two keys part that have a slice in common.
@@ -62,10 +63,10 @@ impl Parting {
     }
 }
 
-impl<'g, K: ByteKey, V: Storable, const W: usize> Place<'g, K, V, W> {
+impl<K, const W: usize> Place<'_, K, W> {
     /// The value, if the key is there.
     #[inline]
-    fn value(&self) -> Option<Packed<V>> {
+    fn value<V: 'static>(&self) -> Option<Packed<V>> {
         match &self.found {
             Found::Value(slot) => Some(Packed::of_word(self.leaf.word(*slot))),
             Found::Record(record) => Some(record.get().value()),
@@ -75,7 +76,7 @@ impl<'g, K: ByteKey, V: Storable, const W: usize> Place<'g, K, V, W> {
 
     /// Replaces the value of a key that is there. What it was is not freed.
     #[inline]
-    fn set(&self, value: Packed<V>) {
+    fn set<V: 'static>(&self, value: Packed<V>) {
         match &self.found {
             Found::Value(slot) => self.leaf.publish_word(*slot, value.word()),
             Found::Record(record) => record.get().set(value),
@@ -90,79 +91,8 @@ impl<'g, K: ByteKey, V: Storable, const W: usize> Place<'g, K, V, W> {
     }
 }
 
-impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// Goes to the place of a key and locks it.
-    #[inline]
-    fn locate<'g>(
-        &'g self,
-        bytes: &[u8],
-        guard: &'g Guard<'_>,
-    ) -> Result<Place<'g, K, V, W>, Restart> {
-        let mut root = self.root();
-        let mut depth = 0;
-        loop {
-            let slice = Slices::<K>::at(bytes, depth);
-            let (leaf, version) = root.reach(slice)?;
-            if Slices::<K>::go_on(bytes, depth)
-                && let Some(word) = leaf.word_of(version, slice)?
-                // SAFETY: validated by `word_of`, of a leaf that was linked since the guard was
-                // pinned.
-                && let Entry::Layer(next) = unsafe { Entry::<K, V, W>::of_word(word, guard) }
-            {
-                (root, depth) = (next, depth + Slices::<K>::STEP);
-                continue;
-            }
-            let (leaf, lock) = leaf.lock_seen(version, slice)?;
-            let order = leaf.order();
-            let found = match leaf.find(order, slice) {
-                None => Found::Vacant,
-                Some(slot) if K::HEAD_IS_KEY => Found::Value(slot),
-                // SAFETY: the leaf is locked, and linked.
-                Some(slot) => match unsafe { Entry::<K, V, W>::of_word(leaf.word(slot), guard) } {
-                    Entry::Layer(next) => {
-                        lock.unchanged();
-                        (root, depth) = (next, depth + Slices::<K>::STEP);
-                        continue;
-                    }
-                    Entry::Record(record) => find_record(slot, record, bytes, depth),
-                },
-            };
-            return Ok(Place {
-                root,
-                depth,
-                leaf,
-                lock,
-                order,
-                slice,
-                found,
-            });
-        }
-    }
-
-    /// The place of a key where there is room for it.
-    #[inline]
-    fn locate_with_room<'g>(
-        &'g self,
-        key: &K,
-        guard: &'g Guard<'_>,
-    ) -> Result<Place<'g, K, V, W>, Restart> {
-        loop {
-            // Not returned through the key's code, which could forget it, and with it the lock.
-            let mut place = Err(Restart);
-            key.with_bytes(|bytes| place = self.locate(bytes, guard));
-            let place = place?;
-            if !place.is_full() {
-                return Ok(place);
-            }
-            let (root, slice) = (place.root, place.slice);
-            place.lock.unchanged();
-            self.split_down(root, slice);
-        }
-    }
-
-    /// Puts the entry in, which it takes; or leaves it alone, if the key is there and the value is
-    /// not to be replaced. Returns the value that was replaced.
-    pub(super) fn try_put(
+impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W> {
+    fn try_put(
         &self,
         entry: &mut Option<(K, V)>,
         replaces: bool,
@@ -194,96 +124,11 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         Ok(Some(unsafe { old.hand_out(guard) }))
     }
 
-    /// Adds an entry at a place that lacks it and has room.
-    #[inline]
-    fn add(&self, place: Place<'_, K, V, W>, key: K, value: V) {
-        let value = Packed::new(value);
-        let (word, unused) = if K::HEAD_IS_KEY {
-            (value.word(), Some(key))
-        } else {
-            (RecordRef::new(Record::new(key, value)).word(), None)
-        };
-        match &place.found {
-            Found::Other(slot, other, parting) => {
-                let layer = self.layer(parting, other.word(), word);
-                place.leaf.publish_word(*slot, layer);
-            }
-            _ => {
-                let rank = place.leaf.rank(place.order, place.slice);
-                place.leaf.insert(place.order, rank, place.slice, word);
-            }
-        }
-        drop((place, unused));
-        self.len.add(1);
+    fn try_remove(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
+        key.with_bytes(|bytes| self.try_remove_bytes(bytes, guard))
     }
 
-    /// A new layer of two keys, below as many others as they have slices in common.
-    fn layer(&self, parting: &Parting, old: Word, new: Word) -> Word {
-        let mut entries = [(parting.old, old), (parting.new, new)];
-        entries.sort_unstable_by_key(|entry| entry.0);
-        let lowest = NodeRef::<W>::new(0);
-        lowest.set_entries(entries);
-        count(&self.counters.layers);
-        parting
-            .shared
-            .iter()
-            .rev()
-            .fold(word_of_layer(lowest), |below, slice| {
-                let root = NodeRef::<W>::new(0);
-                root.set_entries([(*slice, below)]);
-                count(&self.counters.layers);
-                word_of_layer(root)
-            })
-    }
-
-    pub(super) fn try_remove(&self, bytes: &[u8], guard: &Guard<'_>) -> Result<Option<V>, Restart> {
-        let place = self.locate(bytes, guard)?;
-        let Some(value) = place.value() else {
-            place.lock.unchanged();
-            return Ok(None);
-        };
-        let (previous, sparse) = self.take_out(place, value, guard);
-        if sparse {
-            self.tidy(bytes, guard);
-        }
-        Ok(Some(previous))
-    }
-
-    /// Removes the entry at a place that has one, with this value, and hands the value out. Says
-    /// whether what is left is to be tidied up.
-    fn take_out(
-        &self,
-        place: Place<'_, K, V, W>,
-        value: Packed<V>,
-        guard: &Guard<'_>,
-    ) -> (V, bool) {
-        let leaf = place.leaf;
-        {
-            // Or else a lookup could take what the next insertion puts into the slot for this.
-            let _change = leaf.get().change();
-            let rank = leaf.rank(place.order, place.slice);
-            leaf.set_order(place.order.removed(rank));
-        }
-        drop(place.lock);
-        self.len.add(-1);
-        let left = place.order.count() - 1;
-        let sparse = if leaf == place.root {
-            place.depth > 0 && left <= 1
-        } else {
-            is_underfull(left, W)
-        };
-        let value = match place.found {
-            // SAFETY: unlinked just now, by this thread alone, which keeps no reference to it.
-            Found::Record(record) => unsafe {
-                record.hand_out(guard, |_, value| value, |_, value| value.clone())
-            },
-            // SAFETY: likewise.
-            _ => unsafe { value.hand_out(guard) },
-        };
-        (value, sparse)
-    }
-
-    pub(super) fn try_update(
+    fn try_update(
         &self,
         key: &mut Option<K>,
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
@@ -318,21 +163,177 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
         let (previous, sparse) = self.take_out(place, old, guard);
         if sparse {
-            wanted.with_bytes(|bytes| self.tidy(bytes, guard));
+            self.tidy_up(wanted, guard);
         }
         Ok(Some(previous))
     }
 }
 
+impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
+    /// Goes to the place of a key and locks it.
+    #[inline]
+    fn locate<'g>(
+        &'g self,
+        bytes: &[u8],
+        guard: &'g Guard<'_>,
+    ) -> Result<Place<'g, K, W>, Restart> {
+        let mut root = self.root();
+        let mut depth = 0;
+        loop {
+            let slice = Slices::<K>::at(bytes, depth);
+            let (leaf, version) = root.reach(slice)?;
+            if Slices::<K>::go_on(bytes, depth)
+                && let Some(word) = leaf.word_of(version, slice)?
+                // SAFETY: validated by `word_of`, of a leaf that was linked since the guard was
+                // pinned.
+                && let Entry::Layer(next) = unsafe { Entry::<K, W>::of_word(word, guard) }
+            {
+                (root, depth) = (next, depth + Slices::<K>::STEP);
+                continue;
+            }
+            let (leaf, lock) = leaf.lock_seen(version, slice)?;
+            let order = leaf.order();
+            let found = match leaf.find(order, slice) {
+                None => Found::Vacant,
+                Some(slot) if K::HEAD_IS_KEY => Found::Value(slot),
+                // SAFETY: the leaf is locked, and linked.
+                Some(slot) => match unsafe { Entry::<K, W>::of_word(leaf.word(slot), guard) } {
+                    Entry::Layer(next) => {
+                        lock.unchanged();
+                        (root, depth) = (next, depth + Slices::<K>::STEP);
+                        continue;
+                    }
+                    Entry::Record(record) => find_record(slot, record, bytes, depth),
+                },
+            };
+            return Ok(Place {
+                root,
+                depth,
+                leaf,
+                lock,
+                order,
+                slice,
+                found,
+            });
+        }
+    }
+
+    /// The place of a key where there is room for it.
+    #[inline]
+    fn locate_with_room<'g>(
+        &'g self,
+        key: &K,
+        guard: &'g Guard<'_>,
+    ) -> Result<Place<'g, K, W>, Restart> {
+        loop {
+            // Not returned through the key's code, which could forget it, and with it the lock.
+            let mut place = Err(Restart);
+            key.with_bytes(|bytes| place = self.locate(bytes, guard));
+            let place = place?;
+            if !place.is_full() {
+                return Ok(place);
+            }
+            let (root, slice) = (place.root, place.slice);
+            place.lock.unchanged();
+            self.split_down(root, slice);
+        }
+    }
+
+    /// Adds an entry at a place that lacks it and has room.
+    #[inline]
+    fn add(&self, place: Place<'_, K, W>, key: K, value: V) {
+        let value = Packed::new(value);
+        let (word, unused) = if K::HEAD_IS_KEY {
+            (value.word(), Some(key))
+        } else {
+            (RecordRef::new(key, value).word(), None)
+        };
+        match &place.found {
+            Found::Other(slot, other, parting) => {
+                let layer = self.layer(parting, other.word(), word);
+                place.leaf.publish_word(*slot, layer);
+            }
+            _ => {
+                let rank = place.leaf.rank(place.order, place.slice);
+                place.leaf.insert(place.order, rank, place.slice, word);
+            }
+        }
+        drop((place, unused));
+        self.len.add(1);
+    }
+
+    /// A new layer of two keys, below as many others as they have slices in common.
+    fn layer(&self, parting: &Parting, old: Word, new: Word) -> Word {
+        let mut entries = [(parting.old, old), (parting.new, new)];
+        entries.sort_unstable_by_key(|entry| entry.0);
+        let lowest = NodeRef::<W>::new(0);
+        lowest.set_entries(entries);
+        count(&self.counters.layers);
+        parting
+            .shared
+            .iter()
+            .rev()
+            .fold(word_of_layer(lowest), |below, slice| {
+                let root = NodeRef::<W>::new(0);
+                root.set_entries([(*slice, below)]);
+                count(&self.counters.layers);
+                word_of_layer(root)
+            })
+    }
+
+    #[inline]
+    fn try_remove_bytes(&self, bytes: &[u8], guard: &Guard<'_>) -> Result<Option<V>, Restart> {
+        let place = self.locate(bytes, guard)?;
+        let Some(value) = place.value() else {
+            place.lock.unchanged();
+            return Ok(None);
+        };
+        let (previous, sparse) = self.take_out(place, value, guard);
+        if sparse {
+            self.tidy(bytes, guard);
+        }
+        Ok(Some(previous))
+    }
+
+    /// Removes the entry at a place that has one, with this value, and hands the value out. Says
+    /// whether what is left is to be tidied up.
+    fn take_out(&self, place: Place<'_, K, W>, value: Packed<V>, guard: &Guard<'_>) -> (V, bool) {
+        let leaf = place.leaf;
+        {
+            // Or else a lookup could take what the next insertion puts into the slot for this.
+            let _change = leaf.get().change();
+            let rank = leaf.rank(place.order, place.slice);
+            leaf.set_order(place.order.removed(rank));
+        }
+        drop(place.lock);
+        self.len.add(-1);
+        let left = place.order.count() - 1;
+        let sparse = if leaf == place.root {
+            place.depth > 0 && left <= 1
+        } else {
+            is_underfull(left, W)
+        };
+        let value = match place.found {
+            // SAFETY: unlinked just now, by this thread alone, which keeps no reference to it.
+            Found::Record(record) => unsafe {
+                record.hand_out(guard, |_, value| value, |_, value: &V| value.clone())
+            },
+            // SAFETY: likewise.
+            _ => unsafe { value.hand_out(guard) },
+        };
+        (value, sparse)
+    }
+}
+
 /// What a record under the slice of a key is to that key.
 #[inline]
-fn find_record<'g, K: ByteKey, V: 'static>(
+fn find_record<'g, K: ByteKey>(
     slot: usize,
-    record: RecordRef<'g, K, V>,
+    record: RecordRef<'g, K>,
     bytes: &[u8],
     depth: usize,
-) -> Found<'g, K, V> {
-    if record.get().is(bytes, depth + Slices::<K>::STEP) {
+) -> Found<'g, K> {
+    if record.get().is_from(bytes, depth + Slices::<K>::STEP) {
         return Found::Record(record);
     }
     let part = |own: &[u8]| Parting::of::<K>(own, bytes, depth);

@@ -2,6 +2,7 @@
 #![cfg(shuttle)]
 
 mod art;
+mod byte_keyed;
 mod masstree;
 mod suite;
 

@@ -99,9 +99,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "art_hands_out_what_others_look_at",
-        file: "crates/index/src/art/leaf.rs",
-        original: "    if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {",
-        replacement: "    if needs_drop::<K>() || needs_drop::<V>() {",
+        file: "crates/index/src/byte_keyed/record.rs",
+        original: "        if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {",
+        replacement: "        if needs_drop::<K>() || needs_drop::<V>() {",
         why: "A leaf is freed that a thread which is inside the tree looks at.",
         checker: RECLAMATION,
         hangs: false,

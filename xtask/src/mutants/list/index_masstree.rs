@@ -106,7 +106,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "masstree_hands_out_what_others_look_at",
-        file: "crates/index/src/masstree/record.rs",
+        file: "crates/index/src/byte_keyed/record.rs",
         original: "        if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {",
         replacement: "        if needs_drop::<K>() || needs_drop::<V>() {",
         why: "A record is freed that a thread which is inside the tree looks at.",

@@ -1,0 +1,112 @@
+//! Lookups: of one key, and of many at once.
+
+use super::Trie;
+use super::bounds::ByteForm;
+use crate::contract::Storable;
+use crate::key::ByteKey;
+use crate::packed::Packed;
+use std::ops::ControlFlow;
+use tremula_sync::Restart;
+use tremula_sync::reclaim::Guard;
+
+/// Lookups that are under way at once: more than a core has cache misses under way.
+const AT_ONCE: usize = 16;
+
+/// A lookup of a group: its number there, where its byte form is, and how far it has come.
+struct Member<L> {
+    number: usize,
+    from: usize,
+    to: usize,
+    at: L,
+}
+
+/// How a trie finds the value of a key.
+pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
+    /// How far a lookup has come: it waits for the memory of one node.
+    type Lookup<'g>: Copy
+    where
+        Self: 'g;
+
+    /// The value under the key with this byte form; it may be looked at while `guard` lives.
+    fn look_up(&self, bytes: &[u8], guard: &Guard<'_>) -> Result<Option<Packed<V>>, Restart>;
+
+    /// A lookup that is at the root.
+    fn begin_lookup<'g>(&'g self, guard: &'g Guard<'_>) -> Self::Lookup<'g>;
+
+    /// Goes on by one node, and asks for the memory of the next. Breaks with what has been found
+    /// under the key with this byte form.
+    fn go_on<'g>(
+        &'g self,
+        lookup: &mut Self::Lookup<'g>,
+        bytes: &[u8],
+        guard: &'g Guard<'_>,
+    ) -> Result<ControlFlow<Option<Packed<V>>>, Restart>;
+
+    /// Shows the value under `key`.
+    #[inline(always)]
+    fn find<R>(&self, key: &K, read: impl FnOnce(&V) -> R) -> Option<R> {
+        let guard = self.collector().pin();
+        let found = Self::Form::with(key, |bytes| self.persist(|| self.look_up(bytes, &guard)));
+        // SAFETY: found by a descent under the guard.
+        found.map(|value| unsafe { value.with(read) })
+    }
+
+    /// Appends the values under `keys`: while one lookup waits for memory the others go on.
+    fn look_up_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+        out.reserve(keys.len());
+        let mut forms = Vec::new();
+        for group in keys.chunks(AT_ONCE) {
+            let guard = self.collector().pin();
+            self.look_up_group(group, &mut forms, out, &guard);
+        }
+    }
+
+    /// Appends the values under at most [`AT_ONCE`] keys.
+    fn look_up_group(
+        &self,
+        keys: &[K],
+        forms: &mut Vec<u8>,
+        out: &mut Vec<Option<V>>,
+        guard: &Guard<'_>,
+    ) {
+        let first = out.len();
+        out.resize_with(first + keys.len(), || None);
+        forms.clear();
+        let root = self.begin_lookup(guard);
+        let mut lookups = [const { None }; AT_ONCE];
+        for (number, key) in keys.iter().enumerate() {
+            let from = forms.len();
+            Self::Form::with(key, |bytes| forms.extend_from_slice(bytes));
+            lookups[number] = Some(Member {
+                number,
+                from,
+                to: forms.len(),
+                at: root,
+            });
+        }
+        let mut left = keys.len();
+        while left > 0 {
+            for place in &mut lookups[..keys.len()] {
+                let Some(lookup) = place else {
+                    continue;
+                };
+                let bytes = &forms[lookup.from..lookup.to];
+                match self.go_on(&mut lookup.at, bytes, guard) {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(value)) => {
+                        // SAFETY: found by a descent under the guard.
+                        out[first + lookup.number] =
+                            value.map(|value| unsafe { value.with(V::clone) });
+                        *place = None;
+                        left -= 1;
+                    }
+                    // Something changed: this one begins again.
+                    Err(Restart) => {
+                        self.restarts().add(1);
+                        lookup.at = self.begin_lookup(guard);
+                    }
+                }
+            }
+        }
+    }
+}

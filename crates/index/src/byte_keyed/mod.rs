@@ -1,0 +1,176 @@
+//! What the engines have in common that look at nothing of a key but its byte form: [`Art`] and
+//! [`Masstree`].
+//!
+//! An engine implements four small traits, each next to the code that does the work: [`Trie`],
+//! and one for what is done with a trie: [`Lookups`], [`Writes`] and [`Walks`]. They have the rest
+//! as provided methods: batches of lookups, scans, visits, the ends. `ordered_index!` makes an
+//! ordered index of it all.
+//!
+//! [`Art`]: crate::Art
+//! [`Masstree`]: crate::Masstree
+
+mod bounds;
+mod item;
+mod lookups;
+mod record;
+mod walks;
+
+pub(crate) use bounds::{AsGiven, Bounds, ByteForm};
+pub(crate) use item::{Item, ItemKey, key_of};
+pub(crate) use lookups::Lookups;
+pub(crate) use record::{Record, RecordRef};
+pub(crate) use walks::{Walk, Walks};
+
+use crate::contract::{Storable, Update};
+use crate::key::ByteKey;
+use tremula_sync::reclaim::{Collector, Guard};
+use tremula_sync::{Restart, StripedCounter, retry};
+
+/// A trie of keys in their byte forms.
+pub(crate) trait Trie<K: ByteKey, V: Storable>: Sized {
+    /// How the trie takes the byte forms of keys.
+    type Form: ByteForm<K>;
+
+    /// Keeps what was unlinked.
+    fn collector(&self) -> &Collector;
+
+    /// Counts the attempts that another thread has disturbed.
+    fn restarts(&self) -> &StripedCounter;
+
+    /// Runs `attempt` until no other thread disturbs it.
+    #[inline(always)]
+    fn persist<R>(&self, attempt: impl FnMut() -> Result<R, Restart>) -> R {
+        retry(attempt, || self.restarts().add(1))
+    }
+}
+
+/// Attempts to change one entry.
+pub(crate) trait Writes<K: ByteKey, V: Storable>: Trie<K, V> {
+    /// Stores an entry, which it takes; leaves it alone if the key is present and the value is not
+    /// to be replaced. Returns the value that was replaced.
+    fn try_put(
+        &self,
+        entry: &mut Option<(K, V)>,
+        replaces: bool,
+        guard: &Guard<'_>,
+    ) -> Result<Option<V>, Restart>;
+
+    /// Removes a key. Returns its value.
+    fn try_remove(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart>;
+
+    /// Shows the value to `decide`, once: what has been done with it then is not undone. Takes
+    /// the key if it stores it.
+    fn try_update(
+        &self,
+        key: &mut Option<K>,
+        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        guard: &Guard<'_>,
+    ) -> Result<Option<V>, Restart>;
+}
+
+/// The methods of an ordered index, for an engine that implements the traits of this module. The
+/// engine has fields `collector` and `len`, and a method `describe` for its shape.
+macro_rules! ordered_index {
+    ($name:literal) => {
+        fn engine(&self) -> &'static str {
+            $name
+        }
+
+        fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+            self.find(key, |value| read(value)).is_some()
+        }
+
+        #[inline]
+        fn get(&self, key: &K) -> Option<V> {
+            self.find(key, V::clone)
+        }
+
+        fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+            self.look_up_many(keys, out);
+        }
+
+        fn insert(&self, key: K, value: V) -> Option<V> {
+            let guard = self.collector.pin();
+            let mut entry = Some((key, value));
+            self.persist(|| self.try_put(&mut entry, true, &guard))
+        }
+
+        fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+            let guard = self.collector.pin();
+            let mut entry = Some((key, value));
+            self.persist(|| self.try_put(&mut entry, false, &guard));
+            entry.map_or(Ok(()), |(_, value)| Err(value))
+        }
+
+        fn remove(&self, key: &K) -> Option<V> {
+            let guard = self.collector.pin();
+            self.persist(|| self.try_remove(key, &guard))
+        }
+
+        fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+            let guard = self.collector.pin();
+            let mut key = Some(key);
+            self.persist(|| self.try_update(&mut key, decide, &guard))
+        }
+
+        fn first(&self) -> Option<(K, V)> {
+            self.first_of(KeyRange::all(), Direction::Ascending)
+        }
+
+        fn last(&self) -> Option<(K, V)> {
+            self.first_of(KeyRange::all(), Direction::Descending)
+        }
+
+        fn next(&self, key: &K) -> Option<(K, V)> {
+            let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
+            self.first_of(above, Direction::Ascending)
+        }
+
+        fn prev(&self, key: &K) -> Option<(K, V)> {
+            let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
+            self.first_of(below, Direction::Descending)
+        }
+
+        fn pop_first(&self) -> Option<(K, V)> {
+            self.pop(Direction::Ascending)
+        }
+
+        fn pop_last(&self) -> Option<(K, V)> {
+            self.pop(Direction::Descending)
+        }
+
+        fn scan(
+            &self,
+            range: KeyRange<'_, K>,
+            direction: Direction,
+            limit: usize,
+            out: &mut Vec<(K, V)>,
+        ) {
+            self.copy_range(range, direction, limit, out);
+        }
+
+        fn range(
+            &self,
+            range: KeyRange<'_, K>,
+            direction: Direction,
+            visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+        ) {
+            self.visit_range(range, direction, visit);
+        }
+
+        fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+            self.cut_range(range)
+        }
+
+        fn len(&self) -> usize {
+            // An insertion may be counted after the removal of what it inserted.
+            usize::try_from(self.len.sum()).unwrap_or(0)
+        }
+
+        fn shape(&self) -> Shape {
+            self.describe()
+        }
+    };
+}
+
+pub(crate) use ordered_index;
