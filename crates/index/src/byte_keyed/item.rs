@@ -12,7 +12,7 @@ pub(crate) struct Item<'g, K, V> {
     pub(crate) value: Packed<V>,
 }
 
-/// The key of an item: in a record, or told by its head.
+/// The key of an item: in a record, or put together from its head.
 pub(crate) enum ItemKey<'g, K> {
     Record(RecordRef<'g, K>),
     Head(u64),
@@ -36,7 +36,7 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
             }
             ItemKey::Head(head) => key_of::<K>(*head),
         };
-        // SAFETY: as above.
+        // SAFETY: the same holds of a value in a slot.
         unsafe { self.value.with(|value| see(&key, value)) }
     }
 
@@ -63,7 +63,7 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
         }
     }
 
-    /// Frees the entry once nobody pinned now can be looking at it.
+    /// Frees the entry once no thread that is pinned now can be looking at it.
     ///
     /// # Safety
     ///

@@ -54,7 +54,7 @@ impl<K> Clone for RecordRef<'_, K> {
 impl<K> Copy for RecordRef<'_, K> {}
 
 impl<'g, K> RecordRef<'g, K> {
-    /// A new record, which nobody else has yet.
+    /// A new record, which no other thread has yet.
     pub(crate) fn new<V: 'static>(key: K, value: Packed<V>) -> Self {
         let value = AtomicPtr::new(value.word());
         let record = Box::into_raw(Box::new(Record { value, key }));
@@ -83,7 +83,7 @@ impl<'g, K> RecordRef<'g, K> {
 
     #[inline]
     pub(crate) fn get(self) -> &'g Record<K> {
-        // SAFETY: it lives for `'g`, as whoever made this promised.
+        // SAFETY: it lives for `'g`: see `of_word`.
         unsafe { self.pointer.as_ref() }
     }
 
@@ -103,7 +103,7 @@ impl<'g, K> RecordRef<'g, K> {
     ///
     /// # Safety
     ///
-    /// Nobody has the record any more. It is freed once, and its value is.
+    /// No thread has the record any more. It is freed once, and so is its value.
     pub(crate) unsafe fn free<V: 'static>(self, with_value: bool) {
         // SAFETY: as the caller promises.
         let (key, value) = unsafe { self.into_parts::<V>() };
@@ -131,7 +131,7 @@ impl<K: Send> RecordRef<'_, K> {
         copy: impl FnOnce(&K, &V) -> R,
     ) -> R {
         if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {
-            // SAFETY: nobody else has the record or comes to it.
+            // SAFETY: no other thread has the record or comes to it.
             let (key, value) = unsafe { self.into_parts::<V>() };
             // SAFETY: likewise.
             return take(key, unsafe { value.take() });
@@ -145,7 +145,8 @@ impl<K: Send> RecordRef<'_, K> {
         }
     }
 
-    /// Frees the record, and perhaps its value, once nobody pinned now can be looking at it.
+    /// Frees the record, and perhaps its value, once no thread that is pinned now can be looking at
+    /// it.
     ///
     /// # Safety
     ///
@@ -157,7 +158,7 @@ impl<K: Send> RecordRef<'_, K> {
                 pointer,
                 life: PhantomData,
             };
-            // SAFETY: whoever could have come to the record has unpinned when this runs.
+            // SAFETY: each thread that could have come to the record has unpinned when this runs.
             unsafe { record.free::<V>(with_value) };
         };
         // SAFETY: keys and values are `Send` and own what they hold: any thread may drop them,

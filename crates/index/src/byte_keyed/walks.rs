@@ -44,10 +44,10 @@ pub(crate) trait Walk<'g, 'b, K, V>: Sized {
     /// Forgets the items, and the nodes that the walk has left.
     fn next_batch(&mut self);
 
-    /// Lets go of all nodes, which nobody has changed under the locks of this walk.
+    /// Releases all nodes, of which none has been changed under the locks of this walk.
     fn let_go(&mut self);
 
-    /// Whether the walk has let go of all nodes, and cannot go on.
+    /// Whether the walk has released all nodes, and cannot go on.
     fn has_let_go(&self) -> bool;
 }
 
