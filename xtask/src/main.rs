@@ -1,9 +1,11 @@
-//! Chores of the workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask mutants`.
+//! Chores of the workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask mutants`,
+//! `cargo xtask lines`.
 
 #![forbid(unsafe_code)]
 
 mod flavour;
 mod job;
+mod lines;
 mod mutants;
 mod output;
 mod steps;
@@ -36,6 +38,8 @@ enum Chore {
     Tidy,
     /// Plant known bugs, one at a time, and demand that the checker named for each catches it.
     Mutants(mutants::MutantsArgs),
+    /// Count the lines of each crate's source, and demand that those of the product stay within their limit.
+    Lines,
 }
 
 fn main() -> ExitCode {
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
             }
             Chore::Tidy => tidy::command(&workspace),
             Chore::Mutants(arguments) => mutants::command(&workspace, &arguments),
+            Chore::Lines => lines::command(&workspace),
         });
     match passed {
         Ok(true) => ExitCode::SUCCESS,
