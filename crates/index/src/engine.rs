@@ -131,8 +131,11 @@ pub trait RegisteredEngine:
     }
 }
 
-/// Makes a table of engines: one row an engine has all that is to be said of it. It gives an enum with
-/// the engines in the order of the rows, its names and facts, and how indexes are made.
+/// Makes something of a table of engines, in which one row says all that there is to say of an engine.
+///
+/// Without a word before the table: an enum with the engines in the order of the rows, their names and
+/// facts, and how indexes are made. With `each row` before it: `row!(name, Type, keys, scans);` for each
+/// engine, which is how a test program gets a test for each.
 ///
 /// A type that is `Compared` takes its heads of keys, where it is to have some, with its container; one
 /// that is `Headed` has them as its third parameter.
@@ -140,9 +143,18 @@ pub trait RegisteredEngine:
 #[macro_export]
 macro_rules! engines {
     (
+        each $row:ident
         $(#[$about:meta])*
         pub enum $Table:ident {
-            $($(#[$doc:meta])* $Engine:ident = $name:literal: $Index:ident, $keys:ident, $scans:ident;)*
+            $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident;)*
+        }
+    ) => {
+        $($row!($name, $Index, $keys, $scans);)*
+    };
+    (
+        $(#[$about:meta])*
+        pub enum $Table:ident {
+            $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident;)*
         }
     ) => {
         $(#[$about])*
@@ -153,13 +165,13 @@ macro_rules! engines {
 
         impl $Table {
             /// Every engine of this table, the default one first.
-            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$Engine),*];
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$Engine),*];
 
             /// The name that [`FromStr`](std::str::FromStr) reads.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Self::$Engine => $name,)*
+                    $(Self::$Engine => stringify!($name),)*
                 }
             }
 
@@ -250,33 +262,43 @@ macro_rules! engines {
     };
 }
 
-engines! {
-    /// An engine that can stand behind [`OrderedIndex`].
-    ///
-    /// ```
-    /// use tremula_index::Engine;
-    ///
-    /// let engine: Engine = "ca_tree".parse()?;
-    /// let index = engine.create::<u64, &'static str>();
-    /// index.insert(1, "one");
-    /// assert_eq!(index.get(&1), Some("one"));
-    /// # Ok::<(), tremula_index::UnknownEngine>(())
-    /// ```
-    pub enum Engine {
-        /// [`CaTree`]: the contention-adapting search tree.
-        CaTree = "ca_tree": CaTree, Compared, OneMoment;
-        /// [`LfcaTree`]: the lock-free contention-adapting tree.
-        LfcaTree = "lfca_tree": LfcaTree, Headed, OneMoment;
-        /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
-        BTree = "b_tree": OlcBTree, Headed, OneMoment;
-        /// [`Art`]: the adaptive radix tree.
-        Art = "art": Art, Bytes, OneMoment;
-        /// [`Masstree`]: the trie of B+trees.
-        Masstree = "masstree": Masstree, Bytes, OneMoment;
-        /// [`Locked`]: one readers-writer lock over a sequential tree.
-        Locked = "locked": Locked, Compared, OneMoment;
-    }
+/// The engines of this crate, a row each: [`engines!`](crate::engines) makes something of them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! index_engines {
+    ($($what:tt)*) => {
+        $crate::engines! {
+            $($what)*
+            /// An engine that can stand behind [`OrderedIndex`].
+            ///
+            /// ```
+            /// use tremula_index::Engine;
+            ///
+            /// let engine: Engine = "ca_tree".parse()?;
+            /// let index = engine.create::<u64, &'static str>();
+            /// index.insert(1, "one");
+            /// assert_eq!(index.get(&1), Some("one"));
+            /// # Ok::<(), tremula_index::UnknownEngine>(())
+            /// ```
+            pub enum Engine {
+                /// [`CaTree`]: the contention-adapting search tree.
+                CaTree = ca_tree: CaTree, Compared, OneMoment;
+                /// [`LfcaTree`]: the lock-free contention-adapting tree.
+                LfcaTree = lfca_tree: LfcaTree, Headed, OneMoment;
+                /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
+                BTree = b_tree: OlcBTree, Headed, OneMoment;
+                /// [`Art`]: the adaptive radix tree.
+                Art = art: Art, Bytes, OneMoment;
+                /// [`Masstree`]: the trie of B+trees.
+                Masstree = masstree: Masstree, Bytes, OneMoment;
+                /// [`Locked`]: one readers-writer lock over a sequential tree.
+                Locked = locked: Locked, Compared, OneMoment;
+            }
+        }
+    };
 }
+
+index_engines!();
 
 /// There is no engine of this name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 
 pub use crate::contract::Implementation;
 pub use crate::delegate_to_target;
-pub use crate::engines;
 pub use crate::key::head::{OwnPacking, free_packed_key, head_is_key, pack_key, with_packed_key};
 pub use crate::packed::{Packed, Retire, Slot};
 pub use crate::prefetch::prefetch;

@@ -5,20 +5,16 @@
 mod suite;
 mod support;
 
-use suite::engine;
-use tremula_index::{Art, CaTree, LfcaTree, Locked, Masstree, OlcBTree};
+use suite::{engine, registered};
+use tremula_index::*;
 
-engine!(ca_tree, CaTree::<_, _>::new());
+tremula_index::index_engines!(each registered);
+
 engine!(
     restless_ca_tree,
     CaTree::<_, _>::with_config(support::restless())
 );
-engine!(lfca_tree, LfcaTree::<_, _>::new());
 engine!(
     restless_lfca_tree,
     LfcaTree::<_, _>::with_config(support::restless_lfca())
 );
-engine!(locked, Locked::<_, _>::new());
-engine!(b_tree, OlcBTree::<_, _>::new());
-engine!(radix_tree, Art::<_, _>::new());
-engine!(masstree, Masstree::<_, _>::new());

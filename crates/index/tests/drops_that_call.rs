@@ -6,13 +6,14 @@
 mod suite;
 mod support;
 
-use suite::{Key, Value, WholeHead, engine};
+use suite::{Key, Value, WholeHead, engine, registered};
 use support::{restless, restless_lfca};
 use tremula_index::container::{BTree, Beside};
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{Art, CaTree, LfcaTree, Locked, Masstree, OlcBTree};
+use tremula_index::*;
 
-engine!(locked_on_b_tree, Locked::<Key, Value>::new());
+tremula_index::index_engines!(each registered);
+
 engine!(
     locked_on_b_tree_of_small_nodes,
     Locked::<Key, Value, BTree<Key, Value, NoHead, 4>>::new()
@@ -22,7 +23,7 @@ engine!(
     Locked::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::new()
 );
 engine!(
-    ca_tree_on_b_tree,
+    restless_ca_tree,
     CaTree::<Key, Value>::with_config(restless())
 );
 engine!(
@@ -33,7 +34,10 @@ engine!(
     ca_tree_on_b_tree_with_heads,
     CaTree::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::with_config(restless())
 );
-engine!(b_tree, OlcBTree::<Key, Value, ByteHead, 0>::new());
+engine!(
+    b_tree_of_small_nodes,
+    OlcBTree::<Key, Value, ByteHead, 0>::new()
+);
 engine!(
     b_tree_without_heads,
     OlcBTree::<Key, Value, NoHead, 0>::new()
@@ -43,9 +47,8 @@ engine!(
     OlcBTree::<Key, Value, WholeHead, 0>::new(),
     true
 );
-engine!(art, Art::<Key, Value>::new());
-engine!(masstree, Masstree::<Key, Value, 3>::new());
+engine!(masstree_of_small_nodes, Masstree::<Key, Value, 3>::new());
 engine!(
-    lfca_tree,
+    restless_lfca_tree,
     LfcaTree::<Key, Value, NoHead>::with_config(restless_lfca())
 );

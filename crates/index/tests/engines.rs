@@ -6,29 +6,11 @@
 mod rows;
 mod support;
 
-use rows::{engine, engine_under_panics};
+use rows::{engine, engine_under_panics, registered, registered_under_panics};
 use support::{restless, restless_lfca};
-use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::lfca_tree::LfcaTreeConfig;
-use tremula_index::{Art, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, Storable};
-
-fn locked_b_tree<K, V>() -> Locked<K, V, BTree<K, V>>
-where
-    K: Ord + Clone + Send + Sync,
-    V: Clone + Send + Sync,
-{
-    Locked::new()
-}
-
-/// A tree that adapts as it does for users.
-fn ca_tree<K, V>() -> CaTree<K, V>
-where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-{
-    CaTree::new()
-}
+use tremula_index::*;
 
 /// A tree that keeps splitting and joining.
 fn restless_ca_tree<K, V>() -> CaTree<K, V>
@@ -37,11 +19,6 @@ where
     V: Clone + Send + Sync + 'static,
 {
     CaTree::with_config(restless())
-}
-
-/// A lock-free tree that adapts as it does for users.
-fn lfca_tree<K: ByteKey, V: Storable>() -> LfcaTree<K, V> {
-    LfcaTree::new()
 }
 
 /// One that keeps splitting and joining, with keys that can only be compared.
@@ -57,15 +34,7 @@ fn splitting_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHea
     })
 }
 
-/// A tree of pages.
-fn b_tree<K: ByteKey, V>() -> OlcBTree<K, V>
-where
-    V: Clone + Send + Sync + 'static,
-{
-    OlcBTree::new()
-}
-
-/// The same with nodes so small that it keeps splitting and merging them.
+/// A tree of pages with nodes so small that it keeps splitting and merging them.
 fn low_b_tree<K: ByteKey, V>() -> OlcBTree<K, V, ByteHead, 0>
 where
     V: Clone + Send + Sync + 'static,
@@ -82,35 +51,26 @@ where
     OlcBTree::new()
 }
 
-/// A radix tree.
-fn art<K: ByteKey, V: Storable>() -> Art<K, V> {
-    Art::new()
-}
-
-/// A trie of B+trees.
-fn masstree<K: ByteKey, V: Storable>() -> Masstree<K, V> {
-    Masstree::new()
-}
-
-/// The same with nodes so small that it keeps splitting and merging them.
+/// A trie of B+trees with nodes so small that it keeps splitting and merging them.
 fn low_masstree<K: ByteKey, V: Storable>() -> Masstree<K, V, 3> {
     Masstree::new()
 }
 
-engine!(ca_tree_on_b_tree, ca_tree);
+tremula_index::index_engines!(each registered);
+
 engine!(restless_ca_tree_on_b_tree, restless_ca_tree);
-engine!(lock_free_ca_tree, lfca_tree);
 engine!(restless_lock_free_ca_tree, restless_lfca_tree);
 engine!(splitting_lock_free_ca_tree, splitting_lfca_tree);
-engine!(locked_on_b_tree, locked_b_tree);
-engine!(b_tree_of_pages, b_tree);
 engine!(b_tree_of_small_nodes, low_b_tree);
 engine!(b_tree_without_heads, low_b_tree_without_heads);
-engine!(radix_tree, art);
-engine!(masstree_, masstree);
 engine!(masstree_of_small_nodes, low_masstree);
 
-engine_under_panics!(panics_leave_locked_on_b_tree_usable, locked_b_tree);
+mod panics_leave_usable {
+    use super::*;
+
+    tremula_index::index_engines!(each registered_under_panics);
+}
+
 engine_under_panics!(panics_leave_ca_tree_usable, restless_ca_tree);
 engine_under_panics!(panics_leave_lock_free_ca_tree_usable, restless_lfca_tree);
 engine_under_panics!(
@@ -122,6 +82,4 @@ engine_under_panics!(
     panics_leave_b_tree_without_heads_usable,
     low_b_tree_without_heads
 );
-engine_under_panics!(panics_leave_radix_tree_usable, art);
-engine_under_panics!(panics_leave_masstree_usable, masstree);
 engine_under_panics!(panics_leave_masstree_of_small_nodes_usable, low_masstree);

@@ -36,23 +36,18 @@
 mod rows;
 mod support;
 
-use rows::engine;
+use rows::{engine, registered};
 use support::{restless, restless_lfca};
-use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::{Art, CaTree, LfcaTree, Locked, Masstree, OlcBTree};
+use tremula_index::*;
 
-engine!(ca_tree, CaTree::<_, _>::new());
+tremula_index::index_engines!(each registered);
+
 engine!(restless_ca_tree, CaTree::<_, _>::with_config(restless()));
-engine!(lfca_tree, LfcaTree::<_, _>::new());
 engine!(
     restless_lfca_tree,
     LfcaTree::<_, _, NoHead>::with_config(restless_lfca())
 );
-engine!(locked_on_b_tree, Locked::<_, _, BTree<_, _>>::new());
-engine!(radix_tree, Art::<_, _>::new());
-engine!(masstree, Masstree::<_, _>::new());
 engine!(masstree_of_small_nodes, Masstree::<_, _, 3>::new());
-engine!(b_tree, OlcBTree::<_, _>::new());
 engine!(b_tree_of_small_nodes, OlcBTree::<_, _, ByteHead, 0>::new());
 engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::new());

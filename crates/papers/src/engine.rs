@@ -7,27 +7,37 @@ use tremula_index::{
     ByteKey, Engine, Facts, OrderedIndex, RegisteredEngine, Storable, UnknownEngine, WithEngine,
 };
 
-tremula_index::kit::engines! {
-    /// An engine of this crate.
-    ///
-    /// ```
-    /// use tremula_papers::PaperEngine;
-    ///
-    /// let engine: PaperEngine = "bw_tree".parse()?;
-    /// let index = engine.create::<u64, &'static str>();
-    /// index.insert(1, "one");
-    /// assert_eq!(index.get(&1), Some("one"));
-    /// # Ok::<(), tremula_index::UnknownEngine>(())
-    /// ```
-    pub enum PaperEngine {
-        /// [`BwTree`]: the OpenBw-Tree.
-        BwTree = "bw_tree": BwTree, Headed, OneMoment;
-        /// [`SkipList`]: the lock-free skip list.
-        SkipList = "skip_list": SkipList, Headed, Ordered;
-        /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
-        BackgroundSkipList = "background_skip_list": BackgroundSkipList, Headed, Ordered;
-    }
+/// The engines of this crate, a row each: `tremula_index::engines!` makes something of them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! paper_engines {
+    ($($what:tt)*) => {
+        tremula_index::engines! {
+            $($what)*
+            /// An engine of this crate.
+            ///
+            /// ```
+            /// use tremula_papers::PaperEngine;
+            ///
+            /// let engine: PaperEngine = "bw_tree".parse()?;
+            /// let index = engine.create::<u64, &'static str>();
+            /// index.insert(1, "one");
+            /// assert_eq!(index.get(&1), Some("one"));
+            /// # Ok::<(), tremula_index::UnknownEngine>(())
+            /// ```
+            pub enum PaperEngine {
+                /// [`BwTree`]: the OpenBw-Tree.
+                BwTree = bw_tree: BwTree, Headed, OneMoment;
+                /// [`SkipList`]: the lock-free skip list.
+                SkipList = skip_list: SkipList, Headed, Ordered;
+                /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
+                BackgroundSkipList = background_skip_list: BackgroundSkipList, Headed, Ordered;
+            }
+        }
+    };
 }
+
+paper_engines!();
 
 /// An engine of [`tremula_index`] or of this crate.
 ///

@@ -5,12 +5,11 @@
 mod suite;
 mod support;
 
-use suite::engine;
-use tremula_papers::{BackgroundSkipList, BwTree, SkipList};
+use suite::{engine, registered};
+use tremula_papers::*;
 
-engine!(skip_list, SkipList::<_, _>::new());
-engine!(background_skip_list, BackgroundSkipList::<_, _>::new());
-engine!(bw_tree, BwTree::<_, _>::new());
+tremula_papers::paper_engines!(each registered);
+
 engine!(
     bw_tree_of_small_nodes,
     BwTree::<_, _>::with_config(support::restless_bw())

@@ -6,20 +6,28 @@
 mod suite;
 mod support;
 
-use suite::{Key, Value, engine};
+use suite::{Key, Value, engine, registered};
 use support::{restless, restless_bw};
 use tremula_index::key::NoHead;
 use tremula_index::{CaTree, Locked};
-use tremula_papers::{Avl, BackgroundSkipList, BwTree, SkipList};
+use tremula_papers::*;
+
+tremula_papers::paper_engines!(each registered);
 
 engine!(locked_on_avl, Locked::<Key, Value, Avl<Key, Value>>::new());
 engine!(
     ca_tree_on_avl,
     CaTree::<Key, Value, Avl<Key, Value>>::with_config(restless())
 );
-engine!(bw_tree, BwTree::<Key, Value>::with_config(restless_bw()));
-engine!(skip_list, SkipList::<Key, Value, NoHead>::new());
 engine!(
-    background_skip_list,
+    bw_tree_of_small_nodes,
+    BwTree::<Key, Value>::with_config(restless_bw())
+);
+engine!(
+    skip_list_without_heads,
+    SkipList::<Key, Value, NoHead>::new()
+);
+engine!(
+    background_skip_list_without_heads,
     BackgroundSkipList::<Key, Value, NoHead>::new()
 );

@@ -6,12 +6,12 @@
 mod rows;
 mod support;
 
-use rows::{engine, engine_under_panics};
+use rows::{engine, engine_under_panics, registered, registered_under_panics};
 use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless, restless_bw};
-use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::key::NoHead;
 use tremula_index::{ByteKey, CaTree, Locked, Storable};
 use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
-use tremula_papers::{Avl, BackgroundSkipList, BwTree, SkipList};
+use tremula_papers::*;
 
 fn locked_avl<K, V>() -> Locked<K, V, Avl<K, V>>
 where
@@ -30,24 +30,12 @@ where
     CaTree::with_config(restless())
 }
 
-fn skip_list<K: ByteKey, V: Storable>() -> SkipList<K, V, ByteHead> {
-    SkipList::new()
-}
-
 fn skip_list_without_heads<K: Ord + Storable, V: Storable>() -> SkipList<K, V, NoHead> {
     SkipList::new()
 }
 
 /// A list whose towers a thread of its own builds.
-fn background_skip_list<K: ByteKey, V: Storable>() -> BackgroundSkipList<K, V> {
-    BackgroundSkipList::new()
-}
-
 /// A tree of chains of deltas.
-fn bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
-    BwTree::new()
-}
-
 /// The same with nodes so small that it keeps splitting and merging them.
 fn low_bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
     BwTree::with_config(restless_bw())
@@ -106,12 +94,11 @@ fn low_bw_tree_without_heads<K: Ord + Storable, V: Storable>() -> BwTree<K, V, N
     BwTree::with_config(restless_bw())
 }
 
+tremula_papers::paper_engines!(each registered);
+
 engine!(restless_ca_tree_on_avl, restless_ca_tree_avl);
-engine!(skip_list_, skip_list);
-engine!(background_skip_list_, background_skip_list);
-engine!(skip_list_without_heads_, skip_list_without_heads);
+engine!(skip_list_without_heads, skip_list_without_heads);
 engine!(locked_on_avl, locked_avl);
-engine!(bw_tree_, bw_tree);
 engine!(bw_tree_of_small_nodes, low_bw_tree);
 engine!(bw_tree_without_heads, low_bw_tree_without_heads);
 engine!(bw_tree_without_optimisations, original_bw_tree);
@@ -127,6 +114,12 @@ engine!(bw_tree_with_held_merges, bw_tree_of_held_merges);
 engine!(bw_tree_with_deltas_of_every_kind, bw_tree_of_deltas);
 engine!(bw_tree_with_merge_deltas, bw_tree_of_merge_deltas);
 engine!(bw_tree_of_spread_leaves_only, bw_tree_of_spread_leaves);
+
+mod panics_leave_usable {
+    use super::*;
+
+    tremula_papers::paper_engines!(each registered_under_panics);
+}
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_ca_tree_on_avl_usable, restless_ca_tree_avl);

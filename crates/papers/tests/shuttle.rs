@@ -4,25 +4,13 @@
 #[path = "../../index/tests/shuttle/suite.rs"]
 mod suite;
 
-use suite::engine;
+use suite::{engine, registered};
 use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
-use tremula_papers::{BackgroundSkipList, BwTree, SkipList};
+use tremula_papers::*;
 
-// Leaves of three entries, which keep splitting and merging.
-engine!(
-    bw_tree,
-    BwTree::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        a_snapshot_is_of_one_moment,
-        every_entry_is_popped_once_from_either_end,
-        ranges_are_removed_whole_while_neighbours_are_written,
-        increments_are_not_lost,
-        ranges_that_overlap_are_removed_once,
-    ]
-);
+tremula_papers::paper_engines!(each registered);
 
-// The same with deltas of every kind.
+// Bw-trees with deltas of every kind.
 engine!(
     bw_tree_with_deltas,
     BwTree::<_, _>::with_config(BwTreeConfig {
@@ -39,26 +27,5 @@ engine!(
         every_entry_is_popped_once_from_either_end,
         ranges_are_removed_whole_while_neighbours_are_written,
         ranges_that_overlap_are_removed_once,
-    ]
-);
-
-// Its scans are not of one moment.
-engine!(
-    background_skip_list,
-    BackgroundSkipList::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        every_entry_is_popped_once_from_either_end,
-        increments_are_not_lost,
-    ]
-);
-
-engine!(
-    skip_list,
-    SkipList::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        every_entry_is_popped_once_from_either_end,
-        increments_are_not_lost,
     ]
 );

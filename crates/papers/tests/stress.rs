@@ -6,21 +6,19 @@
 mod rows;
 mod support;
 
-use rows::engine;
-use support::{
-    bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless, restless_bw,
-    self_validating,
-};
+use rows::{engine, ordered_engine, registered};
+use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless, restless_bw};
 use tremula_index::key::NoHead;
 use tremula_index::{CaTree, Locked};
-use tremula_papers::{Avl, BackgroundSkipList, BwTree, SkipList};
+use tremula_papers::*;
+
+tremula_papers::paper_engines!(each registered);
 
 engine!(
     restless_ca_tree_on_avl,
     CaTree::<_, _, Avl<_, _>>::with_config(restless())
 );
 engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
-engine!(bw_tree, BwTree::<_, _>::new());
 engine!(
     bw_tree_of_small_nodes,
     BwTree::<_, _>::with_config(restless_bw())
@@ -42,22 +40,5 @@ engine!(
     BwTree::<_, _>::with_config(bw_of_spread_leaves())
 );
 
-/// Not [`engine!`]: its scans are not of one moment.
-mod skip_list {
-    use super::*;
-
-    #[test]
-    fn what_threads_see_validates_itself() {
-        self_validating::run(&SkipList::<_, _>::new());
-    }
-
-    #[test]
-    fn what_threads_see_validates_itself_while_a_thread_builds_towers() {
-        self_validating::run(&BackgroundSkipList::<_, _>::new());
-    }
-
-    #[test]
-    fn what_threads_see_validates_itself_without_heads() {
-        self_validating::run(&SkipList::<_, _, NoHead>::new());
-    }
-}
+// Not `engine!`: its scans are not of one moment.
+ordered_engine!(skip_list_without_heads, SkipList::<_, _, NoHead>::new());

@@ -26,7 +26,7 @@
 //!     --exact low_b_tree --nocapture
 //! ```
 //!
-//! `TREMULA_HOSTILE_SEEDS` says how many seeds are run. A new engine needs one line below.
+//! `TREMULA_HOSTILE_SEEDS` says how many seeds are run. A registered engine is a subject without a line here.
 #![cfg(not(any(loom, shuttle, tremula_tsan)))]
 
 #[path = "../support/mod.rs"]
@@ -40,13 +40,13 @@ mod subject;
 mod temper;
 mod values;
 
-use rows::{filled, index, loaded, subject};
+use rows::{filled, index, loaded, registered, subject};
 use subject::Contained;
 use support::{restless, restless_lfca};
 use tremula_index::container::{BTree, Beside};
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::lfca_tree::LfcaTreeConfig;
-use tremula_index::{Art, CaTree, Engine as Tested, LfcaTree, Locked, Masstree, OlcBTree};
+use tremula_index::{Engine as Tested, *};
 use values::{Key, Value};
 
 /// Kinds that are left out, of the subjects whose names have this in them, and why.
@@ -55,10 +55,8 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("splitting_lfca_tree_without_heads", &["changing_keys"]),
 ];
 
-index!(ca_tree, [PLAIN], |entries| filled(
-    CaTree::<_, _>::new(),
-    entries
-));
+tremula_index::index_engines!(each registered);
+
 index!(restless_ca_tree, [PLAIN], |entries| filled(
     CaTree::<_, _>::with_config(restless()),
     entries
@@ -71,7 +69,7 @@ index!(
         entries
     )
 );
-index!(lfca_tree, [PLAIN HEAD_IS_KEY], |entries| filled(
+index!(lfca_tree_with_whole_heads, [HEAD_IS_KEY], |entries| filled(
     LfcaTree::<_, _>::new(),
     entries
 ));
@@ -86,7 +84,7 @@ index!(splitting_lfca_tree_without_heads, [PLAIN], |entries| {
     };
     filled(LfcaTree::<_, _, NoHead>::with_config(config), entries)
 });
-index!(b_tree, [PLAIN], |entries| loaded(
+index!(loaded_b_tree, [PLAIN], |entries| loaded(
     OlcBTree::<_, _>::from_sorted(entries)
 ));
 index!(low_b_tree, [PLAIN HEAD_IS_KEY], |entries| filled(
@@ -98,8 +96,8 @@ index!(low_b_tree_without_heads, [PLAIN], |entries| filled(
     entries
 ));
 index!(
-    art,
-    [PLAIN HEAD_IS_KEY CLAIMS_ONE_BYTE CLAIMS_TWO_BYTES CLAIMS_EIGHT_BYTES CLAIMS_TWENTY_BYTES],
+    art_of_keys_that_claim_a_length,
+    [HEAD_IS_KEY CLAIMS_ONE_BYTE CLAIMS_TWO_BYTES CLAIMS_EIGHT_BYTES CLAIMS_TWENTY_BYTES],
     |entries| filled(Art::new(), entries)
 );
 index!(
@@ -107,7 +105,7 @@ index!(
     [PLAIN HEAD_IS_KEY CLAIMS_ONE_BYTE CLAIMS_TWO_BYTES CLAIMS_EIGHT_BYTES CLAIMS_TWENTY_BYTES],
     |entries| loaded(Art::from_sorted(entries))
 );
-index!(masstree, [PLAIN], |entries| loaded(
+index!(loaded_masstree, [PLAIN], |entries| loaded(
     Masstree::<_, _>::from_sorted(entries)
 ));
 index!(

@@ -57,4 +57,14 @@ where
     Box::new(loaded.unwrap_or_default())
 }
 
-pub(crate) use {index, subject};
+/// A registered engine, as users get it.
+macro_rules! registered {
+    ($name:ident, $Index:ident, $($facts:ident),*) => {
+        index!($name, [PLAIN], |entries| filled(
+            $Index::<_, _>::new(),
+            entries
+        ));
+    };
+}
+
+pub(crate) use {index, registered, subject};

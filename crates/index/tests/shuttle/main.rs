@@ -6,11 +6,13 @@ mod byte_keyed;
 mod masstree;
 mod suite;
 
-use suite::engine;
+use suite::{engine, registered};
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
 use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
-use tremula_index::{Art, Masstree, OlcBTree};
+use tremula_index::*;
 use tremula_sync::StatisticsConfig;
+
+tremula_index::index_engines!(each registered);
 
 /// Thresholds so low that every second write splits, and every scan over several base nodes may
 /// join.
@@ -30,19 +32,7 @@ fn restless() -> CaTreeConfig {
 }
 
 engine!(
-    radix_tree,
-    Art::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        a_snapshot_is_of_one_moment,
-        every_entry_is_popped_once_from_either_end,
-        ranges_are_removed_whole_while_neighbours_are_written,
-        increments_are_not_lost,
-    ]
-);
-
-engine!(
-    ca_tree,
+    restless_ca_tree,
     CaTree::<_, _>::with_config(restless()),
     [
         scans_see_every_stable_key_while_the_index_changes,
@@ -67,36 +57,8 @@ fn restless_lfca() -> LfcaTreeConfig {
 }
 
 engine!(
-    lfca_tree,
+    restless_lfca_tree,
     LfcaTree::<_, _>::with_config(restless_lfca()),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        a_snapshot_is_of_one_moment,
-        every_entry_is_popped_once_from_either_end,
-        ranges_are_removed_whole_while_neighbours_are_written,
-        increments_are_not_lost,
-        ranges_that_overlap_are_removed_once,
-    ]
-);
-
-// Nodes of four entries, which keep splitting and merging.
-engine!(
-    b_tree,
-    OlcBTree::<_, _>::new(),
-    [
-        scans_see_every_stable_key_while_the_index_changes,
-        a_snapshot_is_of_one_moment,
-        every_entry_is_popped_once_from_either_end,
-        ranges_are_removed_whole_while_neighbours_are_written,
-        increments_are_not_lost,
-        ranges_that_overlap_are_removed_once,
-    ]
-);
-
-// Nodes of three entries, which keep splitting and merging.
-engine!(
-    masstree_of_numbers,
-    Masstree::<_, _>::new(),
     [
         scans_see_every_stable_key_while_the_index_changes,
         a_snapshot_is_of_one_moment,

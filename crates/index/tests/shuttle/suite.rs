@@ -26,7 +26,37 @@ macro_rules! engine {
     };
 }
 
-pub(crate) use engine;
+/// Runs the tests of the suite that a registered engine promises to pass, on it as users get it: with the
+/// small nodes and low thresholds that engines have under random schedules.
+macro_rules! registered {
+    ($name:ident, $Index:ident, $keys:ident, OneMoment) => {
+        engine!(
+            $name,
+            $Index::<_, _>::new(),
+            [
+                scans_see_every_stable_key_while_the_index_changes,
+                a_snapshot_is_of_one_moment,
+                every_entry_is_popped_once_from_either_end,
+                ranges_are_removed_whole_while_neighbours_are_written,
+                increments_are_not_lost,
+                ranges_that_overlap_are_removed_once,
+            ]
+        );
+    };
+    ($name:ident, $Index:ident, $keys:ident, Ordered) => {
+        engine!(
+            $name,
+            $Index::<_, _>::new(),
+            [
+                scans_see_every_stable_key_while_the_index_changes,
+                every_entry_is_popped_once_from_either_end,
+                increments_are_not_lost,
+            ]
+        );
+    };
+}
+
+pub(crate) use {engine, registered};
 
 /// An index with the even keys below `end`, each its own value.
 fn evens(make: Make, end: u32) -> Index {

@@ -197,4 +197,11 @@ macro_rules! engine {
     };
 }
 
-pub(crate) use engine;
+/// Runs them on a registered engine, as users get it.
+macro_rules! registered {
+    ($name:ident, $Index:ident, $($facts:ident),*) => {
+        engine!($name, $Index::<_, _>::new());
+    };
+}
+
+pub(crate) use {engine, registered};

@@ -2,7 +2,7 @@
 
 /// Runs the suite for the engine that a generic function makes.
 macro_rules! engine {
-    ($name:ident, $make:path) => {
+    ($name:ident, $make:expr) => {
         mod $name {
             use super::support::suite;
             use super::*;
@@ -67,7 +67,7 @@ macro_rules! engine {
 
 /// Runs the tests of panics for the engine that a generic function makes.
 macro_rules! engine_under_panics {
-    ($name:ident, $make:path) => {
+    ($name:ident, $make:expr) => {
         #[test]
         fn $name() {
             support::suite::panics($make);
@@ -75,4 +75,18 @@ macro_rules! engine_under_panics {
     };
 }
 
-pub(crate) use {engine, engine_under_panics};
+/// Runs them on a registered engine, as users get it.
+macro_rules! registered {
+    ($name:ident, $Index:ident, $($facts:ident),*) => {
+        engine!($name, $Index::<_, _>::new);
+    };
+}
+
+/// Runs the tests of panics on a registered engine, as users get it.
+macro_rules! registered_under_panics {
+    ($name:ident, $Index:ident, $($facts:ident),*) => {
+        engine_under_panics!($name, $Index::<_, _>::new);
+    };
+}
+
+pub(crate) use {engine, engine_under_panics, registered, registered_under_panics};

@@ -19,4 +19,30 @@ macro_rules! engine {
     };
 }
 
-pub(crate) use engine;
+/// The same for an engine whose scans are not of one moment.
+#[allow(unused_macros, reason = "each test program uses a part of it")]
+macro_rules! ordered_engine {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn what_threads_see_validates_itself() {
+                crate::support::self_validating::run(&$make);
+            }
+        }
+    };
+}
+
+/// Runs them on a registered engine, as users get it.
+macro_rules! registered {
+    ($name:ident, $Index:ident, $keys:ident, OneMoment) => {
+        engine!($name, $Index::<_, _>::new());
+    };
+    ($name:ident, $Index:ident, $keys:ident, Ordered) => {
+        ordered_engine!($name, $Index::<_, _>::new());
+    };
+}
+
+#[allow(unused_imports, reason = "each test program uses a part of it")]
+pub(crate) use {engine, ordered_engine, registered};

@@ -22,25 +22,25 @@ mod temper;
 mod values;
 
 use multi_map::MultiMap;
-use rows::{filled, index, subject};
+use rows::{filled, index, registered, subject};
 use subject::Contained;
 use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless, restless_bw};
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::{ByteKey, CaTree, Locked, OrderedIndex};
 use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
-use tremula_papers::{
-    Avl, BackgroundSkipList, BwMultiMap, BwTree, PaperEngine as Tested, SkipList,
-};
+use tremula_papers::{PaperEngine as Tested, *};
 use values::{Key, Value};
 
 /// Kinds that are left out, of the subjects whose names have this in them, and why.
 const KNOWN: &[(&str, &[&str])] = &[];
 
+tremula_papers::paper_engines!(each registered);
+
 index!(restless_ca_tree_on_avl, [PLAIN], |entries| filled(
     CaTree::<_, _, Avl<_, _>>::with_config(restless()),
     entries
 ));
-index!(skip_list, [PLAIN HEAD_IS_KEY], |entries| filled(
+index!(skip_list_with_whole_heads, [HEAD_IS_KEY], |entries| filled(
     SkipList::<_, _>::new(),
     entries
 ));
@@ -48,10 +48,11 @@ index!(skip_list_without_heads, [PLAIN], |entries| filled(
     SkipList::<_, _, NoHead>::new(),
     entries
 ));
-index!(background_skip_list, [PLAIN HEAD_IS_KEY], |entries| filled(
-    BackgroundSkipList::<_, _>::new(),
-    entries
-));
+index!(
+    background_skip_list_with_whole_heads,
+    [HEAD_IS_KEY],
+    |entries| filled(BackgroundSkipList::<_, _>::new(), entries)
+);
 index!(background_skip_list_without_heads, [PLAIN], |entries| {
     filled(BackgroundSkipList::<_, _, NoHead>::new(), entries)
 });
@@ -86,10 +87,9 @@ macro_rules! switched_bw_tree {
     )*};
 }
 
-index!(bw_tree, [PLAIN HEAD_IS_KEY], |entries| bw_tree_of(
-    BwTreeConfig::default(),
-    entries
-));
+index!(bw_tree_with_whole_heads, [HEAD_IS_KEY], |entries| {
+    bw_tree_of(BwTreeConfig::default(), entries)
+});
 index!(low_bw_tree, [PLAIN HEAD_IS_KEY], |entries| bw_tree_of(
     restless_bw(),
     entries
