@@ -12,7 +12,11 @@ use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
 use tremula_index::*;
 use tremula_sync::StatisticsConfig;
 
-tremula_index::index_engines!(each registered);
+mod every_engine {
+    use super::*;
+
+    tremula_index::index_engines!(each registered);
+}
 
 /// Thresholds so low that every second write splits, and every scan over several base nodes may
 /// join.
