@@ -277,6 +277,11 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
     }
 
     fn shape(&self) -> Shape;
+
+    /// Panics, and names the invariant, if one that speaks of the state of the index does not hold.
+    /// Only a debug build looks, and only in an engine whose invariants are functions. No other
+    /// thread may use the index meanwhile.
+    fn check_invariants(&self) {}
 }
 
 pub(crate) use Implementation as OrderedIndex;

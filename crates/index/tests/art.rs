@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use tremula_index::{Art, Direction, KeyRange, NotSorted, OrderedIndex};
+use tremula_index::{Art, Direction, KeyRange, NotSorted, OrderedIndex, kit};
 
 type Bytes = Box<[u8]>;
 
@@ -56,6 +56,7 @@ fn agree(steps: Vec<(u8, Bytes, Bytes)>) {
         }
         assert_eq!(tree.len(), model.len());
     }
+    kit::Implementation::check_invariants(&tree);
     let all = Vec::from_iter(model.clone());
     assert_eq!(entries(&tree), all);
     let mut down = Vec::new();
@@ -75,6 +76,7 @@ fn agree(steps: Vec<(u8, Bytes, Bytes)>) {
     }
     // The same entries at once make the same tree, in nodes no larger.
     let loaded = Art::from_sorted(all.clone()).unwrap();
+    kit::Implementation::check_invariants(&loaded);
     assert_eq!(entries(&loaded), all);
     assert!(loaded.shape().get("bytes") <= tree.shape().get("bytes"));
     let keys: Vec<Bytes> = model.keys().cloned().collect();
@@ -140,6 +142,23 @@ fn each_kind_of_node_grows_into_the_next_and_shrinks_back() {
     assert_eq!([down(4), down(3)], [[0, 1, 0, 1], [1, 0, 0, 1]]);
     assert_eq!([down(2), down(1)], [[1, 0, 0, 1], [0, 0, 0, 1]]);
     assert_eq!(kinds(&tree), [0, 0, 0, 1]);
+}
+
+#[test]
+fn a_full_node_that_gets_a_prefix_is_not_passed_unseen() {
+    let tree = Art::<Bytes, u64>::new();
+    let key = |byte: u8| Bytes::from([1, 2, byte]);
+    for byte in 0..=255 {
+        tree.insert(key(byte), byte.into());
+    }
+    // A neighbour of the full node, with which the node between it and the root goes.
+    let neighbour = Bytes::from([1, 3]);
+    tree.insert(neighbour.clone(), 256);
+    assert_eq!(tree.remove(&neighbour), Some(256));
+    kit::Implementation::check_invariants(&tree);
+    for byte in 0..=255 {
+        assert_eq!(tree.get(&key(byte)), Some(byte.into()));
+    }
 }
 
 #[test]

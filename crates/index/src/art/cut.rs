@@ -88,6 +88,9 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             (None, Outcome::Became(word)) => self.root.store(word, Ordering::Release),
             _ => {}
         }
+        if let Some(above) = &top.above {
+            Self::check_changed(above.node, guard);
+        }
         let count = walk.items.len();
         self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
         let mut unlinked = Vec::new();
@@ -96,6 +99,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 && !matches!(outcome, Outcome::Kept)
             {
                 lock.obsolete();
+                Self::check_unlinked(frame.node);
                 unlinked.push(frame.node);
             }
         }
@@ -276,6 +280,7 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
             [(symbol, word)] => return Outcome::Became(self.raised(prefix, symbol, word)),
             _ => NodeRef::of(frame.depth, prefix, &rest, of_values),
         };
+        Art::<K, V>::check_changed(node, self.guard);
         Outcome::Became(node.child().word())
     }
 

@@ -29,6 +29,8 @@
 //!
 //! # Invariants
 //!
+//! Those that speak of the state of a tree are functions (`invariants`).
+//!
 //! 1. Every key under a node begins with the same `depth` bytes, the node's *path*. Depth and
 //!    path never change; the prefix is the last part of the path, and changes when a node is
 //!    put in above or taken away.
@@ -71,6 +73,7 @@ mod child;
 mod cut;
 mod form;
 mod header;
+mod invariants;
 mod kinds;
 mod leaf;
 mod locate;

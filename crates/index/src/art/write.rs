@@ -353,6 +353,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 let mut entries = [(branch.old, old), (branch.new, new)];
                 entries.sort_unstable_by_key(|(symbol, _)| *symbol);
                 let branch = NodeRef::of(branch.depth, branch.prefix, &entries, of_values);
+                Self::check_changed(branch, guard);
                 node.replace(symbol, branch.child().word());
                 drop(room);
                 drop(unused);
@@ -367,8 +368,10 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 let mut entries = [(branch.old, node.child().word()), (branch.new, new)];
                 entries.sort_unstable_by_key(|(symbol, _)| *symbol);
                 let branch = NodeRef::of(branch.depth, branch.prefix, &entries, false);
+                Self::check_changed(branch, guard);
                 if let Some(above) = parent {
                     above.node.replace(above.symbol, branch.child().word());
+                    Self::check_changed(above.node, guard);
                 }
                 self.figures.splits.fetch_add(1, Ordering::Relaxed);
                 drop(room);
@@ -385,8 +388,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                         let prefix = node.header().snapshot().prefix();
                         let of_values = Self::has_values_at(depth);
                         let grown = NodeRef::of(depth, prefix, &entries, of_values);
+                        Self::check_changed(grown, guard);
                         above.node.replace(above.symbol, grown.child().word());
+                        Self::check_changed(above.node, guard);
                         room.node.obsolete();
+                        Self::check_unlinked(node);
                         drop(lock_above);
                         self.figures.growths.fetch_add(1, Ordering::Relaxed);
                         // SAFETY: unlinked above.
@@ -493,7 +499,9 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             };
             figure.fetch_add(1, Ordering::Relaxed);
             above.node.replace(above.symbol, word);
+            Self::check_changed(above.node, guard);
             loss.node.obsolete();
+            Self::check_unlinked(node);
             drop((lock_above, loss.heir));
             // SAFETY: unlinked above.
             unsafe { node.retire(guard) };

@@ -26,6 +26,10 @@ use crate::key::ByteKey;
 use tremula_sync::reclaim::{Collector, Guard};
 use tremula_sync::{Restart, StripedCounter, retry};
 
+/// Whether a writer checks the invariants of what it has changed: in a debug build, but not under
+/// the checker of a model, for which that would be further steps.
+pub(crate) const CHANGES_ARE_CHECKED: bool = cfg!(all(debug_assertions, not(any(loom, shuttle))));
+
 /// A trie of keys in their byte forms.
 pub(crate) trait Trie<K: ByteKey, V: Storable>: Sized {
     /// How the trie takes the byte forms of keys.
@@ -69,7 +73,8 @@ pub(crate) trait Writes<K: ByteKey, V: Storable>: Trie<K, V> {
 }
 
 /// The methods of an ordered index, for an engine that implements the traits of this module. The
-/// engine has fields `collector` and `len`, and a method `describe` for its shape.
+/// engine has fields `collector` and `len`, and methods `describe` for its shape and `check_at_rest`
+/// for its invariants.
 macro_rules! ordered_index {
     ($name:literal) => {
         fn engine(&self) -> &'static str {
@@ -169,6 +174,12 @@ macro_rules! ordered_index {
 
         fn shape(&self) -> Shape {
             self.describe()
+        }
+
+        fn check_invariants(&self) {
+            if cfg!(debug_assertions) {
+                self.check_at_rest();
+            }
         }
     };
 }

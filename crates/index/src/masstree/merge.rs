@@ -3,6 +3,7 @@
 
 use super::Masstree;
 use super::descend::{Here, Parent};
+use super::invariants::{check_changed, check_unlinked};
 use super::node::{Node, NodeRef, is_underfull};
 use super::record::{Entry, is_layer, word_of_layer};
 use super::shape::count;
@@ -148,6 +149,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
         root_change.obsolete();
         root_lock.obsolete();
+        check_unlinked(root);
         drop(lock);
         // SAFETY: nothing leads to it any more, and whoever would unlink it has to lock it.
         unsafe { root.retire(guard) };
@@ -250,6 +252,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         let right_change = right.get().change();
         if !fit {
             share(inner, at, left, right);
+            [inner, left, right].into_iter().for_each(check_changed);
             return Ok(Mended::Enough);
         }
         if left.level() == 0 {
@@ -258,8 +261,10 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             merge_inner(inner.slice(at), left, right);
         }
         inner.remove_child(at);
+        [inner, left].into_iter().for_each(check_changed);
         right_change.obsolete();
         right_lock.obsolete();
+        check_unlinked(right);
         // SAFETY: the links from the parent and from the neighbours have just been changed, and
         // nobody else unlinks what this thread has locked.
         unsafe { right.retire(guard) };
@@ -286,8 +291,10 @@ fn shrink<const W: usize>(here: &Here<'_, W>, guard: &Guard<'_>) -> Result<(), R
         let (separators, children) = child.branches();
         root.set_branches(child.level(), &separators, &children);
     }
+    check_changed(root);
     child_change.obsolete();
     child_lock.obsolete();
+    check_unlinked(child);
     // SAFETY: only the root led to it; it had no neighbours.
     unsafe { child.retire(guard) };
     Ok(())

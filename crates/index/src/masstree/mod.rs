@@ -25,6 +25,8 @@
 //!
 //! # Invariants
 //!
+//! Those that speak of the state of a tree are functions (`invariants`).
+//!
 //! 1. Of two entries of a layer none has the other's slice. Slices ascend as the keys do.
 //! 2. A node is written under its `lock`; if entries leave slots, or what the node is responsible
 //!    for changes, under its `version`, too. Both are [`VersionLock`]s: lookups validate the
@@ -81,6 +83,7 @@
 //! [`VersionLock`]: tremula_sync::VersionLock
 
 mod descend;
+mod invariants;
 mod lookup;
 mod merge;
 mod node;

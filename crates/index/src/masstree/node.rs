@@ -1,5 +1,6 @@
 //! Nodes: what they consist of, and what may be done to them.
 
+use super::invariants::check_before_change;
 use super::order::{MOST, Order};
 use crate::prefetch::prefetch;
 use crate::search::{close, open};
@@ -102,6 +103,7 @@ impl<const W: usize> Node<W> {
 
     /// Begins a change that lookups must not see by halves. The caller holds the lock.
     pub(super) fn change(&self) -> VersionGuard<'_> {
+        check_before_change(self);
         match self.version.lock() {
             Ok(change) => change,
             Err(Restart) => unreachable!("a node whose lock is held is linked"),

@@ -2,6 +2,7 @@
 
 use super::Masstree;
 use super::descend::Here;
+use super::invariants::check_changed;
 use super::node::{NodeRef, Word};
 use super::order::Order;
 use super::shape::count;
@@ -75,9 +76,12 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
                     split_inner(node)
                 };
                 parent.node.insert_child(parent.at, separator, right);
+                check_changed(parent.node);
+                check_changed(right);
             }
             _ => grow(node, slice),
         }
+        check_changed(node);
         count(&self.counters.splits);
         Ok(())
     }

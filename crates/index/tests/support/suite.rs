@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
-use tremula_index::{Direction, KeyRange, OrderedIndex, Update};
+use tremula_index::{Direction, KeyRange, OrderedIndex, Update, kit};
 
 /// The threads of each concurrent test.
 const THREADS: u32 = 4;
@@ -46,8 +46,8 @@ pub(crate) fn contents<K: Ord + Clone, V: Clone>(
 }
 
 /// Random sequences of all operations have the results, and leave the contents, that they have
-/// and leave in a `BTreeMap`.
-pub(crate) fn model<K: Key, V: Value, I: OrderedIndex<K, V>>(make: impl Fn() -> I) {
+/// and leave in a `BTreeMap`; and the invariants of the engine hold.
+pub(crate) fn model<K: Key, V: Value, I: kit::Implementation<K, V>>(make: impl Fn() -> I) {
     for (keys, mix, length, cases) in [
         (12, Mix::Even, 120, 300),
         (200, Mix::Shrinking, 120, 300),
@@ -69,6 +69,7 @@ pub(crate) fn model<K: Key, V: Value, I: OrderedIndex<K, V>>(make: impl Fn() -> 
             let entries: Vec<_> = model.clone().into_iter().collect();
             assert_eq!(contents(&index), entries);
             views_agree(&index, &model, &bounds(range, K::make), direction);
+            index.check_invariants();
             Ok(())
         });
         result.unwrap_or_else(|failure| panic!("{failure}"));
