@@ -24,6 +24,14 @@ const RECLAMATION: Checker = Checker {
     filter: "",
 };
 
+/// Whose trees check their invariants after each change, and at rest.
+const INVARIANTS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("art"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "art_lookup_does_not_validate",
@@ -104,6 +112,51 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        if needs_drop::<K>() || needs_drop::<V>() {",
         why: "A leaf is freed that a thread which is inside the tree looks at.",
         checker: RECLAMATION,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_cuts_a_prefix_one_byte_short",
+        file: "crates/index/src/art/locate.rs",
+        original: "Some(Found::Diverges(branch, Prefix::new(rest)))",
+        replacement: "Some(Found::Diverges(branch, Prefix::new(&path[common - start..])))",
+        why: "Invariant 1: the prefix of a node begins one byte before its parent branches.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_leaves_a_node_with_one_child",
+        file: "crates/index/src/art/node.rs",
+        original: "Kind::Four(node) => node.children() <= 2,",
+        replacement: "Kind::Four(node) => node.children() <= 1,",
+        why: "Invariant 2: a node that is not the root has fewer than two children.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_writes_without_a_new_version",
+        file: "crates/index/src/art/write.rs",
+        original: "            drop(lock);\n            drop(unused);",
+        replacement: "            lock.unchanged();\n            drop(unused);",
+        why: "Invariant 3: a reader does not notice that slots were shifted while it read.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_grown_node_stays_in_use",
+        file: "crates/index/src/art/write.rs",
+        original: "                        room.node.obsolete();",
+        replacement: "                        drop(room.node);",
+        why: "Invariant 4: an insertion goes into a node that was unlinked, and is lost.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_keeps_a_pointer_that_says_no_prefix",
+        file: "crates/index/src/art/write.rs",
+        original: "                        heir.child().word()\n",
+        replacement: "                        word\n",
+        why: "Invariant 5: a lookup passes a full node that has got a prefix, and does not look at it.",
+        checker: INVARIANTS,
         hangs: false,
     },
 ];

@@ -31,6 +31,14 @@ const RECLAMATION: Checker = Checker {
     filter: "",
 };
 
+/// Whose trees check their invariants after each change, and at rest.
+const INVARIANTS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("masstree"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "masstree_publishes_before_it_fills",
@@ -120,6 +128,51 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "place = key.with_bytes(|bytes| self.locate(bytes, guard));",
         why: "A key that forgets what was made of its bytes leaves a leaf locked for ever.",
         checker: DISHONEST,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_merges_leaves_out_of_order",
+        file: "crates/index/src/masstree/merge.rs",
+        original: "left.insert(order, order.count(), slice, word);",
+        replacement: "left.insert(order, 0, slice, word);",
+        why: "Invariant 1: the slices of a leaf do not ascend.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_changes_a_node_without_its_lock",
+        file: "crates/index/src/masstree/split.rs",
+        original: "        let _lock = node.get().lock_at(here.version)?;",
+        replacement: "        node.get().lock_at(here.version)?.unchanged();",
+        why: "Invariant 2: a scan does not notice that entries left the leaf.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_gives_a_new_leaf_another_bound",
+        file: "crates/index/src/masstree/split.rs",
+        original: "    let right = NodeRef::new(low);",
+        replacement: "    let right = NodeRef::new(low.wrapping_add(1));",
+        why: "Invariant 4: the first slice of a leaf is looked for in its left neighbour.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_emptied_child_stays_in_use",
+        file: "crates/index/src/masstree/merge.rs",
+        original: "    child_change.obsolete();\n    child_lock.obsolete();\n    check",
+        replacement: "    drop(child_change);\n    drop(child_lock);\n    check",
+        why: "Invariant 5: a thread on its way to the only child of a root changes it after it has moved up.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_splits_past_the_left_neighbour",
+        file: "crates/index/src/masstree/split.rs",
+        original: ".set_prev(Some(right.pointer()));",
+        replacement: ".set_prev(Some(leaf.pointer()));",
+        why: "Invariant 6: a scan downwards misses the new leaf, or begins again for ever.",
+        checker: INVARIANTS,
         hangs: false,
     },
 ];
