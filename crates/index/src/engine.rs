@@ -158,6 +158,13 @@ macro_rules! engines {
         }
     ) => {
         $(#[$about])*
+        ///
+        /// | engine | type | what it needs of keys (`Keys`) | what its scans promise (`Scans`) |
+        /// |---|---|---|---|
+        $(#[doc = concat!(
+            "| `", stringify!($name), "` | [`", stringify!($Index), "`] | `", stringify!($keys), "` | `",
+            stringify!($scans), "` |"
+        )])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $Table {
             $($(#[$doc])* $Engine,)*
