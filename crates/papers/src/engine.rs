@@ -57,19 +57,19 @@ pub enum AnyEngine {
 }
 
 impl AnyEngine {
-    /// Every engine, the default one first, in the order in which they are shown. A test sees to it
-    /// that none is missing.
-    pub const ALL: [Self; Engine::ALL.len() + PaperEngine::ALL.len()] = [
-        Self::Index(Engine::CaTree),
-        Self::Index(Engine::LfcaTree),
-        Self::Index(Engine::BTree),
-        Self::Paper(PaperEngine::BwTree),
-        Self::Index(Engine::Art),
-        Self::Index(Engine::Masstree),
-        Self::Paper(PaperEngine::SkipList),
-        Self::Paper(PaperEngine::BackgroundSkipList),
-        Self::Index(Engine::Locked),
-    ];
+    /// Every engine: those of `tremula-index` with the default one first, then those of this crate.
+    pub const ALL: [Self; Engine::ALL.len() + PaperEngine::ALL.len()] = {
+        let mut all = [Self::Index(Engine::ALL[0]); Engine::ALL.len() + PaperEngine::ALL.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = match at.checked_sub(Engine::ALL.len()) {
+                None => Self::Index(Engine::ALL[at]),
+                Some(paper) => Self::Paper(PaperEngine::ALL[paper]),
+            };
+            at += 1;
+        }
+        all
+    };
 
     /// The name that [`FromStr`] reads.
     #[must_use]
@@ -182,8 +182,8 @@ mod tests {
         let error = "btree".parse::<AnyEngine>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown engine 'btree'; there are: ca_tree lfca_tree b_tree bw_tree art masstree \
-             skip_list background_skip_list locked"
+            "unknown engine 'btree'; there are: ca_tree lfca_tree b_tree art masstree locked bw_tree \
+             skip_list background_skip_list"
         );
     }
 
