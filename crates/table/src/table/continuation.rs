@@ -1,8 +1,9 @@
 //! Where a search in chunks goes on.
 
 use super::error::{BadArgument, Problem, Result};
-use super::search::{Keys, Progress};
+use super::search::{Keys, Progress, Search};
 use super::select::is_limit;
+use super::traversal::Action;
 use super::{Table, options};
 use crate::match_spec::MatchSpec;
 use crate::term::Term;
@@ -41,24 +42,55 @@ pub struct Chunk {
 #[derive(Clone, Debug)]
 pub struct Continuation {
     /// The table's number.
-    pub(super) table: u64,
-    pub(super) search: Arc<(MatchSpec, Keys)>,
-    pub(super) limit: usize,
-    pub(super) direction: Direction,
-    pub(super) progress: Progress,
-    /// What the rows of the last key gave beyond the limit: in bags only.
-    pub(super) left: Vec<Term>,
+    table: u64,
+    by: Arc<(MatchSpec, Keys)>,
+    pub(super) search: Search,
 }
 
 impl Continuation {
+    /// Where a search begins.
+    pub(super) fn begin(table: &Table, spec: MatchSpec, action: Action) -> Self {
+        let keys = Keys::of(table, &spec);
+        Self {
+            table: table.shared.number,
+            by: Arc::new((spec, keys)),
+            search: Search::new(table, action),
+        }
+    }
+
+    /// Visits up to `most` more keys; see [`Search::step`].
+    pub(super) fn step(
+        &mut self,
+        table: &Table,
+        function: &'static str,
+        most: usize,
+    ) -> Result<bool> {
+        if self.table != table.shared.number {
+            return Err(BadArgument::new(function, 1, Problem::NotItsContinuation));
+        }
+        let (spec, keys) = &*self.by;
+        self.search.step(table, function, (spec, keys), most)
+    }
+
+    /// Searches until the chunk is full, or to the end.
+    pub(super) fn next_chunk(
+        mut self,
+        table: &Table,
+        function: &'static str,
+    ) -> Result<Option<Chunk>> {
+        self.step(table, function, usize::MAX)?;
+        Ok(self.into_chunk())
+    }
+
     /// What was found, and where to go on.
     pub(super) fn into_chunk(mut self) -> Option<Chunk> {
-        let mut found = mem::take(&mut self.left);
+        let search = &mut self.search;
+        let mut found = mem::take(&mut search.found);
         if found.is_empty() {
             return None;
         }
-        self.left = found.split_off(self.limit.min(found.len()));
-        let is_over = self.progress == Progress::Done && self.left.is_empty();
+        search.found = found.split_off(search.limit.min(found.len()));
+        let is_over = search.progress == Progress::Done && search.found.is_empty();
         let rest = (!is_over).then_some(self);
         Some(Chunk { found, rest })
     }
@@ -67,17 +99,18 @@ impl Continuation {
     /// [`Table::repair_continuation`].
     #[must_use]
     pub fn to_term(&self) -> Term {
-        let progress = match &self.progress {
+        let search = &self.search;
+        let progress = match &search.progress {
             Progress::Begun => Term::from(0),
             Progress::Behind(key) => Term::tuple([key.clone()]),
             Progress::Done => Term::NIL,
         };
         Term::tuple([
             super::table_reference(self.table).into(),
-            Term::from(self.direction == Direction::Descending),
-            Term::from(self.limit),
+            Term::from(search.direction == Direction::Descending),
+            Term::from(search.limit),
             progress,
-            Term::list(self.left.clone()),
+            Term::list(search.found.clone()),
         ])
     }
 }
@@ -112,23 +145,15 @@ impl Table {
             end if end.is_nil() => Progress::Done,
             _ => return None,
         };
-        let direction = if options::boolean(backwards)? {
-            Direction::Descending
-        } else {
-            Direction::Ascending
-        };
+        let reverse = options::boolean(backwards)?;
+        let limit = usize::try_from(*limit).ok().filter(|limit| is_limit(*limit));
         if !table.is_identical(&self.id().into()) {
             return None;
         }
-        Some(Continuation {
-            table: self.shared.number,
-            search: Arc::new((spec.clone(), Keys::of(self, spec))),
-            limit: usize::try_from(*limit)
-                .ok()
-                .filter(|limit| is_limit(*limit))?,
-            direction: self.way(direction),
-            progress,
-            left: options::proper(left)?.iter().cloned().collect(),
-        })
+        let limit = Some(limit?);
+        let mut at = Continuation::begin(self, spec.clone(), Action::Select { reverse, limit });
+        at.search.progress = progress;
+        at.search.found = options::proper(left)?.iter().cloned().collect();
+        Some(at)
     }
 }

@@ -1,13 +1,21 @@
-//! Which keys a match specification needs to see, and going through them.
+//! The search behind every function with a pattern or a match specification: which keys it visits,
+//! and what it does with their rows.
+//!
+//! A function of [`Table`] runs a [`Search`] to its end in one step, a
+//! [`Traversal`](super::Traversal) in steps of some rows each, and a search in chunks leaves one in
+//! its [`Continuation`](super::Continuation).
 
+use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
+use super::select::{is_limit, is_true};
 use super::store::{Edge, Span};
-use super::{Kept, Kind, Table};
+use super::traversal::Action;
+use super::{Kept, Kind, Right, Table, no_table};
 use crate::match_spec::{KeyInterval, MatchSpec};
 use crate::term::Term;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use tremula_index::Direction;
+use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH};
 
 /// The keys that a specification can match.
 #[derive(Clone, Debug)]
@@ -29,8 +37,120 @@ pub(super) enum Progress {
     Done,
 }
 
+/// A search under way.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    pub(super) action: Action,
+    pub(super) direction: Direction,
+    /// How many results make a chunk; `usize::MAX` without a limit.
+    pub(super) limit: usize,
+    pub(super) progress: Progress,
+    /// The results of a `select`. Between two chunks: what the rows of the last key gave beyond the
+    /// limit, in bags only.
+    pub(super) found: Vec<Term>,
+    /// How many rows were counted, deleted or replaced.
+    pub(super) count: usize,
+}
+
+impl Search {
+    /// A search that has visited no key yet.
+    pub(super) fn new(table: &Table, action: Action) -> Self {
+        let (reverse, limit) = match action {
+            Action::Select { reverse, limit } => (reverse, limit),
+            Action::Count | Action::Delete | Action::Replace => (false, None),
+        };
+        let direction = if reverse {
+            Direction::Descending
+        } else {
+            Direction::Ascending
+        };
+        Self {
+            action,
+            direction: table.way(direction),
+            limit: limit.unwrap_or(usize::MAX),
+            progress: Progress::Begun,
+            found: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Visits up to `most` more of the keys that the specification can match, one at least. Returns
+    /// whether the search is over, or its chunk full. An error names `function`.
+    pub(super) fn step(
+        &mut self,
+        table: &Table,
+        function: &'static str,
+        (spec, keys): (&MatchSpec, &Keys),
+        most: usize,
+    ) -> Result<bool> {
+        let (action, limit) = (self.action, self.limit);
+        let right = match action {
+            Action::Select { .. } | Action::Count => Right::Read,
+            Action::Delete | Action::Replace => Right::Write,
+        };
+        table.check(right, function)?;
+        if matches!(self.progress, Progress::Begun) {
+            match action {
+                Action::Select {
+                    limit: Some(limit), ..
+                } if !is_limit(limit) => {
+                    let problem = Problem::NotALimit(Term::from(limit));
+                    return Err(BadArgument::new(function, 3, problem));
+                }
+                Action::Delete => {
+                    if let Some(deleted) = table.delete_ranges(spec, function)? {
+                        self.count = deleted;
+                        self.progress = Progress::Done;
+                        return Ok(true);
+                    }
+                }
+                Action::Replace => table.check_replacement(function, spec)?,
+                Action::Select { .. } | Action::Count => {}
+            }
+        }
+        if self.found.len() < limit {
+            let (found, count) = (&mut self.found, &mut self.count);
+            let (mut matcher, mut result) = (spec.matcher(), Ok(()));
+            let visit = |key: &Term, kept: &Kept| {
+                let changed = match action {
+                    Action::Select { .. } => {
+                        // Those of one key stay together.
+                        table.run_rows(&mut matcher, key, kept, |made| found.push(made));
+                        Ok(0)
+                    }
+                    Action::Count => {
+                        let counts = |made| *count += usize::from(is_true(&made));
+                        table.run_rows(&mut matcher, key, kept, counts);
+                        Ok(0)
+                    }
+                    Action::Delete => table.delete_rows(&mut matcher, key, kept, function),
+                    Action::Replace => table.replace_rows(&mut matcher, key, kept, function),
+                };
+                match changed {
+                    Ok(rows) => *count += rows,
+                    Err(error) => {
+                        result = Err(error);
+                        return ControlFlow::Break(());
+                    }
+                }
+                if found.len() < limit {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            };
+            let first_batch = limit.clamp(FIRST_BATCH, LAST_BATCH).min(most);
+            let progress = &self.progress;
+            let reached = keys.visit(table, progress, self.direction, (first_batch, most), visit);
+            self.progress = reached.map_err(|_| no_table(function))?;
+            result?;
+        }
+        Ok(self.found.len() >= limit || matches!(self.progress, Progress::Done))
+    }
+}
+
 /// What a visit is shown: a key, what is kept under it, and whether no other key can follow.
-pub(super) type Visit<'v> = &'v mut dyn FnMut(&Term, &Kept, bool) -> ControlFlow<()>;
+type Visit<'v> = &'v mut dyn FnMut(&Term, &Kept, bool) -> ControlFlow<()>;
 
 impl Keys {
     /// Those of `spec` in this table.
@@ -42,20 +162,21 @@ impl Keys {
         }
     }
 
-    /// As [`visit`](Self::visit), but stops behind `most` keys, too. Returns how far it has come.
-    pub(super) fn visit_slice(
+    /// Calls `visit` with each of the keys that is in the table, from where `progress` is, with no
+    /// lock held, until it breaks or has been called `most` times. Returns how far it has come.
+    fn visit(
         &self,
         table: &Table,
         progress: &Progress,
         direction: Direction,
         (first_batch, most): (usize, usize),
-        visit: Visit<'_>,
-    ) -> Result<Progress, Deleted> {
+        mut visit: impl FnMut(&Term, &Kept) -> ControlFlow<()>,
+    ) -> std::result::Result<Progress, Deleted> {
         let mut reached = Progress::Done;
         let mut left = most;
         let visit = &mut |key: &Term, kept: &Kept, is_last: bool| {
             left = left.saturating_sub(1);
-            if visit(key, kept, is_last).is_continue() && left > 0 {
+            if visit(key, kept).is_continue() && left > 0 {
                 return ControlFlow::Continue(());
             }
             if !is_last {
@@ -63,20 +184,20 @@ impl Keys {
             }
             ControlFlow::Break(())
         };
-        self.visit(table, progress, direction, first_batch, visit)?;
+        self.visit_all(table, progress, direction, first_batch, visit)?;
         Ok(reached)
     }
 
-    /// Calls `visit` with each of the keys that is there, from where `progress` is, with no lock
-    /// held, until it breaks. Keys side by side are read in batches of which the first has so many.
-    pub(super) fn visit(
+    /// Calls `visit` with each of the keys that is in the table, from where `progress` is, with no
+    /// lock held, until it breaks. Neighbouring keys are read in batches, the first of `first_batch`.
+    fn visit_all(
         &self,
         table: &Table,
         progress: &Progress,
         direction: Direction,
         first_batch: usize,
         visit: Visit<'_>,
-    ) -> Result<(), Deleted> {
+    ) -> std::result::Result<(), Deleted> {
         let behind = match progress {
             Progress::Begun => None,
             Progress::Behind(key) => Some(key),
@@ -136,7 +257,7 @@ fn visit_key(
     key: &Term,
     is_last: bool,
     visit: Visit<'_>,
-) -> Result<ControlFlow<()>, Deleted> {
+) -> std::result::Result<ControlFlow<()>, Deleted> {
     let kept = table.shared.gate.read(|| {
         let mut found = None;
         let read = &mut |kept: &Kept| found = Some(kept.clone());

@@ -2,15 +2,22 @@
 
 use super::continuation::{Chunk, Continuation};
 use super::error::{BadArgument, Problem, Result};
-use super::search::{Keys, Progress};
+use super::search::{Keys, Search};
 use super::store::Span;
-use super::{Kept, Kind, Right, Table, no_table};
+use super::traversal::Action;
+use super::{Kept, Kind, Table};
 use crate::match_spec::{MatchSpec, Matcher, Returns};
 use crate::term::{Atom, Term};
-use std::mem;
-use std::ops::ControlFlow;
-use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH, Update};
-use tremula_sync::Arc;
+use tremula_index::Update;
+
+const FORWARD: Action = Action::Select {
+    reverse: false,
+    limit: None,
+};
+const BACKWARD: Action = Action::Select {
+    reverse: true,
+    limit: None,
+};
 
 impl Table {
     /// What the specification makes of each row that it matches, in an `ordered_set` in order:
@@ -32,7 +39,7 @@ impl Table {
     ///
     /// The caller may not read.
     pub fn select(&self, spec: &MatchSpec) -> Result<Vec<Term>> {
-        self.all_found(spec, Direction::Ascending, "select")
+        Ok(self.search("select", spec, FORWARD)?.found)
     }
 
     /// As [`select`](Self::select), from the last row to the first: Erlang's `select_reverse/2`.
@@ -41,7 +48,7 @@ impl Table {
     ///
     /// The caller may not read.
     pub fn select_reverse(&self, spec: &MatchSpec) -> Result<Vec<Term>> {
-        self.all_found(spec, Direction::Descending, "select_reverse")
+        Ok(self.search("select_reverse", spec, BACKWARD)?.found)
     }
 
     /// The first `limit` of what [`select`](Self::select) gives, and where to go on: Erlang's
@@ -54,7 +61,7 @@ impl Table {
     ///
     /// The caller may not read, or the limit is 0, or 2^59 or more.
     pub fn select_limit(&self, spec: &MatchSpec, limit: usize) -> Result<Option<Chunk>> {
-        self.first_chunk(spec.clone(), limit, Direction::Ascending, "select")
+        self.first_chunk("select", spec.clone(), limit, false)
     }
 
     /// The last `limit` of what [`select`](Self::select) gives, the last first, and where to go on:
@@ -64,7 +71,7 @@ impl Table {
     ///
     /// See [`select_limit`](Self::select_limit).
     pub fn select_reverse_limit(&self, spec: &MatchSpec, limit: usize) -> Result<Option<Chunk>> {
-        self.first_chunk(spec.clone(), limit, Direction::Descending, "select_reverse")
+        self.first_chunk("select_reverse", spec.clone(), limit, true)
     }
 
     /// The next chunk: Erlang's `select/1`, `select_reverse/1`, `match/1` and `match_object/1`.
@@ -73,12 +80,7 @@ impl Table {
     ///
     /// The caller may not read, or the continuation is another table's.
     pub fn select_next(&self, continuation: &Continuation) -> Result<Option<Chunk>> {
-        const FUNCTION: &str = "select";
-        if continuation.table != self.shared.number {
-            return Err(BadArgument::new(FUNCTION, 1, Problem::NotItsContinuation));
-        }
-        self.check(Right::Read, FUNCTION)?;
-        self.next_chunk(continuation.clone(), FUNCTION)
+        continuation.clone().next_chunk(self, "select")
     }
 
     /// How many rows the specification makes `true` of: Erlang's `select_count/2`.
@@ -87,12 +89,7 @@ impl Table {
     ///
     /// The caller may not read.
     pub fn select_count(&self, spec: &MatchSpec) -> Result<usize> {
-        let mut count = 0;
-        self.found("select_count", spec, Direction::Ascending, &mut |found| {
-            count += usize::from(is_true(&found));
-            ControlFlow::Continue(())
-        })?;
-        Ok(count)
+        Ok(self.search("select_count", spec, Action::Count)?.count)
     }
 
     /// Deletes the rows that the specification makes `true` of, and tells how many: Erlang's
@@ -117,7 +114,7 @@ impl Table {
     ///
     /// The caller may not write.
     pub fn select_delete(&self, spec: &MatchSpec) -> Result<usize> {
-        self.delete_found(spec, "select_delete")
+        Ok(self.search("select_delete", spec, Action::Delete)?.count)
     }
 
     /// Puts what the specification makes of each row that it matches in its place, and tells how
@@ -129,20 +126,16 @@ impl Table {
     /// The caller may not write, the table is a `bag`, or the specification could make something
     /// that is no row with the same key ([`MatchSpec::changes_key`]): no row is replaced then.
     pub fn select_replace(&self, spec: &MatchSpec) -> Result<usize> {
-        self.check_replacement(spec)?;
-        let mut matcher = spec.matcher();
-        self.change_found("select_replace", spec, &mut |key, kept| {
-            self.replace_rows(&mut matcher, key, kept)
-        })
+        Ok(self
+            .search("select_replace", spec, Action::Replace)?
+            .count)
     }
 
     /// Whether a specification may be used to replace rows.
-    pub(super) fn check_replacement(&self, spec: &MatchSpec) -> Result<()> {
-        const FUNCTION: &str = "select_replace";
-        self.check(Right::Write, FUNCTION)?;
+    pub(super) fn check_replacement(&self, function: &'static str, spec: &MatchSpec) -> Result<()> {
         let kind = self.shared.options.kind;
         if kind == Kind::Bag {
-            return Err(BadArgument::new(FUNCTION, 1, Problem::TableType(kind)));
+            return Err(BadArgument::new(function, 1, Problem::TableType(kind)));
         }
         match spec.changes_key(self.shared.layout.key_position) {
             None => Ok(()),
@@ -153,7 +146,7 @@ impl Table {
                     body,
                     keypos,
                 };
-                Err(BadArgument::new(FUNCTION, 2, problem))
+                Err(BadArgument::new(function, 2, problem))
             }
         }
     }
@@ -164,6 +157,7 @@ impl Table {
         matcher: &mut Matcher<'_>,
         key: &Term,
         kept: &Kept,
+        function: &'static str,
     ) -> Result<usize> {
         let layout = &self.shared.layout;
         // Most rows stay: they are not locked for it.
@@ -171,7 +165,7 @@ impl Table {
         if !rows.iter().any(|row| matcher.run(row).is_some()) {
             return Ok(0);
         }
-        let _guard = self.enter("select_replace")?;
+        let _guard = self.enter(function)?;
         let mut count = 0;
         self.shared.store.update(key.clone(), &mut |kept| {
             let Some(kept) = kept else {
@@ -219,7 +213,7 @@ impl Table {
     /// The caller may not read, or the term is no pattern.
     pub fn match_pattern(&self, pattern: &Term) -> Result<Vec<Term>> {
         let spec = pattern_spec(pattern, Returns::Bindings, "match")?;
-        self.all_found(&spec, Direction::Ascending, "match")
+        Ok(self.search("match", &spec, FORWARD)?.found)
     }
 
     /// As [`match_pattern`](Self::match_pattern), in chunks: Erlang's `match/3`.
@@ -229,7 +223,7 @@ impl Table {
     /// Those of `match_pattern`, or the limit is 0.
     pub fn match_pattern_limit(&self, pattern: &Term, limit: usize) -> Result<Option<Chunk>> {
         let spec = pattern_spec(pattern, Returns::Bindings, "match")?;
-        self.first_chunk(spec, limit, Direction::Ascending, "match")
+        self.first_chunk("match", spec, limit, false)
     }
 
     /// The rows that the pattern matches: Erlang's `match_object/2`.
@@ -239,7 +233,7 @@ impl Table {
     /// The caller may not read, or the term is no pattern.
     pub fn match_object(&self, pattern: &Term) -> Result<Vec<Term>> {
         let spec = pattern_spec(pattern, Returns::Row, "match_object")?;
-        self.all_found(&spec, Direction::Ascending, "match_object")
+        Ok(self.search("match_object", &spec, FORWARD)?.found)
     }
 
     /// As [`match_object`](Self::match_object), in chunks: Erlang's `match_object/3`.
@@ -249,7 +243,7 @@ impl Table {
     /// Those of `match_object`, or the limit is 0.
     pub fn match_object_limit(&self, pattern: &Term, limit: usize) -> Result<Option<Chunk>> {
         let spec = pattern_spec(pattern, Returns::Row, "match_object")?;
-        self.first_chunk(spec, limit, Direction::Ascending, "match_object")
+        self.first_chunk("match_object", spec, limit, false)
     }
 
     /// Deletes the rows that the pattern matches: Erlang's `match_delete/2`.
@@ -259,36 +253,26 @@ impl Table {
     /// The caller may not write, or the term is no pattern.
     pub fn match_delete(&self, pattern: &Term) -> Result<()> {
         let spec = pattern_spec(pattern, Returns::True, "match_delete")?;
-        self.delete_found(&spec, "match_delete").map(|_| ())
+        self.search("match_delete", &spec, Action::Delete).map(|_| ())
     }
 
-    fn all_found(
-        &self,
-        spec: &MatchSpec,
-        direction: Direction,
-        function: &'static str,
-    ) -> Result<Vec<Term>> {
-        let mut all = Vec::new();
-        self.found(function, spec, direction, &mut |found| {
-            all.push(found);
-            ControlFlow::Continue(())
-        })?;
-        Ok(all)
+    /// Runs a search to its end.
+    fn search(&self, function: &'static str, spec: &MatchSpec, action: Action) -> Result<Search> {
+        let keys = Keys::of(self, spec);
+        let mut search = Search::new(self, action);
+        search.step(self, function, (spec, &keys), usize::MAX)?;
+        Ok(search)
     }
 
-    /// Calls `visit` with what the specification makes of each row that it matches.
-    fn found(
+    fn first_chunk(
         &self,
         function: &'static str,
-        spec: &MatchSpec,
-        direction: Direction,
-        visit: &mut dyn FnMut(Term) -> ControlFlow<()>,
-    ) -> Result<()> {
-        self.check(Right::Read, function)?;
-        let mut matcher = spec.matcher();
-        self.visit_keys(function, spec, direction, &mut |key, kept| {
-            self.run_rows(&mut matcher, key, kept, visit)
-        })
+        spec: MatchSpec,
+        limit: usize,
+        reverse: bool,
+    ) -> Result<Option<Chunk>> {
+        let limit = Some(limit);
+        Continuation::begin(self, spec, Action::Select { reverse, limit }).next_chunk(self, function)
     }
 
     /// Calls `visit` with what the specification makes of each row with this key that it matches.
@@ -298,133 +282,15 @@ impl Table {
         matcher: &mut Matcher<'_>,
         key: &Term,
         kept: &Kept,
-        visit: &mut dyn FnMut(Term) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+        visit: impl FnMut(Term),
+    ) {
         let layout = &self.shared.layout;
-        if !layout.is_bag {
-            let found = layout.run(matcher, key, kept);
-            return found.map_or(ControlFlow::Continue(()), visit);
+        if layout.is_bag {
+            let rows = layout.rows(key, kept);
+            rows.iter().filter_map(|row| matcher.run(row)).for_each(visit);
+        } else {
+            layout.run(matcher, key, kept).into_iter().for_each(visit);
         }
-        let rows = layout.rows(key, kept);
-        let mut found = rows.iter().filter_map(|row| matcher.run(row));
-        found.try_for_each(visit)
-    }
-
-    /// Calls `visit` with each key that is there and that the specification can match.
-    fn visit_keys(
-        &self,
-        function: &'static str,
-        spec: &MatchSpec,
-        direction: Direction,
-        visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let visit = &mut |key: &Term, kept: &Kept, _| visit(key, kept);
-        let keys = Keys::of(self, spec);
-        let visited = keys.visit(self, &Progress::Begun, direction, LAST_BATCH, visit);
-        visited.map_err(|_| no_table(function))
-    }
-
-    /// Calls `change` with each key that is there and that the specification can match, until it
-    /// fails. Returns how many rows it says that it has changed.
-    fn change_found(
-        &self,
-        function: &'static str,
-        spec: &MatchSpec,
-        change: &mut dyn FnMut(&Term, &Kept) -> Result<usize>,
-    ) -> Result<usize> {
-        let mut changed = Ok(0);
-        self.visit_keys(function, spec, Direction::Ascending, &mut |key, kept| {
-            add(&mut changed, change(key, kept))
-        })?;
-        changed
-    }
-
-    fn first_chunk(
-        &self,
-        spec: MatchSpec,
-        limit: usize,
-        direction: Direction,
-        function: &'static str,
-    ) -> Result<Option<Chunk>> {
-        self.check(Right::Read, function)?;
-        let start = self.begin(spec, Some(limit), direction, function)?;
-        self.next_chunk(start, function)
-    }
-
-    /// Where a search begins.
-    pub(super) fn begin(
-        &self,
-        spec: MatchSpec,
-        limit: Option<usize>,
-        direction: Direction,
-        function: &'static str,
-    ) -> Result<Continuation> {
-        if let Some(limit) = limit
-            && !is_limit(limit)
-        {
-            let problem = Problem::NotALimit(Term::from(limit));
-            return Err(BadArgument::new(function, 3, problem));
-        }
-        let keys = Keys::of(self, &spec);
-        Ok(Continuation {
-            table: self.shared.number,
-            search: Arc::new((spec, keys)),
-            limit: limit.unwrap_or(usize::MAX),
-            direction: self.way(direction),
-            progress: Progress::Begun,
-            left: Vec::new(),
-        })
-    }
-
-    fn next_chunk(&self, mut at: Continuation, function: &'static str) -> Result<Option<Chunk>> {
-        while !self.find(&mut at, usize::MAX, function)? {}
-        Ok(at.into_chunk())
-    }
-
-    /// Looks at up to `most` more keys for what is to be found, and keeps that in the continuation.
-    /// Returns whether that is as much as it shall be, or all.
-    pub(super) fn find(
-        &self,
-        at: &mut Continuation,
-        most: usize,
-        function: &'static str,
-    ) -> Result<bool> {
-        let limit = at.limit;
-        if at.left.len() < limit {
-            let search = Arc::clone(&at.search);
-            let (spec, keys) = &*search;
-            let mut found = mem::take(&mut at.left);
-            let mut matcher = spec.matcher();
-            let visit = &mut |key: &Term, kept: &Kept, _| {
-                // Those of one key stay together.
-                let _ = self.run_rows(&mut matcher, key, kept, &mut |made| {
-                    found.push(made);
-                    ControlFlow::Continue(())
-                });
-                if found.len() < limit {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            };
-            let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH).min(most), most);
-            let reached = keys.visit_slice(self, &at.progress, at.direction, sizes, visit);
-            at.progress = reached.map_err(|_| no_table(function))?;
-            at.left = found;
-        }
-        Ok(at.left.len() >= limit || at.progress == Progress::Done)
-    }
-
-    /// Deletes what the specification makes `true` of.
-    fn delete_found(&self, spec: &MatchSpec, function: &'static str) -> Result<usize> {
-        self.check(Right::Write, function)?;
-        if let Some(deleted) = self.delete_ranges(spec, function)? {
-            return Ok(deleted);
-        }
-        let mut matcher = spec.matcher();
-        self.change_found(function, spec, &mut |key, kept| {
-            self.delete_rows(&mut matcher, key, kept, function)
-        })
     }
 
     /// Removes the ranges of keys in which every row is to be deleted, in one step, and tells how many
@@ -478,20 +344,6 @@ impl Table {
         }
         let _guard = self.enter(function)?;
         Ok(self.retain(key, &mut |row| !goes(matcher.run(row))))
-    }
-}
-
-/// Adds what one more key came to; whether to go on.
-pub(super) fn add(all: &mut Result<usize>, one: Result<usize>) -> ControlFlow<()> {
-    match (&mut *all, one) {
-        (Ok(count), Ok(more)) => {
-            *count += more;
-            ControlFlow::Continue(())
-        }
-        (_, one) => {
-            *all = one;
-            ControlFlow::Break(())
-        }
     }
 }
 

@@ -1,15 +1,12 @@
 //! Searches in slices, so that no one of them holds a thread for long.
 
+use super::Table;
 use super::continuation::{Chunk, Continuation};
-use super::error::{BadArgument, Problem, Result};
-use super::search::Progress;
-use super::select::{add, is_true};
-use super::{Kept, Right, Table, no_table};
+use super::error::Result;
 use crate::match_spec::MatchSpec;
 use crate::term::Term;
+use std::mem;
 use std::ops::ControlFlow;
-use tremula_index::{Direction, LAST_BATCH};
-use tremula_sync::Arc;
 
 /// What a [`Traversal`] does with the rows that its match specification picks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +39,10 @@ pub enum Outcome {
     Count(usize),
 }
 
-/// A search that looks at so many rows at a time: between two steps its thread may do something else.
+/// A search that looks at some rows at a time: between two steps its thread may do something else.
 ///
-/// It gives what the function of [`Table`] gives that does the same at once, and holds no lock between
-/// steps. A `select` is of one moment where that is, if the first step is of as many rows.
+/// It returns the same result as the one-shot function of [`Table`], and holds no lock between steps.
+/// A `select` is of one moment where the one-shot function is, if the first step covers all its rows.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -55,7 +52,7 @@ pub enum Outcome {
 /// let rows: Vec<_> = (0..100).map(|key| Term::tuple([Term::from(key)])).collect();
 /// table.insert(Term::list(rows))?;
 /// let spec = MatchSpec::compile(&"[{{'$1'}, [{'==', {'rem', '$1', 30}, 7}], [true]}]".parse()?)?;
-/// let mut traversal = table.traverse(spec, Action::Count)?;
+/// let mut traversal = table.traverse(spec, Action::Count);
 /// let mut steps = 1;
 /// let count = loop {
 ///     match traversal.step(10)? {
@@ -73,91 +70,47 @@ pub enum Outcome {
 pub struct Traversal {
     table: Table,
     at: Continuation,
-    task: Task,
-}
-
-/// What is done, and what has come of it so far.
-#[derive(Clone, Copy, Debug)]
-enum Task {
-    Select,
-    Chunk,
-    Count(usize),
-    Delete(usize),
-    Replace(usize),
-}
-
-impl Task {
-    const fn function(self) -> &'static str {
-        match self {
-            Self::Select | Self::Chunk => "select",
-            Self::Count(_) => "select_count",
-            Self::Delete(_) => "select_delete",
-            Self::Replace(_) => "select_replace",
-        }
-    }
-
-    const fn right(self) -> Right {
-        match self {
-            Self::Select | Self::Chunk | Self::Count(_) => Right::Read,
-            Self::Delete(_) | Self::Replace(_) => Right::Write,
-        }
-    }
+    function: &'static str,
 }
 
 impl Table {
-    /// Begins a search that goes on in [steps](Traversal::step). Looks at no row yet.
-    ///
-    /// # Errors
-    ///
-    /// Those of the function that does it at once; see [`Action`].
-    pub fn traverse(&self, spec: MatchSpec, action: Action) -> Result<Traversal> {
-        let (task, limit, reverse) = match action {
-            Action::Select {
-                reverse,
-                limit: None,
-            } => (Task::Select, None, reverse),
-            Action::Select { reverse, limit } => (Task::Chunk, limit, reverse),
-            Action::Count => (Task::Count(0), None, false),
-            Action::Delete => (Task::Delete(0), None, false),
-            Action::Replace => {
-                self.check_replacement(&spec)?;
-                (Task::Replace(0), None, false)
-            }
+    /// A search that goes on in [steps](Traversal::step). Looks at nothing yet: what is wrong with it
+    /// is the error of its first step.
+    #[must_use]
+    pub fn traverse(&self, spec: MatchSpec, action: Action) -> Traversal {
+        let function = match action {
+            Action::Select { .. } => "select",
+            Action::Count => "select_count",
+            Action::Delete => "select_delete",
+            Action::Replace => "select_replace",
         };
-        self.check(task.right(), task.function())?;
-        let direction = if reverse {
-            Direction::Descending
-        } else {
-            Direction::Ascending
-        };
-        Ok(Traversal {
-            at: self.begin(spec, limit, direction, task.function())?,
+        Traversal {
             table: self.clone(),
-            task,
-        })
+            at: Continuation::begin(self, spec, action),
+            function,
+        }
     }
 
-    /// Begins to look for the next chunk of a search: [`select_next`](Self::select_next) in steps.
-    ///
-    /// # Errors
-    ///
-    /// The continuation is another table's.
-    pub fn traverse_on(&self, continuation: &Continuation) -> Result<Traversal> {
-        let task = Task::Chunk;
-        if continuation.table != self.shared.number {
-            let problem = Problem::NotItsContinuation;
-            return Err(BadArgument::new(task.function(), 1, problem));
-        }
-        Ok(Traversal {
-            at: continuation.clone(),
+    /// The search for the next chunk: [`select_next`](Self::select_next) in steps.
+    #[must_use]
+    pub fn traverse_on(&self, continuation: &Continuation) -> Traversal {
+        Traversal {
             table: self.clone(),
-            task,
-        })
+            at: continuation.clone(),
+            function: "select",
+        }
     }
 }
 
 impl Traversal {
-    /// Looks at up to so many rows more, one at least (in a bag: at the rows of so many keys). Breaks
+    /// The same search, whose errors name this function of Erlang's. Without it they name the one that
+    /// the [`Action`] is of.
+    #[must_use]
+    pub fn named(self, function: &'static str) -> Self {
+        Self { function, ..self }
+    }
+
+    /// Looks at up to `rows` more rows, one at least (in a bag: at the rows of `rows` keys). Breaks
     /// with the outcome when all that matter have been looked at.
     ///
     /// Deleting a whole range of keys, as [`Table::select_delete`] tells, is one step, however long
@@ -165,92 +118,17 @@ impl Traversal {
     ///
     /// # Errors
     ///
-    /// The caller may no longer do it, or the table has been deleted; what was deleted or replaced by
-    /// then stays so.
+    /// Those of the function that does the same at once (see [`Action`]); the continuation is another
+    /// table's; or the table has been deleted since. What was deleted or replaced by then stays so.
     pub fn step(mut self, rows: usize) -> Result<ControlFlow<Outcome, Self>> {
-        let (table, function) = (self.table.clone(), self.task.function());
-        table.check(self.task.right(), function)?;
-        let most = rows.max(1);
-        let is_over = match &mut self.task {
-            Task::Select | Task::Chunk => table.find(&mut self.at, most, function)?,
-            Task::Count(count) => {
-                let counts = &mut |made: Term| {
-                    *count += usize::from(is_true(&made));
-                    ControlFlow::Continue(())
-                };
-                slice(
-                    &table,
-                    &mut self.at,
-                    most,
-                    function,
-                    &mut |matcher, key, kept| {
-                        let _ = table.run_rows(matcher, key, kept, counts);
-                        Ok(0)
-                    },
-                )?;
-                self.at.progress == Progress::Done
-            }
-            Task::Delete(count) => {
-                let ranges = match self.at.progress {
-                    Progress::Begun => table.delete_ranges(&self.at.search.0, function)?,
-                    _ => None,
-                };
-                if let Some(deleted) = ranges {
-                    *count = deleted;
-                    true
-                } else {
-                    *count += slice(
-                        &table,
-                        &mut self.at,
-                        most,
-                        function,
-                        &mut |matcher, key, kept| table.delete_rows(matcher, key, kept, function),
-                    )?;
-                    self.at.progress == Progress::Done
-                }
-            }
-            Task::Replace(count) => {
-                *count += slice(
-                    &table,
-                    &mut self.at,
-                    most,
-                    function,
-                    &mut |matcher, key, kept| table.replace_rows(matcher, key, kept),
-                )?;
-                self.at.progress == Progress::Done
-            }
-        };
-        if !is_over {
+        if !self.at.step(&self.table, self.function, rows.max(1))? {
             return Ok(ControlFlow::Continue(self));
         }
-        Ok(ControlFlow::Break(match self.task {
-            Task::Select => Outcome::Found(self.at.left),
-            Task::Chunk => Outcome::Chunk(self.at.into_chunk()),
-            Task::Count(count) | Task::Delete(count) | Task::Replace(count) => {
-                Outcome::Count(count)
-            }
+        let search = &mut self.at.search;
+        Ok(ControlFlow::Break(match search.action {
+            Action::Select { limit: None, .. } => Outcome::Found(mem::take(&mut search.found)),
+            Action::Select { .. } => Outcome::Chunk(self.at.into_chunk()),
+            Action::Count | Action::Delete | Action::Replace => Outcome::Count(search.count),
         }))
     }
-}
-
-type Work<'w> =
-    &'w mut dyn FnMut(&mut crate::match_spec::Matcher<'_>, &Term, &Kept) -> Result<usize>;
-
-/// Does the work with up to `most` keys more. Returns the sum of what it returned.
-fn slice(
-    table: &Table,
-    at: &mut Continuation,
-    most: usize,
-    function: &'static str,
-    work: Work<'_>,
-) -> Result<usize> {
-    let search = Arc::clone(&at.search);
-    let (spec, keys) = &*search;
-    let mut matcher = spec.matcher();
-    let mut sum = Ok(0);
-    let visit = &mut |key: &Term, kept: &Kept, _| add(&mut sum, work(&mut matcher, key, kept));
-    let sizes = (LAST_BATCH.min(most), most);
-    let reached = keys.visit_slice(table, &at.progress, at.direction, sizes, visit);
-    at.progress = reached.map_err(|_| no_table(function))?;
-    sum
 }
