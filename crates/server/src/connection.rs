@@ -5,7 +5,7 @@
 //! either: what it can make the server hold is bounded by the limits.
 
 use crate::clients::Client;
-use crate::commands::{self, Receive, Search, Session};
+use crate::commands::{self, Next, Receive, Search, Session};
 use crate::limits::REPLY_BATCH;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
@@ -35,20 +35,6 @@ const MESSAGE_HEADER: usize = 32;
 /// close it with input unread would make the system throw away the last reply.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 16 << 20;
-
-/// What is to be done next.
-enum Next {
-    /// Every complete command has run.
-    Read,
-    /// There may be more, but enough has been done to send replies, and let others run, first.
-    Send,
-    /// The replies are to be sent, and then messages received.
-    Receive(Receive),
-    /// The replies are to be sent, and then the search goes on whose reply is the next.
-    Search(Box<Search>),
-    /// The replies are to be sent, and then the connection closed.
-    Close,
-}
 
 struct Connection<'a> {
     server: &'a Shared,
@@ -87,12 +73,11 @@ impl Connection<'_> {
                 let next = self.run_commands();
                 self.send().await?;
                 match next {
-                    Next::Read => break,
-                    Next::Send => tokio::task::yield_now().await,
+                    Next::Reply => break,
+                    Next::Pause => tokio::task::yield_now().await,
                     Next::Receive(receive) => self.receive(receive).await?,
                     Next::Search(search) => {
-                        self.search(*search).await?;
-                        if self.session.closing {
+                        if !self.search(*search).await? {
                             return self.close().await;
                         }
                     }
@@ -139,16 +124,19 @@ impl Connection<'_> {
         self.output.bytes = Vec::new();
     }
 
+    /// Runs the commands that have arrived, until one needs more than its reply; else
+    /// [`Next::Reply`] says that every complete one has run.
     fn run_commands(&mut self) -> Next {
         self.output.bytes.reserve(REPLY_SIZE);
         let mut ran = 0;
         let next = loop {
             let unread = &self.input[self.consumed..];
+            let mut next = Next::Reply;
             match self.parser.parse(unread) {
                 Ok(Some(length)) => {
                     let arguments = self.parser.arguments(unread);
                     if arguments.len() > 0 {
-                        commands::execute(
+                        next = commands::execute(
                             self.server,
                             self.client,
                             &mut self.session,
@@ -164,21 +152,13 @@ impl Connection<'_> {
                     let limit = self.server.limits.max_query_buffer.0;
                     break self.refuse(&ProtocolError::QueryTooLong(limit));
                 }
-                Ok(None) => break Next::Read,
+                Ok(None) => break Next::Reply,
                 Err(error) => break self.refuse(&error),
             }
-            if self.session.closing {
-                break Next::Close;
-            }
-            if let Some(receive) = self.session.receive.take() {
-                break Next::Receive(receive);
-            }
-            if let Some(search) = self.session.search.take() {
-                break Next::Search(search);
-            }
-            let pause = std::mem::take(&mut self.session.pause);
-            if pause || self.output.bytes.len() >= REPLY_BATCH {
-                break Next::Send;
+            match next {
+                Next::Reply if self.output.bytes.len() >= REPLY_BATCH => break Next::Pause,
+                Next::Reply => {}
+                _ => break next,
             }
         };
         if ran > 0 {
@@ -213,8 +193,9 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Goes on with a search until it is answered; others come before each slice of it.
-    async fn search(&mut self, mut search: Search) -> io::Result<()> {
+    /// Goes on with a search until it is answered; others come before each slice of it. `false` if
+    /// the answer was too long, and the connection cannot go on.
+    async fn search(&mut self, mut search: Search) -> io::Result<bool> {
         self.output.begin();
         loop {
             tokio::task::yield_now().await;
@@ -227,8 +208,9 @@ impl Connection<'_> {
                 }
             }
         }
-        self.session.closing |= !self.output.finish();
-        self.send().await
+        let fits = self.output.finish();
+        self.send().await?;
+        Ok(fits)
     }
 
     /// Receives from a mailbox: waits, if that is wanted, and answers. A message counts as

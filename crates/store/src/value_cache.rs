@@ -8,6 +8,7 @@ use crate::Key;
 use bytes::Bytes;
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use tremula_shard::cache::{AppendError, Cache, CacheConfig};
 use tremula_shard::{Config, Shards, StartError, Strategy};
 use tremula_sync::atomic::{AtomicU64, Ordering};
@@ -164,14 +165,14 @@ impl ValueCache {
         appended.unwrap_or(Appended::Gone)
     }
 
-    /// Looks at a value, by a function that is given the cache and its number.
-    pub(crate) fn look<R: Send + 'static>(
+    /// The length of a value, and the part of its bytes that `part` picks by the length.
+    pub(crate) fn read(
         &self,
         number: u64,
         evicted: &mut Evicted,
-        look: impl FnOnce(&Cache<CachedId>, u64) -> Option<R> + Send + 'static,
-    ) -> Option<R> {
-        self.ask(number, evicted, move |cache| look(cache, number))
+        part: impl Fn(usize) -> Range<usize> + Send + 'static,
+    ) -> Option<(usize, Bytes)> {
+        self.ask(number, evicted, move |cache| cache.read(&number, part))
     }
 
     /// Takes a value out; `None` if it has been evicted.

@@ -7,9 +7,8 @@ use crate::keyspace::{Database, Keyspace};
 use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
 use crate::{Key, Value};
 use bytes::Bytes;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use tremula_index::Update;
-use tremula_shard::cache::Cache;
 
 /// The values of one database.
 #[derive(Clone, Copy)]
@@ -17,16 +16,6 @@ pub struct Values<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) cache: Option<&'a ValueCache>,
     pub(crate) number: usize,
-}
-
-/// What was found under a key.
-pub enum Found<R> {
-    /// What was given a plain value has seen it.
-    Plain,
-    /// What was asked of one in the cache.
-    Cached(R),
-    /// There is no such key.
-    Absent,
 }
 
 /// A value's bytes.
@@ -57,57 +46,63 @@ impl<'a> Values<'a> {
         self.keyspace.database(self.number)
     }
 
-    /// Shows a plain value to `plain`, or asks the cache.
-    pub fn find<R: Send + 'static>(
+    /// Calls `show` with the length of the value under a key and those of its bytes that `part`
+    /// picks by the length: where they lie, if that is in the index. Returns whether the key has a
+    /// value.
+    pub fn read(
         &self,
         key: &Key,
-        plain: &mut dyn FnMut(&[u8]),
-        cached: impl Fn(&Cache<CachedId>, u64) -> Option<R> + Clone + Send + 'static,
-    ) -> Found<R> {
+        part: impl Fn(usize) -> Range<usize> + Copy + Send + 'static,
+        show: &mut dyn FnMut(usize, &[u8]),
+    ) -> bool {
         loop {
-            let mut number = None;
+            let mut cached = None;
             let is_there = self.database().get_with(key, &mut |value| {
-                number = value.cached();
-                if number.is_none() {
-                    plain(value);
+                cached = value.cached();
+                if cached.is_none() {
+                    show(value.len(), &value[part(value.len())]);
                 }
             });
-            let (Some(number), Some(cache)) = (number, self.cache) else {
-                return if is_there {
-                    Found::Plain
-                } else {
-                    Found::Absent
-                };
+            let (Some(number), Some(cache)) = (cached, self.cache) else {
+                return is_there;
             };
-            let mut evicted = Evicted::new();
-            let answer = cache.look(number, &mut evicted, cached.clone());
-            self.forget(evicted);
-            if let Some(answer) = answer {
-                return Found::Cached(answer);
+            if let Some((length, bytes)) = self.read_cached(cache, key, number, part) {
+                show(length, &bytes);
+                return true;
             }
-            // Evicted; or the key has another value since, which is looked for.
+        }
+    }
+
+    /// The length and a part of the value with this number. `None` if it has been evicted, or the key
+    /// has another value since, which is to be looked for.
+    fn read_cached(
+        &self,
+        cache: &ValueCache,
+        key: &Key,
+        number: u64,
+        part: impl Fn(usize) -> Range<usize> + Send + 'static,
+    ) -> Option<(usize, Bytes)> {
+        let mut evicted = Evicted::new();
+        let answer = cache.read(number, &mut evicted, part);
+        self.forget(evicted);
+        if answer.is_none() {
             self.forget_one(self.number, key, number);
         }
+        answer
     }
 
-    /// The bytes under a key.
-    pub fn get(&self, key: &Key) -> Option<Text> {
-        let mut text = None;
-        let mut plain = |value: &[u8]| text = Some(Text::Plain(Value::from(value)));
-        match self.find(key, &mut plain, |cache, number| {
-            cache.get(&number, usize::MAX)
-        }) {
-            Found::Cached(bytes) => Some(Text::Cached(bytes)),
-            Found::Plain | Found::Absent => text,
-        }
-    }
-
-    /// The bytes of a value that was found under this key.
+    /// The bytes of a value that was found under this key; if it has been evicted, those of the value
+    /// that the key has since.
     pub fn text(&self, key: &Key, value: &Value) -> Option<Text> {
-        if value.cached().is_some() {
-            self.get(key)
-        } else {
-            Some(Text::Plain(value.clone()))
+        let mut value = value.clone();
+        loop {
+            let (Some(number), Some(cache)) = (value.cached(), self.cache) else {
+                return Some(Text::Plain(value));
+            };
+            if let Some((_, bytes)) = self.read_cached(cache, key, number, |length| 0..length) {
+                return Some(Text::Cached(bytes));
+            }
+            value = self.database().get(key)?;
         }
     }
 
@@ -141,9 +136,9 @@ impl<'a> Values<'a> {
             let (Some(number), Some(cache)) = (number, self.cache) else {
                 return change(current.map(|value| &**value));
             };
-            let all = |cache: &Cache<CachedId>, number| cache.get(&number, usize::MAX);
-            let bytes = cache.look(number, &mut evicted, all);
-            match (change(bytes.as_deref()), bytes.is_some()) {
+            let read = cache.read(number, &mut evicted, |length| 0..length);
+            let bytes = read.as_ref().map(|(_, bytes)| &bytes[..]);
+            match (change(bytes), bytes.is_some()) {
                 (Update::Keep, true) => Update::Keep,
                 (Update::Keep, false) => Update::Remove,
                 (other, _) => {

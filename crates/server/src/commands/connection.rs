@@ -1,6 +1,6 @@
 //! Commands about the connection itself.
 
-use super::{Context, Failure, Outcome, ets};
+use super::{Context, Failure, Next, Outcome, ets};
 use crate::resp::{Arguments, Protocol, number};
 use tremula_store::DATABASES;
 
@@ -17,12 +17,12 @@ pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         2 => context.reply.bulk(arguments.get(1)),
         _ => return Err(Failure::arity(context.command)),
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn echo(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     context.reply.bulk(arguments.get(1));
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn auth(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -32,10 +32,10 @@ pub(super) fn auth(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         _ => return Err(Failure::SYNTAX),
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
-fn authenticate(user: &[u8]) -> Outcome {
+fn authenticate(user: &[u8]) -> Result<(), Failure> {
     if user == USER {
         Ok(())
     } else {
@@ -98,7 +98,7 @@ pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
     reply.bulk(b"master");
     reply.bulk(b"modules");
     reply.array(0);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// Lets the list of clients show what the session has become.
@@ -117,13 +117,12 @@ pub(super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
         .ok_or(Failure::DATABASE)?;
     publish(context);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    context.session.closing = true;
     context.reply.ok();
-    Ok(())
+    Ok(Next::Close)
 }
 
 pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -133,13 +132,13 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.client.set_name(b"");
     publish(context);
     context.reply.simple("RESET");
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn client_id(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     let id = i64::try_from(context.client.id).unwrap_or(i64::MAX);
     context.reply.integer(id);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn client_getname(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -147,7 +146,7 @@ pub(super) fn client_getname(context: &mut Context<'_>, _: Arguments<'_>) -> Out
         b"" => context.reply.null(),
         name => context.reply.bulk(name),
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn client_setname(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -155,11 +154,11 @@ pub(super) fn client_setname(context: &mut Context<'_>, arguments: Arguments<'_>
     validate_name(name)?;
     context.client.set_name(name);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// Names stand in the lines of `CLIENT LIST`, so they must not break them.
-fn validate_name(name: &[u8]) -> Outcome {
+fn validate_name(name: &[u8]) -> Result<(), Failure> {
     if name.iter().all(u8::is_ascii_graphic) {
         Ok(())
     } else {
@@ -186,7 +185,7 @@ pub(super) fn client_setinfo(context: &mut Context<'_>, arguments: Arguments<'_>
         ));
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn client_info(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -195,7 +194,7 @@ pub(super) fn client_info(context: &mut Context<'_>, _: Arguments<'_>) -> Outcom
         .client
         .describe(Some(context.command.full_name), &mut text);
     context.reply.text(&text);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn client_list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -229,5 +228,5 @@ pub(super) fn client_list(context: &mut Context<'_>, arguments: Arguments<'_>) -
         }
     }
     context.reply.text(&text);
-    Ok(())
+    Ok(Next::Reply)
 }

@@ -1,6 +1,6 @@
 //! Commands on values as numbers.
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::extended::Extended;
 use crate::resp::{
     Arguments,
@@ -42,7 +42,7 @@ fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
         }
     });
     context.reply.integer(sum?);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn incrbyfloat(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -58,7 +58,7 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, arguments: Arguments<'_>) -
             }
         });
     context.reply.bulk(sum?.as_bytes());
-    Ok(())
+    Ok(Next::Reply)
 }
 
 fn add_float(current: Option<&[u8]>, increment: Option<&Extended>) -> Result<String, Failure> {

@@ -1,18 +1,18 @@
 //! What the table of commands says to clients (`COMMAND`, `… HELP`) and to readers.
 
 use super::table::{self, COMMANDS, Command};
-use super::{Context, Outcome};
+use super::{Context, Next, Outcome};
 use crate::resp::{Arguments, Reply};
 use std::fmt::Write;
 
 pub(super) fn command(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     info_of(context.reply, COMMANDS.iter().map(Some));
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn command_count(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.reply.count(COMMANDS.len());
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn command_info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -21,7 +21,7 @@ pub(super) fn command_info(context: &mut Context<'_>, arguments: Arguments<'_>) 
     } else {
         info_of(context.reply, arguments.skip(2).map(table::lookup_full));
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 fn info_of(reply: &mut Reply, commands: impl ExactSizeIterator<Item = Option<&'static Command>>) {
@@ -112,7 +112,7 @@ pub(super) fn command_docs(context: &mut Context<'_>, arguments: Arguments<'_>) 
         arguments.skip(2).filter_map(table::lookup_full).collect()
     };
     docs_of(context.reply, &commands);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 fn docs_of(reply: &mut Reply, commands: &[&Command]) {
@@ -154,7 +154,7 @@ pub(super) fn help(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             .reply
             .simple(&format!("    {}.", subcommand.summary));
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// The commands as a table in Markdown, which the README holds.

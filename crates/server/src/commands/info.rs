@@ -1,7 +1,7 @@
 //! What the server says about itself: `INFO` and `CONFIG GET`.
 
 use super::connection::REDIS_VERSION;
-use super::{Context, Outcome};
+use super::{Context, Next, Outcome};
 use crate::glob;
 use crate::resp::Arguments;
 use crate::server::KEEPALIVE;
@@ -43,7 +43,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         }
     }
     context.reply.text(&text);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 fn server(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
@@ -181,5 +181,5 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         context.reply.bulk(name);
         context.reply.bulk(value.as_bytes());
     }
-    Ok(())
+    Ok(Next::Reply)
 }

@@ -1,6 +1,6 @@
 //! Commands on keys, whatever their values, and on whole databases.
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::glob;
 use crate::resp::Arguments;
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ fn count_keys(
         .filter(|key| counts(database, &Key::from(*key)))
         .count();
     context.reply.count(count);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -40,7 +40,7 @@ pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
         .database()
         .contains_key(&Key::from(arguments.get(1)));
     context.reply.simple(if exists { "string" } else { "none" });
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// Only the keys that begin as the pattern does are visited.
@@ -70,19 +70,19 @@ pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         },
     );
     reply.close_array(opened, count);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.reply.count(context.database().len());
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn flushdb(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     flush_options(arguments)?;
     context.database().remove_range(KeyRange::all());
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn flushall(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -91,11 +91,11 @@ pub(super) fn flushall(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
         database.remove_range(KeyRange::all());
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// `ASYNC` and `SYNC` are taken, and mean the same: other clients are served by other threads.
-fn flush_options(arguments: Arguments<'_>) -> Outcome {
+fn flush_options(arguments: Arguments<'_>) -> Result<(), Failure> {
     let known = |option: &[u8]| {
         option.eq_ignore_ascii_case(b"async") || option.eq_ignore_ascii_case(b"sync")
     };

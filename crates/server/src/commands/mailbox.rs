@@ -1,6 +1,6 @@
 //! The commands of mailboxes.
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::resp::{Arguments, number};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
         ));
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// `MAILBOX.SEND name message [message ...]`.
@@ -137,12 +137,12 @@ pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         }
     }
     context.reply.count(taken);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// `MAILBOX.RECV name [COUNT n] [BLOCK milliseconds]`.
 ///
-/// Only notes what is to be done: the connection does it, since it may have to wait.
+/// The connection receives, since it may have to wait.
 pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
     let (mut count, mut as_list) = (1, false);
@@ -172,20 +172,19 @@ pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     }
     let post = find(context, name)?;
     post.forward_transfers();
-    context.session.receive = Some(Receive {
+    Ok(Next::Receive(Receive {
         post,
         count,
         as_list,
         patience,
         name: name.into(),
-    });
-    Ok(())
+    }))
 }
 
 pub(super) fn len(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let post = find(context, arguments.get(1))?;
     context.reply.count(post.len());
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -214,7 +213,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             .reply
             .integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// `MAILBOX.DROP name`: the number of messages that were in it.
@@ -222,7 +221,7 @@ pub(super) fn drop(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     let name = arguments.get(1);
     let left = context.server.store.mailboxes().remove(name);
     context.reply.count(left.ok_or_else(|| unknown(name))?);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 fn find(context: &Context<'_>, name: &[u8]) -> Result<Arc<Post>, Failure> {

@@ -36,14 +36,6 @@ pub(crate) struct Session {
     pub(crate) senders: Senders,
     /// What it has of tables.
     pub(crate) ets: ets::Session,
-    /// What is to be received before the next command is run.
-    pub(crate) receive: Option<Receive>,
-    /// What the last command has yet to look at before it is answered.
-    pub(crate) search: Option<Box<Search>>,
-    /// The last command may have taken long: others of the same thread come before the next.
-    pub(crate) pause: bool,
-    /// No further command is to be read.
-    pub(crate) closing: bool,
     /// The last command that ran, for `CLIENT LIST`.
     pub(crate) last_command: &'static str,
 }
@@ -70,8 +62,24 @@ impl<'a> Context<'a> {
     }
 }
 
+/// What the connection does after a command.
+pub(crate) enum Next {
+    /// It runs the next command. The replies are sent when no complete command is left, or when they
+    /// have become long.
+    Reply,
+    /// It sends the replies, and lets other connections run before the next command: this one may
+    /// have taken long.
+    Pause,
+    /// It sends the replies so far, and then receives messages for this one.
+    Receive(Receive),
+    /// It sends the replies so far, and then goes on with the search whose value is this one.
+    Search(Box<Search>),
+    /// It sends the replies and closes.
+    Close,
+}
+
 /// What a command comes to. Whatever it has written before it fails is taken back.
-type Outcome = Result<(), Failure>;
+type Outcome = Result<Next, Failure>;
 
 /// Runs one request and appends its reply.
 pub(crate) fn execute(
@@ -80,7 +88,7 @@ pub(crate) fn execute(
     session: &mut Session,
     reply: &mut Reply,
     arguments: Arguments<'_>,
-) {
+) -> Next {
     reply.begin();
     let outcome = find(arguments).and_then(|command| {
         session.last_command = command.full_name;
@@ -95,19 +103,20 @@ pub(crate) fn execute(
             arguments,
         )
     });
-    match outcome {
-        Ok(()) => (),
+    let next = match outcome {
+        Ok(next) => next,
         Err(Failure::Attack) => {
             tracing::warn!(
                 "closed a connection on which HTTP was spoken; a web page may be attacking this server"
             );
-            session.closing = true;
+            Next::Close
         }
-        Err(failure) => reply.fail(&failure.text()),
-    }
-    if !reply.finish() {
-        session.closing = true;
-    }
+        Err(failure) => {
+            reply.fail(&failure.text());
+            Next::Reply
+        }
+    };
+    if reply.finish() { next } else { Next::Close }
 }
 
 /// The command that is asked for, if it exists and takes so many arguments.

@@ -1,6 +1,6 @@
 //! The commands that Redis lacks: they are there because the keys are in order.
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::resp::{Arguments, Protocol, number};
 use std::ops::{Bound, ControlFlow};
 use tremula_store::{Direction, KeyRange};
@@ -56,6 +56,7 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
             ControlFlow::Continue(())
         }
     };
+    let mut next = Next::Reply;
     if let (Some(low), Some(high)) = (low.lower(), high.upper()) {
         let range = KeyRange::new(low, high);
         if options.snapshot {
@@ -67,7 +68,7 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
                 too_long(most)
             })?);
             // Others of this thread have waited for the copies.
-            context.session.pause = true;
+            next = Next::Pause;
             let _ = copies
                 .entries()
                 .iter()
@@ -77,7 +78,7 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         }
     }
     reply.close_array(opened, count);
-    Ok(())
+    Ok(next)
 }
 
 fn too_long(most: usize) -> Failure {
@@ -98,7 +99,7 @@ pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
         _ => 0,
     };
     context.reply.count(removed);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn first(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -134,7 +135,7 @@ fn reply_entry(context: &mut Context<'_>, entry: Option<(Key, Value)>) -> Outcom
         }
         None => context.reply.null_array(),
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn shape(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -148,7 +149,7 @@ pub(super) fn shape(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
             .reply
             .integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 struct RangeOptions {

@@ -1,6 +1,6 @@
 //! `SCAN`: the keys a page at a time, and none that stays is missed. See [`crate::cursors`].
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::glob;
 use crate::resp::{Arguments, number};
 use std::ops::{Bound, ControlFlow};
@@ -77,7 +77,7 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     for key in &page {
         context.reply.bulk(key.as_bytes());
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 impl<'a> Options<'a> {

@@ -1,28 +1,22 @@
 //! Commands on values as strings of bytes.
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::resp::{Arguments, number};
 use std::ops::Range;
-use tremula_store::Cache;
-use tremula_store::CachedId;
-use tremula_store::Update;
-use tremula_store::{Found, TooLong, checked_end};
-use tremula_store::{Key, Value};
+use tremula_store::{Key, TooLong, Update, Value, checked_end};
 
 pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     reply_value(context, arguments.get(1));
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// Copies the value under `key` straight into the output.
 fn reply_value(context: &mut Context<'_>, key: &[u8]) {
     let values = context.values();
     let reply = &mut *context.reply;
-    let all = |cache: &Cache<CachedId>, number| cache.get(&number, usize::MAX);
-    match values.find(&Key::from(key), &mut |value| reply.bulk(value), all) {
-        Found::Plain => {}
-        Found::Cached(bytes) => reply.bulk(&bytes),
-        Found::Absent => reply.null(),
+    let mut copy = |_, bytes: &[u8]| reply.bulk(bytes);
+    if !values.read(&Key::from(key), |length| 0..length, &mut copy) {
+        reply.null();
     }
 }
 
@@ -34,7 +28,7 @@ pub(super) fn mget(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             break;
         }
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// When `SET` stores.
@@ -57,7 +51,7 @@ pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
             values.dropped(old);
             context.reply.ok();
         }
-        return Ok(());
+        return Ok(Next::Reply);
     }
     let mut value = Some(value);
     let mut old = None;
@@ -77,7 +71,7 @@ pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
         (false, true) => context.reply.ok(),
         (false, false) => context.reply.null(),
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// The options of `SET`: when to store, and whether to return what was there.
@@ -125,7 +119,7 @@ pub(super) fn setnx(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         }
     });
     context.reply.integer(stored.into());
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn getset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -133,14 +127,14 @@ pub(super) fn getset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     let old = context.database().insert(key, value);
     let old = context.values().taken(old);
     reply_old(context, old.as_deref());
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn getdel(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let old = context.database().remove(&Key::from(arguments.get(1)));
     let old = context.values().taken(old);
     reply_old(context, old.as_deref());
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn mset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -153,22 +147,16 @@ pub(super) fn mset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         values.dropped(database.insert(Key::from(arguments.get(index)), value));
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn strlen(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = Key::from(arguments.get(1));
-    let mut plain = 0;
-    let length = |cache: &Cache<CachedId>, number| cache.length(&number);
-    let found = context
-        .values()
-        .find(&key, &mut |value| plain = value.len(), length);
-    context.reply.count(match found {
-        Found::Plain => plain,
-        Found::Cached(length) => length,
-        Found::Absent => 0,
-    });
-    Ok(())
+    let mut count = 0;
+    let mut note = |length, _: &[u8]| count = length;
+    context.values().read(&key, |_| 0..0, &mut note);
+    context.reply.count(count);
+    Ok(Next::Reply)
 }
 
 pub(super) fn append(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -178,7 +166,7 @@ pub(super) fn append(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     context
         .reply
         .count(length.map_err(|TooLong| Failure::TOO_LONG)?);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -187,17 +175,11 @@ pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     let key = Key::from(arguments.get(1));
     let values = context.values();
     let reply = &mut *context.reply;
-    let mut plain = |value: &[u8]| reply.bulk(&value[part(value.len(), first, last)]);
-    let cached = move |cache: &Cache<CachedId>, number| {
-        let length = cache.length(&number)?;
-        cache.range(&number, part(length, first, last))
-    };
-    match values.find(&key, &mut plain, cached) {
-        Found::Plain => {}
-        Found::Cached(bytes) => reply.bulk(&bytes),
-        Found::Absent => reply.bulk(b""),
+    let mut copy = |_, bytes: &[u8]| reply.bulk(bytes);
+    if !values.read(&key, move |length| part(length, first, last), &mut copy) {
+        reply.bulk(b"");
     }
-    Ok(())
+    Ok(Next::Reply)
 }
 
 /// Where the bytes from `first` to `last` lie, both included; negative positions count from the end.
@@ -247,7 +229,7 @@ pub(super) fn setrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     context
         .reply
         .count(length.map_err(|TooLong| Failure::TOO_LONG)?);
-    Ok(())
+    Ok(Next::Reply)
 }
 
 #[cfg(test)]

@@ -345,8 +345,21 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         }
     }
 
-    /// Reads of an item what `range` says of its length.
-    fn read<Q>(&self, id: &Q, range: impl Fn(usize) -> Range<usize>) -> Option<Bytes>
+    /// The length of an item, and the bytes of it that `range` picks by the length, as far as it has
+    /// them; `None` if it is not there. Counts as a use.
+    ///
+    /// O(log chunks) if nothing must be copied, else O(range).
+    ///
+    /// ```
+    /// use tremula_shard::cache::Cache;
+    ///
+    /// let cache: Cache<String> = Cache::default();
+    /// cache.append("song", b"tremula").unwrap();
+    /// let (length, half) = cache.read("song", |length| length / 2..length).unwrap();
+    /// assert_eq!((length, &half[..]), (7, &b"mula"[..]));
+    /// ```
+    #[must_use]
+    pub fn read<Q>(&self, id: &Q, range: impl Fn(usize) -> Range<usize>) -> Option<(usize, Bytes)>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -355,9 +368,12 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         let item = items.map.get(id)?;
         self.touch(item);
         let body = item.body.read();
-        let Range { start, end } = range(body.len());
+        let length = body.len();
+        let range = range(length);
+        let end = range.end.min(length);
+        let start = range.start.min(end);
         if let Ok(bytes) = body.read(start, end) {
-            return Some(bytes);
+            return Some((length, bytes));
         }
         drop(body);
         let mut body = item.body.write();
@@ -369,7 +385,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         drop(body);
         drop(items);
         self.account(grown);
-        bytes
+        Some((length, bytes?))
     }
 
     /// The last `size` bytes of an item, or all if it has fewer; `None` if it is not there.
@@ -381,7 +397,8 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.read(id, |length| length.saturating_sub(size)..length)
+        let (_, bytes) = self.read(id, |length| length.saturating_sub(size)..length)?;
+        Some(bytes)
     }
 
     /// The bytes of an item that lie in `range`, counted from its beginning, as far as it has
@@ -403,10 +420,8 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.read(id, |length| {
-            let end = range.end.min(length);
-            range.start.min(end)..end
-        })
+        let (_, bytes) = self.read(id, |_| range.clone())?;
+        Some(bytes)
     }
 
     /// How long an item is; `None` if it is not there. Counts as a use. O(1).

@@ -1,6 +1,6 @@
 //! A call of a function of `ets`: its arguments are read as terms, its value is written as one.
 
-use super::super::{Context, Failure, Outcome};
+use super::super::{Context, Failure, Next, Outcome};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use std::fmt::{self, Display, Write};
@@ -47,7 +47,6 @@ pub(super) type Finish = Box<dyn FnOnce(tremula_table::Outcome) -> Term + Send>;
 pub(crate) struct Search {
     traversal: Traversal,
     finish: Finish,
-    function: &'static str,
     format: Format,
 }
 
@@ -55,9 +54,7 @@ impl Search {
     /// Looks at some more rows, and writes the value if that were all; else returns what is left.
     pub(crate) fn step(self, server: &Shared, reply: &mut Reply) -> Result<Option<Self>, Failure> {
         let limits = &server.limits;
-        let stepped = self.traversal.step(limits.search_slice);
-        let function = self.function;
-        match stepped.map_err(|error| BadArgument { function, ..error })? {
+        match self.traversal.step(limits.search_slice)? {
             ControlFlow::Continue(traversal) => Ok(Some(Self { traversal, ..self })),
             ControlFlow::Break(outcome) => {
                 let value = (self.finish)(outcome);
@@ -99,33 +96,34 @@ pub(super) fn answer_in_slices(
         let term = read(argument).map_err(|why| bad(function, terms.len() + 1, why))?;
         terms.push(term);
     }
-    context.session.pause = !command.flags.contains(&"fast");
-    let progress = run(&Call {
+    let call = Call {
         function,
         server,
         owner: context.session.ets.owner(server),
         terms,
-    })?;
-    let format = context.session.ets.format;
-    match progress {
-        Progress::Value(value) => write(
-            context.reply,
-            format,
-            &value,
-            server.limits.max_output_buffer.0,
-        ),
-        Progress::Search(traversal, finish) => {
-            let search = Search {
-                traversal,
-                finish,
-                function,
-                format,
-            };
-            let left = search.step(server, context.reply)?;
-            context.session.search = left.map(Box::new);
-            Ok(())
+    };
+    let (progress, format) = (run(&call), context.session.ets.format);
+    let left = progress.and_then(|progress| match progress {
+        Progress::Value(value) => {
+            write(context.reply, format, &value, server.limits.max_output_buffer.0).map(|()| None)
         }
-    }
+        Progress::Search(traversal, finish) => Search {
+            traversal: traversal.named(function),
+            finish,
+            format,
+        }
+        .step(server, context.reply),
+    });
+    // A call that has failed may have taken long, too.
+    let left = left.unwrap_or_else(|failure| {
+        context.reply.fail(&failure.text());
+        None
+    });
+    Ok(match left {
+        Some(search) => Next::Search(Box::new(search)),
+        None if command.flags.contains(&"fast") => Next::Reply,
+        None => Next::Pause,
+    })
 }
 
 /// Reads a term: in the external format if it begins as such, else text.
@@ -138,7 +136,12 @@ fn read(bytes: &[u8]) -> Result<Term, Box<dyn Display>> {
 }
 
 /// Writes a term. One that is too long for a reply is an error, with which the connection goes on.
-fn write(reply: &mut Reply, format: Format, term: &Term, limit: usize) -> Outcome {
+fn write(
+    reply: &mut Reply,
+    format: Format,
+    term: &Term,
+    limit: usize,
+) -> Result<(), Failure> {
     // The header and the line end of a string.
     let room = limit.saturating_sub(64);
     let too_long = || {

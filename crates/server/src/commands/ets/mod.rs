@@ -17,7 +17,7 @@ mod rows;
 mod search;
 mod whole;
 
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::resp::Arguments;
 use crate::server::Shared;
 use call::Format;
@@ -57,7 +57,7 @@ pub(super) fn format(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
         return Err(Failure::quoting("ERR there is no format '", name, known));
     };
     context.reply.ok();
-    Ok(())
+    Ok(Next::Reply)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::resp::Arguments;
 use tremula_table::match_spec::{Returns, SpecError};
 use tremula_table::term::Atom;
 use tremula_table::{
-    Action, BadArgument, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term,
+    Action, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal,
 };
 
 /// What a search is by.
@@ -62,12 +62,12 @@ fn begin(
     by: By,
     action: Action,
 ) -> Result<Progress, Failure> {
-    let function = call.function;
-    let begun = table.traverse(spec, action);
-    let traversal = begun.map_err(|error| BadArgument { function, ..error })?;
-    let source = call.term(2)?.clone();
-    let finish = move |found| value(found, by, &source);
-    Ok(Progress::Search(traversal, Box::new(finish)))
+    Ok(searching(table.traverse(spec, action), by, call.term(2)?))
+}
+
+fn searching(traversal: Traversal, by: By, source: &Term) -> Progress {
+    let source = source.clone();
+    Progress::Search(traversal, Box::new(move |found| value(found, by, &source)))
 }
 
 fn value(found: Found, by: By, source: &Term) -> Term {
@@ -128,10 +128,8 @@ fn go_on(call: &Call<'_>) -> Result<Progress, Failure> {
     let spec = by
         .compile(call, source)
         .map_err(|error| bad(call.function, 1, error))?;
-    let traversal = table.traverse_on(&table.repair_continuation(place, &spec)?)?;
-    let source = source.clone();
-    let finish = move |found| value(found, by, &source);
-    Ok(Progress::Search(traversal, Box::new(finish)))
+    let rest = table.repair_continuation(place, &spec)?;
+    Ok(searching(table.traverse_on(&rest), by, source))
 }
 
 pub(in super::super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -167,9 +165,7 @@ pub(in super::super) fn match_delete(
         let (table, pattern) = (call.table()?, call.term(2)?);
         let spec = MatchSpec::from_pattern(pattern, Returns::True);
         let spec = spec.map_err(|error| bad(call.function, 2, error))?;
-        let function = call.function;
-        let begun = table.traverse(spec, Action::Delete);
-        let traversal = begun.map_err(|error| BadArgument { function, ..error })?;
+        let traversal = table.traverse(spec, Action::Delete);
         Ok(Progress::Search(traversal, Box::new(|_| true.into())))
     })
 }
@@ -206,17 +202,15 @@ pub(in super::super) fn select_replace(
 /// `ETS.TAB2LIST table`.
 pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer_in_slices(context, arguments, 1, |call| {
-        let (table, function) = (call.table()?, call.function);
+        let table = call.table()?;
         let every_row = MatchSpec::from_pattern(&Term::from(Atom::UNDERSCORE), Returns::Row);
-        let every_row = every_row.map_err(|error| bad(function, 1, error))?;
+        let every_row = every_row.map_err(|error| bad(call.function, 1, error))?;
         let action = Action::Select {
             reverse: false,
             limit: None,
         };
-        let begun = table.traverse(every_row, action);
-        let traversal = begun.map_err(|error| BadArgument { function, ..error })?;
-        let finish = |found| value(found, By::Row, &Term::NIL);
-        Ok(Progress::Search(traversal, Box::new(finish)))
+        let traversal = table.traverse(every_row, action);
+        Ok(searching(traversal, By::Row, &Term::NIL))
     })
 }
 
