@@ -1,21 +1,27 @@
-//! A seat: one shard's state and the queue of what is to be done with it.
+//! A delegation lock: one shard's state and the queue of the jobs that wait for it.
 //!
-//! Whoever holds the state runs; nobody else can. The seat says who that may be: the worker that
-//! owns the shard, told by a notice when there is something to do, or a caller that finds the state
-//! there and nothing queued. Changing the owner moves nothing but a number, because the state is
-//! where both find it. For states that may not change threads the seat keeps a token in their place.
+//! A thread that finds the state held does not wait for it: it delegates its job, that is, queues it
+//! for another thread to run. This is queue delegation locking (D. Klaftenegger, K. Sagonas,
+//! K. Winblad, "Queue Delegation Locking", IEEE TPDS 29(3), 2018) with two differences: the lock has an
+//! owner, a worker that is notified of queued jobs, and a thread that has run its own job runs only a
+//! few of the others', as a combiner does (D. Hendler, I. Incze, N. Shavit, M. Tzafrir, "Flat
+//! Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010).
 //!
-//! Who holds the state may lend it to all callers, if nothing is queued; then the seat queues nothing
-//! until it has the state back.
+//! Only the thread that holds the state runs jobs. That is the worker that owns the shard, or a
+//! caller that finds the state in the lock and no job queued. Changing the owner changes a number and
+//! moves no state. For a state that may not change threads the lock keeps a token in its place.
+//!
+//! The thread that holds the state may share it with all callers, if no job is queued. The lock then
+//! queues nothing until the state is back.
 //!
 //! Invariants:
 //!
-//! 1. Jobs leave the queue in the order in which they came, and are run by who holds the state; a
-//!    job that is not queued is run only where the queue is empty and the state in the seat. So
+//! 1. Jobs leave the queue in the order in which they came, and the thread that holds the state runs
+//!    them. A job that is not queued is run only if the queue is empty and the state is in the lock. So
 //!    jobs are run one at a time, and those of one caller in its order, whoever the owner is.
-//! 2. When jobs are queued, then the state is held (whose holder will look, see [`Seat::end`]), or
+//! 2. If jobs are queued, then a thread holds the state (and sees them in [`DelegationLock::end`]), or
 //!    `noticed` is set.
-//! 3. When `noticed` is set a notice is on its way to a worker. One that is no longer the owner
+//! 3. If `noticed` is set, a notice is on its way to a worker. A worker that is no longer the owner
 //!    passes it on.
 
 use std::collections::{HashSet, VecDeque};
@@ -25,82 +31,82 @@ use tremula_sync::{ShortLock, contained};
 
 /// A shard's state, or a token in its place, and the jobs to be done with it. See the [module's
 /// documentation](self).
-pub struct Seat<T, J>(ShortLock<Inner<T, J>>);
+pub struct DelegationLock<T, J>(ShortLock<Inner<T, J>>);
 
 struct Inner<T, J> {
-    /// `None` while somebody runs jobs, and until [`Seat::fill`].
+    /// `None` while a thread runs jobs, and until [`DelegationLock::fill`].
     state: Option<T>,
     jobs: VecDeque<J>,
     capacity: usize,
     owner: usize,
     noticed: bool,
     closed: bool,
-    lent: bool,
-    /// Who waits for room, each once.
+    shared: bool,
+    /// The wakers of the tasks that wait for room, each once.
     waiting: Vec<Waker>,
     /// What tells their wakers apart: a task that polls again and again is found at once.
     known: HashSet<(usize, usize)>,
-    /// Jobs run since the last [`Seat::age`], less those forgotten by it.
+    /// Jobs run since the last [`DelegationLock::age`], less those forgotten by it.
     load: u64,
-    /// Those of them that only look.
-    looks: u64,
+    /// Those of them that only read.
+    reads: u64,
     total: u64,
     in_place: u64,
     moves: u64,
 }
 
-/// What became of a job that was offered to a seat.
+/// What became of a job that was offered to a lock.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Offered<J> {
-    /// It is queued, and somebody will look.
+    /// It is queued, and another thread will see it.
     Queued,
-    /// It is queued; this worker is to be told.
-    Tell(usize),
+    /// It is queued; the caller must notify this worker.
+    Notify(usize),
     /// There is no room. The job comes back.
     Full(J),
-    /// The seat is closed. The job comes back.
+    /// The lock is closed. The job comes back.
     Closed(J),
-    /// The state is lent: the job is to be done where it is.
-    Lent(J),
+    /// The state is shared: the caller must run the job where the state is.
+    Shared(J),
 }
 
-/// What a caller finds that wants to run its own job.
+/// What a caller finds that tries to run its own job.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Tried<T> {
     /// It holds the state.
     Taken(T),
-    /// Somebody is running, and nothing is queued: it may be over soon.
+    /// Another thread runs a job, and nothing is queued: it may be over soon.
     Running,
-    /// The job is to be queued.
+    /// The caller must queue the job.
     Refused,
 }
 
-/// What a worker finds that looks at a seat.
+/// What a worker finds that serves a lock.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Begun<T> {
     /// It holds the state, and has a batch of jobs.
     Run(T),
-    /// Nothing is to be done, or somebody is doing it.
+    /// No job is queued, or another thread runs the jobs.
     Nothing,
-    /// The shard has another owner, who is to be told.
-    Tell(usize),
+    /// The shard has another owner, which must be notified.
+    Notify(usize),
 }
 
-/// What is to be done by who has given the state back.
+/// What a thread must do that has given the state back.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Nothing.
     Nothing,
-    /// More jobs came; this worker is to be told.
-    Tell(usize),
-    /// More jobs came, and the seat is closed: the owner may have gone, so who was the last to run
-    /// goes on, with [`Seat::begin_anyway`].
+    /// More jobs came: it must notify this worker.
+    Notify(usize),
+    /// More jobs came, and the lock is closed: the owner may have gone, so the thread must go on,
+    /// with [`DelegationLock::begin_anyway`].
     GoOn,
 }
 
-/// What a seat has counted.
+/// What the delegation lock of a shard has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SeatCounts {
+pub struct ShardCounts {
     /// The worker that owns the shard.
     pub owner: usize,
     /// Jobs that are queued.
@@ -113,12 +119,12 @@ pub struct SeatCounts {
     pub moves: u64,
     /// The recent ones among the jobs that were run.
     pub load: u64,
-    /// Those of them that only looked.
-    pub looks: u64,
+    /// Those of them that only read.
+    pub reads: u64,
 }
 
-impl<T, J> Seat<T, J> {
-    /// An empty seat of this owner, whose queue has this much room.
+impl<T, J> DelegationLock<T, J> {
+    /// A lock without a state, of this owner, whose queue has room for `capacity` jobs.
     #[must_use]
     pub fn new(owner: usize, capacity: usize) -> Self {
         Self(ShortLock::new(Inner {
@@ -128,29 +134,28 @@ impl<T, J> Seat<T, J> {
             owner,
             noticed: false,
             closed: false,
-            lent: false,
+            shared: false,
             waiting: Vec::new(),
             known: HashSet::new(),
             load: 0,
-            looks: 0,
+            reads: 0,
             total: 0,
             in_place: 0,
             moves: 0,
         }))
     }
 
-    /// Puts the state into an empty seat for the first time, before anything is offered.
+    /// Puts the state into the lock for the first time, before any job is offered.
     pub fn fill(&self, state: T) {
         self.0.lock().state = Some(state);
     }
 
-    /// Takes the state if it is there, nothing is queued before, and `may` says so of the owner.
-    /// Who takes it gives it back with
-    /// [`end_in_place`](Self::end_in_place).
+    /// Takes the state if it is there, no job is queued, and `may` accepts the owner. The thread gives
+    /// it back with [`end_in_place`](Self::end_in_place).
     #[inline]
     pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Tried<T> {
         let mut inner = self.0.lock();
-        if !inner.jobs.is_empty() || inner.closed || inner.lent || !may(inner.owner) {
+        if !inner.jobs.is_empty() || inner.closed || inner.shared || !may(inner.owner) {
             return Tried::Refused;
         }
         inner.state.take().map_or(Tried::Running, Tried::Taken)
@@ -163,8 +168,8 @@ impl<T, J> Seat<T, J> {
         if inner.closed {
             return Offered::Closed(job);
         }
-        if inner.lent {
-            return Offered::Lent(job);
+        if inner.shared {
+            return Offered::Shared(job);
         }
         if inner.jobs.len() >= inner.capacity {
             inner.wait_for_room(&mut waker);
@@ -172,32 +177,32 @@ impl<T, J> Seat<T, J> {
             return Offered::Full(job);
         }
         inner.jobs.push_back(job);
-        inner.tell().map_or(Offered::Queued, Offered::Tell)
+        inner.to_notify().map_or(Offered::Queued, Offered::Notify)
     }
 
     /// Queues a job that was accepted before it could be offered, whether or not there is room, and
-    /// also if the seat has been closed since. What is to be done is what would be after
-    /// [`end`](Self::end). If the state is lent the job comes back, to be done where the state is.
+    /// also if the lock has been closed since. Returns what the thread must do, as
+    /// [`end`](Self::end) does. If the state is shared the job comes back, to be run where the state is.
     pub fn offer_late(&self, job: J) -> Result<Ended, J> {
         let mut inner = self.0.lock();
-        if inner.lent {
+        if inner.shared {
             return Err(job);
         }
         inner.jobs.push_back(job);
         Ok(match (inner.closed, &inner.state) {
             (true, Some(_)) => Ended::GoOn,
-            (true, None) => Ended::Nothing, // who holds the state goes on
-            (false, _) => inner.tell().map_or(Ended::Nothing, Ended::Tell),
+            (true, None) => Ended::Nothing, // the thread that holds the state goes on
+            (false, _) => inner.to_notify().map_or(Ended::Nothing, Ended::Notify),
         })
     }
 
-    /// A worker has had a notice: gives it the state and up to `most` jobs, if it owns the shard
-    /// and nobody is running.
+    /// Gives a worker that was notified the state and up to `most` jobs, if it owns the shard and no
+    /// thread holds the state.
     pub fn begin(&self, worker: usize, most: usize, batch: &mut VecDeque<J>) -> Begun<T> {
         let mut inner = self.0.lock();
         inner.noticed = false;
         if inner.owner != worker {
-            return inner.tell().map_or(Begun::Nothing, Begun::Tell);
+            return inner.to_notify().map_or(Begun::Nothing, Begun::Notify);
         }
         let begun = inner.take(most, batch);
         let waiting = inner.waiting_for_room();
@@ -206,8 +211,8 @@ impl<T, J> Seat<T, J> {
         begun.map_or(Begun::Nothing, Begun::Run)
     }
 
-    /// Gives the state and up to `most` jobs to whoever asks, if there are some and nobody is
-    /// running.
+    /// Gives any thread the state and up to `most` jobs, if some are queued and no thread holds the
+    /// state.
     pub fn begin_anyway(&self, most: usize, batch: &mut VecDeque<J>) -> Option<T> {
         let mut inner = self.0.lock();
         let begun = inner.take(most, batch);
@@ -217,37 +222,37 @@ impl<T, J> Seat<T, J> {
         begun
     }
 
-    /// Gives the state back, after so many jobs, of which so many only looked.
-    pub fn end(&self, state: T, jobs: u64, looks: u64) -> Ended {
-        self.0.lock().end(state, jobs, looks)
+    /// Gives the state back, after `jobs` jobs, of which `reads` only read.
+    pub fn end(&self, state: T, jobs: u64, reads: u64) -> Ended {
+        self.0.lock().end(state, jobs, reads)
     }
 
-    /// Says that the state is lent, by who holds it and has put it where callers find it; `false` if
-    /// jobs are queued, or the seat is closed: then it is to be given back.
+    /// Notes that the state is shared. The calling thread holds it, and has put it where callers find
+    /// it. `false` if jobs are queued, or the lock is closed: then the thread must give it back.
     #[must_use]
-    pub fn lend(&self) -> bool {
+    pub fn share(&self) -> bool {
         let mut inner = self.0.lock();
-        inner.lent = inner.jobs.is_empty() && !inner.closed;
-        inner.lent
+        inner.shared = inner.jobs.is_empty() && !inner.closed;
+        inner.shared
     }
 
-    /// Gives back what was lent, by who took it from where callers found it.
-    pub fn settle(&self, state: T) {
+    /// Gives back a state that was shared, by the thread that took it from where callers found it.
+    pub fn unshare(&self, state: T) {
         let mut inner = self.0.lock();
-        inner.lent = false;
+        inner.shared = false;
         inner.state = Some(state);
     }
 
     /// Gives back what [`try_begin`](Self::try_begin) gave, after the caller's own job.
     #[inline]
-    pub fn end_in_place(&self, state: T, looks: bool) -> Ended {
+    pub fn end_in_place(&self, state: T, reads: bool) -> Ended {
         let mut inner = self.0.lock();
         inner.in_place += 1;
-        inner.end(state, 1, looks.into())
+        inner.end(state, 1, reads.into())
     }
 
     /// Gives the shard to another worker. What is queued is run there, in its order. `false` if
-    /// the seat is closed, or the worker has the shard already.
+    /// the lock is closed, or the worker has the shard already.
     pub fn assign(&self, worker: usize) -> bool {
         let mut inner = self.0.lock();
         let moves = !inner.closed && inner.owner != worker;
@@ -271,31 +276,31 @@ impl<T, J> Seat<T, J> {
     pub fn age(&self) {
         let mut inner = self.0.lock();
         inner.load /= 2;
-        inner.looks /= 2;
+        inner.reads /= 2;
     }
 
     /// What was counted.
     #[must_use]
-    pub fn counts(&self) -> SeatCounts {
+    pub fn counts(&self) -> ShardCounts {
         let inner = self.0.lock();
-        SeatCounts {
+        ShardCounts {
             owner: inner.owner,
             queued: inner.jobs.len(),
             requests: inner.total,
             in_place: inner.in_place,
             moves: inner.moves,
             load: inner.load,
-            looks: inner.looks,
+            reads: inner.reads,
         }
     }
 }
 
 impl<T, J> Inner<T, J> {
     #[inline]
-    fn end(&mut self, state: T, jobs: u64, looks: u64) -> Ended {
+    fn end(&mut self, state: T, jobs: u64, reads: u64) -> Ended {
         self.state = Some(state);
         self.load += jobs;
-        self.looks += looks;
+        self.reads += reads;
         self.total += jobs;
         if self.jobs.is_empty() {
             return Ended::Nothing;
@@ -303,17 +308,17 @@ impl<T, J> Inner<T, J> {
         if self.closed {
             return Ended::GoOn;
         }
-        self.tell().map_or(Ended::Nothing, Ended::Tell)
+        self.to_notify().map_or(Ended::Nothing, Ended::Notify)
     }
 
-    /// Who is to be told that jobs are queued, if somebody is: invariants 2 and 3.
-    fn tell(&mut self) -> Option<usize> {
+    /// The worker to notify of the queued jobs, if one must be: invariants 2 and 3.
+    fn to_notify(&mut self) -> Option<usize> {
         let needed = !self.noticed && self.state.is_some() && !self.jobs.is_empty();
         self.noticed |= needed;
         needed.then_some(self.owner)
     }
 
-    /// Who is to be woken because there is room now. All of them: who does not get some waits
+    /// The wakers to wake because there is room now. All of them: a task that does not get room waits
     /// again.
     fn waiting_for_room(&mut self) -> Vec<Waker> {
         if self.jobs.len() < self.capacity {
@@ -356,14 +361,14 @@ impl<T, J> Inner<T, J> {
     }
 }
 
-/// Wakes all; a waker's panic is its own, and keeps no other from being woken.
+/// Wakes all. A waker that panics keeps no other from being woken.
 fn wake_all(wakers: Vec<Waker>) {
     for waker in wakers {
         contained(|| waker.wake());
     }
 }
 
-impl<T, J> std::fmt::Debug for Seat<T, J> {
+impl<T, J> std::fmt::Debug for DelegationLock<T, J> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.counts().fmt(out)
     }

@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 pub mod cache;
-pub mod seat;
+pub mod delegation;
 mod shards;
 pub mod topology;
 
 pub use shards::{
-    Access, Balance, Call, CallError, Change, Config, Form, Look, MoveError, Operation, SendError,
+    Access, Balance, Call, CallError, Change, Config, Form, MoveError, Operation, Read, SendError,
     Shape, Shards, StartError, Strategy, UnknownStrategy,
 };
 

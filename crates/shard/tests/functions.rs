@@ -152,8 +152,8 @@ fn functions_of_two_threads_may_send_to_each_others_shards() {
     }
 }
 
-/// Two shards, both of them lent: their states are shared by callers, under locks.
-fn lent(strategy: Strategy) -> Handle {
+/// Two shards, both of them shared: their states are shared by callers, under locks.
+fn shared(strategy: Strategy) -> Handle {
     let balance = Balance {
         window: 1,
         tolerance: 0,
@@ -162,8 +162,8 @@ fn lent(strategy: Strategy) -> Handle {
     let shards: Handle = Arc::new(Shards::start(config.balance(Some(balance)), |_| 0).unwrap());
     let keys = keys(&shards);
     let limit = Instant::now() + LIMIT;
-    // Each shard is read alone until it is lent.
-    while shards.shape().lent < 2 {
+    // Each shard is read alone until it is shared.
+    while shards.shape().shared < 2 {
         assert!(Instant::now() < limit, "{:?}", shards.shape());
         thread::scope(|scope| {
             for key in [keys[0], keys[0], keys[1], keys[1]] {
@@ -182,12 +182,12 @@ fn lent(strategy: Strategy) -> Handle {
 /// Would hang if what such a function calls were put off until it has ended, because somebody uses
 /// the shard at the moment: it waits for the answer, as it may.
 #[test]
-fn a_function_may_wait_for_lent_shards_of_another_kind() {
+fn a_function_may_wait_for_shared_shards_of_another_kind() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
         ends(strategy.name(), move || {
             let (one, two) = (
                 Shards::start(Config::new(Strategy::Threading), |_| ()).unwrap(),
-                lent(strategy),
+                shared(strategy),
             );
             let (inside, calls) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
             let reader = {
@@ -219,10 +219,10 @@ fn a_function_may_wait_for_lent_shards_of_another_kind() {
 /// The same for shards whose states callers share under locks. Would hang, too, if the functions
 /// waited for these locks.
 #[test]
-fn functions_on_lent_shards_may_send_to_each_others_shards() {
+fn functions_on_shared_shards_may_send_to_each_others_shards() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
         ends(strategy.name(), move || {
-            let shards = lent(strategy);
+            let shards = shared(strategy);
             let keys = keys(&shards);
             crosswise(&shards, keys[0], keys[1]);
             for key in &keys {

@@ -478,7 +478,7 @@ fn a_hot_worker_gives_shards_away() {
             .shards
             .iter()
             .step_by(2)
-            .filter(|seat| seat.owner == 0)
+            .filter(|shard| shard.owner == 0)
             .count();
         assert!(at_home < 4, "{shape:?}");
     }
@@ -496,7 +496,7 @@ fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
         let shards = Shards::start(config.balance(Some(balance)), |_| 0_u64).unwrap();
         let hot = 7;
         let deadline = Instant::now() + LIMIT;
-        while shards.shape().lent == 0 {
+        while shards.shape().shared == 0 {
             assert!(Instant::now() < deadline, "{:?}", shards.shape());
             // While one caller is with the state, what the others want of it is queued; its worker
             // runs that, and finds that nothing else can be given away.
@@ -516,7 +516,7 @@ fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
             });
         }
         let shape = shards.shape();
-        assert!(shape.lendings >= 1 && shape.lent == 1, "{shape:?}");
+        assert!(shape.sharings >= 1 && shape.shared == 1, "{shape:?}");
         // It is shared by readers: they meet in it.
         let both = Arc::new(std::sync::Barrier::new(2));
         thread::scope(|scope| {
@@ -537,7 +537,7 @@ fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
             });
             assert_eq!(changed.wait(), Ok(change));
         }
-        assert_eq!(shards.shape().lent, 0, "it is with its worker again");
+        assert_eq!(shards.shape().shared, 0, "it is with its worker again");
         assert_eq!(shards.read(hot, |state| *state).wait(), Ok(1000));
     }
 }

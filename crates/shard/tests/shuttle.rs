@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
-use tremula_shard::seat::{Begun, Ended, Offered, Seat, Tried};
+use tremula_shard::delegation::{Begun, Ended, Offered, DelegationLock, Tried};
 use tremula_shard::{Shards, Strategy};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::model::check;
@@ -21,9 +21,9 @@ type Job = (usize, usize);
 type State = [usize; CALLERS];
 
 struct Run {
-    seat: Seat<State, Job>,
-    /// Where the state lies while it is lent.
-    lent: Mutex<Option<State>>,
+    lock: DelegationLock<State, Job>,
+    /// Where the state lies while it is shared.
+    shared: Mutex<Option<State>>,
     inside: AtomicUsize,
     done: AtomicUsize,
 }
@@ -45,15 +45,15 @@ impl Run {
         loop {
             match ended {
                 Ended::Nothing => return,
-                Ended::Tell(worker) => return workers[worker].send(()).unwrap(),
+                Ended::Notify(worker) => return workers[worker].send(()).unwrap(),
                 Ended::GoOn => {
                     let mut batch = VecDeque::new();
-                    let Some(mut state) = self.seat.begin_anyway(2, &mut batch) else {
+                    let Some(mut state) = self.lock.begin_anyway(2, &mut batch) else {
                         return;
                     };
                     let jobs = batch.len() as u64;
                     batch.drain(..).for_each(|job| self.job(&mut state, job));
-                    ended = self.seat.end(state, jobs, 0);
+                    ended = self.lock.end(state, jobs, 0);
                 }
             }
         }
@@ -65,13 +65,13 @@ impl Run {
             if notices.recv().is_err() {
                 return;
             }
-            match self.seat.begin(me, 2, &mut batch) {
+            match self.lock.begin(me, 2, &mut batch) {
                 Begun::Nothing => {}
-                Begun::Tell(worker) => workers[worker].send(()).unwrap(),
+                Begun::Notify(worker) => workers[worker].send(()).unwrap(),
                 Begun::Run(mut state) => {
                     let jobs = batch.len() as u64;
                     batch.drain(..).for_each(|job| self.job(&mut state, job));
-                    self.ended(self.seat.end(state, jobs, 0), workers);
+                    self.ended(self.lock.end(state, jobs, 0), workers);
                 }
             }
             if self.done.load(Ordering::SeqCst) == CALLERS * JOBS {
@@ -84,14 +84,14 @@ impl Run {
     }
 
     /// What a caller does that runs its own job and helps with one of others.
-    fn help(&self, worker: usize, workers: &[Sender<()>]) {
+    fn combine(&self, worker: usize, workers: &[Sender<()>]) {
         let mut batch = VecDeque::new();
-        match self.seat.begin(worker, 1, &mut batch) {
+        match self.lock.begin(worker, 1, &mut batch) {
             Begun::Nothing => {}
-            Begun::Tell(worker) => workers[worker].send(()).unwrap(),
+            Begun::Notify(worker) => workers[worker].send(()).unwrap(),
             Begun::Run(mut state) => {
                 batch.drain(..).for_each(|job| self.job(&mut state, job));
-                self.ended(self.seat.end(state, 1, 0), workers);
+                self.ended(self.lock.end(state, 1, 0), workers);
             }
         }
     }
@@ -99,27 +99,27 @@ impl Run {
     fn call(&self, caller: usize, in_place: bool, workers: &[Sender<()>]) {
         for number in 0..JOBS {
             let job = (caller, number);
-            if in_place && let Tried::Taken(mut state) = self.seat.try_begin(|_| true) {
+            if in_place && let Tried::Taken(mut state) = self.lock.try_begin(|_| true) {
                 self.job(&mut state, job);
-                match self.seat.end_in_place(state, false) {
-                    Ended::Tell(worker) => self.help(worker, workers),
+                match self.lock.end_in_place(state, false) {
+                    Ended::Notify(worker) => self.combine(worker, workers),
                     ended => self.ended(ended, workers),
                 }
                 continue;
             }
             loop {
-                match self.seat.offer(job, None) {
+                match self.lock.offer(job, None) {
                     Offered::Queued if in_place => {
                         let mut batch = VecDeque::new();
-                        if let Some(mut state) = self.seat.begin_anyway(1, &mut batch) {
+                        if let Some(mut state) = self.lock.begin_anyway(1, &mut batch) {
                             batch.drain(..).for_each(|job| self.job(&mut state, job));
-                            self.ended(self.seat.end(state, 1, 0), workers);
+                            self.ended(self.lock.end(state, 1, 0), workers);
                         }
                     }
                     Offered::Queued => {}
-                    Offered::Tell(worker) if in_place => self.help(worker, workers),
-                    Offered::Tell(worker) => workers[worker].send(()).unwrap(),
-                    Offered::Lent(job) => match &mut *self.lent.lock() {
+                    Offered::Notify(worker) if in_place => self.combine(worker, workers),
+                    Offered::Notify(worker) => workers[worker].send(()).unwrap(),
+                    Offered::Shared(job) => match &mut *self.shared.lock() {
                         Some(state) => self.job(state, job),
                         None => {
                             thread::yield_now();
@@ -148,12 +148,12 @@ enum Meanwhile {
 
 fn handed_over(in_place: bool, meanwhile: Meanwhile) {
     let run = Arc::new(Run {
-        seat: Seat::new(0, 100),
-        lent: Mutex::new(None),
+        lock: DelegationLock::new(0, 100),
+        shared: Mutex::new(None),
         inside: AtomicUsize::new(0),
         done: AtomicUsize::new(0),
     });
-    run.seat.fill([0; CALLERS]);
+    run.lock.fill([0; CALLERS]);
     let (senders, mailboxes): (Vec<_>, Vec<_>) =
         (0..2).map(|_| mailbox::<()>(Config::default())).unzip();
     let mut threads = Vec::new();
@@ -167,16 +167,16 @@ fn handed_over(in_place: bool, meanwhile: Meanwhile) {
     }
     for round in 0..4 {
         if meanwhile == Meanwhile::Moved {
-            run.seat.assign(1 - round % 2);
-        } else if let Tried::Taken(state) = run.seat.try_begin(|_| true) {
-            *run.lent.lock() = Some(state);
-            let lent = run.seat.lend();
+            run.lock.assign(1 - round % 2);
+        } else if let Tried::Taken(state) = run.lock.try_begin(|_| true) {
+            *run.shared.lock() = Some(state);
+            let shared = run.lock.share();
             thread::yield_now();
-            let state = run.lent.lock().take().expect("only who lends takes back");
-            if lent {
-                run.seat.settle(state);
+            let state = run.shared.lock().take().expect("only this thread takes it back");
+            if shared {
+                run.lock.unshare(state);
             } else {
-                run.ended(run.seat.end(state, 0, 0), &senders);
+                run.ended(run.lock.end(state, 0, 0), &senders);
             }
         }
     }
@@ -185,9 +185,9 @@ fn handed_over(in_place: bool, meanwhile: Meanwhile) {
     }
     assert_eq!(run.done.load(Ordering::SeqCst), CALLERS * JOBS);
     if meanwhile == Meanwhile::Moved {
-        assert_eq!(run.seat.counts().requests, (CALLERS * JOBS) as u64);
+        assert_eq!(run.lock.counts().requests, (CALLERS * JOBS) as u64);
     }
-    assert_eq!(run.seat.counts().queued, 0);
+    assert_eq!(run.lock.counts().queued, 0);
 }
 
 #[test]
@@ -210,14 +210,14 @@ fn a_shard_that_moves_and_is_run_by_callers_loses_and_reorders_nothing() {
     );
 }
 
-/// Would fail, too, if a job were queued while the state is lent, or the state lent over a queue.
+/// Would fail, too, if a job were queued while the state is shared, or the state shared over a queue.
 #[test]
-fn a_shard_that_is_lent_loses_and_reorders_nothing() {
+fn a_shard_that_is_shared_loses_and_reorders_nothing() {
     check(
-        "a_shard_that_is_lent_loses_and_reorders_nothing",
+        "a_shard_that_is_shared_loses_and_reorders_nothing",
         3_000,
         || {
-            handed_over(false, Meanwhile::Lent);
+            handed_over(false, Meanwhile::Shared);
         },
     );
 }
@@ -226,78 +226,78 @@ fn a_shard_that_is_lent_loses_and_reorders_nothing() {
 fn closing_leaves_nothing_behind() {
     check("closing_leaves_nothing_behind", 2_000, || {
         let run = Arc::new(Run {
-            seat: Seat::new(0, 100),
-            lent: Mutex::new(None),
+            lock: DelegationLock::new(0, 100),
+            shared: Mutex::new(None),
             inside: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
         });
-        run.seat.fill([0; CALLERS]);
+        run.lock.fill([0; CALLERS]);
         let (sender, _notices) = mailbox::<()>(Config::default());
         let workers = [sender];
         let (other, senders) = (Arc::clone(&run), workers.clone());
         let caller = thread::spawn(move || {
             let mut taken = 0;
             while taken < JOBS
-                && let Tried::Taken(mut state) = other.seat.try_begin(|_| true)
+                && let Tried::Taken(mut state) = other.lock.try_begin(|_| true)
             {
                 other.job(&mut state, (0, taken));
-                other.ended(other.seat.end_in_place(state, false), &senders);
+                other.ended(other.lock.end_in_place(state, false), &senders);
                 taken += 1;
             }
             taken
         });
         // What a worker does that is told to stop, here with nobody who heeds notices: what it
         // cannot run because the caller holds the state, the caller must.
-        let queued = run.seat.offer((1, 0), None);
-        assert!(matches!(queued, Offered::Queued | Offered::Tell(0)));
-        run.seat.close();
-        assert_eq!(run.seat.offer((1, 1), None), Offered::Closed((1, 1)));
+        let queued = run.lock.offer((1, 0), None);
+        assert!(matches!(queued, Offered::Queued | Offered::Notify(0)));
+        run.lock.close();
+        assert_eq!(run.lock.offer((1, 1), None), Offered::Closed((1, 1)));
         run.ended(Ended::GoOn, &workers);
         let taken = caller.join().unwrap();
         assert_eq!(run.done.load(Ordering::SeqCst), taken + 1);
-        assert_eq!(run.seat.counts().queued, 0);
+        assert_eq!(run.lock.counts().queued, 0);
     });
 }
 
-/// Would fail if a job that was accepted before the seat was closed, and comes after that, were left to
+/// Would fail if a job that was accepted before the lock was closed, and comes after that, were left to
 /// a worker that has looked already.
 #[test]
-fn what_comes_late_is_run_although_the_seat_is_closed() {
+fn what_comes_late_is_run_although_the_lock_is_closed() {
     check(
-        "what_comes_late_is_run_although_the_seat_is_closed",
+        "what_comes_late_is_run_although_the_lock_is_closed",
         2_000,
         || {
             let run = Arc::new(Run {
-                seat: Seat::new(0, 1),
-                lent: Mutex::new(None),
+                lock: DelegationLock::new(0, 1),
+                shared: Mutex::new(None),
                 inside: AtomicUsize::new(0),
                 done: AtomicUsize::new(0),
             });
-            run.seat.fill([0; CALLERS]);
+            run.lock.fill([0; CALLERS]);
             let (sender, _notices) = mailbox::<()>(Config::default());
             let workers = [sender];
             let (other, senders) = (Arc::clone(&run), workers.clone());
             let late = thread::spawn(move || {
                 for number in 0..2 {
-                    let ended = other.seat.offer_late((0, number));
-                    other.ended(ended.expect("nothing is lent"), &senders);
+                    let ended = other.lock.offer_late((0, number));
+                    other.ended(ended.expect("nothing is shared"), &senders);
                 }
             });
             let (other, senders) = (Arc::clone(&run), workers.clone());
             let caller = thread::spawn(move || {
-                let Tried::Taken(mut state) = other.seat.try_begin(|_| true) else {
+                let Tried::Taken(mut state) = other.lock.try_begin(|_| true) else {
                     return 0;
                 };
                 other.job(&mut state, (1, 0));
-                other.ended(other.seat.end_in_place(state, false), &senders);
+                other.ended(other.lock.end_in_place(state, false), &senders);
                 1
             });
-            run.seat.close();
+            run.lock.close();
             run.ended(Ended::GoOn, &workers);
             late.join().unwrap();
             let taken = caller.join().unwrap();
             assert_eq!(run.done.load(Ordering::SeqCst), 2 + taken);
-            assert_eq!(run.seat.counts().queued, 0);
+            assert_eq!(run.lock.counts().queued, 0);
         },
     );
 }

@@ -132,10 +132,10 @@ fn nothing_is_lost_or_reordered_while_shards_move_and_callers_help() {
     stress(nervous(Strategy::Affinity));
 }
 
-/// One shard is read by all for a while, then changed by all, and so on, so that it is lent to
+/// One shard is read by all for a while, then changed by all, and so on, so that it is shared to
 /// callers and taken back. Who reads must see all that it changed before.
 #[test]
-fn nothing_is_lost_or_reordered_while_a_shard_is_lent_and_taken_back() {
+fn nothing_is_lost_or_reordered_while_a_shard_is_shared_and_taken_back() {
     const PHASE: usize = 1 << 10;
     let shards =
         Arc::new(Shards::start(nervous(Strategy::Affinity), |_| State::default()).unwrap());

@@ -1,7 +1,7 @@
 //! What every strategy offers, and what it has counted.
 
 use super::request::{Ran, Request};
-use crate::seat::SeatCounts;
+use crate::delegation::ShardCounts;
 use std::task::Waker;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ pub(super) enum Submitted {
 
 /// A strategy at work.
 pub(super) trait Backend<S>: Send + Sync {
-    /// Runs the request here or queues it.
+    /// Runs the request in place or queues it.
     fn submit(
         &self,
         shard: usize,
@@ -35,7 +35,7 @@ pub(super) trait Backend<S>: Send + Sync {
 /// What shards have counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Requests that were run, whoever ran them.
+    /// Requests that were run, by any thread.
     pub requests: u64,
     /// Those of them that the caller ran itself.
     pub in_place: u64,
@@ -47,23 +47,23 @@ pub struct Shape {
     pub moves: u64,
     /// Shards that callers share at the moment, because one that is read alone has more to do than
     /// a worker's part.
-    pub lent: usize,
-    /// How often a shard was lent so.
-    pub lendings: u64,
+    pub shared: usize,
+    /// How often a shard became shared.
+    pub sharings: u64,
     /// Workers; none under [`Strategy::Threading`](super::Strategy::Threading) in its direct form.
     pub workers: usize,
     /// Each shard's counts, where they are kept: by the owning strategies in the direct form.
-    pub shards: Vec<SeatCounts>,
+    pub shards: Vec<ShardCounts>,
 }
 
-/// Counts of what is rare enough to be counted in one place.
+/// Counts of requests that did not end well: few enough to be counted in one place.
 #[derive(Debug, Default)]
-pub(super) struct Rare {
+pub(super) struct FailureCounts {
     panics: AtomicU64,
     cancelled: AtomicU64,
 }
 
-impl Rare {
+impl FailureCounts {
     #[inline]
     pub(super) fn note(&self, ran: Ran) {
         // Relaxed: counts, that order nothing.

@@ -1,16 +1,16 @@
-//! Shards of state, and who runs what is asked of them.
+//! Shards of state, and the threads that run the functions on them.
 
 mod backend;
 mod balance;
 mod call;
 mod config;
-mod lent;
 pub(crate) mod other;
 mod owned;
-mod place;
 mod request;
 mod running;
 mod shared;
+mod shared_state;
+mod state_handle;
 mod tally;
 mod worker;
 
@@ -21,7 +21,7 @@ pub use config::{Balance, Config, Form, Strategy, UnknownStrategy};
 use foldhash::fast::RandomState;
 use other::Other;
 use request::Pending;
-pub use request::{Access, CallError, Change, Look, Operation};
+pub use request::{Access, CallError, Change, Read, Operation};
 use running::{Tag, is_running, next_identity};
 use std::any::Any;
 use std::fmt;
@@ -124,22 +124,22 @@ pub enum MoveError {
 /// ```
 pub struct Shards<S: 'static> {
     backend: Arc<dyn Backend<S>>,
-    here: Here,
+    in_place: InPlace,
     identity: u32,
     shards: usize,
     hasher: RandomState,
     strategy: Strategy,
 }
 
-/// Where requests may run on the calling thread at once: the part of the backend that such a request
-/// needs, of a type that is known where the request's is, so that its path can be inlined. Its type
-/// is not the field's, for shards can be sent whether or not their states can.
-enum Here {
+/// How a request runs in place, on the calling thread: the part of the backend that it needs, whose
+/// type is known where the request's is, so that its path can be inlined. The field is of another
+/// type because shards can be sent whether or not their states can.
+enum InPlace {
     /// Shards behind locks.
     Shared(Arc<dyn Any + Send + Sync>),
-    /// Shards in seats.
-    Seated(Arc<dyn Any + Send + Sync>),
-    /// Not here.
+    /// Shards that workers own, in delegation locks.
+    Owned(Arc<dyn Any + Send + Sync>),
+    /// Requests never run in place.
     No,
 }
 
@@ -157,27 +157,27 @@ impl<S: Send + Sync + 'static> Shards<S> {
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
         let identity = next_identity();
-        let (backend, here): (Arc<dyn Backend<S>>, _) = match (config.strategy, config.form) {
+        let (backend, in_place): (Arc<dyn Backend<S>>, _) = match (config.strategy, config.form) {
             (Strategy::Threading, Form::Direct) => {
                 let shared = shared::Shared::start(&config, identity, make)?;
-                let here = Here::Shared(shared.states());
-                (Arc::new(shared), here)
+                let in_place = InPlace::Shared(shared.states());
+                (Arc::new(shared), in_place)
             }
             (Strategy::Threading, Form::Other(form)) => {
                 let other = Other::start_shared(form, &config, identity, make)?;
-                (Arc::new(other), Here::No)
+                (Arc::new(other), InPlace::Never)
             }
             (_, Form::Other(form)) => {
                 let other = Other::start_owned(form, &config, identity, make)?;
-                (Arc::new(other), Here::No)
+                (Arc::new(other), InPlace::Never)
             }
             (_, Form::Direct) => {
-                let owned = owned::Owned::<S, place::Movable<S>>::start(&config, identity, make)?;
-                let here = Here::Seated(owned.core());
-                (Arc::new(owned), here)
+                let owned = owned::Owned::<S, state_handle::Movable<S>>::start(&config, identity, make)?;
+                let in_place = InPlace::Owned(owned.core());
+                (Arc::new(owned), in_place)
             }
         };
-        Ok(Self::over(backend, here, identity, &config))
+        Ok(Self::over(backend, in_place, identity, &config))
     }
 }
 
@@ -207,17 +207,17 @@ impl<S: 'static> Shards<S> {
             (Strategy::Threading, _) => return Err(StartError::NotShared),
             (_, Form::Other(form)) => Arc::new(Other::start_owned(form, &config, identity, make)?),
             (_, Form::Direct) => {
-                let start = owned::Owned::<S, place::Fixed>::start;
+                let start = owned::Owned::<S, state_handle::Fixed>::start;
                 Arc::new(start(&config, identity, make)?)
             }
         };
-        Ok(Self::over(backend, Here::No, identity, &config))
+        Ok(Self::over(backend, InPlace::Never, identity, &config))
     }
 
-    fn over(backend: Arc<dyn Backend<S>>, here: Here, identity: u32, config: &Config) -> Self {
+    fn over(backend: Arc<dyn Backend<S>>, in_place: InPlace, identity: u32, config: &Config) -> Self {
         Self {
             backend,
-            here,
+            in_place,
             identity,
             shards: config.shard_count(),
             hasher: RandomState::default(),
@@ -227,7 +227,7 @@ impl<S: 'static> Shards<S> {
 
     /// Runs the operation on this thread, if that can be done at once.
     #[inline]
-    fn run_here<O: Operation<S>>(
+    fn run_in_place<O: Operation<S>>(
         &self,
         shard: usize,
         operation: O,
@@ -235,23 +235,23 @@ impl<S: 'static> Shards<S> {
         if is_running() {
             return Err(operation); // what functions ask for goes another way
         }
-        match &self.here {
-            Here::Shared(states) => match states.downcast_ref::<shared::States<S>>() {
+        match &self.in_place {
+            InPlace::Shared(states) => match states.downcast_ref::<shared::States<S>>() {
                 Some(states) => Ok(states.run(shard, operation)),
                 None => Err(operation),
             },
-            Here::Seated(core) => match core.downcast_ref::<owned::Core<S, place::Movable<S>>>() {
-                Some(core) => core.run_here(shard, operation),
+            InPlace::Owned(core) => match core.downcast_ref::<owned::Core<S, state_handle::Movable<S>>>() {
+                Some(core) => core.run_in_place(shard, operation),
                 None => Err(operation),
             },
-            Here::No => Err(operation),
+            InPlace::Never => Err(operation),
         }
     }
 
     #[inline]
     fn begin<O: Operation<S>>(&self, shard: usize, operation: O) -> Call<S, O> {
         let tag = Tag::new(self.identity, shard);
-        match self.run_here(shard, operation) {
+        match self.run_in_place(shard, operation) {
             Ok(outcome) => Call::ended(tag, outcome),
             Err(operation) => Call::begin(&self.backend, tag, operation),
         }
@@ -277,7 +277,7 @@ impl<S: 'static> Shards<S> {
         self.shards == 0
     }
 
-    /// Who runs requests.
+    /// The strategy by which requests run.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
@@ -297,15 +297,15 @@ impl<S: 'static> Shards<S> {
         self.begin(self.shard_of(key), Change::new(function))
     }
 
-    /// As [`call`](Self::call), with a function that only looks: where the strategy has locks it
+    /// As [`call`](Self::call), with a function that only reads: where the strategy has locks it
     /// runs beside others of its kind.
     #[inline]
-    pub fn read<R, F>(&self, key: impl Hash, function: F) -> Call<S, Look<F, R>>
+    pub fn read<R, F>(&self, key: impl Hash, function: F) -> Call<S, Read<F, R>>
     where
         R: Send + 'static,
         F: FnOnce(&S) -> R + Send + 'static,
     {
-        self.begin(self.shard_of(key), Look::new(function))
+        self.begin(self.shard_of(key), Read::new(function))
     }
 
     /// Runs `function` on the shard of `key`; nobody waits for it, and its panic is only counted.
@@ -326,7 +326,7 @@ impl<S: 'static> Shards<S> {
         F: FnOnce(&mut S) + Send + 'static,
     {
         let shard = self.shard_of(key);
-        let operation = match self.run_here(shard, Change::new(function)) {
+        let operation = match self.run_in_place(shard, Change::new(function)) {
             Ok(_) => return Ok(()),
             Err(operation) => operation,
         };

@@ -5,7 +5,7 @@
 //! `dyn Any`, and lends them to requests ([`Queued::run`]).
 
 use super::StartError;
-use super::backend::{Backend, Rare, Shape, Submitted};
+use super::backend::{Backend, FailureCounts, Shape, Submitted};
 use super::config::Config;
 use super::request::{self, Job, Ran, Request, Wakes};
 use super::running::{Running, Tag, runs_beside};
@@ -114,7 +114,7 @@ impl Queued {
         let running = Running::on(Tag::new(self.counts.identity, self.shard));
         let mut ran = Ran::Cancelled;
         lend(&mut |state| ran = self.job.run(state, &mut wakes));
-        self.counts.rare.note(ran);
+        self.counts.failures.note(ran);
         drop(running);
         wakes.wake();
     }
@@ -139,7 +139,7 @@ impl<S: 'static> Erased for Typed<S> {
 struct Counts {
     identity: u32,
     requests: Tally,
-    rare: Rare,
+    failures: FailureCounts,
 }
 
 /// Shards whose requests travel in such a way.
@@ -153,7 +153,7 @@ impl Other {
         let counts = Counts {
             identity,
             requests: Tally::default(),
-            rare: Rare::default(),
+            failures: FailureCounts::default(),
         };
         Self {
             executor,
@@ -210,7 +210,7 @@ impl<S: 'static> Backend<S> for Other {
             workers: self.executor.workers(),
             ..Shape::default()
         };
-        self.counts.rare.add_to(&mut shape);
+        self.counts.failures.add_to(&mut shape);
         shape
     }
 

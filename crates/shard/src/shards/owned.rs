@@ -1,23 +1,23 @@
 //! The strategies `local_set` and `affinity` in their direct form: workers that own shards.
 //!
-//! A request is run by the caller if the shard's [`Seat`] lets it, else queued there. Callers do not
-//! leave at once what is queued to the worker: who has run its own request does a few of those that
-//! came meanwhile, and so does who queues one where nobody runs. Of the rest the owner is told by
-//! its mailbox, which wakes it if it sleeps. The worker takes all that is queued at once, runs it,
-//! and then wakes those who wait for the answers.
+//! A request is run in place, by the caller, if the shard's [`DelegationLock`] lets it, else queued
+//! there. Callers combine: a caller that has run its own request runs a few of those that came
+//! meanwhile, and so does one that queues a request while no thread runs. The owner is notified of the
+//! rest by its mailbox, which wakes it if it sleeps. The worker takes all queued requests at once,
+//! runs them, and then wakes the callers that wait for the answers.
 
 use super::StartError;
-use super::backend::{Backend, Rare, Shape, Submitted};
+use super::backend::{Backend, FailureCounts, Shape, Submitted};
 use super::balance::plan;
 use super::config::{Balance, Config, Strategy};
-use super::lent::{Lent, READS, Use, run_in};
-use super::place::{Movable, Place, drop_locals, keep_locals, no_locals};
+use super::shared_state::{READS, SharedState, Use, run_in};
+use super::state_handle::{Movable, StateHandle, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
 use super::running::{
     Outermost, Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
 };
 use super::worker::{Role, is_worker_of, join, note_worker, pin};
-use crate::seat::{Begun, Ended, Offered, Seat, SeatCounts, Tried};
+use crate::delegation::{Begun, Ended, Offered, DelegationLock, ShardCounts, Tried};
 use crate::topology;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -32,16 +32,16 @@ use tremula_sync::{Backoff, CachePadded, Mutex, contained, thread_index};
 /// Jobs that are run before those who wait for them are woken and another shard has its turn.
 const BATCH: usize = 128;
 
-/// Jobs of others that a caller runs, after its own, before it tells their worker: enough that
+/// Jobs of others that a caller combines with its own before it notifies their worker: enough that
 /// callers that meet wake no worker, few enough that none works for all the others.
-const FAVOURS: usize = 8;
+const COMBINED: usize = 8;
 
-/// How often a caller that finds a shard in use looks again before it queues its request. It spins in
+/// How often a caller that finds a shard in use tries again before it queues its request. It spins in
 /// between, longer each time, for a microsecond in all: what small requests take.
-const LOOKS_AGAIN: u32 = 5;
+const RETRIES: u32 = 5;
 
-/// For so many requests counts one that found its shard in use, when it comes to comparing loads.
-const MEETING: u64 = 16;
+/// The number of requests that one which found its shard in use counts for, when loads are compared.
+const CONTENDED: u64 = 16;
 
 /// Notices that a worker takes at once.
 const NOTICES: usize = 64;
@@ -58,30 +58,31 @@ pub(super) struct Owned<S, P> {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-type Seats<S, P> = Box<[CachePadded<Seat<P, Job<S>>>]>;
+type Locks<S, P> = Box<[CachePadded<DelegationLock<P, Job<S>>>]>;
 
 /// What workers and callers share.
 pub(super) struct Core<S, P> {
     identity: u32,
-    seats: Seats<S, P>,
-    /// For each seat.
-    lent: Box<[CachePadded<Lent<P>>]>,
+    locks: Locks<S, P>,
+    /// For each lock, where its state lies while it is shared.
+    shared: Box<[CachePadded<SharedState<P>>]>,
     workers: Box<[CachePadded<Worker>]>,
     delegate: bool,
     balance: Option<Balance>,
-    /// Who compares loads does so alone.
+    /// Set while a thread compares loads.
     balancing: AtomicBool,
-    rare: Rare,
+    failures: FailureCounts,
     state: PhantomData<fn(S)>,
 }
 
 struct Worker {
     lanes: [Sender<usize>; LANES],
-    /// Jobs since loads were last compared for it, and [`MEETING`] for each meeting of callers.
+    /// Jobs since loads were last compared for it, and [`CONTENDED`] for each request
+    /// that found its shard in use.
     since: AtomicU64,
 }
 
-impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
+impl<S: 'static, P: StateHandle<S> + Send + Sync> Owned<S, P> {
     /// Starts the workers, each of which makes the states of its shards: their memory is first
     /// touched where it will be used.
     pub(super) fn start(
@@ -101,16 +102,16 @@ impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
         });
         let workers = workers.collect();
         let capacity = config.capacity.get();
-        let seat = |shard| CachePadded::new(Seat::new(shard % count, capacity));
+        let lock = |shard| CachePadded::new(DelegationLock::new(shard % count, capacity));
         let core = Arc::new(Core {
             identity,
-            seats: (0..shards).map(seat).collect(),
-            lent: (0..shards).map(|_| CachePadded::default()).collect(),
+            locks: (0..shards).map(lock).collect(),
+            shared: (0..shards).map(|_| CachePadded::default()).collect(),
             workers,
             delegate: config.delegate && P::ANYWHERE,
             balance: config.balance.filter(|_| P::ANYWHERE && count > 1),
             balancing: AtomicBool::new(false),
-            rare: Rare::default(),
+            failures: FailureCounts::default(),
             state: PhantomData,
         });
         crate::keep_under_tsan(&core);
@@ -134,7 +135,7 @@ impl<S: 'static, P: Place<S> + Send + Sync> Owned<S, P> {
                 if let Some(cpu) = cpu {
                     pin(cpu);
                 }
-                let ready = core.take_seats(number, &*make);
+                let ready = core.make_states(number, &*make);
                 drop(make);
                 let failed = ready.is_err();
                 let _ = started.send(ready);
@@ -171,17 +172,17 @@ impl<S, P> Owned<S, P> {
     }
 }
 
-impl<S: 'static, P: Place<S>> Owned<S, P> {
-    /// Puts off what a function asks of a shard that is lent until the function has ended.
+impl<S: 'static, P: StateHandle<S>> Owned<S, P> {
+    /// Defers what a function asks of a shared shard until the function has ended.
     fn defer(&self, shard: usize, request: &mut dyn Request<S>) -> Submitted {
         let (core, job) = (Arc::clone(&self.core), request.job(true));
         let tag = core.tag(shard);
-        defer(tag, Box::new(move || core.make_up_for(shard, job)));
+        defer(tag, Box::new(move || core.run_late(shard, job)));
         Submitted::Queued
     }
 }
 
-fn work<S: 'static, P: Place<S>>(
+fn work<S: 'static, P: StateHandle<S>>(
     core: &Core<S, P>,
     me: usize,
     mut mailbox: Mailbox<usize>,
@@ -195,7 +196,7 @@ fn work<S: 'static, P: Place<S>>(
             if shard == STOP {
                 stop = true;
             } else {
-                core.look(me, shard, BATCH, &mut batch);
+                core.serve(me, shard, BATCH, &mut batch);
             }
         }
         if stop {
@@ -225,39 +226,39 @@ fn work<S: 'static, P: Place<S>>(
     });
 }
 
-impl<S: 'static, P: Place<S>> Core<S, P> {
-    fn take_seats(&self, me: usize, make: &dyn Fn(usize) -> S) -> Result<(), String> {
+impl<S: 'static, P: StateHandle<S>> Core<S, P> {
+    fn make_states(&self, me: usize, make: &dyn Fn(usize) -> S) -> Result<(), String> {
         note_worker(self.identity, me);
-        let locals = no_locals(self.seats.len());
-        let mine = (me..self.seats.len()).step_by(self.workers.len());
+        let locals = no_locals(self.locks.len());
+        let mine = (me..self.locks.len()).step_by(self.workers.len());
         for shard in mine {
             let state = catch_unwind(AssertUnwindSafe(|| make(shard)));
             let state = state.map_err(super::request::message)?;
-            self.seats[shard].fill(P::seat(state, shard, &locals));
+            self.locks[shard].fill(P::new(state, shard, &locals));
         }
         keep_locals(locals);
         Ok(())
     }
 
-    /// Tells a worker that something is queued at a shard. `false` if it has ended.
-    fn tell(&self, worker: usize, shard: usize) -> bool {
+    /// Notifies a worker that jobs are queued at a shard. `false` if it has ended.
+    fn notify(&self, worker: usize, shard: usize) -> bool {
         let lane = &self.workers[worker].lanes[thread_index() % LANES];
         lane.send(shard).is_ok()
     }
 
-    /// A worker has had notice of a shard, or somebody in its place.
-    fn look(&self, me: usize, shard: usize, most: usize, batch: &mut VecDeque<Job<S>>) {
-        match self.seats[shard].begin(me, most, batch) {
+    /// Runs what is queued at a shard, for the worker that was notified, or a caller in its stead.
+    fn serve(&self, me: usize, shard: usize, most: usize, batch: &mut VecDeque<Job<S>>) {
+        match self.locks[shard].begin(me, most, batch) {
             Begun::Nothing => {}
-            Begun::Tell(worker) => {
-                self.tell(worker, shard);
+            Begun::Notify(worker) => {
+                self.notify(worker, shard);
             }
-            Begun::Run(place) => {
+            Begun::Run(handle) => {
                 let jobs = batch.len() as u64;
                 // Relaxed: a count.
                 self.workers[me].since.fetch_add(jobs, Ordering::Relaxed);
                 let mut wakes = Wakes::default();
-                let ended = self.run(shard, place, batch, &mut wakes);
+                let ended = self.run(shard, handle, batch, &mut wakes);
                 wakes.wake();
                 self.ended(shard, ended);
             }
@@ -268,20 +269,20 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     fn run(
         &self,
         shard: usize,
-        mut place: P,
+        mut handle: P,
         batch: &mut VecDeque<Job<S>>,
         wakes: &mut Wakes,
     ) -> Ended {
-        let (jobs, mut looks) = (batch.len() as u64, 0);
+        let (jobs, mut reads) = (batch.len() as u64, 0);
         let running = Running::on(self.tag(shard));
-        place.with(shard, &mut |state| {
+        handle.with(shard, &mut |state| {
             for job in batch.drain(..) {
-                looks += u64::from(job.looks());
-                self.rare.note(job.run(state, wakes));
-                contained(|| drop(job)); // the last to have it drops what its caller left in it
+                reads += u64::from(job.reads());
+                self.failures.note(job.run(state, wakes));
+                contained(|| drop(job)); // the last reference drops what the caller left in it
             }
         });
-        let ended = self.seats[shard].end(place, jobs, looks);
+        let ended = self.locks[shard].end(handle, jobs, reads);
         drop(running);
         ended
     }
@@ -291,23 +292,23 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         Tag::new(self.identity, shard)
     }
 
-    /// Does what a function has asked of a shard that was lent then. It was accepted: it is queued
+    /// Runs what a function has asked of a shard that was shared then. It was accepted: it is queued
     /// beyond the queue's room, and also when the shards are being closed.
-    fn make_up_for(&self, shard: usize, mut job: Job<S>) {
+    fn run_late(&self, shard: usize, mut job: Job<S>) {
         let backoff = Backoff::new();
         loop {
-            job = match self.seats[shard].offer_late(job) {
+            job = match self.locks[shard].offer_late(job) {
                 Ok(ended) => return self.ended_in_place(shard, ended),
                 Err(job) => job,
             };
             let mut wakes = Wakes::default();
             let running = Running::on(self.tag(shard));
-            let ran = self.lent[shard].with(false, |place| {
-                let Use::Change(place) = place else {
-                    unreachable!("who does not only look may change");
+            let ran = self.shared[shard].with(false, |handle| {
+                let Use::Change(handle) = handle else {
+                    unreachable!("a request that does not only read may change");
                 };
-                place.with(shard, &mut |state| {
-                    self.rare.note(job.run(state, &mut wakes));
+                handle.with(shard, &mut |state| {
+                    self.failures.note(job.run(state, &mut wakes));
                 });
             });
             drop(running);
@@ -315,48 +316,48 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
             if ran.is_some() {
                 return self.changed(shard);
             }
-            backoff.wait(); // it is on its way back to the seat
+            backoff.wait(); // it is on its way back to the lock
         }
     }
 
-    /// Sees to what came while a caller ran its own request.
+    /// Handles the jobs that came while a caller ran its own request.
     #[inline]
     fn ended_in_place(&self, shard: usize, ended: Ended) {
         if ended != Ended::Nothing {
-            self.favour(shard, ended);
+            self.ended_with_more(shard, ended);
         }
     }
 
     #[cold]
-    fn favour(&self, shard: usize, ended: Ended) {
+    fn ended_with_more(&self, shard: usize, ended: Ended) {
         match ended {
-            Ended::Tell(worker) => self.help_or_tell(worker, shard),
+            Ended::Notify(worker) => self.combine_or_notify(worker, shard),
             ended => self.go_on(shard, ended),
         }
     }
 
-    /// Something is queued that this worker is to be told of: a caller may do some of it first.
-    fn help_or_tell(&self, worker: usize, shard: usize) {
-        // A function helps nobody: what others have asked for is not run on top of it.
+    /// Combines: runs some of the queued jobs, or notifies their worker.
+    fn combine_or_notify(&self, worker: usize, shard: usize) {
+        // Not in a function: the requests of others are not run on top of it.
         if self.delegate && !is_running() {
             let _role = Role::of_worker(self.identity, worker);
-            self.look(worker, shard, FAVOURS, &mut VecDeque::new());
+            self.serve(worker, shard, COMBINED, &mut VecDeque::new());
         } else {
-            self.tell(worker, shard);
+            self.notify(worker, shard);
         }
     }
 
-    /// A caller has queued its request behind others, of which the worker knows: does some of them,
-    /// if nobody is at it yet.
-    fn help(&self, shard: usize) {
+    /// Combines after a caller has queued its request behind others, of which the worker was notified:
+    /// runs some of them, unless another thread is already running them.
+    fn combine(&self, shard: usize) {
         if !self.delegate || is_running() {
             return;
         }
         let mut batch = VecDeque::new();
-        if let Some(place) = self.seats[shard].begin_anyway(FAVOURS, &mut batch) {
-            let _role = Role::of_worker(self.identity, self.seats[shard].counts().owner);
+        if let Some(handle) = self.locks[shard].begin_anyway(COMBINED, &mut batch) {
+            let _role = Role::of_worker(self.identity, self.locks[shard].counts().owner);
             let mut wakes = Wakes::default();
-            let ended = self.run(shard, place, &mut batch, &mut wakes);
+            let ended = self.run(shard, handle, &mut batch, &mut wakes);
             wakes.wake();
             self.ended(shard, ended);
         }
@@ -365,23 +366,23 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
     /// Takes the state for a caller that wants to run its own request.
     #[inline(always)]
     fn try_begin(&self, shard: usize) -> Option<P> {
-        match self.seats[shard].try_begin(|owner| self.may_run(owner)) {
-            Tried::Taken(place) => Some(place),
+        match self.locks[shard].try_begin(|owner| self.can_run_in_place(owner)) {
+            Tried::Taken(handle) => Some(handle),
             Tried::Refused => None,
-            Tried::Running => self.look_again(shard),
+            Tried::Running => self.retry(shard),
         }
     }
 
-    /// Somebody uses the shard: waits a little.
+    /// Another thread uses the shard: waits a little.
     #[cold]
-    fn look_again(&self, shard: usize) -> Option<P> {
-        let seat = &self.seats[shard];
-        self.met(seat.counts().owner);
+    fn retry(&self, shard: usize) -> Option<P> {
+        let lock = &self.locks[shard];
+        self.note_contention(lock.counts().owner);
         let backoff = Backoff::new();
-        for _ in 0..LOOKS_AGAIN {
+        for _ in 0..RETRIES {
             backoff.wait();
-            match seat.try_begin(|owner| self.may_run(owner)) {
-                Tried::Taken(place) => return Some(place),
+            match lock.try_begin(|owner| self.can_run_in_place(owner)) {
+                Tried::Taken(handle) => return Some(handle),
                 Tried::Refused => return None,
                 Tried::Running => {}
             }
@@ -389,16 +390,16 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         None
     }
 
-    /// Callers have met at a shard of this worker: if they do so often, loads are compared.
-    fn met(&self, worker: usize) {
+    /// Notes that callers met at a shard of this worker: if that is often, compares the loads.
+    fn note_contention(&self, worker: usize) {
         // Relaxed: a count.
         self.workers[worker]
             .since
-            .fetch_add(MEETING, Ordering::Relaxed);
+            .fetch_add(CONTENDED, Ordering::Relaxed);
         self.compare(worker);
     }
 
-    /// Sees to what came while somebody ran.
+    /// Handles the jobs that came while a thread ran others.
     #[inline]
     fn ended(&self, shard: usize, ended: Ended) {
         if ended != Ended::Nothing {
@@ -412,15 +413,15 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         loop {
             match ended {
                 Ended::Nothing => return,
-                Ended::Tell(worker) => {
-                    self.tell(worker, shard);
+                Ended::Notify(worker) => {
+                    self.notify(worker, shard);
                     return;
                 }
                 Ended::GoOn => {
-                    let begun = self.seats[shard].begin_anyway(BATCH, &mut batch);
-                    let Some(place) = begun else { return };
+                    let begun = self.locks[shard].begin_anyway(BATCH, &mut batch);
+                    let Some(handle) = begun else { return };
                     let mut wakes = Wakes::default();
-                    ended = self.run(shard, place, &mut batch, &mut wakes);
+                    ended = self.run(shard, handle, &mut batch, &mut wakes);
                     wakes.wake();
                 }
             }
@@ -429,15 +430,15 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
 
     /// The shards are closed: runs all that is queued at this worker's.
     fn finish(&self, me: usize) {
-        for (shard, seat) in self.seats.iter().enumerate() {
-            if seat.counts().owner == me {
+        for (shard, lock) in self.locks.iter().enumerate() {
+            if lock.counts().owner == me {
                 self.ended(shard, Ended::GoOn);
             }
         }
     }
 
-    /// Gives shards of a worker away, if it has more to do than others. Not in a function: to lend a
-    /// shard, and to take it back, waits for those who use it.
+    /// Gives shards of a worker away, if it has more to do than others. Not in a function: sharing a
+    /// shard, and taking it back, waits for the threads that use it.
     fn compare(&self, me: usize) {
         let Some(balance) = self.balance.filter(|_| !is_running()) else {
             return;
@@ -446,121 +447,121 @@ impl<S: 'static, P: Place<S>> Core<S, P> {
         if since.load(Ordering::Relaxed) < balance.window.max(1) {
             return;
         }
-        // Acquire and Release: who compares sees the loads as the last one has left them.
+        // Acquire and Release: a thread that compares sees the loads as the last one has left them.
         if self.balancing.swap(true, Ordering::Acquire) {
             return;
         }
         since.store(0, Ordering::Relaxed);
-        let counts: Vec<SeatCounts> = self.seats.iter().map(|seat| seat.counts()).collect();
-        let loads: Vec<(usize, u64)> = counts.iter().map(|seat| (seat.owner, seat.load)).collect();
+        let counts: Vec<ShardCounts> = self.locks.iter().map(|lock| lock.counts()).collect();
+        let loads: Vec<(usize, u64)> = counts.iter().map(|shard| (shard.owner, shard.load)).collect();
         for (shard, worker) in plan(&loads, self.workers.len(), me, balance.tolerance) {
-            self.seats[shard].assign(worker);
+            self.locks[shard].assign(worker);
         }
         let part = loads.iter().map(|(_, load)| load).sum::<u64>() / self.workers.len() as u64;
-        for (shard, seat) in counts.iter().enumerate() {
-            let is_read = seat.looks >= (seat.load - seat.looks).saturating_mul(READS);
-            if self.delegate && seat.owner == me && seat.load > part && is_read {
-                self.lend(shard);
+        for (shard, counts) in counts.iter().enumerate() {
+            let is_read = counts.reads >= (counts.load - counts.reads).saturating_mul(READS);
+            if self.delegate && counts.owner == me && counts.load > part && is_read {
+                self.share(shard);
             }
         }
-        self.seats.iter().for_each(|seat| seat.age());
+        self.locks.iter().for_each(|lock| lock.age());
         self.balancing.store(false, Ordering::Release);
     }
 
-    /// Lets callers share a shard, if nothing is queued there and nobody runs.
-    fn lend(&self, shard: usize) {
-        let (seat, lent) = (&self.seats[shard], &self.lent[shard]);
-        let Tried::Taken(place) = seat.try_begin(|_| true) else {
+    /// Lets callers share a shard, if nothing is queued there and no thread runs.
+    fn share(&self, shard: usize) {
+        let (lock, shared) = (&self.locks[shard], &self.shared[shard]);
+        let Tried::Taken(handle) = lock.try_begin(|_| true) else {
             return;
         };
-        lent.put(place);
-        if seat.lend() {
-            lent.announce();
-        } else if let Some(place) = lent.take() {
-            let ended = seat.end(place, 0, 0);
+        shared.put(handle);
+        if lock.share() {
+            shared.announce();
+        } else if let Some(handle) = shared.take() {
+            let ended = lock.end(handle, 0, 0);
             self.ended(shard, ended);
         }
     }
 
-    /// A lent shard has been changed: takes it back if it is read too little.
+    /// Takes a shared shard that has been changed back, if it is read too little.
     fn changed(&self, shard: usize) {
-        let lent = &self.lent[shard];
-        if lent.is_changed_too_often()
-            && let Some(place) = lent.take()
+        let shared = &self.shared[shard];
+        if shared.is_changed_too_often()
+            && let Some(handle) = shared.take()
         {
-            self.seats[shard].settle(place);
+            self.locks[shard].unshare(handle);
         }
     }
 
-    /// Runs a request on a shard that is lent; `None` if it is so no more.
-    fn run_lent(&self, shard: usize, request: &mut dyn Request<S>) -> Option<Ran> {
-        let looks = request.is_shared();
+    /// Runs a request on a shared shard; `None` if it is not shared any more.
+    fn run_shared(&self, shard: usize, request: &mut dyn Request<S>) -> Option<Ran> {
+        let reads = request.is_shared();
         let running = Running::on(self.tag(shard));
-        let ran = self.lent[shard].with(looks, |place| run_in(shard, place, request));
-        if ran.is_some() && !looks {
+        let ran = self.shared[shard].with(reads, |handle| run_in(shard, handle, request));
+        if ran.is_some() && !reads {
             self.changed(shard);
         }
         drop(running);
         ran
     }
 
-    /// The same, if nobody has to be waited for; `Err` if somebody has.
-    fn try_run_lent(&self, shard: usize, request: &mut dyn Request<S>) -> Result<Option<Ran>, ()> {
-        let looks = request.is_shared();
+    /// The same without waiting; `Err` if it would have to wait.
+    fn try_run_shared(&self, shard: usize, request: &mut dyn Request<S>) -> Result<Option<Ran>, ()> {
+        let reads = request.is_shared();
         let _running = Running::on(self.tag(shard));
         // It is not taken back here, however often it is changed: that waits.
-        self.lent[shard]
-            .try_with(looks, |place| run_in(shard, place, request))
+        self.shared[shard]
+            .try_with(reads, |handle| run_in(shard, handle, request))
             .map_err(drop)
     }
 
     /// Whether this thread may run what is asked of a shard with this owner.
     #[inline]
-    fn may_run(&self, owner: usize) -> bool {
+    fn can_run_in_place(&self, owner: usize) -> bool {
         self.delegate || is_worker_of(self.identity, owner)
     }
 }
 
 impl<S: 'static> Core<S, Movable<S>> {
-    /// Runs an operation on this thread, which runs no function, if the seat lets it.
+    /// Runs an operation in place, on a thread that runs no function, if the lock lets it.
     #[inline]
-    pub(super) fn run_here<O: Operation<S>>(
+    pub(super) fn run_in_place<O: Operation<S>>(
         &self,
         shard: usize,
         operation: O,
     ) -> Result<Outcome<O::Output>, O> {
-        if self.lent[shard].is_on() {
-            return self.run_here_lent(shard, operation);
+        if self.shared[shard].is_on() {
+            return self.run_shared_in_place(shard, operation);
         }
-        let Some(mut place) = self.try_begin(shard) else {
+        let Some(mut handle) = self.try_begin(shard) else {
             return Err(operation);
         };
         let running = Outermost::on(self.tag(shard));
-        let outcome = perform(operation, Access::Exclusive(place.state()));
-        self.rare.note(Ran::of(&outcome));
-        let ended = self.seats[shard].end_in_place(place, O::SHARED);
+        let outcome = perform(operation, Access::Exclusive(handle.get_mut()));
+        self.failures.note(Ran::of(&outcome));
+        let ended = self.locks[shard].end_in_place(handle, O::SHARED);
         drop(running);
         self.ended_in_place(shard, ended);
         Ok(outcome)
     }
 
-    fn run_here_lent<O: Operation<S>>(
+    fn run_shared_in_place<O: Operation<S>>(
         &self,
         shard: usize,
         operation: O,
     ) -> Result<Outcome<O::Output>, O> {
         let mut operation = Some(operation);
         let _running = Running::on(self.tag(shard)); // outlives the lock
-        let outcome = self.lent[shard].with(O::SHARED, |place| {
+        let outcome = self.shared[shard].with(O::SHARED, |handle| {
             let operation = operation.take()?;
-            Some(match place {
-                Use::Look(place) => perform(operation, Access::Shared(place.look())),
-                Use::Change(place) => perform(operation, Access::Exclusive(place.state())),
+            Some(match handle {
+                Use::Read(handle) => perform(operation, Access::Shared(handle.get())),
+                Use::Change(handle) => perform(operation, Access::Exclusive(handle.get_mut())),
             })
         });
         match (outcome.flatten(), operation) {
             (Some(outcome), _) => {
-                self.rare.note(Ran::of(&outcome));
+                self.failures.note(Ran::of(&outcome));
                 if !O::SHARED {
                     self.changed(shard);
                 }
@@ -572,7 +573,7 @@ impl<S: 'static> Core<S, Movable<S>> {
     }
 }
 
-impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
+impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
     fn submit(
         &self,
         shard: usize,
@@ -580,7 +581,7 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
         waker: Option<&Waker>,
     ) -> Submitted {
         let core = &*self.core;
-        let (seat, tag) = (&core.seats[shard], core.tag(shard));
+        let (lock, tag) = (&core.locks[shard], core.tag(shard));
         let in_function = is_running();
         // A function may wait for shards of another kind.
         let may_wait = !in_function || request.is_wanted() && !runs_beside(tag);
@@ -590,27 +591,27 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
             }
             run_deferred_of(tag);
         }
-        // Of what functions ask for only calls are run on top of them, on other shards.
+        // Of what functions ask for, only calls on other shards are run on top of them.
         let in_place = !in_function || request.is_wanted() && !runs_on(tag);
-        if in_place && let Some(mut place) = core.try_begin(shard) {
+        if in_place && let Some(mut handle) = core.try_begin(shard) {
             let running = Running::on(tag);
-            place.with(shard, &mut |state| {
-                core.rare.note(request.run(Access::Exclusive(state)));
+            handle.with(shard, &mut |state| {
+                core.failures.note(request.run(Access::Exclusive(state)));
             });
-            let ended = seat.end_in_place(place, request.is_shared());
+            let ended = lock.end_in_place(handle, request.is_shared());
             drop(running);
             core.ended_in_place(shard, ended);
             return Submitted::Ran;
         }
         let backoff = Backoff::new();
         loop {
-            match seat.offer(request.job(true), waker) {
+            match lock.offer(request.job(true), waker) {
                 Offered::Queued => {
-                    core.help(shard);
+                    core.combine(shard);
                     return Submitted::Queued;
                 }
-                Offered::Tell(worker) => {
-                    core.help_or_tell(worker, shard);
+                Offered::Notify(worker) => {
+                    core.combine_or_notify(worker, shard);
                     return Submitted::Queued;
                 }
                 Offered::Full(job) => {
@@ -623,21 +624,21 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
                     request.take_back();
                     return Submitted::Closed;
                 }
-                Offered::Lent(job) => {
+                Offered::Shared(job) => {
                     drop(job);
                     request.take_back();
                     let ran = if may_wait {
-                        core.run_lent(shard, request)
-                    } else if in_place && let Ok(ran) = core.try_run_lent(shard, request) {
+                        core.run_shared(shard, request)
+                    } else if in_place && let Ok(ran) = core.try_run_shared(shard, request) {
                         ran
                     } else {
                         return self.defer(shard, request);
                     };
                     if let Some(ran) = ran {
-                        core.rare.note(ran);
+                        core.failures.note(ran);
                         return Submitted::Ran;
                     }
-                    backoff.wait(); // it is on its way back to the seat
+                    backoff.wait(); // it is on its way back to the lock
                 }
             }
         }
@@ -646,38 +647,38 @@ impl<S: 'static, P: Place<S> + Send + Sync> Backend<S> for Owned<S, P> {
     fn move_shard(&self, shard: usize, worker: usize) -> bool {
         if P::ANYWHERE {
             // Nothing to do if the worker has the shard already.
-            self.core.seats[shard].assign(worker);
+            self.core.locks[shard].assign(worker);
         }
         P::ANYWHERE
     }
 
     fn shape(&self) -> Shape {
         let core = &*self.core;
-        let mut shards: Vec<SeatCounts> = core.seats.iter().map(|seat| seat.counts()).collect();
-        for (seat, lent) in shards.iter_mut().zip(&core.lent) {
-            seat.requests += lent.requests();
-            seat.in_place += lent.requests();
+        let mut shards: Vec<ShardCounts> = core.locks.iter().map(|lock| lock.counts()).collect();
+        for (counts, shared) in shards.iter_mut().zip(&core.shared) {
+            counts.requests += shared.requests();
+            counts.in_place += shared.requests();
         }
-        let lent = core.lent.iter().filter(|lent| lent.is_on());
+        let shared = core.shared.iter().filter(|shared| shared.is_on());
         let mut shape = Shape {
-            lent: lent.count(),
-            lendings: core.lent.iter().map(|lent| lent.times()).sum(),
-            requests: shards.iter().map(|seat| seat.requests).sum(),
-            in_place: shards.iter().map(|seat| seat.in_place).sum(),
-            moves: shards.iter().map(|seat| seat.moves).sum(),
+            shared: shared.count(),
+            sharings: core.shared.iter().map(|shared| shared.times()).sum(),
+            requests: shards.iter().map(|shard| shard.requests).sum(),
+            in_place: shards.iter().map(|shard| shard.in_place).sum(),
+            moves: shards.iter().map(|shard| shard.moves).sum(),
             workers: core.workers.len(),
             shards,
             ..Shape::default()
         };
-        core.rare.add_to(&mut shape);
+        core.failures.add_to(&mut shape);
         shape
     }
 
     fn close(&self) {
         let core = &*self.core;
-        core.seats.iter().for_each(|seat| seat.close());
+        core.locks.iter().for_each(|lock| lock.close());
         for worker in 0..core.workers.len() {
-            core.tell(worker, STOP);
+            core.notify(worker, STOP);
         }
         let threads = std::mem::take(&mut *self.threads.lock());
         join(threads);

@@ -46,7 +46,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Something to be done with a state: [`Change`] or [`Look`].
+/// Something to be done with a state: [`Change`] or [`Read`].
 pub trait Operation<S>: sealed::Sealed + Send + 'static {
     /// What comes of it.
     type Output: Send + 'static;
@@ -60,8 +60,8 @@ pub trait Operation<S>: sealed::Sealed + Send + 'static {
 /// A function that may change the state.
 pub struct Change<F, R>(F, PhantomData<fn() -> R>);
 
-/// A function that only looks at the state.
-pub struct Look<F, R>(F, PhantomData<fn() -> R>);
+/// A function that only reads the state.
+pub struct Read<F, R>(F, PhantomData<fn() -> R>);
 
 impl<F, R> Change<F, R> {
     pub(super) fn new(function: F) -> Self {
@@ -73,7 +73,7 @@ impl<F, R> Change<F, R> {
     }
 }
 
-impl<F, R> Look<F, R> {
+impl<F, R> Read<F, R> {
     pub(super) fn new(function: F) -> Self {
         Self(function, PhantomData)
     }
@@ -85,14 +85,14 @@ impl<F, R> fmt::Debug for Change<F, R> {
     }
 }
 
-impl<F, R> fmt::Debug for Look<F, R> {
+impl<F, R> fmt::Debug for Read<F, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Look(..)")
+        out.write_str("Read(..)")
     }
 }
 
 impl<F, R> sealed::Sealed for Change<F, R> {}
-impl<F, R> sealed::Sealed for Look<F, R> {}
+impl<F, R> sealed::Sealed for Read<F, R> {}
 
 impl<S, R: Send + 'static, F: FnOnce(&mut S) -> R + Send + 'static> Operation<S> for Change<F, R> {
     type Output = R;
@@ -106,7 +106,7 @@ impl<S, R: Send + 'static, F: FnOnce(&mut S) -> R + Send + 'static> Operation<S>
     }
 }
 
-impl<S, R: Send + 'static, F: FnOnce(&S) -> R + Send + 'static> Operation<S> for Look<F, R> {
+impl<S, R: Send + 'static, F: FnOnce(&S) -> R + Send + 'static> Operation<S> for Read<F, R> {
     type Output = R;
     const SHARED: bool = true;
 
@@ -172,8 +172,8 @@ impl Wakes {
 pub(super) trait Run<S>: Send + Sync {
     /// Does what is asked, unless nobody wants it any more; says how it went.
     fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran;
-    /// Whether it only looks.
-    fn looks(&self) -> bool;
+    /// Whether it only reads.
+    fn reads(&self) -> bool;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,9 +198,9 @@ pub(super) type Job<S> = Arc<dyn Run<S>>;
 
 /// Where a queued operation lies, and then its outcome. Used again by the thread that made it, once
 /// nobody else has it.
-pub(super) struct Slot<O, R>(Mutex<Place<O, R>>);
+pub(super) struct Slot<O, R>(Mutex<Content<O, R>>);
 
-struct Place<O, R> {
+struct Content<O, R> {
     operation: Option<O>,
     outcome: Option<Outcome<R>>,
     waker: Option<Waker>,
@@ -209,7 +209,7 @@ struct Place<O, R> {
 }
 
 impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
-    fn looks(&self) -> bool {
+    fn reads(&self) -> bool {
         O::SHARED
     }
 
@@ -219,16 +219,16 @@ impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
         };
         let outcome = perform(operation, Access::Exclusive(state));
         let ran = Ran::of(&outcome);
-        let mut place = self.0.lock();
-        if !place.wanted {
-            drop(place);
+        let mut content = self.0.lock();
+        if !content.wanted {
+            drop(content);
             // The user's code, which may panic: on nobody's behalf but its own.
             contained(|| drop(outcome));
             return ran;
         }
-        place.outcome = Some(outcome);
-        if let Some(waker) = place.waker.take() {
-            drop(place);
+        content.outcome = Some(outcome);
+        if let Some(waker) = content.waker.take() {
+            drop(content);
             wakes.add(waker);
         }
         ran
@@ -238,46 +238,46 @@ impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
 impl<O, R> Slot<O, R> {
     /// The outcome, or who is to be woken when it is there.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome<R>> {
-        let mut place = self.0.lock();
-        if let Some(outcome) = place.outcome.take() {
+        let mut content = self.0.lock();
+        if let Some(outcome) = content.outcome.take() {
             return Poll::Ready(outcome);
         }
-        if place
+        if content
             .waker
             .as_ref()
             .is_some_and(|known| known.will_wake(waker))
         {
             return Poll::Pending;
         }
-        drop(place);
+        drop(content);
         let waker = waker.clone(); // the user's code: not under the lock
-        let mut place = self.0.lock();
-        if let Some(outcome) = place.outcome.take() {
+        let mut content = self.0.lock();
+        if let Some(outcome) = content.outcome.take() {
             return Poll::Ready(outcome);
         }
-        let before = place.waker.replace(waker);
-        drop(place);
+        let before = content.waker.replace(waker);
+        drop(content);
         drop(before);
         Poll::Pending
     }
 
     /// Nobody waits any more: what has not started does not.
     pub(super) fn give_up(&self) {
-        let mut place = self.0.lock();
-        place.wanted = false;
+        let mut content = self.0.lock();
+        content.wanted = false;
         let left = (
-            place.operation.take(),
-            place.outcome.take(),
-            place.waker.take(),
+            content.operation.take(),
+            content.outcome.take(),
+            content.waker.take(),
         );
-        drop(place);
+        drop(content);
         drop(left);
     }
 }
 
 /// A request before it is queued: the backend runs it here, or takes the job.
 pub(super) trait Request<S> {
-    /// Whether it needs only to look.
+    /// Whether it only reads.
     fn is_shared(&self) -> bool;
     /// Whether somebody wants the outcome: it is a call, and no send.
     fn is_wanted(&self) -> bool;
@@ -342,7 +342,7 @@ impl<S: 'static, O: Operation<S>> Request<S> for Pending<O, O::Output> {
         // Under a checker all threads of all its runs are one thread of the system.
         let again = again && !cfg!(shuttle);
         let slot = if again { free_slot() } else { new_slot() };
-        *slot.0.lock() = Place {
+        *slot.0.lock() = Content {
             operation: self.operation.take(),
             outcome: None,
             waker: None,
@@ -404,7 +404,7 @@ fn free_slot<O: 'static, R: 'static>() -> Arc<Slot<O, R>> {
 }
 
 fn new_slot<O, R>() -> Arc<Slot<O, R>> {
-    let slot = Arc::new(Slot(Mutex::new(Place {
+    let slot = Arc::new(Slot(Mutex::new(Content {
         operation: None,
         outcome: None,
         waker: None,

@@ -1,12 +1,12 @@
 //! The functions that a thread is running, and what these have asked for that waits until they end.
 //!
-//! A function runs with its shard's lock, or with the state out of its seat. What it asks of other
+//! A function holds its shard's lock, or the state of its delegation lock. What it asks of other
 //! shards must not be run on top of it by waiting for their locks: two threads that do so in
 //! opposite directions wait for each other for ever, and a chain of functions, each of which sends
 //! to the next shard, would be as deep on the stack as it is long. So, while a function runs,
 //!
-//! - what it *sends* is never run on top of it: it is queued at the shard's seat; where there is no
-//!   queue (behind a lock) it is [deferred](defer);
+//! - what it *sends* is never run on top of it: it is queued at the shard's delegation lock; where
+//!   the shard has no queue (behind a readers-writer lock) it is [deferred](defer);
 //! - what it *calls* may be run on top of it, but only if no lock of the same shards has to be
 //!   waited for; else it is queued or deferred, too, and the function must not wait for it.
 //!

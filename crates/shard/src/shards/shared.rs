@@ -1,7 +1,7 @@
 //! The strategy `threading`: shards behind readers-writer locks.
 
 use super::StartError;
-use super::backend::{Backend, Rare, Shape, Submitted};
+use super::backend::{Backend, FailureCounts, Shape, Submitted};
 use super::config::Config;
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, message, perform};
 use super::running::{
@@ -22,7 +22,7 @@ pub(super) struct States<S> {
     identity: u32,
     locks: Box<[CachePadded<RwLock<S>>]>,
     requests: Tally,
-    rare: Rare,
+    failures: FailureCounts,
 }
 
 impl<S: Send + Sync + 'static> Shared<S> {
@@ -40,7 +40,7 @@ impl<S: Send + Sync + 'static> Shared<S> {
                 identity,
                 locks: locks.map_err(|panic| StartError::State(message(panic)))?,
                 requests: Tally::default(),
-                rare: Rare::default(),
+                failures: FailureCounts::default(),
             }),
         })
     }
@@ -64,7 +64,7 @@ impl<S: 'static> States<S> {
         } else {
             perform(operation, Access::Exclusive(&mut lock.write()))
         };
-        self.rare.note(Ran::of(&outcome));
+        self.failures.note(Ran::of(&outcome));
         outcome
     }
 
@@ -83,7 +83,7 @@ impl<S: 'static> States<S> {
             request.run(Access::Exclusive(&mut lock.write()))
         };
         self.requests.add();
-        self.rare.note(ran);
+        self.failures.note(ran);
     }
 
     /// The same, if the lock need not be waited for.
@@ -101,7 +101,7 @@ impl<S: 'static> States<S> {
             return false;
         };
         self.requests.add();
-        self.rare.note(ran);
+        self.failures.note(ran);
         true
     }
 
@@ -111,7 +111,7 @@ impl<S: 'static> States<S> {
         let running = Running::on(self.tag(shard));
         let ran = job.run(&mut self.locks[shard].write(), &mut wakes);
         self.requests.add();
-        self.rare.note(ran);
+        self.failures.note(ran);
         drop(running);
         wakes.wake();
     }
@@ -160,7 +160,7 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
             in_place: requests,
             ..Shape::default()
         };
-        self.states.rare.add_to(&mut shape);
+        self.states.failures.add_to(&mut shape);
         shape
     }
 

@@ -1,50 +1,51 @@
 //! Shared access to a shard that no move can help: one that alone has more to do than a worker's
-//! part, and most of whose requests only look.
+//! part, and most of whose requests only read.
 //!
-//! Its state is taken out of the seat and put behind a readers-writer lock, where callers run on it
-//! themselves, as under the strategy `threading`. The seat says so to who comes there.
+//! Its state is taken out of the delegation lock and put behind a readers-writer lock, where callers
+//! run on it themselves, as under the strategy `threading`. The delegation lock says so to callers.
 //!
 //! Invariants:
 //!
-//! 1. A state is in its seat, with who runs it, or here.
-//! 2. It comes here only while nothing is queued, and the seat queues nothing while it is here: so
-//!    a caller's requests keep their order.
+//! 1. A state is in its delegation lock, with the thread that runs jobs on it, or here.
+//! 2. It comes here only while nothing is queued, and the delegation lock queues nothing while it is
+//!    here: so a caller's requests keep their order.
 
-use super::place::Place;
+use super::state_handle::StateHandle;
 use super::request::{Access, Ran, Request};
 use tremula_sync::RwLock;
 use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Of the requests of a shard that is lent, reads must be so many times the changes.
+/// A shard is shared if its reads are at least this many times its changes.
 pub(super) const READS: u64 = 8;
 
-/// Reads must be fewer times the changes before it is taken back, so that it does not go to and fro.
+/// It is taken back if they are fewer than this many times: less than [`READS`], so that the state does
+/// not go back and forth.
 const STAYS: u64 = 4;
 
-/// Changes after which it is looked at again.
+/// Changes between two such checks.
 const CHANGES: u64 = 256;
 
-/// Where the state of a shard lies that is lent.
-pub(super) struct Lent<P> {
-    /// Whether it does: a hint, read where every request passes.
+/// Where the state of a shared shard lies.
+pub(super) struct SharedState<P> {
+    /// Whether the state is here: a hint, read by every request.
     on: AtomicBool,
-    place: RwLock<Option<P>>,
+    handle: RwLock<Option<P>>,
     reads: AtomicU64,
     changes: AtomicU64,
-    /// The reads at the last look.
-    looked: AtomicU64,
-    /// How often it was lent.
+    /// The reads at the last check.
+    checked: AtomicU64,
+    /// How often the state came here.
     times: AtomicU64,
 }
 
-impl<P> Default for Lent<P> {
+impl<P> Default for SharedState<P> {
     fn default() -> Self {
         Self {
             on: AtomicBool::new(false),
-            place: RwLock::new(None),
+            handle: RwLock::new(None),
             reads: AtomicU64::new(0),
             changes: AtomicU64::new(0),
-            looked: AtomicU64::new(0),
+            checked: AtomicU64::new(0),
             times: AtomicU64::new(0),
         }
     }
@@ -52,24 +53,24 @@ impl<P> Default for Lent<P> {
 
 /// How a state is used.
 pub(super) enum Use<'a, P> {
-    Look(&'a P),
+    Read(&'a P),
     Change(&'a mut P),
 }
 
-/// Runs a request on a state that is lent.
-pub(super) fn run_in<S: 'static, P: Place<S>>(
+/// Runs a request on a shared state.
+pub(super) fn run_in<S: 'static, P: StateHandle<S>>(
     shard: usize,
-    place: Use<'_, P>,
+    handle: Use<'_, P>,
     request: &mut dyn Request<S>,
 ) -> Ran {
-    match place {
-        Use::Look(place) => {
-            let state = place.share().expect("only what may change threads is lent");
+    match handle {
+        Use::Read(handle) => {
+            let state = handle.share().expect("only what may change threads is shared");
             request.run(Access::Shared(state))
         }
-        Use::Change(place) => {
+        Use::Change(handle) => {
             let mut ran = Ran::Cancelled;
-            place.with(shard, &mut |state| {
+            handle.with(shard, &mut |state| {
                 ran = request.run(Access::Exclusive(state));
             });
             ran
@@ -77,91 +78,92 @@ pub(super) fn run_in<S: 'static, P: Place<S>>(
     }
 }
 
-impl<P> Lent<P> {
-    /// Whether it is worth trying. Relaxed: who is wrong finds out from the lock, or from the seat.
+impl<P> SharedState<P> {
+    /// Whether it is worth trying. Relaxed: a thread that reads a stale hint learns the truth from one
+    /// of the two locks.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Puts the state here. Who does so has taken it from the seat.
-    pub(super) fn put(&self, place: P) {
-        self.looked
+    /// Puts the state here. The thread has taken it from the delegation lock.
+    pub(super) fn put(&self, handle: P) {
+        self.checked
             .store(self.reads.load(Ordering::Relaxed), Ordering::Relaxed);
-        *self.place.write() = Some(place);
+        *self.handle.write() = Some(handle);
     }
 
-    /// The seat has been told. If somebody has taken the state back by now, there is nothing to
-    /// announce.
+    /// Sets the hint, after the delegation lock has noted that the state is shared. If another thread
+    /// has taken the state back by now, the hint stays off.
     pub(super) fn announce(&self) {
         self.times.fetch_add(1, Ordering::Relaxed);
-        let place = self.place.read();
-        if place.is_some() {
+        let handle = self.handle.read();
+        if handle.is_some() {
             self.on.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Takes the state back, to put it into the seat; waits for the threads that use it.
+    /// Takes the state back, for the delegation lock; waits for the threads that use it.
     pub(super) fn take(&self) -> Option<P> {
-        let mut place = self.place.write();
+        let mut handle = self.handle.write();
         // Under the lock: an announcement that comes later finds the state gone.
         self.on.store(false, Ordering::Relaxed);
-        place.take()
+        handle.take()
     }
 
-    /// Uses the state, if it is here: alone, or beside others who look.
-    pub(super) fn with<R>(&self, looks: bool, run: impl FnOnce(Use<'_, P>) -> R) -> Option<R> {
+    /// Uses the state, if it is here: alone, or beside others that read.
+    pub(super) fn with<R>(&self, reads: bool, run: impl FnOnce(Use<'_, P>) -> R) -> Option<R> {
         // Relaxed: counts, that order nothing.
-        if looks {
-            let place = self.place.read();
-            let ran = run(Use::Look(place.as_ref()?));
+        if reads {
+            let handle = self.handle.read();
+            let ran = run(Use::Read(handle.as_ref()?));
             self.reads.fetch_add(1, Ordering::Relaxed);
             Some(ran)
         } else {
-            let mut place = self.place.write();
-            let ran = run(Use::Change(place.as_mut()?));
+            let mut handle = self.handle.write();
+            let ran = run(Use::Change(handle.as_mut()?));
             self.changes.fetch_add(1, Ordering::Relaxed);
             Some(ran)
         }
     }
 
     /// As [`with`](Self::with), if the lock need not be waited for: else `run` comes back.
-    pub(super) fn try_with<R, F>(&self, looks: bool, run: F) -> Result<Option<R>, F>
+    pub(super) fn try_with<R, F>(&self, reads: bool, run: F) -> Result<Option<R>, F>
     where
         F: FnOnce(Use<'_, P>) -> R,
     {
-        if looks {
-            let Some(place) = self.place.try_read() else {
+        if reads {
+            let Some(handle) = self.handle.try_read() else {
                 return Err(run);
             };
-            let Some(place) = place.as_ref() else {
+            let Some(handle) = handle.as_ref() else {
                 return Ok(None);
             };
             self.reads.fetch_add(1, Ordering::Relaxed);
-            Ok(Some(run(Use::Look(place))))
+            Ok(Some(run(Use::Read(handle))))
         } else {
-            let Some(mut place) = self.place.try_write() else {
+            let Some(mut handle) = self.handle.try_write() else {
                 return Err(run);
             };
-            let Some(place) = place.as_mut() else {
+            let Some(handle) = handle.as_mut() else {
                 return Ok(None);
             };
             self.changes.fetch_add(1, Ordering::Relaxed);
-            Ok(Some(run(Use::Change(place))))
+            Ok(Some(run(Use::Change(handle))))
         }
     }
 
-    /// Whether it should be taken back: to be asked after each change.
+    /// Whether the state should be taken back. Asked after each change.
     pub(super) fn is_changed_too_often(&self) -> bool {
         if !self.changes.load(Ordering::Relaxed).is_multiple_of(CHANGES) {
             return false;
         }
         let reads = self.reads.load(Ordering::Relaxed);
-        let before = self.looked.swap(reads, Ordering::Relaxed);
+        let before = self.checked.swap(reads, Ordering::Relaxed);
         reads.saturating_sub(before) < STAYS * CHANGES
     }
 
-    /// How often the shard was lent.
+    /// How often the shard was shared.
     pub(super) fn times(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
     }
@@ -177,18 +179,18 @@ mod tests {
     use super::*;
 
     /// Would fail if the announcement stood after the state has been taken back: every request would
-    /// take the slow way by the lock, and the shard be counted as lent for ever.
+    /// take the slow way by the lock, and the shard be counted as shared for ever.
     #[test]
     fn what_has_been_taken_back_is_not_announced() {
-        let lent = Lent::default();
-        lent.put(7);
-        assert_eq!(lent.take(), Some(7));
-        lent.announce();
-        assert!(!lent.is_on());
-        lent.put(8);
-        lent.announce();
-        assert!(lent.is_on());
-        assert_eq!(lent.take(), Some(8));
-        assert!(!lent.is_on());
+        let shared = SharedState::default();
+        shared.put(7);
+        assert_eq!(shared.take(), Some(7));
+        shared.announce();
+        assert!(!shared.is_on());
+        shared.put(8);
+        shared.announce();
+        assert!(shared.is_on());
+        assert_eq!(shared.take(), Some(8));
+        assert!(!shared.is_on());
     }
 }

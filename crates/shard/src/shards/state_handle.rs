@@ -1,19 +1,19 @@
-//! Where a worker's states are: in their seats, or with it for good.
+//! Where a worker's states are: in their delegation locks, or with the worker for good.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tremula_sync::contained;
 
-/// How the state of a shard sits in its seat.
-pub(super) trait Place<S>: Sized + 'static {
-    /// Whether every thread may run it, or only its worker.
+/// What the delegation lock of a shard keeps of its state.
+pub(super) trait StateHandle<S>: Sized + 'static {
+    /// Whether every thread may use the state, or only its worker.
     const ANYWHERE: bool;
-    /// Seats a state that this worker has just made.
-    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self;
-    /// The state, to be shared: of those that may change threads only.
+    /// The handle of a state that this worker has just made.
+    fn new(state: S, shard: usize, locals: &Locals<S>) -> Self;
+    /// The state, to share: only of states that may change threads.
     fn share(&self) -> Option<&S>;
-    /// Lends the state.
+    /// Runs `run` on the state.
     fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S));
 }
 
@@ -23,10 +23,10 @@ pub(super) type Locals<S> = Rc<Vec<RefCell<Option<S>>>>;
 /// A state that may change threads.
 pub(super) struct Movable<S>(Box<S>);
 
-impl<S: 'static> Place<S> for Movable<S> {
+impl<S: 'static> StateHandle<S> for Movable<S> {
     const ANYWHERE: bool = true;
 
-    fn seat(state: S, _: usize, _: &Locals<S>) -> Self {
+    fn new(state: S, _: usize, _: &Locals<S>) -> Self {
         Self(Box::new(state))
     }
 
@@ -46,20 +46,20 @@ pub(super) struct Fixed;
 
 impl<S> Movable<S> {
     #[inline]
-    pub(super) fn look(&self) -> &S {
+    pub(super) fn get(&self) -> &S {
         &self.0
     }
 
     #[inline]
-    pub(super) fn state(&mut self) -> &mut S {
+    pub(super) fn get_mut(&mut self) -> &mut S {
         &mut self.0
     }
 }
 
-impl<S: 'static> Place<S> for Fixed {
+impl<S: 'static> StateHandle<S> for Fixed {
     const ANYWHERE: bool = false;
 
-    fn seat(state: S, shard: usize, locals: &Locals<S>) -> Self {
+    fn new(state: S, shard: usize, locals: &Locals<S>) -> Self {
         *locals[shard].borrow_mut() = Some(state);
         Self
     }
@@ -75,7 +75,7 @@ impl<S: 'static> Place<S> for Fixed {
         let mut state = locals[shard].borrow_mut();
         run(state
             .as_mut()
-            .expect("a seat is filled when the state is there"));
+            .expect("the handle is made with the state"));
     }
 }
 
@@ -84,7 +84,7 @@ tremula_sync::system::thread_local! {
     static LOCALS: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
 }
 
-/// States that this worker makes for so many shards in all, none of them yet.
+/// Room for the states that this worker makes, of `shards` shards in all.
 pub(super) fn no_locals<S>(shards: usize) -> Locals<S> {
     Rc::new((0..shards).map(|_| RefCell::new(None)).collect())
 }

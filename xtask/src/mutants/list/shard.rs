@@ -81,9 +81,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/shard/src/shards/owned.rs",
         original: "                    let ran = if may_wait {\n",
         replacement: "                    let ran = if may_wait || !request.is_wanted() {\n",
-        why: "What a function on a lent shard sends to another waits for that one's lock.",
+        why: "What a function on a shared shard sends to another waits for that one's lock.",
         checker: Checker {
-            filter: "lent",
+            filter: "shared_shards",
             ..FUNCTIONS
         },
         hangs: false,
@@ -114,10 +114,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_late_job_is_left_at_a_closed_seat",
-        file: "crates/shard/src/seat.rs",
+        file: "crates/shard/src/delegation.rs",
         original: "            (true, Some(_)) => Ended::GoOn,\n",
         replacement: "            (true, Some(_)) => Ended::Nothing,\n",
-        why: "What a function sent to a lent shard is run by nobody when the shards are closed meanwhile.",
+        why: "What a function sent to a shared shard is run by nobody when the shards are closed meanwhile.",
         checker: Checker {
             filter: "comes_late",
             ..HAND_OVER
@@ -162,7 +162,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_registers_a_waker_for_every_poll",
-        file: "crates/shard/src/seat.rs",
+        file: "crates/shard/src/delegation.rs",
         original: "is_some_and(|waker| self.known.insert(of(waker)))",
         replacement: "is_some_and(|waker| self.known.insert(of(waker)) || self.capacity > 0)",
         why: "A call that waits for room and is polled a million times holds a million clones of its waker.",
@@ -198,10 +198,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_announces_what_has_been_taken_back",
-        file: "crates/shard/src/shards/lent.rs",
-        original: "        if place.is_some() {\n",
-        replacement: "        if place.is_some() || !self.on.load(Ordering::Relaxed) {\n",
-        why: "Every request of a shard that is no longer lent takes the way by the lock, and it is counted as lent.",
+        file: "crates/shard/src/shards/shared_state.rs",
+        original: "        if handle.is_some() {\n",
+        replacement: "        if handle.is_some() || !self.on.load(Ordering::Relaxed) {\n",
+        why: "Every request of a shard that is no longer shared takes the slow way by the readers-writer lock, and the shard is counted as shared.",
         checker: Checker {
             filter: "taken_back",
             ..SHARD_LIB
@@ -210,7 +210,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_caller_overtakes_the_queue",
-        file: "crates/shard/src/seat.rs",
+        file: "crates/shard/src/delegation.rs",
         original: "if !inner.jobs.is_empty() || inner.closed",
         replacement: "if inner.closed",
         why: "A caller runs its job in place while earlier ones of its own are queued.",
@@ -219,8 +219,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_forgets_what_came_while_somebody_ran",
-        file: "crates/shard/src/seat.rs",
-        original: "        self.tell().map_or(Ended::Nothing, Ended::Tell)\n",
+        file: "crates/shard/src/delegation.rs",
+        original: "        self.to_notify().map_or(Ended::Nothing, Ended::Notify)\n",
         replacement: "        Ended::Nothing\n",
         why: "Jobs that were queued while the state was held are run by nobody.",
         checker: HAND_OVER,
@@ -228,17 +228,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_helper_forgets_what_is_behind",
-        file: "crates/shard/src/seat.rs",
+        file: "crates/shard/src/delegation.rs",
         original: "let needed = !self.noticed && self.state.is_some()",
         replacement: "let needed = !self.noticed && self.state.is_some() && self.jobs.len() == 1",
-        why: "A caller that has done a few of many jobs tells nobody of the others.",
+        why: "A caller that has run a few of many jobs notifies no worker of the others.",
         checker: HAND_OVER,
         hangs: false,
     },
     Mutant {
         name: "shard_drops_the_notice_of_one_that_moved",
-        file: "crates/shard/src/seat.rs",
-        original: "            return inner.tell().map_or(Begun::Nothing, Begun::Tell);\n",
+        file: "crates/shard/src/delegation.rs",
+        original: "            return inner.to_notify().map_or(Begun::Nothing, Begun::Notify);\n",
         replacement: "            return Begun::Nothing;\n",
         why: "The notice of a shard that has been given away meanwhile does not reach its new owner.",
         checker: HAND_OVER,
@@ -246,19 +246,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "shard_is_lent_over_its_queue",
-        file: "crates/shard/src/seat.rs",
-        original: "        inner.lent = inner.jobs.is_empty() && !inner.closed;\n",
-        replacement: "        inner.lent = !inner.closed;\n",
-        why: "What was queued before a state was lent is overtaken by what its callers do then, and may never be run.",
+        file: "crates/shard/src/delegation.rs",
+        original: "        inner.shared = inner.jobs.is_empty() && !inner.closed;\n",
+        replacement: "        inner.shared = !inner.closed;\n",
+        why: "What was queued before a state was shared is overtaken by what its callers do then, and may never be run.",
         checker: HAND_OVER,
         hangs: false,
     },
     Mutant {
         name: "shard_queues_what_is_lent",
-        file: "crates/shard/src/seat.rs",
-        original: "        if inner.lent {\n            return Offered::Lent(job);\n        }\n",
+        file: "crates/shard/src/delegation.rs",
+        original: "        if inner.shared {\n            return Offered::Shared(job);\n        }\n",
         replacement: "",
-        why: "A job is queued at a seat whose state is lent, and is told to nobody when it comes back.",
+        why: "A job is queued at a lock whose state is shared, and no thread runs it when the state comes back.",
         checker: HAND_OVER,
         hangs: false,
     },
