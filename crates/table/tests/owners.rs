@@ -5,9 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
-use tremula_table::{
-    Access, BadArgument, Kind, MatchSpec, Options, Problem, Table, Tables, Term,
-};
+use tremula_table::{Access, BadArgument, Kind, MatchSpec, Options, Problem, Table, Tables, Term};
 
 /// How long what cannot take long may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);

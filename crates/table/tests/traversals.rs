@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::ControlFlow;
 use tremula_table::{
-    Action, BadArgument, Kind, MatchSpec, Options, Outcome, Problem, Table, Tables, Term, Traversal,
+    Action, Kind, MatchSpec, Options, Outcome, Problem, Table, Tables, Term, Traversal,
 };
 
 const KINDS: [Kind; 4] = [Kind::Set, Kind::OrderedSet, Kind::Bag, Kind::DuplicateBag];

@@ -146,7 +146,9 @@ impl Table {
             _ => return None,
         };
         let reverse = options::boolean(backwards)?;
-        let limit = usize::try_from(*limit).ok().filter(|limit| is_limit(*limit));
+        let limit = usize::try_from(*limit)
+            .ok()
+            .filter(|limit| is_limit(*limit));
         if !table.is_identical(&self.id().into()) {
             return None;
         }

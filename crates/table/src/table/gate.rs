@@ -1,35 +1,35 @@
-//! What makes a list insert one step for everybody else, and lookups free of locks.
+//! The gate of a table: a readers-writer lock for changes, and a sequence lock for lookups.
 //!
-//! A list insert changes many keys, one after another, and nobody may see, or do, anything in
-//! between. So it goes through the gate *alone*; an operation that changes one key goes through
+//! A list insert changes many keys, one after another, and no other thread may see or change the
+//! table in between. So it takes the gate *exclusively*. An operation that changes one key takes it
 //! *shared*, which costs it a line of its own thread ([`StatisticsLock`]). An operation that only
 //! reads takes no lock: it reads a version before and after, as under a sequence lock, and reads
-//! again if somebody was, or had been, alone meanwhile.
+//! again if an exclusive change ran meanwhile.
 //!
 //! ```text
-//!  reader                        alone
+//!  reader                        exclusive
 //!  version even?     (Acquire)   version <- odd
 //!  read the store                change the store, by its locks
 //!  version the same? (fence)     version <- even, next   (Release)
 //! ```
 //!
-//! A reader that has seen a change made alone has synchronized with it through the store, so that
-//! it must see the odd version, or a later one, when it looks again. One that has seen no such
-//! change came before. Only what has come through the gate is made known, so no order of events is
-//! seen that the store did not go through.
+//! A reader that has seen an exclusive change has synchronized with it through the store, so it must
+//! see the odd version, or a later one, when it reads the version again. A reader that has seen no
+//! such change came before it. A reader returns only what the version confirms, so it sees no order of
+//! events that the store did not go through.
 //!
-//! Readers need not keep out single changes: each of these is one step of the store.
+//! Readers need not exclude shared changes: each of these is one step of the store.
 
 use tremula_sync::atomic::{AtomicU64, Ordering, fence};
 use tremula_sync::{Arc, LockDomain, ReadGuard, StatisticsLock, WriteGuard};
 
-/// Set in the version while somebody is alone.
-const ALONE: u64 = 1;
+/// Set in the version while a thread holds the gate exclusively.
+const EXCLUSIVE: u64 = 1;
 
-/// Set in the version for ever once the table is deleted.
+/// Set in the version once the table is deleted; it stays set.
 const DELETED: u64 = 1 << 63;
 
-/// Times that a reader looks at the version before it waits for its turn at the lock.
+/// Times that a reader reads without the lock before it takes it.
 const READS: usize = 3;
 
 /// The gate of one table.
@@ -42,8 +42,8 @@ pub(super) struct Gate {
 #[derive(Debug)]
 pub(super) struct Deleted;
 
-/// Somebody is alone until this is dropped.
-pub(super) struct Alone<'a> {
+/// The gate, held exclusively until this is dropped.
+pub(super) struct Exclusive<'a> {
     gate: &'a Gate,
     _guard: WriteGuard<'a, ()>,
 }
@@ -56,20 +56,20 @@ impl Gate {
         }
     }
 
-    /// What `read` gives when nobody was alone during it. It may run several times.
+    /// What `read` returns when no exclusive change ran during it. It may run several times.
     #[inline]
     pub(super) fn read<R>(&self, mut read: impl FnMut() -> R) -> Result<R, Deleted> {
         for _ in 0..READS {
-            // Acquire: pairs with the Release stores of `Alone`, whose changes are to be seen.
+            // Acquire: pairs with the Release stores of `Exclusive`, whose changes must be seen.
             let before = self.version.load(Ordering::Acquire);
             if before & DELETED != 0 {
                 return Err(Deleted);
             }
-            if before & ALONE != 0 {
+            if before & EXCLUSIVE != 0 {
                 break;
             }
             let result = read();
-            // What was read is read before the version is, for the second time.
+            // Everything that `read` reads comes before the second read of the version.
             fence(Ordering::Acquire);
             if self.version.load(Ordering::Relaxed) == before {
                 return Ok(result);
@@ -79,7 +79,7 @@ impl Gate {
         Ok(read())
     }
 
-    /// Waits until nobody is alone and lets nobody be until the guard is dropped.
+    /// Takes the gate shared: until the guard is dropped no thread holds it exclusively.
     #[inline]
     pub(super) fn shared(&self) -> Result<ReadGuard<'_, ()>, Deleted> {
         let guard = self.lock.read();
@@ -89,19 +89,19 @@ impl Gate {
         Ok(guard)
     }
 
-    /// Waits until everybody else is out, and keeps them out.
-    pub(super) fn alone(&self) -> Result<Alone<'_>, Deleted> {
+    /// Takes the gate exclusively: waits until no other thread holds it.
+    pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Deleted> {
         let guard = self.lock.write();
         // Relaxed, here and below: changed under the lock only.
         let version = self.version.load(Ordering::Relaxed);
         if version & DELETED != 0 {
             return Err(Deleted);
         }
-        self.version.store(version | ALONE, Ordering::Relaxed);
-        // The changes that follow are made after this store for whoever sees them: each ends with
-        // the release of a lock of the store.
+        self.version.store(version | EXCLUSIVE, Ordering::Relaxed);
+        // A thread that sees one of the changes that follow sees this store, too: each change ends
+        // with the release of a lock of the store.
         fence(Ordering::Release);
-        Ok(Alone {
+        Ok(Exclusive {
             gate: self,
             _guard: guard,
         })
@@ -113,17 +113,17 @@ impl Gate {
     }
 }
 
-impl Alone<'_> {
-    /// Deletes the table: whoever comes to the gate from now on is turned away.
+impl Exclusive<'_> {
+    /// Deletes the table: from now on the gate refuses every thread.
     pub(super) fn delete(&self) {
         self.gate.version.fetch_or(DELETED, Ordering::Release);
     }
 }
 
-impl Drop for Alone<'_> {
+impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
         let version = self.gate.version.load(Ordering::Relaxed);
-        let next = (version & !ALONE).wrapping_add(2) & !DELETED | version & DELETED;
+        let next = (version & !EXCLUSIVE).wrapping_add(2) & !DELETED | version & DELETED;
         // Release: pairs with the first load of `read`.
         self.gate.version.store(next, Ordering::Release);
     }
@@ -146,7 +146,7 @@ mod tests {
         let seen = gate.read(|| {
             reads += 1;
             if reads == 1 {
-                drop(gate.alone().unwrap());
+                drop(gate.exclusive().unwrap());
             }
             reads
         });
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn a_deleted_table_lets_nobody_in() {
         let gate = gate();
-        gate.alone().unwrap().delete();
+        gate.exclusive().unwrap().delete();
         assert!(gate.read(|| ()).is_err());
         assert!(gate.shared().is_err());
-        assert!(gate.alone().is_err());
+        assert!(gate.exclusive().is_err());
     }
 
-    /// Fails if a reader sees the two numbers differ: one that is alone changes them one after the
+    /// Fails if a reader sees the two numbers differ: an exclusive change sets them one after the
     /// other.
     #[test]
     fn nobody_sees_a_half_made_change() {
@@ -172,7 +172,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for change in 1..=CHANGES {
-                    let _alone = gate.alone().unwrap();
+                    let _exclusive = gate.exclusive().unwrap();
                     numbers[0].store(change, Ordering::Release);
                     numbers[1].store(change, Ordering::Release);
                 }

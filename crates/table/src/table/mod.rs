@@ -12,8 +12,8 @@
 //! | `object` | insert, lookup, delete, take |
 //! | `counter`, `element` | update_counter, update_element |
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
-//! | `select`, `search` | everything with a pattern or a match specification; which keys it visits |
-//! | `continuation`, `traversal` | where a search in chunks goes on; one in slices |
+//! | `select`, `search` | everything with a pattern or a match specification; the one search behind it |
+//! | `continuation`, `traversal` | where a search in chunks goes on; a search in steps |
 //! | `row_sizes` | whether all rows have one size |
 //! | `info` | what a table is and holds |
 //! | `file/` | tab2file and file2tab |
@@ -272,10 +272,10 @@ impl Shared {
     /// Lets nobody in any more: this is the moment at which the table is deleted, and its name free.
     /// Returns whether the table was still there; then the caller unlists it and drops the rows.
     fn mark_deleted(&self) -> bool {
-        let Ok(alone) = self.gate.alone() else {
+        let Ok(exclusive) = self.gate.exclusive() else {
             return false;
         };
-        alone.delete();
+        exclusive.delete();
         true
     }
 
@@ -366,17 +366,17 @@ impl Table {
         self.shared.gate.read(read).map_err(|_| no_table(function))
     }
 
-    /// Leave to change one key at a time.
+    /// Takes the gate to change one key at a time.
     #[inline]
     fn enter(&self, function: &'static str) -> Result<ReadGuard<'_, ()>> {
         self.check(Right::Write, function)?;
         self.shared.gate.shared().map_err(|_| no_table(function))
     }
 
-    /// Leave to change many keys in one step.
-    fn enter_alone(&self, function: &'static str) -> Result<gate::Alone<'_>> {
+    /// Takes the gate to change many keys in one step.
+    fn enter_exclusive(&self, function: &'static str) -> Result<gate::Exclusive<'_>> {
         self.check(Right::Write, function)?;
-        self.shared.gate.alone().map_err(|_| no_table(function))
+        self.shared.gate.exclusive().map_err(|_| no_table(function))
     }
 
     fn check_owner(&self, function: &'static str) -> Result<()> {

@@ -30,7 +30,7 @@ impl Table {
                 self.shared.put(row, Present::Goes);
             }
             Rows::Many(rows) => {
-                let _alone = self.enter_alone("insert")?;
+                let _exclusive = self.enter_exclusive("insert")?;
                 for row in rows {
                     self.shared.put(row, Present::Goes);
                 }
@@ -53,7 +53,7 @@ impl Table {
                 Ok(self.shared.put(row, Present::Stays))
             }
             Rows::Many(rows) => {
-                let _alone = self.enter_alone("insert_new")?;
+                let _exclusive = self.enter_exclusive("insert_new")?;
                 let is_there = |row: &Tuple| {
                     let key = self.shared.layout.key_of(row);
                     self.shared.store.get_with(key, &mut |_| ())
@@ -207,7 +207,7 @@ impl Table {
     ///
     /// The caller may not write.
     pub fn take(&self, key: &Term) -> Result<Vec<Tuple>> {
-        // Counted before the gate is left: whoever is alone finds all counted.
+        // Counted before the gate is left: an exclusive change finds all rows counted.
         let _guard = self.enter("take")?;
         let Some(kept) = self.shared.store.remove(key) else {
             return Ok(Vec::new());
@@ -279,12 +279,12 @@ impl Table {
     ///
     /// The caller may not write.
     pub fn delete_all_objects(&self) -> Result<()> {
-        let _alone = self.enter_alone("delete_all_objects")?;
+        let _exclusive = self.enter_exclusive("delete_all_objects")?;
         self.clear();
         Ok(())
     }
 
-    /// Removes all rows; the caller is alone in the table.
+    /// Removes all rows. The caller holds the gate exclusively.
     pub(super) fn clear(&self) {
         let shared = &*self.shared;
         shared.store.clear();

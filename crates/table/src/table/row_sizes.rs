@@ -6,7 +6,7 @@ use tremula_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The sizes of the rows that a table has had since it was last empty for sure.
 ///
 /// All accesses are relaxed: rows are noted by those who are in the [gate](super::gate), and asked
-/// for by who is alone in it, which orders them.
+/// for by a thread that holds the gate exclusively, which orders them.
 pub(super) struct RowSizes(AtomicUsize);
 
 /// There has been no row; none that has a key is as short.
@@ -34,12 +34,12 @@ impl RowSizes {
         }
     }
 
-    /// Forgets them; the caller is alone in a table without rows.
+    /// Forgets them. The caller holds the gate exclusively, and the table has no rows.
     pub(super) fn forget(&self) {
         self.0.store(NONE, Relaxed);
     }
 
-    /// Whether all rows are of this size; the caller is alone in the table.
+    /// Whether all rows are of this size. The caller holds the gate exclusively.
     pub(super) fn are(&self, size: RowSize) -> bool {
         match size {
             RowSize::Any => true,

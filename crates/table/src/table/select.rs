@@ -126,9 +126,7 @@ impl Table {
     /// The caller may not write, the table is a `bag`, or the specification could make something
     /// that is no row with the same key ([`MatchSpec::changes_key`]): no row is replaced then.
     pub fn select_replace(&self, spec: &MatchSpec) -> Result<usize> {
-        Ok(self
-            .search("select_replace", spec, Action::Replace)?
-            .count)
+        Ok(self.search("select_replace", spec, Action::Replace)?.count)
     }
 
     /// Whether a specification may be used to replace rows.
@@ -253,7 +251,8 @@ impl Table {
     /// The caller may not write, or the term is no pattern.
     pub fn match_delete(&self, pattern: &Term) -> Result<()> {
         let spec = pattern_spec(pattern, Returns::True, "match_delete")?;
-        self.search("match_delete", &spec, Action::Delete).map(|_| ())
+        self.search("match_delete", &spec, Action::Delete)
+            .map(|_| ())
     }
 
     /// Runs a search to its end.
@@ -272,7 +271,8 @@ impl Table {
         reverse: bool,
     ) -> Result<Option<Chunk>> {
         let limit = Some(limit);
-        Continuation::begin(self, spec, Action::Select { reverse, limit }).next_chunk(self, function)
+        Continuation::begin(self, spec, Action::Select { reverse, limit })
+            .next_chunk(self, function)
     }
 
     /// Calls `visit` with what the specification makes of each row with this key that it matches.
@@ -287,7 +287,9 @@ impl Table {
         let layout = &self.shared.layout;
         if layout.is_bag {
             let rows = layout.rows(key, kept);
-            rows.iter().filter_map(|row| matcher.run(row)).for_each(visit);
+            rows.iter()
+                .filter_map(|row| matcher.run(row))
+                .for_each(visit);
         } else {
             layout.run(matcher, key, kept).into_iter().for_each(visit);
         }
@@ -307,11 +309,11 @@ impl Table {
         let Some((size, intervals)) = spec.whole_intervals(shared.layout.key_position) else {
             return Ok(None);
         };
-        // For nothing nobody is kept waiting; what counts is what is seen alone.
+        // A first check without the gate keeps no other thread waiting in vain; the second decides.
         if !shared.row_sizes.are(size) {
             return Ok(None);
         }
-        let _alone = self.enter_alone(function)?;
+        let _exclusive = self.enter_exclusive(function)?;
         if !shared.row_sizes.are(size) {
             return Ok(None);
         }

@@ -97,7 +97,7 @@ impl Table {
                 );
             }
         }
-        let _alone = self.enter_alone(FUNCTION)?;
+        let _exclusive = self.enter_exclusive(FUNCTION)?;
         self.clear();
         for row in rows {
             self.shared.put(row, Present::Goes);

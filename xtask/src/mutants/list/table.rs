@@ -36,8 +36,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "table_read_while_somebody_is_alone",
         file: "crates/table/src/table/gate.rs",
-        original: "if before & ALONE != 0 {",
-        replacement: "if before & ALONE != 0 && before & DELETED != 0 {",
+        original: "if before & EXCLUSIVE != 0 {",
+        replacement: "if before & EXCLUSIVE != 0 && before & DELETED != 0 {",
         why: "A lookup that begins and ends within a list insert gives what it saw.",
         checker: LISTS,
         hangs: false,
