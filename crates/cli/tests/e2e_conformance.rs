@@ -265,22 +265,30 @@ impl<'a> Pair<'a> {
         let input = *inputs.choose(&mut self.random).expect("some");
         self.pipeline(&[vec![b"PING".to_vec()]], false);
         self.send(input);
+        self.until_closed(&input[..input.len().min(80)]);
+        self.compared += 1;
+    }
+
+    /// Compares the replies to this input until both servers close, and connects anew. Returns how
+    /// many there were.
+    fn until_closed(&mut self, input: &[u8]) -> usize {
+        let mut count = 0;
         loop {
             let [redis, tremula] = self.replies();
-            let input = input[..input.len().min(80)].escape_ascii();
             assert!(
                 redis == tremula,
-                "seed {}: {input}\n redis:   {}\n tremula: {}",
+                "seed {}: {}\n redis:   {}\n tremula: {}",
                 self.seed,
+                input.escape_ascii(),
                 show(&redis),
                 show(&tremula),
             );
             if redis.is_none() {
-                break;
+                self.reconnect();
+                return count;
             }
+            count += 1;
         }
-        self.compared += 1;
-        self.reconnect();
     }
 
     /// Valid input with some bytes changed, and then the end of it.
@@ -308,22 +316,7 @@ impl<'a> Pair<'a> {
         for connection in &self.connections {
             connection.finish();
         }
-        loop {
-            let [redis, tremula] = self.replies();
-            assert!(
-                redis == tremula,
-                "seed {}: {}\n redis:   {}\n tremula: {}",
-                self.seed,
-                bytes.escape_ascii(),
-                show(&redis),
-                show(&tremula),
-            );
-            if redis.is_none() {
-                break;
-            }
-            self.compared += 1;
-        }
-        self.reconnect();
+        self.compared += self.until_closed(&bytes);
     }
 }
 

@@ -7,13 +7,13 @@ mod error;
 mod extras;
 mod mailbox;
 mod monitor;
-mod pace;
 mod queue;
 mod recv;
 mod selective;
 mod sender;
 mod shared;
 mod stats;
+mod waiting;
 
 pub use call::Reply;
 pub(crate) use config::Limits;

@@ -1,9 +1,9 @@
 //! The receiver's handle.
 
-use crate::pace::{Pace, Patience};
 use crate::queue::{BASE, Inbox, SLOTS, URGENT};
 use crate::shared::Link;
-use crate::{Config, Sender, Stats};
+use crate::waiting::{BatchDelay, YieldBudget};
+use crate::{Config, Sender};
 use std::fmt;
 use std::time::{Duration, Instant};
 use tremula_sync::atomic::Ordering;
@@ -37,8 +37,8 @@ pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
         shared: receiver,
         inbox: Inbox::new(),
         received: 0,
-        pace: Pace::eager(),
-        patience: Patience::little(),
+        batch_delay: BatchDelay::none(),
+        yield_budget: YieldBudget::least(),
         closed: false,
     };
     (Sender::new(sender, 0), mailbox)
@@ -59,8 +59,8 @@ pub struct Mailbox<T> {
     pub(crate) inbox: Inbox<T>,
     /// Messages given out.
     received: u64,
-    pub(crate) pace: Pace,
-    pub(crate) patience: Patience,
+    pub(crate) batch_delay: BatchDelay,
+    pub(crate) yield_budget: YieldBudget,
     closed: bool,
 }
 
@@ -91,9 +91,9 @@ impl<T> Mailbox<T> {
         let signals = self.shared.signals();
         let some = signals.any(BASE | SLOTS);
         if some {
-            self.pace.wait();
+            self.batch_delay.wait();
             let count = self.shared.queue.collect(signals, &mut self.inbox);
-            self.pace.note(count);
+            self.batch_delay.note(count);
         }
         some
     }
@@ -135,41 +135,12 @@ impl<T> Mailbox<T> {
         self.closed || self.shared.is_disconnected()
     }
 
-    /// Messages sent and not received, urgent ones included. Exact when nobody sends meanwhile.
-    /// O(slots).
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shared.len()
-    }
-
-    /// Whether [`len`](Self::len) is 0.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many messages the mailbox may hold, if that is limited.
-    #[must_use]
-    pub fn capacity(&self) -> Option<usize> {
-        self.shared.capacity()
-    }
+    crate::shared::figures!();
 
     /// Whether [`close`](Self::close) has been called.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.closed
-    }
-
-    /// Whether senders are in each other's way so much that they are spread over slots.
-    #[must_use]
-    pub fn is_contended(&self) -> bool {
-        self.shared.queue.is_contended()
-    }
-
-    /// What the mailbox has counted. O(slots).
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.shared.queue.stats()
     }
 
     /// Lets no more message in. What has been sent can still be received, and then receiving

@@ -1,8 +1,8 @@
 //! Receiving in the order of arrival: as a thread, as a task, one or many.
 
 use crate::mailbox::{GRACE, deadline};
-use crate::pace::{NEAR, Pace};
 use crate::queue::{BASE, DISCONNECTED, SLOTS, URGENT};
+use crate::waiting::{BatchDelay, NEAR};
 use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use futures_core::Stream;
 use std::future::poll_fn;
@@ -230,10 +230,10 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Waits a little, awake. Whether there is something to look at.
+    /// Spins, then yields. Returns whether there is something to receive.
     ///
-    /// `give_way` lets another thread run. Not with the deadline [`NEAR`], and `now` is asked before
-    /// each time: how long the others run is not this thread's to say.
+    /// `give_way` lets another thread run, for as long as the scheduler pleases: so `now` is asked
+    /// before each time, and it is not called when the deadline is [`NEAR`].
     fn spin(
         &self,
         deadline: Option<Instant>,
@@ -250,7 +250,7 @@ impl<T> Mailbox<T> {
             }
             std::hint::spin_loop();
         }
-        for _ in 0..self.patience.turns() {
+        for _ in 0..self.yield_budget.yields() {
             if deadline.is_some_and(|deadline| deadline.saturating_duration_since(now()) <= NEAR) {
                 return false;
             }
@@ -277,10 +277,10 @@ impl<T> Mailbox<T> {
         if !self.shared.signals().sleep(Waiter::this_thread()) {
             return false;
         }
-        self.pace = Pace::eager();
+        self.batch_delay = BatchDelay::none();
         let asleep = Instant::now();
         park(until);
-        self.patience.note(asleep.elapsed());
+        self.yield_budget.note(asleep.elapsed());
         idle || grace.is_some_and(|grace| Instant::now() >= grace)
     }
 
@@ -310,7 +310,7 @@ impl<T> Mailbox<T> {
             // A task has no clock: it lets go of the memory each time.
             let waiter = Waiter::Task(cx.waker().clone());
             if self.free_memory() && self.shared.signals().sleep(waiter) {
-                self.pace = Pace::eager();
+                self.batch_delay = BatchDelay::none();
                 return Poll::Pending;
             }
         }
@@ -397,34 +397,34 @@ mod tests {
     use crate::{Config, mailbox};
     use std::cell::Cell;
 
-    /// How often a receiver gives its core away that has so long to wait, if it gets the core back
-    /// after `slice` each time.
-    fn turns(limit: Option<Duration>, slice: Duration) -> u32 {
+    /// How often a receiver with this time limit yields its core, if it gets the core back after
+    /// `slice` each time.
+    fn yields(limit: Option<Duration>, slice: Duration) -> u32 {
         let (_sender, mut mailbox) = mailbox::<()>(Config::default());
-        (0..20).for_each(|_| mailbox.patience.note(Duration::ZERO));
-        let (begin, passed, turns) = (Instant::now(), Cell::new(Duration::ZERO), Cell::new(0));
+        (0..20).for_each(|_| mailbox.yield_budget.note(Duration::ZERO));
+        let (begin, passed, yields) = (Instant::now(), Cell::new(Duration::ZERO), Cell::new(0));
         let woken = mailbox.spin(
             limit.map(|limit| begin + limit),
             || begin + passed.get(),
             || {
-                turns.set(turns.get() + 1);
+                yields.set(yields.get() + 1);
                 passed.set(passed.get() + slice);
             },
         );
         assert!(!woken);
-        turns.get()
+        yields.get()
     }
 
-    /// Would fail if a receiver that has learned patience gave all its turns away whatever its
-    /// deadline: where others keep the cores busy each turn takes milliseconds.
+    /// Would fail if a receiver with a large budget used it up whatever its deadline: where other
+    /// threads keep the cores busy each yield takes milliseconds.
     #[test]
     fn a_receiver_gives_its_core_away_only_while_its_deadline_is_far() {
         let slice = Duration::from_millis(3);
-        let patient = turns(None, slice);
-        assert!(patient > 100, "{patient}");
-        assert_eq!(turns(Some(Duration::ZERO), slice), 0);
-        assert_eq!(turns(Some(NEAR), slice), 0);
-        assert_eq!(turns(Some(10 * slice), slice), 10);
-        assert_eq!(turns(Some(Duration::from_secs(600)), slice), patient);
+        let most = yields(None, slice);
+        assert!(most > 100, "{most}");
+        assert_eq!(yields(Some(Duration::ZERO), slice), 0);
+        assert_eq!(yields(Some(NEAR), slice), 0);
+        assert_eq!(yields(Some(10 * slice), slice), 10);
+        assert_eq!(yields(Some(Duration::from_secs(600)), slice), most);
     }
 }

@@ -3,7 +3,7 @@
 use crate::credits::{Credit, Credits, Turn};
 use crate::queue::{SenderLane, URGENT};
 use crate::shared::Link;
-use crate::{SendError, SendTimeoutError, Stats, TrySendError};
+use crate::{SendError, SendTimeoutError, TrySendError};
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::task::Poll;
@@ -236,41 +236,12 @@ impl<T> Sender<T> {
         Err(SendError(ManuallyDrop::into_inner(message)))
     }
 
-    /// Messages sent and not received, urgent ones included. Exact when nobody sends or
-    /// receives meanwhile. O(slots).
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shared.len()
-    }
-
-    /// Whether [`len`](Self::len) is 0.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many messages the mailbox may hold, if that is limited.
-    #[must_use]
-    pub fn capacity(&self) -> Option<usize> {
-        self.shared.capacity()
-    }
+    crate::shared::figures!();
 
     /// Whether the mailbox takes no more messages. One that is closed stays so.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.queue.is_closed()
-    }
-
-    /// Whether senders are in each other's way so much that they are spread over slots.
-    #[must_use]
-    pub fn is_contended(&self) -> bool {
-        self.shared.queue.is_contended()
-    }
-
-    /// What the mailbox has counted. O(slots).
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.shared.queue.stats()
     }
 
     /// Whether the two send to the same mailbox.

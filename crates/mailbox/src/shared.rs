@@ -206,3 +206,40 @@ mod tests {
         assert!(size_of::<Shared<[u64; 100]>>() <= 256);
     }
 }
+
+/// The figures that a `Sender` and a `Mailbox` tell alike.
+macro_rules! figures {
+    () => {
+        /// Messages sent and not received, urgent ones included. Exact when no thread sends or
+        /// receives meanwhile. O(slots).
+        #[must_use]
+        pub fn len(&self) -> usize {
+            self.shared.len()
+        }
+
+        /// Whether [`len`](Self::len) is 0.
+        #[must_use]
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// How many messages the mailbox may hold, if that is limited.
+        #[must_use]
+        pub fn capacity(&self) -> Option<usize> {
+            self.shared.capacity()
+        }
+
+        /// Whether senders are in each other's way so much that they are spread over slots.
+        #[must_use]
+        pub fn is_contended(&self) -> bool {
+            self.shared.queue.is_contended()
+        }
+
+        /// What the mailbox has counted. O(slots).
+        #[must_use]
+        pub fn stats(&self) -> crate::Stats {
+            self.shared.queue.stats()
+        }
+    };
+}
+pub(crate) use figures;

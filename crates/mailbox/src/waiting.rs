@@ -1,27 +1,28 @@
-//! How long a receiver lets messages gather before it takes them, and how long it waits for one
-//! before it sleeps.
+//! Adaptive waiting: how long a receiver lets messages gather into a batch before it takes them, and
+//! how often it yields its core before it sleeps (spin, yield, then park).
 
 use std::time::Duration;
 
 /// Fewer messages at a time than these are few: to take them costs more than to send them.
 const FEW: u32 = 64;
 
-/// Pauses of the processor at most: 1.5 microseconds where it was measured, at 11.4 ns each; longer
-/// on processors whose pauses are.
+/// The most pauses of the processor: 1.5 microseconds where it was measured, at 11.4 ns each; longer
+/// on processors with longer pauses.
 const LONGEST: u32 = 128;
 
-/// Grows while messages are found a few at a time, and shrinks when they come one by one.
+/// How long messages gather: longer while the receiver finds a few at a time, shorter when they come one
+/// by one.
 ///
 /// A receiver that is as fast as its senders would otherwise take the lock, and the cache lines
 /// behind it, from them for each handful: with one sender that never rests the two together were
-/// half as fast. Who sends a message and waits for the answer is not kept waiting.
-pub(crate) struct Pace {
+/// half as fast. A sender that waits for an answer to each message is not delayed.
+pub(crate) struct BatchDelay {
     pauses: u32,
 }
 
-impl Pace {
-    /// That of a receiver which waits for messages rather than they for it.
-    pub(crate) const fn eager() -> Self {
+impl BatchDelay {
+    /// No delay: for a receiver that waits for messages.
+    pub(crate) const fn none() -> Self {
         Self { pauses: 0 }
     }
 
@@ -33,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// Takes note of how many were there.
+    /// Adapts to the number of messages that were found.
     #[inline]
     pub(crate) fn note(&mut self, count: u32) {
         self.pauses = match count {
@@ -44,43 +45,43 @@ impl Pace {
     }
 }
 
-/// A sleep that was no longer than this was not worth it: to fall asleep and be woken takes as long.
+/// A sleep that was no longer than this was not worth it: falling asleep and waking take as long.
 const BRIEF: Duration = Duration::from_micros(200);
 
-/// Turns that a receiver gives to other threads, at least and at most, before it sleeps.
-const TURNS: (u32, u32) = (4, 256);
+/// The least and the most times that a receiver yields its core before it sleeps.
+const YIELDS: (u32, u32) = (4, 256);
 
-/// A receiver whose time ends sooner than this does not give its core away: on a busy machine it
-/// gets it back after a scheduler's slice, which is longer, and each time it would be late by one.
+/// A receiver whose deadline is nearer than this does not yield: on a busy machine it gets its core
+/// back only after a scheduler's slice, which is longer.
 pub(crate) const NEAR: Duration = Duration::from_millis(2);
 
-/// How long a receiver looks for messages before it sleeps: longer after sleeps that were brief.
+/// How often a receiver yields before it sleeps: more often after brief sleeps.
 ///
-/// Two threads that answer each other would otherwise, once one of them has slept, both sleep for
-/// every message: what the one takes to wake is longer than the other waits.
-pub(crate) struct Patience {
-    turns: u32,
+/// Otherwise two threads that answer each other would, once one of them has slept, both sleep for
+/// every message: waking one takes longer than the other waits.
+pub(crate) struct YieldBudget {
+    yields: u32,
 }
 
-impl Patience {
-    pub(crate) const fn little() -> Self {
-        Self { turns: TURNS.0 }
+impl YieldBudget {
+    pub(crate) const fn least() -> Self {
+        Self { yields: YIELDS.0 }
     }
 
-    /// How often to give the core to whoever has something to do, and look again. Where there are
-    /// fewer cores than threads, these have something to send.
-    pub(crate) const fn turns(&self) -> u32 {
-        self.turns
+    /// How often to yield the core and look for messages again. If there are fewer cores than
+    /// threads, the other threads have messages to send.
+    pub(crate) const fn yields(&self) -> u32 {
+        self.yields
     }
 
-    /// Takes note of how long the receiver slept.
+    /// Adapts to how long the receiver slept.
     pub(crate) fn note(&mut self, slept: Duration) {
-        let turns = if slept <= BRIEF {
-            2 * self.turns
+        let yields = if slept <= BRIEF {
+            2 * self.yields
         } else {
-            self.turns / 2
+            self.yields / 2
         };
-        self.turns = turns.clamp(TURNS.0, TURNS.1);
+        self.yields = yields.clamp(YIELDS.0, YIELDS.1);
     }
 }
 
@@ -88,28 +89,28 @@ impl Patience {
 mod tests {
     use super::*;
 
-    fn paced(counts: &[u32]) -> u32 {
-        let mut pace = Pace::eager();
-        counts.iter().for_each(|count| pace.note(*count));
-        pace.pauses
+    fn pauses_after(counts: &[u32]) -> u32 {
+        let mut delay = BatchDelay::none();
+        counts.iter().for_each(|count| delay.note(*count));
+        delay.pauses
     }
 
     #[test]
     fn handfuls_make_it_wait_and_single_messages_do_not() {
-        assert_eq!(paced(&[1; 100]), 0);
-        assert_eq!(paced(&[FEW; 100]), 0);
-        assert_eq!(paced(&[2; 3]), 7);
-        assert_eq!(paced(&[2; 100]), LONGEST);
-        assert_eq!(paced(&[2, 2, 2, 1000, 1000]), 7);
-        assert_eq!(paced(&[[2; 100], [1; 100]].concat()), 0);
+        assert_eq!(pauses_after(&[1; 100]), 0);
+        assert_eq!(pauses_after(&[FEW; 100]), 0);
+        assert_eq!(pauses_after(&[2; 3]), 7);
+        assert_eq!(pauses_after(&[2; 100]), LONGEST);
+        assert_eq!(pauses_after(&[2, 2, 2, 1000, 1000]), 7);
+        assert_eq!(pauses_after(&[[2; 100], [1; 100]].concat()), 0);
     }
 
     #[test]
-    fn brief_sleeps_make_it_patient_and_long_ones_do_not() {
-        let mut patience = Patience::little();
+    fn brief_sleeps_raise_the_yields_and_long_ones_lower_them() {
+        let mut budget = YieldBudget::least();
         let mut after = |slept, times| {
-            (0..times).for_each(|_| patience.note(slept));
-            patience.turns()
+            (0..times).for_each(|_| budget.note(slept));
+            budget.yields()
         };
         assert_eq!(after(BRIEF, 1), 8);
         assert_eq!(after(BRIEF, 100), 256);

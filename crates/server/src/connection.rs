@@ -245,8 +245,8 @@ impl Connection<'_> {
     /// command. One that had to be waited for does not: it stays in the mailbox.
     async fn wait_for_messages(&mut self, lease: &mut Lease, receive: &Receive) -> io::Result<()> {
         let timeout = async {
-            match receive.patience {
-                Some(patience) => tokio::time::sleep(patience).await,
+            match receive.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
                 None => std::future::pending().await,
             }
         };

@@ -36,7 +36,7 @@ pub struct CacheSettings {
 
 /// Whose value it is: its number, and where its key is, to be told when it is evicted.
 #[derive(Clone, Debug)]
-pub struct CachedId {
+pub(crate) struct CachedId {
     /// The number by which the cache knows it.
     pub number: u64,
     /// The database of its key.

@@ -16,7 +16,7 @@ pub(crate) struct Receive {
     pub(crate) count: usize,
     pub(crate) as_list: bool,
     /// How long to wait; `None` is for ever.
-    pub(crate) patience: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// For the errors.
     pub(crate) name: Box<[u8]>,
 }
@@ -146,7 +146,7 @@ pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
     let (mut count, mut as_list) = (1, false);
-    let mut patience = Some(Duration::ZERO);
+    let mut timeout = Some(Duration::ZERO);
     let mut rest = arguments.skip(2);
     while let Some(option) = rest.next() {
         let value = rest.next().ok_or(Failure::SYNTAX)?;
@@ -165,7 +165,7 @@ pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
                 let wanted = "' is not a number of milliseconds, 0 (for ever) or more";
                 Failure::quoting("ERR timeout '", value, wanted)
             })?;
-            patience = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
+            timeout = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
         } else {
             return Err(Failure::SYNTAX);
         }
@@ -176,7 +176,7 @@ pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         post,
         count,
         as_list,
-        patience,
+        timeout,
         name: name.into(),
     }))
 }

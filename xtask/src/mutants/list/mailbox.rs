@@ -102,7 +102,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/mailbox/src/recv.rs",
         original: "deadline.saturating_duration_since(now()) <= NEAR",
         replacement: "deadline < now()",
-        why: "A receive with a timeout is late by a scheduler's slice, or by as many as its patience has turns.",
+        why: "A receive with a timeout is late by a scheduler's slice, or by one for each yield of its budget.",
         checker: MAILBOX_LIB,
         hangs: false,
     },

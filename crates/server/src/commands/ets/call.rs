@@ -104,9 +104,13 @@ pub(super) fn answer_in_slices(
     };
     let (progress, format) = (run(&call), context.session.ets.format);
     let left = progress.and_then(|progress| match progress {
-        Progress::Value(value) => {
-            write(context.reply, format, &value, server.limits.max_output_buffer.0).map(|()| None)
-        }
+        Progress::Value(value) => write(
+            context.reply,
+            format,
+            &value,
+            server.limits.max_output_buffer.0,
+        )
+        .map(|()| None),
         Progress::Search(traversal, finish) => Search {
             traversal: traversal.named(function),
             finish,
@@ -136,12 +140,7 @@ fn read(bytes: &[u8]) -> Result<Term, Box<dyn Display>> {
 }
 
 /// Writes a term. One that is too long for a reply is an error, with which the connection goes on.
-fn write(
-    reply: &mut Reply,
-    format: Format,
-    term: &Term,
-    limit: usize,
-) -> Result<(), Failure> {
+fn write(reply: &mut Reply, format: Format, term: &Term, limit: usize) -> Result<(), Failure> {
     // The header and the line end of a string.
     let room = limit.saturating_sub(64);
     let too_long = || {

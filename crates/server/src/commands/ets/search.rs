@@ -9,9 +9,7 @@ use super::call::{Call, Progress, answer, answer_in_slices, bad};
 use crate::resp::Arguments;
 use tremula_table::match_spec::{Returns, SpecError};
 use tremula_table::term::Atom;
-use tremula_table::{
-    Action, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal,
-};
+use tremula_table::{Action, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal};
 
 /// What a search is by.
 #[derive(Clone, Copy, PartialEq, Eq)]
