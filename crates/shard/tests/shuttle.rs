@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
-use tremula_shard::delegation::{Begun, Ended, Offered, DelegationLock, Tried};
+use tremula_shard::delegation::{Begun, DelegationLock, Ended, Offered, Tried};
 use tremula_shard::{Shards, Strategy};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::model::check;
@@ -29,6 +29,17 @@ struct Run {
 }
 
 impl Run {
+    fn new(capacity: usize) -> Arc<Self> {
+        let lock = DelegationLock::new(0, capacity);
+        lock.fill([0; CALLERS]);
+        Arc::new(Self {
+            lock,
+            shared: Mutex::new(None),
+            inside: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+        })
+    }
+
     fn job(&self, state: &mut State, (caller, number): Job) {
         assert_eq!(
             self.inside.fetch_add(1, Ordering::SeqCst),
@@ -143,17 +154,11 @@ impl Run {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meanwhile {
     Moved,
-    Lent,
+    Shared,
 }
 
 fn handed_over(in_place: bool, meanwhile: Meanwhile) {
-    let run = Arc::new(Run {
-        lock: DelegationLock::new(0, 100),
-        shared: Mutex::new(None),
-        inside: AtomicUsize::new(0),
-        done: AtomicUsize::new(0),
-    });
-    run.lock.fill([0; CALLERS]);
+    let run = Run::new(100);
     let (senders, mailboxes): (Vec<_>, Vec<_>) =
         (0..2).map(|_| mailbox::<()>(Config::default())).unzip();
     let mut threads = Vec::new();
@@ -172,7 +177,11 @@ fn handed_over(in_place: bool, meanwhile: Meanwhile) {
             *run.shared.lock() = Some(state);
             let shared = run.lock.share();
             thread::yield_now();
-            let state = run.shared.lock().take().expect("only this thread takes it back");
+            let state = run
+                .shared
+                .lock()
+                .take()
+                .expect("only this thread takes it back");
             if shared {
                 run.lock.unshare(state);
             } else {
@@ -225,13 +234,7 @@ fn a_shard_that_is_shared_loses_and_reorders_nothing() {
 #[test]
 fn closing_leaves_nothing_behind() {
     check("closing_leaves_nothing_behind", 2_000, || {
-        let run = Arc::new(Run {
-            lock: DelegationLock::new(0, 100),
-            shared: Mutex::new(None),
-            inside: AtomicUsize::new(0),
-            done: AtomicUsize::new(0),
-        });
-        run.lock.fill([0; CALLERS]);
+        let run = Run::new(100);
         let (sender, _notices) = mailbox::<()>(Config::default());
         let workers = [sender];
         let (other, senders) = (Arc::clone(&run), workers.clone());
@@ -267,13 +270,7 @@ fn what_comes_late_is_run_although_the_lock_is_closed() {
         "what_comes_late_is_run_although_the_lock_is_closed",
         2_000,
         || {
-            let run = Arc::new(Run {
-                lock: DelegationLock::new(0, 1),
-                shared: Mutex::new(None),
-                inside: AtomicUsize::new(0),
-                done: AtomicUsize::new(0),
-            });
-            run.lock.fill([0; CALLERS]);
+            let run = Run::new(1);
             let (sender, _notices) = mailbox::<()>(Config::default());
             let workers = [sender];
             let (other, senders) = (Arc::clone(&run), workers.clone());

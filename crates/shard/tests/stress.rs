@@ -6,7 +6,7 @@
 //! that is lost, for who waits for it waits for ever, or is given twice, for it is another's.
 #![cfg(not(any(loom, shuttle)))]
 
-use tremula_shard::{Balance, Config, Shards, Strategy};
+use tremula_shard::{Balance, Call, Config, Operation, Shards, Strategy};
 use tremula_sync::atomic::{AtomicBool, Ordering};
 use tremula_sync::{Arc, thread};
 
@@ -32,6 +32,13 @@ fn expect(state: &mut State, caller: usize, number: usize) -> usize {
     assert_eq!(state[caller], number, "caller {caller} is out of order");
     state[caller] += 1;
     number
+}
+
+/// Waits for calls, each of which gives its number.
+fn wait_for<O: Operation<State, Output = usize>>(calls: &mut Vec<(usize, Call<State, O>)>) {
+    for (number, call) in calls.drain(..) {
+        assert_eq!(call.wait(), Ok(number));
+    }
 }
 
 fn stress(config: Config) {
@@ -71,14 +78,10 @@ fn stress(config: Config) {
                     calls.push((number, shards.call(keys[shard], job)));
                     // Several are under way at once, but fewer than a queue holds.
                     if calls.len() == 16 {
-                        for (number, call) in calls.drain(..) {
-                            assert_eq!(call.wait(), Ok(number));
-                        }
+                        wait_for(&mut calls);
                     }
                 }
-                for (number, call) in calls {
-                    assert_eq!(call.wait(), Ok(number));
-                }
+                wait_for(&mut calls);
                 sent
             })
         })
@@ -160,14 +163,10 @@ fn nothing_is_lost_or_reordered_while_a_shard_is_shared_and_taken_back() {
                     let job = move |state: &mut State| expect(state, caller, number);
                     calls.push((number, shards.call(0, job)));
                     if calls.len() == 16 {
-                        for (number, call) in calls.drain(..) {
-                            assert_eq!(call.wait(), Ok(number));
-                        }
+                        wait_for(&mut calls);
                     }
                 }
-                for (number, call) in calls {
-                    assert_eq!(call.wait(), Ok(number));
-                }
+                wait_for(&mut calls);
                 sent
             })
         })

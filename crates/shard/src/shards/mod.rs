@@ -21,7 +21,7 @@ pub use config::{Balance, Config, Form, Strategy, UnknownStrategy};
 use foldhash::fast::RandomState;
 use other::Other;
 use request::Pending;
-pub use request::{Access, CallError, Change, Read, Operation};
+pub use request::{Access, CallError, Change, Operation, Read};
 use running::{Tag, is_running, next_identity};
 use std::any::Any;
 use std::fmt;
@@ -140,7 +140,7 @@ enum InPlace {
     /// Shards that workers own, in delegation locks.
     Owned(Arc<dyn Any + Send + Sync>),
     /// Requests never run in place.
-    No,
+    Never,
 }
 
 impl<S: Send + Sync + 'static> Shards<S> {
@@ -172,7 +172,8 @@ impl<S: Send + Sync + 'static> Shards<S> {
                 (Arc::new(other), InPlace::Never)
             }
             (_, Form::Direct) => {
-                let owned = owned::Owned::<S, state_handle::Movable<S>>::start(&config, identity, make)?;
+                let owned =
+                    owned::Owned::<S, state_handle::Movable<S>>::start(&config, identity, make)?;
                 let in_place = InPlace::Owned(owned.core());
                 (Arc::new(owned), in_place)
             }
@@ -214,7 +215,12 @@ impl<S: 'static> Shards<S> {
         Ok(Self::over(backend, InPlace::Never, identity, &config))
     }
 
-    fn over(backend: Arc<dyn Backend<S>>, in_place: InPlace, identity: u32, config: &Config) -> Self {
+    fn over(
+        backend: Arc<dyn Backend<S>>,
+        in_place: InPlace,
+        identity: u32,
+        config: &Config,
+    ) -> Self {
         Self {
             backend,
             in_place,
@@ -240,10 +246,12 @@ impl<S: 'static> Shards<S> {
                 Some(states) => Ok(states.run(shard, operation)),
                 None => Err(operation),
             },
-            InPlace::Owned(core) => match core.downcast_ref::<owned::Core<S, state_handle::Movable<S>>>() {
-                Some(core) => core.run_in_place(shard, operation),
-                None => Err(operation),
-            },
+            InPlace::Owned(core) => {
+                match core.downcast_ref::<owned::Core<S, state_handle::Movable<S>>>() {
+                    Some(core) => core.run_in_place(shard, operation),
+                    None => Err(operation),
+                }
+            }
             InPlace::Never => Err(operation),
         }
     }

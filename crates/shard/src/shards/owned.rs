@@ -10,14 +10,14 @@ use super::StartError;
 use super::backend::{Backend, FailureCounts, Shape, Submitted};
 use super::balance::plan;
 use super::config::{Balance, Config, Strategy};
-use super::shared_state::{READS, SharedState, Use, run_in};
-use super::state_handle::{Movable, StateHandle, drop_locals, keep_locals, no_locals};
 use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
 use super::running::{
     Outermost, Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
 };
+use super::shared_state::{READS, SharedState, Use, run_in};
+use super::state_handle::{Movable, StateHandle, drop_locals, keep_locals, no_locals};
 use super::worker::{Role, is_worker_of, join, note_worker, pin};
-use crate::delegation::{Begun, Ended, Offered, DelegationLock, ShardCounts, Tried};
+use crate::delegation::{Begun, DelegationLock, Ended, Offered, ShardCounts, Tried};
 use crate::topology;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -453,7 +453,10 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         }
         since.store(0, Ordering::Relaxed);
         let counts: Vec<ShardCounts> = self.locks.iter().map(|lock| lock.counts()).collect();
-        let loads: Vec<(usize, u64)> = counts.iter().map(|shard| (shard.owner, shard.load)).collect();
+        let loads: Vec<(usize, u64)> = counts
+            .iter()
+            .map(|shard| (shard.owner, shard.load))
+            .collect();
         for (shard, worker) in plan(&loads, self.workers.len(), me, balance.tolerance) {
             self.locks[shard].assign(worker);
         }
@@ -506,7 +509,11 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
     }
 
     /// The same without waiting; `Err` if it would have to wait.
-    fn try_run_shared(&self, shard: usize, request: &mut dyn Request<S>) -> Result<Option<Ran>, ()> {
+    fn try_run_shared(
+        &self,
+        shard: usize,
+        request: &mut dyn Request<S>,
+    ) -> Result<Option<Ran>, ()> {
         let reads = request.is_shared();
         let _running = Running::on(self.tag(shard));
         // It is not taken back here, however often it is changed: that waits.

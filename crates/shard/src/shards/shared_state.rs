@@ -10,8 +10,8 @@
 //! 2. It comes here only while nothing is queued, and the delegation lock queues nothing while it is
 //!    here: so a caller's requests keep their order.
 
-use super::state_handle::StateHandle;
 use super::request::{Access, Ran, Request};
+use super::state_handle::StateHandle;
 use tremula_sync::RwLock;
 use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -65,7 +65,9 @@ pub(super) fn run_in<S: 'static, P: StateHandle<S>>(
 ) -> Ran {
     match handle {
         Use::Read(handle) => {
-            let state = handle.share().expect("only what may change threads is shared");
+            let state = handle
+                .share()
+                .expect("only what may change threads is shared");
             request.run(Access::Shared(state))
         }
         Use::Change(handle) => {

@@ -73,9 +73,7 @@ impl<S: 'static> StateHandle<S> for Fixed {
         let locals = locals.and_then(|locals| locals.downcast::<Vec<RefCell<Option<S>>>>().ok());
         let locals = locals.expect("the token is taken by the worker only");
         let mut state = locals[shard].borrow_mut();
-        run(state
-            .as_mut()
-            .expect("the handle is made with the state"));
+        run(state.as_mut().expect("the handle is made with the state"));
     }
 }
 
