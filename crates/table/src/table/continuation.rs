@@ -58,7 +58,7 @@ impl Continuation {
         }
     }
 
-    /// Visits up to `most` more keys; see [`Search::step`].
+    /// Visits up to `most` more keys; see [`Search::go_on`].
     pub(super) fn step(
         &mut self,
         table: &Table,
@@ -68,8 +68,11 @@ impl Continuation {
         if self.table != table.shared.number {
             return Err(BadArgument::new(function, 1, Problem::NotItsContinuation));
         }
-        let (spec, keys) = &*self.by;
-        self.search.step(table, function, (spec, keys), most)
+        let ((spec, keys), search) = (&*self.by, &mut self.search);
+        if search.progress == Progress::Begun && search.begin(table, function, spec)? {
+            return Ok(true);
+        }
+        search.go_on(table, function, (spec, keys), most)
     }
 
     /// Searches until the chunk is full, or to the end.

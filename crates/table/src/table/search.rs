@@ -74,78 +74,96 @@ impl Search {
         }
     }
 
+    /// Checks the search before it visits its first key. Returns whether it is over: it deletes whole
+    /// ranges of keys. An error names `function`.
+    pub(super) fn begin(
+        &mut self,
+        table: &Table,
+        function: &'static str,
+        spec: &MatchSpec,
+    ) -> Result<bool> {
+        table.check(self.right(), function)?;
+        match self.action {
+            Action::Select {
+                limit: Some(limit), ..
+            } if !is_limit(limit) => {
+                let problem = Problem::NotALimit(Term::from(limit));
+                return Err(BadArgument::new(function, 3, problem));
+            }
+            Action::Delete => {
+                if let Some(deleted) = table.delete_ranges(spec, function)? {
+                    self.count = deleted;
+                    self.progress = Progress::Done;
+                    return Ok(true);
+                }
+            }
+            Action::Replace => table.check_replacement(function, spec)?,
+            Action::Select { .. } | Action::Count => {}
+        }
+        Ok(false)
+    }
+
     /// Visits up to `most` more of the keys that the specification can match, one at least. Returns
     /// whether the search is over, or its chunk full. An error names `function`.
-    pub(super) fn step(
+    pub(super) fn go_on(
         &mut self,
         table: &Table,
         function: &'static str,
         (spec, keys): (&MatchSpec, &Keys),
         most: usize,
     ) -> Result<bool> {
-        let (action, limit) = (self.action, self.limit);
-        let right = match action {
-            Action::Select { .. } | Action::Count => Right::Read,
-            Action::Delete | Action::Replace => Right::Write,
-        };
-        table.check(right, function)?;
-        if matches!(self.progress, Progress::Begun) {
-            match action {
-                Action::Select {
-                    limit: Some(limit), ..
-                } if !is_limit(limit) => {
-                    let problem = Problem::NotALimit(Term::from(limit));
-                    return Err(BadArgument::new(function, 3, problem));
-                }
-                Action::Delete => {
-                    if let Some(deleted) = table.delete_ranges(spec, function)? {
-                        self.count = deleted;
-                        self.progress = Progress::Done;
-                        return Ok(true);
-                    }
-                }
-                Action::Replace => table.check_replacement(function, spec)?,
-                Action::Select { .. } | Action::Count => {}
-            }
-        }
+        table.check(self.right(), function)?;
+        let (action, direction, limit) = (self.action, self.direction, self.limit);
         if self.found.len() < limit {
-            let (found, count) = (&mut self.found, &mut self.count);
+            let (found, count, progress) = (&mut self.found, &mut self.count, &self.progress);
+            let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH).min(most), most);
             let (mut matcher, mut result) = (spec.matcher(), Ok(()));
-            let visit = |key: &Term, kept: &Kept| {
-                let changed = match action {
-                    Action::Select { .. } => {
+            let reached = match action {
+                Action::Select { .. } => {
+                    keys.visit(table, progress, direction, sizes, |key, kept| {
                         // Those of one key stay together.
                         table.run_rows(&mut matcher, key, kept, |made| found.push(made));
-                        Ok(0)
-                    }
-                    Action::Count => {
-                        let counts = |made| *count += usize::from(is_true(&made));
-                        table.run_rows(&mut matcher, key, kept, counts);
-                        Ok(0)
-                    }
-                    Action::Delete => table.delete_rows(&mut matcher, key, kept, function),
-                    Action::Replace => table.replace_rows(&mut matcher, key, kept, function),
-                };
-                match changed {
-                    Ok(rows) => *count += rows,
-                    Err(error) => {
-                        result = Err(error);
-                        return ControlFlow::Break(());
-                    }
+                        if found.len() < limit {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        }
+                    })
                 }
-                if found.len() < limit {
+                Action::Count => keys.visit(table, progress, direction, sizes, |key, kept| {
+                    let counts = |made| *count += usize::from(is_true(&made));
+                    table.run_rows(&mut matcher, key, kept, counts);
                     ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
+                }),
+                Action::Delete | Action::Replace => {
+                    keys.visit(table, progress, direction, sizes, |key, kept| {
+                        let changed = if action == Action::Delete {
+                            table.delete_rows(&mut matcher, key, kept, function)
+                        } else {
+                            table.replace_rows(&mut matcher, key, kept, function)
+                        };
+                        match changed {
+                            Ok(rows) => *count += rows,
+                            Err(error) => {
+                                result = Err(error);
+                                return ControlFlow::Break(());
+                            }
+                        }
+                        ControlFlow::Continue(())
+                    })
                 }
             };
-            let first_batch = limit.clamp(FIRST_BATCH, LAST_BATCH).min(most);
-            let progress = &self.progress;
-            let reached = keys.visit(table, progress, self.direction, (first_batch, most), visit);
             self.progress = reached.map_err(|_| no_table(function))?;
             result?;
         }
-        Ok(self.found.len() >= limit || matches!(self.progress, Progress::Done))
+        Ok(self.found.len() >= limit || self.progress == Progress::Done)
+    }
+
+    fn right(&self) -> Right {
+        match self.action {
+            Action::Select { .. } | Action::Count => Right::Read,
+            Action::Delete | Action::Replace => Right::Write,
+        }
     }
 }
 

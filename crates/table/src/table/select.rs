@@ -257,9 +257,10 @@ impl Table {
 
     /// Runs a search to its end.
     fn search(&self, function: &'static str, spec: &MatchSpec, action: Action) -> Result<Search> {
-        let keys = Keys::of(self, spec);
         let mut search = Search::new(self, action);
-        search.step(self, function, (spec, &keys), usize::MAX)?;
+        if !search.begin(self, function, spec)? {
+            search.go_on(self, function, (spec, &Keys::of(self, spec)), usize::MAX)?;
+        }
         Ok(search)
     }
 
@@ -282,16 +283,15 @@ impl Table {
         matcher: &mut Matcher<'_>,
         key: &Term,
         kept: &Kept,
-        visit: impl FnMut(Term),
+        mut visit: impl FnMut(Term),
     ) {
         let layout = &self.shared.layout;
         if layout.is_bag {
             let rows = layout.rows(key, kept);
-            rows.iter()
-                .filter_map(|row| matcher.run(row))
-                .for_each(visit);
-        } else {
-            layout.run(matcher, key, kept).into_iter().for_each(visit);
+            let found = rows.iter().filter_map(|row| matcher.run(row));
+            found.for_each(visit);
+        } else if let Some(made) = layout.run(matcher, key, kept) {
+            visit(made);
         }
     }
 
