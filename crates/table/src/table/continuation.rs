@@ -69,7 +69,9 @@ impl Continuation {
             return Err(BadArgument::new(function, 1, Problem::NotItsContinuation));
         }
         let ((spec, keys), search) = (&*self.by, &mut self.search);
-        if search.progress == Progress::Begun && search.begin(table, function, spec)? {
+        if search.progress != Progress::Begun {
+            search.check_caller(table, function)?;
+        } else if search.begin(table, function, spec)? {
             return Ok(true);
         }
         search.go_on(table, function, (spec, keys), most)

@@ -54,6 +54,7 @@ pub(super) struct Search {
 
 impl Search {
     /// A search that has visited no key yet.
+    #[inline]
     pub(super) fn new(table: &Table, action: Action) -> Self {
         let (reverse, limit) = match action {
             Action::Select { reverse, limit } => (reverse, limit),
@@ -74,7 +75,7 @@ impl Search {
         }
     }
 
-    /// Checks the search before it visits its first key. Returns whether it is over: it deletes whole
+    /// Checks the caller and the search before it visits its first key. Returns whether it is over: it deletes whole
     /// ranges of keys. An error names `function`.
     pub(super) fn begin(
         &mut self,
@@ -82,7 +83,7 @@ impl Search {
         function: &'static str,
         spec: &MatchSpec,
     ) -> Result<bool> {
-        table.check(self.right(), function)?;
+        self.check_caller(table, function)?;
         match self.action {
             Action::Select {
                 limit: Some(limit), ..
@@ -112,7 +113,6 @@ impl Search {
         (spec, keys): (&MatchSpec, &Keys),
         most: usize,
     ) -> Result<bool> {
-        table.check(self.right(), function)?;
         let (action, direction, limit) = (self.action, self.direction, self.limit);
         if self.found.len() < limit {
             let (found, count, progress) = (&mut self.found, &mut self.count, &self.progress);
@@ -159,11 +159,13 @@ impl Search {
         Ok(self.found.len() >= limit || self.progress == Progress::Done)
     }
 
-    fn right(&self) -> Right {
-        match self.action {
+    /// Refuses a caller that may not do this: before each step.
+    pub(super) fn check_caller(&self, table: &Table, function: &'static str) -> Result<()> {
+        let right = match self.action {
             Action::Select { .. } | Action::Count => Right::Read,
             Action::Delete | Action::Replace => Right::Write,
-        }
+        };
+        table.check(right, function)
     }
 }
 

@@ -256,6 +256,7 @@ impl Table {
     }
 
     /// Runs a search to its end.
+    #[inline]
     fn search(&self, function: &'static str, spec: &MatchSpec, action: Action) -> Result<Search> {
         let mut search = Search::new(self, action);
         if !search.begin(self, function, spec)? {
