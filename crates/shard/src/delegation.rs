@@ -177,9 +177,7 @@ impl<T, J> DelegationLock<T, J> {
             return Offered::Full(job);
         }
         inner.jobs.push_back(job);
-        inner
-            .worker_to_notify()
-            .map_or(Offered::Queued, Offered::Notify)
+        inner.notice().map_or(Offered::Queued, Offered::Notify)
     }
 
     /// Queues a job that was accepted before it could be offered, whether or not there is room, and
@@ -194,9 +192,7 @@ impl<T, J> DelegationLock<T, J> {
         Ok(match (inner.closed, &inner.state) {
             (true, Some(_)) => Ended::GoOn,
             (true, None) => Ended::Nothing, // the thread that holds the state goes on
-            (false, _) => inner
-                .worker_to_notify()
-                .map_or(Ended::Nothing, Ended::Notify),
+            (false, _) => inner.notice().map_or(Ended::Nothing, Ended::Notify),
         })
     }
 
@@ -206,9 +202,7 @@ impl<T, J> DelegationLock<T, J> {
         let mut inner = self.0.lock();
         inner.noticed = false;
         if inner.owner != worker {
-            return inner
-                .worker_to_notify()
-                .map_or(Begun::Nothing, Begun::Notify);
+            return inner.notice().map_or(Begun::Nothing, Begun::Notify);
         }
         let begun = inner.take(most, batch);
         let waiting = inner.waiting_for_room();
@@ -314,12 +308,11 @@ impl<T, J> Inner<T, J> {
         if self.closed {
             return Ended::GoOn;
         }
-        self.worker_to_notify()
-            .map_or(Ended::Nothing, Ended::Notify)
+        self.notice().map_or(Ended::Nothing, Ended::Notify)
     }
 
     /// The worker to notify of the queued jobs, if one must be: invariants 2 and 3.
-    fn worker_to_notify(&mut self) -> Option<usize> {
+    fn notice(&mut self) -> Option<usize> {
         let needed = !self.noticed && self.state.is_some() && !self.jobs.is_empty();
         self.noticed |= needed;
         needed.then_some(self.owner)

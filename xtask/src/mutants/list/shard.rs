@@ -220,7 +220,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_forgets_what_came_while_somebody_ran",
         file: "crates/shard/src/delegation.rs",
-        original: "        self.worker_to_notify().map_or(Ended::Nothing, Ended::Notify)\n",
+        original: "        self.notice().map_or(Ended::Nothing, Ended::Notify)\n",
         replacement: "        Ended::Nothing\n",
         why: "Jobs that were queued while the state was held are run by nobody.",
         checker: HAND_OVER,
@@ -238,7 +238,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_drops_the_notice_of_one_that_moved",
         file: "crates/shard/src/delegation.rs",
-        original: "            return inner.worker_to_notify().map_or(Begun::Nothing, Begun::Notify);\n",
+        original: "            return inner.notice().map_or(Begun::Nothing, Begun::Notify);\n",
         replacement: "            return Begun::Nothing;\n",
         why: "The notice of a shard that has been given away meanwhile does not reach its new owner.",
         checker: HAND_OVER,
