@@ -36,19 +36,20 @@
 //!    put in above or taken away.
 //! 2. The root is a full node at depth 0, replaced only by a range removal. Any other node has
 //!    at least two children.
-//! 3. What a node holds, its prefix and the values of its leaves are written under its
-//!    [`VersionLock`]. A pointer to a node is changed under the lock of the node that holds it
-//!    (that to the root: under `stem`).
-//! 4. A node is *obsolete* exactly when it has been unlinked. It is not written any more.
-//! 5. A pointer out of a node is followed only if the node's version was validated after it was
-//!    read, or if it is from a full node: there one word, published by itself, holds all that is
-//!    to be known of a byte.
-//! 6. Who holds a lock waits only for locks of nodes below, in the order in which a walk comes by
-//!    them (removals of ranges, and scans that have given up being optimistic). All others try,
-//!    let go of all, and start over.
-//! 7. Unlinked nodes, leaves and values go to the tree's collector. Whatever is reached from a node that was
-//!    linked while a thread is pinned stays until that thread unpins, even if the node itself
-//!    has been unlinked since.
+//! 3. A thread writes what a node holds, its prefix and the values of its leaves under the node's
+//!    [`VersionLock`]. It changes a pointer to a node under the lock of the node that holds the
+//!    pointer; the pointer to the root under `stem`.
+//! 4. A node is *obsolete* exactly when it has been unlinked. No thread writes it any more.
+//! 5. A thread follows a pointer out of a node only if it has validated the node's version after
+//!    it read the pointer, or if the node is full: there one word, published by itself, tells all
+//!    about a byte.
+//! 6. A thread that holds a lock waits only for locks of nodes below, in the order in which a walk
+//!    comes to them: so do removals of ranges, and scans that writers have disturbed too often. A
+//!    thread that needs any other lock tries it; if it is held, the thread releases all its locks
+//!    and starts over.
+//! 7. Unlinked nodes, leaves and values go to the tree's collector. What a thread can reach from a
+//!    node that was linked while the thread was pinned stays until the thread unpins, even if the
+//!    node itself has been unlinked since.
 //!
 //! # Consistency
 //!

@@ -27,26 +27,28 @@
 //!
 //! Those that speak of the state of a tree are functions (`invariants`).
 //!
-//! 1. Of two entries of a layer none has the other's slice. Slices ascend as the keys do.
-//! 2. A node is written under its `lock`; if entries leave slots, or what the node is responsible
-//!    for changes, under its `version`, too. Both are [`VersionLock`]s: lookups validate the
-//!    second, scans the first. Nobody locks a `version` without holding the `lock`.
+//! 1. No two entries of a layer have the same slice. Slices ascend as the keys do.
+//! 2. A thread writes a node under its `lock`; if entries leave slots, or if the slices that the
+//!    node is responsible for change, under its `version`, too. Both are [`VersionLock`]s: lookups
+//!    validate the second, scans the first. No thread locks a `version` without the `lock`.
 //! 3. A slot that has become free is filled only after `version` has changed. So what a lookup
 //!    read of a slot that was live belongs to the slice, if the version is still valid.
 //! 4. The least slice of a leaf never changes. A split gives the upper part to a new right
-//!    neighbour, a merge empties the right one of two neighbours under one parent. So who finds
-//!    a leaf changed goes right until the next one begins behind the slice (the B-link).
+//!    neighbour, a merge empties the right one of two neighbours under one parent. So a thread
+//!    that finds a leaf changed goes right until the next leaf begins behind the slice (the
+//!    B-link).
 //! 5. The root of a layer stays the same node as long as the layer exists: when it is split its
 //!    contents move down, when one child is left they move up. It is obsolete exactly when its
-//!    layer has been unlinked.
-//! 6. `a.next == b` and `b.prev == a` are both changed under the lock of the left one, `a`. So
-//!    whoever holds a leaf also keeps its right neighbour linked. Who goes left follows `prev`
-//!    and looks whether that leaf's `next` leads back.
-//! 7. Nobody waits for a lock while holding one, but those who hold many leaves (scans that have
-//!    given up being optimistic, removals of ranges), of whom there is one at a time. All others
-//!    try, let go of all, and start over.
-//! 8. A pointer is followed only if what it was read from was validated after that. Unlinked
-//!    nodes, records and values go to the tree's collector, each by the one thread that unlinked it.
+//!    layer has been unlinked; any other node, when it has been unlinked.
+//! 6. `a.next == b` and `b.prev == a` are both changed under the lock of the left one, `a`. So a
+//!    thread that holds a leaf also keeps its right neighbour linked. A thread that goes left
+//!    follows `prev` and checks that the `next` of that leaf leads back.
+//! 7. A thread that holds a lock waits for another only if it holds many leaves: so do removals of
+//!    ranges, and scans that writers have disturbed too often, one at a time. Any other thread
+//!    tries the lock; if it is held, the thread releases all its locks and starts over.
+//! 8. A thread follows a pointer only if it has validated, after it read the pointer, the node that
+//!    it read it from. Unlinked nodes, records and values go to the tree's collector, each by the
+//!    one thread that unlinked it.
 //! 9. Clones, byte forms and closures run before the first change of an operation, or after the
 //!    last: whichever panics, the operation has happened or has not.
 //!
