@@ -5,11 +5,13 @@
 //! locks, and those that it has unlinked. [`Art::check_at_rest`] checks a tree that no other thread
 //! uses.
 //!
-//! The others speak of the order in which things happen, and are held by tests: invariant 3 by the
-//! models of loom in which a reader meets a change (`growth_hides_nothing_from_a_reader` and its
-//! neighbours), invariant 5, but for the words of full nodes, by
-//! `a_cut_prefix_hides_nothing_from_a_reader`, invariant 6 by `a_range_goes_at_one_moment` and the
-//! programs of shuttle, invariant 7 by the tests of reclamation.
+//! The others speak of the order in which things happen, and are held by tests:
+//!
+//! - 3 by the models of loom in which a reader meets a change, such as
+//!   `a_shift_of_slots_is_not_seen_half_done`,
+//! - 5, but for the words of full nodes, by `a_cut_prefix_hides_nothing_from_a_reader`,
+//! - 6 by the programs of shuttle that scan upwards and downwards at once,
+//! - 7 by the tests of reclamation.
 
 use super::Art;
 use super::child::{Child, Is, Kind, NodeRef};

@@ -4,10 +4,12 @@
 //! A writer that splits or merges nodes checks them before it releases their locks.
 //! [`Masstree::check_at_rest`] checks a tree that no other thread uses.
 //!
-//! The others speak of the order in which things happen, and are held by tests: invariant 3 by the
-//! model of loom `a_slot_that_is_filled_again_is_not_taken_for_what_it_was`, invariant 7 by
-//! `masstree_ranges_go_whole_whatever_layers_become` under shuttle, invariant 8 by the models of loom in which a reader meets a change and by the
-//! tests of reclamation, invariant 9 by the tests of panics.
+//! The others speak of the order in which things happen, and are held by tests:
+//!
+//! - 3 by the model of loom `a_slot_that_is_filled_again_is_not_taken_for_what_it_was`,
+//! - 7 by the programs of shuttle that scan upwards and downwards at once,
+//! - 8 by the models of loom in which a reader meets a change, and by the tests of reclamation,
+//! - 9 by the tests of panics.
 
 use super::Masstree;
 use super::node::{Node, NodeRef};

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 use std::ops::Bound;
-use tremula_index::{KeyRange, OrderedIndex};
+use tremula_index::{Direction, KeyRange, OrderedIndex};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
@@ -67,10 +67,14 @@ impl<K: Copy + Ord + Debug + Send + Sync> Keys<K> {
                     }
                 }),
             ];
-            for _ in 0..2 {
+            for direction in [Direction::Ascending, Direction::Descending] {
                 let tree = Arc::clone(&tree);
                 threads.push(thread::spawn(move || {
-                    let entries = tree.snapshot(KeyRange::all()).unwrap();
+                    let mut entries = Vec::new();
+                    tree.scan(KeyRange::all(), direction, usize::MAX, &mut entries);
+                    if direction == Direction::Descending {
+                        entries.reverse();
+                    }
                     assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "{entries:?}");
                     let value = |key: &K| {
                         let entry = entries.iter().find(|(other, _)| other == key);

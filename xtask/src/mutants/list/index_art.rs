@@ -32,6 +32,14 @@ const INVARIANTS: Checker = Checker {
     filter: "",
 };
 
+/// Whose scans lock nodes as soon as they have been disturbed.
+const SHUTTLE: Checker = Checker {
+    flavour: Flavour::Shuttle,
+    package: "tremula-index",
+    target: Target::Test("shuttle"),
+    filter: "of_one_moment_whatever",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "art_lookup_does_not_validate",
@@ -157,6 +165,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "                        word\n",
         why: "Invariant 5: a lookup passes a full node that has got a prefix, and does not look at it.",
         checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "art_scan_that_locks_leaves_the_root_alone",
+        file: "crates/index/src/art/walk.rs",
+        original: "        let hold = if self.locks {",
+        replacement: "        let hold = if self.locks && start > 0 {",
+        why: "Invariant 6: a scan upwards and a scan downwards wait for each other's nodes for ever.",
+        checker: SHUTTLE,
         hangs: false,
     },
 ];

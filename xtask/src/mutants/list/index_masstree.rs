@@ -39,6 +39,14 @@ const INVARIANTS: Checker = Checker {
     filter: "",
 };
 
+/// Whose scans lock leaves as soon as they have been disturbed.
+const SHUTTLE: Checker = Checker {
+    flavour: Flavour::Shuttle,
+    package: "tremula-index",
+    target: Target::Test("shuttle"),
+    filter: "masstree::scans",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "masstree_publishes_before_it_fills",
@@ -173,6 +181,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: ".set_prev(Some(leaf.pointer()));",
         why: "Invariant 6: a scan downwards misses the new leaf, or begins again for ever.",
         checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_lets_two_threads_hold_many_leaves",
+        file: "crates/index/src/masstree/ranges.rs",
+        original: "        let _alone = self.holders_of_many.lock();\n        count(",
+        replacement: "        count(",
+        why: "Invariant 7: a scan upwards and a scan downwards wait for each other's leaves for ever.",
+        checker: SHUTTLE,
         hangs: false,
     },
 ];
