@@ -1,6 +1,10 @@
 //! The table of the best engine of each case, in Markdown.
 
-use crate::{LabError, contestants::ContestantName, record::Record};
+use crate::{
+    LabError,
+    contestants::{Side, side_of},
+    record::Record,
+};
 use std::{collections::BTreeSet, fmt::Write};
 
 /// What a row of the table is for.
@@ -136,10 +140,7 @@ fn cell(records: &[&Record]) -> Result<String, LabError> {
 
 /// Whether a contestant is of this project. One that this lab does not know is not.
 fn is_ours(engine: &str) -> bool {
-    matches!(
-        engine.parse(),
-        Ok(ContestantName::Index(_) | ContestantName::Table(_) | ContestantName::Mailbox(_))
-    )
+    side_of(engine) == Some(Side::Ours)
 }
 
 #[cfg(test)]

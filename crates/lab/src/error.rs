@@ -75,7 +75,7 @@ pub enum LabError {
         /// The experiment's name.
         experiment: &'static str,
         /// Why.
-        why: &'static str,
+        why: String,
     },
     /// A choice was made that the experiment does not offer.
     #[error("{flag} {value} has no meaning for '{experiment}', {offer}")]

@@ -1,77 +1,13 @@
 //! How long measuring will take: an estimate beforehand, and a better one as measurements finish.
 
 use crate::{
-    Settings,
-    contestants::ContestantName,
-    experiments::{Case, Experiment},
-    rounds::takes_part,
+    case::Case,
+    plan::{Group, Plan},
 };
 use std::time::Instant;
 
-/// What it takes to make a key, to insert it, and to look at it once more in the end: most tables do
-/// that within a microsecond. What it really takes shows when measurements finish.
-const SECONDS_A_KEY: f64 = 1e-6;
-
-/// What surrounds each measurement: starting threads, and two readings of how busy the machine is.
-const SECONDS_BESIDE: f64 = 0.02;
-
-/// About how long a measurement takes, in seconds, that is made of so many that last as the settings
-/// say, one after the other on a table with so many keys.
-pub(crate) fn measurement(timed: usize, keys: u64, settings: &Settings) -> f64 {
-    let span = settings.span();
-    let length = (span.warm_up + span.counted).as_secs_f64();
-    length * timed as f64 + keys as f64 * SECONDS_A_KEY + SECONDS_BESIDE
-}
-
-/// How long a group of cases takes.
-#[derive(Clone, Debug)]
-pub(crate) struct GroupEstimate {
-    /// Its first case, by which it is found.
-    first: Case,
-    /// One contestant's measurement, once.
-    seconds: f64,
-    /// How many measurements there are.
-    turns: usize,
-}
-
-impl GroupEstimate {
-    fn of(
-        experiment: &dyn Experiment,
-        group: &[Case],
-        settings: &Settings,
-        contestants: &[ContestantName],
-    ) -> Self {
-        let weighing = usize::from(experiment.weighing(group, settings).is_some());
-        let takes_part = |name: &&ContestantName| takes_part(experiment, group, **name);
-        let contestants = contestants.iter().filter(takes_part).count();
-        let first = group[0].clone();
-        Self {
-            seconds: experiment.estimate(group, settings),
-            first,
-            turns: (settings.runs + weighing) * contestants,
-        }
-    }
-
-    fn all(&self) -> f64 {
-        self.seconds * self.turns as f64
-    }
-}
-
-/// The groups of an experiment with these settings and contestants, each with its estimate: how many
-/// measurements there are, times how long one lasts, and the making and inserting of keys.
-pub(crate) fn groups(
-    experiment: &dyn Experiment,
-    settings: &Settings,
-    contestants: &[ContestantName],
-) -> Vec<GroupEstimate> {
-    let groups = experiment.groups(settings);
-    let estimate = |group: &Vec<Case>| GroupEstimate::of(experiment, group, settings, contestants);
-    groups.iter().map(estimate).collect()
-}
-
-/// How long all groups take, in seconds.
-pub(crate) fn total(groups: &[GroupEstimate]) -> f64 {
-    groups.iter().map(GroupEstimate::all).sum()
+fn total(groups: &[Group]) -> f64 {
+    groups.iter().map(Group::all_seconds).sum()
 }
 
 /// Estimated and real seconds so far.
@@ -94,7 +30,7 @@ impl Account {
 #[derive(Debug)]
 pub(crate) struct TimeLeft {
     /// The groups of each experiment.
-    parts: Vec<Vec<GroupEstimate>>,
+    parts: Vec<Vec<Group>>,
     /// The estimate for all.
     total: f64,
     /// The one under way, and how much of its estimate is left.
@@ -109,7 +45,8 @@ pub(crate) struct TimeLeft {
 }
 
 impl TimeLeft {
-    pub(crate) fn of(parts: Vec<Vec<GroupEstimate>>) -> Self {
+    pub(crate) fn of(plans: &[Plan]) -> Self {
+        let parts: Vec<_> = plans.iter().map(|plan| plan.groups.clone()).collect();
         Self {
             total: parts.iter().map(|groups| total(groups)).sum(),
             left: parts.first().map_or(0.0, |groups| total(groups)),
@@ -140,16 +77,16 @@ impl TimeLeft {
         self.last = Instant::now();
     }
 
-    fn group(&self, first: &Case) -> Option<&GroupEstimate> {
+    fn group(&self, first: &Case) -> Option<&Group> {
         let mut groups = self.parts[self.part].iter();
-        groups.find(|group| group.first == *first)
+        groups.find(|group| group.cases[0] == *first)
     }
 
     /// The group of which these are the first workload and so on is not measured again.
     pub(crate) fn skip(&mut self, is_first: impl Fn(&Case) -> bool) {
         let mut groups = self.parts[self.part].iter();
-        let group = groups.find(|group| is_first(&group.first));
-        self.left -= group.map_or(0.0, GroupEstimate::all);
+        let group = groups.find(|group| is_first(&group.cases[0]));
+        self.left -= group.map_or(0.0, Group::all_seconds);
     }
 
     /// A measurement of the group with this first case begins.
@@ -182,12 +119,12 @@ impl TimeLeft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments;
+    use crate::{Settings, experiments, settings::SECONDS_BESIDE};
     use std::time::Duration;
 
-    fn estimates(experiment: &str, settings: &Settings) -> Vec<GroupEstimate> {
+    fn planned(experiment: &str, settings: Settings) -> Plan {
         let names = ["locked", "ca_tree", "mailbox_auto"].map(|name| name.parse().unwrap());
-        groups(experiments::find(experiment).unwrap(), settings, &names)
+        Plan::new(experiments::find(experiment).unwrap(), settings, &names).unwrap()
     }
 
     fn settings() -> Settings {
@@ -203,22 +140,23 @@ mod tests {
 
     #[test]
     fn an_estimate_is_measurements_times_their_length_and_the_keys() {
-        let groups = estimates("ordered_mix", &settings());
+        let plan = planned("ordered_mix", settings());
         // Two numbers of threads; three runs of two tables; a quarter of the time before it counts.
         let expected = 2.0 * 6.0 * (0.5 + 1.0 + SECONDS_BESIDE);
-        assert!((total(&groups) - expected).abs() < 1e-9);
+        assert!((plan.seconds() - expected).abs() < 1e-9);
     }
 
     #[test]
     fn what_is_left_follows_what_measurements_really_take() {
-        let groups = estimates("ordered_mix", &settings());
-        let one = total(&groups);
-        let mut left = TimeLeft::of(vec![groups.clone(), groups.clone()]);
+        let plan = planned("ordered_mix", settings());
+        let one = plan.seconds();
+        let mut left = TimeLeft::of(&[plan.clone(), plan.clone()]);
+        let groups = plan.groups;
         assert!((left.seconds() - 2.0 * one).abs() < 1e-9);
         left.begin(0);
         for group in &groups {
-            for _ in 0..group.turns {
-                left.measures(&group.first);
+            for _ in 0..group.turns() {
+                left.measures(&group.cases[0]);
                 // Three times as long as estimated.
                 left.add(3.0 * group.seconds);
             }
@@ -229,7 +167,7 @@ mod tests {
         assert!((2.0 * one..3.0 * one).contains(&left.seconds()), "{left:?}");
         left.begin(1);
         let before = left.seconds();
-        left.skip(|first| *first == groups[0].first);
+        left.skip(|first| *first == groups[0].cases[0]);
         assert!((before / 2.0 - left.seconds()).abs() < 1e-9);
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod best;
+pub mod case;
 pub mod claims;
 pub mod cli;
 pub mod compare;
@@ -16,7 +17,8 @@ mod live;
 pub mod measure;
 pub mod memory;
 pub mod page;
-mod plan;
+pub mod plan;
+pub mod random;
 pub mod record;
 pub mod report;
 pub mod results;
@@ -25,9 +27,11 @@ mod rivals;
 mod rounds;
 mod settings;
 pub mod statistics;
+mod suite;
 mod top;
 pub mod workload;
 
 pub use error::LabError;
+pub use plan::Plan;
 pub use rounds::{Watch, run};
 pub use settings::Settings;

@@ -1,14 +1,51 @@
 //! A look at a measurement that runs, for a thread that shows it.
 
-use crate::measure::Progress;
 use std::{
     cell::RefCell,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 thread_local! {
     /// Who watches what this thread measures.
     static WATCHER: RefCell<Option<Arc<Live>>> = const { RefCell::new(None) };
+}
+
+/// How many operations each thread has done so far, for those who look on.
+#[derive(Debug)]
+pub(crate) struct Progress(Box<[ThreadProgress]>);
+
+/// One thread's, on cache lines that no other thread writes.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct ThreadProgress(AtomicU64);
+
+impl ThreadProgress {
+    /// Shows that the thread has done `operations` so far. No other thread writes it.
+    #[inline]
+    pub(crate) fn show(&self, operations: u64) {
+        self.0.store(operations, Ordering::Relaxed);
+    }
+}
+
+impl Progress {
+    pub(crate) fn of(threads: usize) -> Self {
+        Self((0..threads).map(|_| ThreadProgress::default()).collect())
+    }
+
+    pub(crate) fn of_thread(&self, thread: usize) -> &ThreadProgress {
+        &self.0[thread]
+    }
+
+    /// What all threads have done. It lags by what a thread does between two calls of
+    /// [`Lap::done`](crate::measure::Lap::done).
+    pub(crate) fn sum(&self) -> u64 {
+        // Relaxed, as all accesses: it is a figure for display.
+        let threads = self.0.iter();
+        threads.map(|done| done.0.load(Ordering::Relaxed)).sum()
+    }
 }
 
 /// What is measured at the moment by the thread that it [watches](Self::watch).

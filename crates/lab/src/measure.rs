@@ -1,12 +1,17 @@
 //! Taking time: threads that start together, and what their times amount to.
 
-use crate::{LabError, live::Shown, record::Moment};
+use crate::{
+    LabError,
+    live::{Progress, Shown, ThreadProgress},
+};
+use serde::{Deserialize, Serialize};
 use std::{
     cell::RefCell,
+    collections::BTreeMap,
     rc::Rc,
     sync::{
         Arc, Barrier,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -49,6 +54,20 @@ impl Sample {
     pub fn mops(&self) -> f64 {
         self.operations as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE) / 1e6
     }
+}
+
+/// A moment of a measurement that shows how it goes over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// When it ended, in seconds from the start of the measurement.
+    pub seconds: f64,
+    /// What was done then, by name.
+    pub phase: String,
+    /// Million operations a second in it.
+    pub mops: f64,
+    /// What else was seen at its end, by name, such as the shape of the table.
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// How long threads work in a measurement that is over when its time is up.
@@ -222,29 +241,6 @@ pub fn together_sliced<R: Send>(
     start(threads, pass, work)
 }
 
-/// How many operations each thread has done so far, for those who look on.
-#[derive(Debug)]
-pub(crate) struct Progress(Box<[ThreadProgress]>);
-
-/// One thread's, on cache lines that no other thread writes.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct ThreadProgress(AtomicU64);
-
-impl Progress {
-    fn of(threads: usize) -> Self {
-        Self((0..threads).map(|_| ThreadProgress::default()).collect())
-    }
-
-    /// What all threads have done. It lags by what a thread does between two calls of
-    /// [`Lap::done`].
-    pub(crate) fn sum(&self) -> u64 {
-        // Relaxed, as all accesses: a figure to be shown.
-        let threads = self.0.iter();
-        threads.map(|done| done.0.load(Ordering::Relaxed)).sum()
-    }
-}
-
 /// Ends a measurement however it ends, so that no thread works on when there is a panic.
 struct Ending<'a>(&'a Stage);
 
@@ -317,8 +313,7 @@ impl<'a> Lap<'a> {
         self.operations += operations;
         if let Some(shown) = self.shown {
             self.all += operations;
-            // Nobody else writes it.
-            shown.0.store(self.all, Ordering::Relaxed);
+            shown.show(self.all);
         }
         // Carries no data: what the threads did is seen through joining them.
         let stage = self.stage.0.load(Ordering::Relaxed);
@@ -360,7 +355,7 @@ fn start<R: Send>(
                 scope.spawn(move || {
                     places.take(thread);
                     barrier.wait();
-                    let mut lap = Lap::shown_at(stage, &progress.0[thread]);
+                    let mut lap = Lap::shown_at(stage, progress.of_thread(thread));
                     let result = work(thread, &mut lap);
                     let (begun, operations) = lap.end();
                     (begun, Instant::now(), operations, result)

@@ -1,506 +1,365 @@
-//! What `tremula-lab all` measures: for each experiment its settings, quick and full.
-//!
-//! Quick touches every experiment and is over within ten minutes on two cores, with rivals and Erlang.
-//! Full takes about an hour, and is what figures are quoted from: three runs of every cell that tells
-//! something, on tables that do not fit a processor's caches.
+//! What a run of an experiment measures and who takes part: decided once, before it begins.
 
 use crate::{
     LabError, Settings,
-    contestants::ContestantName,
-    experiments::{self, Experiment},
-    keys::KeySet,
-    workload::{Distribution, MessageKind},
-};
-use std::time::Duration;
-
-/// How much is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    Quick,
-    Full,
-}
-
-/// An experiment, and what is measured in it.
-struct Entry {
-    experiment: &'static str,
-    quick: &'static [Part],
-    full: &'static [Part],
-}
-
-/// What is measured in one go. What is empty or `None` is left to the experiment.
-struct Part {
-    /// All that can take part, if empty.
-    engines: &'static [&'static str],
-    threads: &'static [usize],
-    keys: Option<u64>,
-    key_sets: &'static [KeySet],
-    mixes: &'static [&'static str],
-    messages: &'static [MessageKind],
-    distributions: &'static [Distribution],
-    /// How long a measurement lasts that is not over by itself, in milliseconds.
-    milliseconds: u64,
-    runs: usize,
-}
-
-const QUICK: Part = Part {
-    engines: &[],
-    threads: &[1, 2],
-    keys: None,
-    key_sets: &[],
-    mixes: &[],
-    messages: &[],
-    distributions: &[],
-    milliseconds: 40,
-    runs: 1,
+    case::Case,
+    contestants::{Asked, Contestant, ContestantName, Starter},
+    experiments::Experiment,
 };
 
-const FULL: Part = Part {
-    threads: &[1, 2, 8],
-    milliseconds: 300,
-    runs: 3,
-    ..QUICK
-};
+/// A run of an experiment. The estimate, the measurements, the records and the notes to the user all
+/// read it, so that they cannot differ in what is measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The experiment.
+    pub experiment: &'static dyn Experiment,
+    /// How it is set.
+    pub settings: Settings,
+    /// The contestants that can do some of the cases, in the order of the records.
+    pub contestants: Vec<ContestantName>,
+    /// What is measured, in this order.
+    pub groups: Vec<Group>,
+    /// The contestants that cannot take part at all.
+    pub left_out: Vec<LeftOut>,
+    /// The cases that a contestant that takes part cannot do.
+    pub gaps: Vec<Gap>,
+}
 
-/// The tables of rows that differ most, and Erlang's.
-const ROWS: &[&str] = &[
-    "table_set",
-    "table_ca_tree",
-    "table_locked",
-    "table_b_tree",
-    "erlang_ets_old",
-    "erlang_ets_new",
-    "erlang_ets_set",
-];
+/// Cases that are measured one after the other on one table.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The cases, at least one.
+    pub cases: Vec<Case>,
+    /// The places of the contestants that can do all of them, among the plan's.
+    pub taking_part: Vec<usize>,
+    /// About how long one measurement of one contestant takes, in seconds.
+    pub seconds: f64,
+    /// How many measurements are made of each contestant.
+    pub measurements: usize,
+}
 
-/// The forms of shards that the article compares, and this crate's.
-const SHARDS: &[&str] = &[
-    "plain_locks",
-    "threading_article",
-    "local_set_article",
-    "affinity_article",
-    "threading",
-    "local_set",
-    "affinity",
-];
+/// A contestant that cannot take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which one.
+    pub contestant: ContestantName,
+    /// Why, and the way out if there is one.
+    pub why: Why,
+}
 
-/// In the order in which they are measured.
-const PLAN: &[Entry] = &[
-    Entry {
-        experiment: "insert_disjoint_ranges",
-        quick: &[Part {
-            keys: Some(50_000),
-            ..QUICK
-        }],
-        full: &[Part {
-            threads: &[1, 2, 4, 8],
-            keys: Some(2_000_000),
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "ordered_mix",
-        quick: &[Part {
-            keys: Some(1 << 16),
-            mixes: &["update100", "lookup", "nextseq"],
-            ..QUICK
-        }],
-        full: &[
-            // As many keys as the originals had: of fewer, each core has what the other just wrote.
-            Part {
-                keys: Some(1 << 20),
-                mixes: &["update100", "update20", "lookup", "nextseq"],
-                ..FULL
-            },
-            // What Erlang's own comparison has besides.
-            Part {
-                engines: &["ca_tree", "locked", "erlang_ets_old", "erlang_ets_new"],
-                keys: Some(1 << 20),
-                mixes: &["update50", "update1"],
-                ..FULL
-            },
-        ],
-    },
-    Entry {
-        experiment: "range_update",
-        quick: &[Part {
-            threads: &[2],
-            keys: Some(1 << 16),
-            ..QUICK
-        }],
-        full: &[Part {
-            threads: &[2, 8],
-            keys: Some(1 << 17),
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "ycsb",
-        quick: &[Part {
-            keys: Some(50_000),
-            distributions: &[Distribution::Zipfian],
-            ..QUICK
-        }],
-        full: &[
-            Part {
-                keys: Some(1_000_000),
-                key_sets: &[KeySet::RandInt, KeySet::MonoInt],
-                distributions: &[Distribution::Zipfian],
-                ..FULL
-            },
-            Part {
-                keys: Some(500_000),
-                key_sets: &[KeySet::Email],
-                distributions: &[Distribution::Zipfian],
-                ..FULL
-            },
-        ],
-    },
-    Entry {
-        experiment: "high_contention",
-        quick: &[Part {
-            keys: Some(50_000),
-            ..QUICK
-        }],
-        full: &[Part {
-            keys: Some(500_000),
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "batched_get",
-        quick: &[Part {
-            keys: Some(50_000),
-            ..QUICK
-        }],
-        full: &[Part {
-            threads: &[1, 2],
-            keys: Some(500_000),
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "bw_tree_ablation",
-        quick: &[Part {
-            keys: Some(50_000),
-            distributions: &[Distribution::Zipfian],
-            ..QUICK
-        }],
-        full: &[Part {
-            threads: &[1, 2],
-            keys: Some(1_000_000),
-            distributions: &[Distribution::Zipfian],
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "memory",
-        quick: &[Part {
-            threads: &[1],
-            keys: Some(50_000),
-            ..QUICK
-        }],
-        // Bytes are the same every time.
-        full: &[Part {
-            threads: &[1],
-            keys: Some(1_000_000),
-            runs: 1,
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "signals",
-        quick: &[
-            Part {
-                threads: &[1, 2, 8],
-                messages: &[MessageKind::Word],
-                mixes: &["drain", "live", "ping_pong", "uncontended_send", "phases"],
-                ..QUICK
-            },
-            Part {
-                threads: &[1],
-                keys: Some(100_000),
-                mixes: &["burst"],
-                ..QUICK
-            },
-        ],
-        full: &[
-            Part {
-                threads: &[1, 2, 4, 16, 64],
-                messages: &[MessageKind::Word],
-                mixes: &["live", "ping_pong", "uncontended_send", "phases"],
-                ..FULL
-            },
-            Part {
-                threads: &[1, 16],
-                messages: &[MessageKind::Word],
-                mixes: &["drain"],
-                ..FULL
-            },
-            Part {
-                threads: &[1, 16],
-                messages: &[MessageKind::Words8, MessageKind::Words100],
-                mixes: &["live"],
-                ..FULL
-            },
-            Part {
-                threads: &[16],
-                keys: Some(1_000_000),
-                mixes: &["burst"],
-                ..FULL
-            },
-        ],
-    },
-    Entry {
-        experiment: "ets_throughput",
-        quick: &[Part {
-            engines: ROWS,
-            keys: Some(1 << 16),
-            mixes: &["update100", "lookup", "next100", "select_range_1_in_100"],
-            ..QUICK
-        }],
-        full: &[Part {
-            engines: ROWS,
-            threads: &[1, 2],
-            keys: Some(1 << 17),
-            mixes: &[
-                "update100",
-                "update20",
-                "lookup",
-                "next100",
-                "select_range_1_in_100",
-            ],
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "ets_bench",
-        quick: &[Part {
-            engines: ROWS,
-            keys: Some(10_000),
-            mixes: &[
-                "insert_absent",
-                "lookup_hit",
-                "update_counter",
-                "delete",
-                "next",
-                "select_100",
-                "tab2list",
-            ],
-            ..QUICK
-        }],
-        full: &[Part {
-            engines: ROWS,
-            keys: Some(100_000),
-            milliseconds: 50,
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "shard_cache",
-        quick: &[Part {
-            engines: SHARDS,
-            threads: &[2],
-            mixes: &["write_64", "read_64", "hot_id", "paced"],
-            ..QUICK
-        }],
-        full: &[Part {
-            engines: SHARDS,
-            threads: &[2],
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "adaptation",
-        quick: &[Part {
-            threads: &[2],
-            keys: Some(1 << 14),
-            ..QUICK
-        }],
-        // What is shown are seconds, in which trees have time to adapt.
-        full: &[Part {
-            threads: &[8],
-            keys: Some(1 << 18),
-            milliseconds: 1000,
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "sequential_overhead",
-        quick: &[Part {
-            threads: &[1],
-            keys: Some(20_000),
-            ..QUICK
-        }],
-        full: &[Part {
-            threads: &[1],
-            keys: Some(500_000),
-            milliseconds: 100,
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "counter_scaling",
-        quick: &[Part {
-            threads: &[1, 2],
-            ..QUICK
-        }],
-        full: &[Part {
-            threads: &[1, 2, 4, 8],
-            milliseconds: 100,
-            ..FULL
-        }],
-    },
-    Entry {
-        experiment: "redis",
-        quick: &[Part {
-            threads: &[50],
-            keys: Some(10_000),
-            ..QUICK
-        }],
-        full: &[Part {
-            threads: &[50],
-            keys: Some(100_000),
-            ..FULL
-        }],
-    },
-];
+/// Why a contestant cannot take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It cannot do any of the cases.
+    Refuses(String),
+    /// This machine lacks what it needs.
+    Missing(&'static str),
+}
 
-impl Part {
-    fn settings(&self, own: &Settings) -> Settings {
-        Settings {
-            threads: Some(self.threads.to_vec()).filter(|threads| !threads.is_empty()),
-            keys: self.keys,
-            key_sets: self.key_sets.to_vec(),
-            mixes: self.mixes.iter().map(ToString::to_string).collect(),
-            messages: self.messages.to_vec(),
-            distributions: self.distributions.to_vec(),
-            duration: Duration::from_millis(self.milliseconds),
-            runs: self.runs,
-            ..own.clone()
+impl Why {
+    /// The reason in words.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Refuses(why) => why,
+            Self::Missing(what) => what,
         }
     }
 }
 
-/// What is measured in one go.
-pub(crate) struct Planned {
-    pub(crate) experiment: &'static dyn Experiment,
-    pub(crate) settings: Settings,
-    /// Who may take part; some of them cannot.
-    pub(crate) engines: Vec<ContestantName>,
+/// A case that a contestant cannot do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Which contestant.
+    pub contestant: ContestantName,
+    /// Which case.
+    pub case: Case,
+    /// Why.
+    pub why: String,
 }
 
-/// What is measured to this extent, in this order; of the settings that are the user's own the seed,
-/// the repeats, pinning and the command that weighs count.
+impl Group {
+    /// About how long all measurements of all contestants take, in seconds.
+    #[must_use]
+    pub fn all_seconds(&self) -> f64 {
+        self.seconds * self.turns() as f64
+    }
+
+    /// How many measurements are made of all contestants.
+    #[must_use]
+    pub const fn turns(&self) -> usize {
+        self.measurements * self.taking_part.len()
+    }
+}
+
+impl Plan {
+    /// The run of an experiment with those of the `candidates` that can take part.
+    ///
+    /// # Errors
+    ///
+    /// The settings do not fit the experiment.
+    pub fn new(
+        experiment: &'static dyn Experiment,
+        settings: Settings,
+        candidates: &[ContestantName],
+    ) -> Result<Self, LabError> {
+        Self::on_machine(experiment, settings, candidates, ContestantName::missing)
+    }
+
+    /// As [`new`](Self::new), on a machine that lacks what `missing` says.
+    pub(crate) fn on_machine(
+        experiment: &'static dyn Experiment,
+        settings: Settings,
+        candidates: &[ContestantName],
+        missing: fn(ContestantName) -> Option<&'static str>,
+    ) -> Result<Self, LabError> {
+        check(experiment, &settings)?;
+        let groups = experiment.groups(&settings);
+        let mut plan = Self {
+            experiment,
+            settings,
+            contestants: Vec::new(),
+            groups: Vec::new(),
+            left_out: Vec::new(),
+            gaps: Vec::new(),
+        };
+        let refuses = |contestant: ContestantName, case: &Case| {
+            let asked = Asked {
+                experiment: experiment.name(),
+                workload: Some(case.workload),
+                key_set: Some(case.key_set),
+            };
+            contestant.refuses(experiment.contestants(), &asked)
+        };
+        for contestant in candidates {
+            let cases = groups.iter().flatten();
+            let refusals: Vec<_> = cases
+                .map(|case| (case, refuses(*contestant, case)))
+                .collect();
+            // A contestant that can do some of the cases does these.
+            let refusal = refusals.iter().map(|(_, why)| why).min().cloned().flatten();
+            let missing = missing(*contestant).map(Why::Missing);
+            if let Some(why) = refusal.map(Why::Refuses).or(missing) {
+                plan.left_out.push(LeftOut {
+                    contestant: *contestant,
+                    why,
+                });
+                continue;
+            }
+            plan.contestants.push(*contestant);
+            let gap = |(case, why): (&Case, Option<String>)| {
+                Some(Gap {
+                    contestant: *contestant,
+                    case: case.clone(),
+                    why: why?,
+                })
+            };
+            plan.gaps.extend(refusals.into_iter().filter_map(gap));
+        }
+        let group = |cases: Vec<Case>| {
+            let can = |place: &usize| {
+                let contestant = plan.contestants[*place];
+                cases.iter().all(|case| refuses(contestant, case).is_none())
+            };
+            let weighing = experiment.weighing(&cases, &plan.settings).is_some();
+            Group {
+                taking_part: (0..plan.contestants.len()).filter(can).collect(),
+                seconds: experiment.estimate(&cases, &plan.settings),
+                measurements: plan.settings.runs + usize::from(weighing),
+                cases,
+            }
+        };
+        plan.groups = groups.into_iter().map(group).collect();
+        Ok(plan)
+    }
+
+    /// The run of an experiment with all contestants that are of its kind and available here.
+    ///
+    /// # Errors
+    ///
+    /// The settings do not fit the experiment.
+    pub fn of_all(
+        experiment: &'static dyn Experiment,
+        settings: Settings,
+    ) -> Result<Self, LabError> {
+        let mut candidates = ContestantName::all();
+        candidates.retain(|contestant| contestant.is_of(experiment.contestants()));
+        Self::new(experiment, settings, &candidates)
+    }
+
+    /// The run of an experiment with exactly these contestants.
+    ///
+    /// # Errors
+    ///
+    /// The settings do not fit the experiment, or one of them cannot take part.
+    pub fn of_asked(
+        experiment: &'static dyn Experiment,
+        settings: Settings,
+        asked: &[ContestantName],
+    ) -> Result<Self, LabError> {
+        let plan = Self::new(experiment, settings, asked)?;
+        match plan.left_out.first() {
+            None => Ok(plan),
+            Some(LeftOut { contestant, why }) => Err(match why {
+                Why::Refuses(why) => LabError::Refuses {
+                    engine: contestant.name(),
+                    experiment: experiment.name(),
+                    why: why.clone(),
+                },
+                Why::Missing(missing) => LabError::Unavailable {
+                    engine: contestant.name(),
+                    missing,
+                },
+            }),
+        }
+    }
+
+    /// Starts the contestants, in their order; one Erlang serves all that need it.
+    ///
+    /// # Errors
+    ///
+    /// One of them could not be started.
+    pub fn start(&self) -> Result<Vec<Contestant>, LabError> {
+        let mut starter = Starter::new(self.settings.fill_command.clone());
+        let kind = self.experiment.contestants();
+        let contestants = self.contestants.iter();
+        contestants
+            .map(|name| name.start(kind, &mut starter))
+            .collect()
+    }
+
+    /// About how long all measurements take, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.groups.iter().map(Group::all_seconds).sum()
+    }
+}
+
+/// Whether the settings fit the experiment.
 ///
 /// # Errors
 ///
-/// The plan names what does not exist.
-pub(crate) fn plan(extent: Extent, own: &Settings) -> Result<Vec<Planned>, LabError> {
-    let mut planned = Vec::new();
-    for entry in PLAN {
-        let experiment = experiments::find(entry.experiment)?;
-        let parts = match extent {
-            Extent::Quick => entry.quick,
-            Extent::Full => entry.full,
-        };
-        for part in parts {
-            let mut engines = ContestantName::all();
-            engines.retain(|engine| {
-                engine.kind() == experiment.contestants()
-                    && (part.engines.is_empty() || part.engines.contains(&engine.name()))
-            });
-            planned.push(Planned {
-                experiment,
-                settings: part.settings(own),
-                engines,
-            });
-        }
+/// The number of keys lies outside its limits, or something was chosen that it does not offer.
+fn check(experiment: &dyn Experiment, settings: &Settings) -> Result<(), LabError> {
+    let (least, most) = experiment.keys_limits();
+    if let Some(keys) = settings.keys.filter(|keys| !(least..=most).contains(keys)) {
+        return Err(LabError::Keys {
+            keys,
+            experiment: experiment.name(),
+            least,
+            most,
+        });
     }
-    Ok(planned)
+    let offered = |flag, chosen: Vec<&str>, known: Vec<&str>| {
+        let stranger = chosen.into_iter().find(|name| !known.contains(name));
+        stranger.map_or(Ok(()), |name| {
+            Err(LabError::NotOffered {
+                flag,
+                value: name.to_owned(),
+                experiment: experiment.name(),
+                offer: match &*known {
+                    [] => "which leaves no choice".to_owned(),
+                    known => format!("which has: {}", known.join(", ")),
+                },
+            })
+        })
+    };
+    offered(
+        "--mixes",
+        settings.mixes.iter().map(String::as_str).collect(),
+        experiment.mixes(),
+    )?;
+    offered(
+        "--key-set",
+        settings.key_sets.iter().map(|set| set.name()).collect(),
+        experiment.key_sets().iter().map(|set| set.name()).collect(),
+    )?;
+    offered(
+        "--messages",
+        settings.messages.iter().map(|kind| kind.name()).collect(),
+        experiment
+            .messages()
+            .iter()
+            .map(|kind| kind.name())
+            .collect(),
+    )?;
+    offered(
+        "--distribution",
+        settings.distributions.iter().map(|d| d.name()).collect(),
+        experiment
+            .distributions()
+            .iter()
+            .map(|d| d.name())
+            .collect(),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        claims::{self, Claim, Pick, Threads},
-        estimate, rounds,
-    };
+    use crate::{experiments, keys::KeySet, workload::Distribution};
 
     #[test]
-    fn every_experiment_is_planned_with_settings_that_it_takes() {
-        for extent in [Extent::Quick, Extent::Full] {
-            let planned = plan(extent, &Settings::default()).unwrap();
-            for experiment in experiments::ALL {
-                let parts = planned.iter();
-                let parts = parts.filter(|part| part.experiment.name() == experiment.name());
-                let parts: Vec<_> = parts.collect();
-                assert!(!parts.is_empty(), "{experiment:?} is not planned");
-                for part in parts {
-                    rounds::check(experiment, &part.settings).unwrap();
-                    assert!(!part.engines.is_empty());
-                }
-            }
-        }
+    fn settings_that_do_not_fit_are_refused() {
+        let experiment = experiments::find("memory").unwrap();
+        let refused = |settings| check(experiment, &settings).unwrap_err().to_string();
+        let keys = refused(Settings {
+            keys: Some(0),
+            ..Settings::default()
+        });
+        assert!(keys.contains("--keys 0"), "{keys}");
+        let mixes = refused(Settings {
+            mixes: vec!["lookup".to_owned()],
+            ..Settings::default()
+        });
+        assert!(mixes.contains("--mixes lookup") && mixes.contains("'memory'"));
+        let distributions = refused(Settings {
+            distributions: vec![Distribution::Uniform],
+            ..Settings::default()
+        });
+        assert!(distributions.contains("--distribution uniform"));
+        let experiment = experiments::find("high_contention").unwrap();
+        let settings = Settings {
+            key_sets: vec![KeySet::Email],
+            ..Settings::default()
+        };
+        let error = check(experiment, &settings).unwrap_err().to_string();
+        assert!(error.contains("--key-set email"), "{error}");
     }
 
-    /// A report of the full plan has a verdict on everything that the originals found.
     #[test]
-    fn every_claim_is_measured_by_the_full_plan() {
-        let planned = plan(Extent::Full, &Settings::default()).unwrap();
-        let is_measured = |claim: &Claim, pick: &Pick| {
-            let engine: ContestantName = pick.engine.parse().unwrap();
-            planned
+    fn a_plan_says_who_is_left_out_who_does_a_part_and_what_is_measured() {
+        let named = |names: &[&str]| -> Vec<ContestantName> {
+            names.iter().map(|name| name.parse().unwrap()).collect()
+        };
+        let settings = Settings {
+            threads: Some(vec![1]),
+            ..Settings::default()
+        };
+        let experiment = experiments::find("ets_throughput").unwrap();
+        let candidates = named(&["table_set", "table_ca_tree", "ca_tree", "mailbox_auto"]);
+        let plan = Plan::new(experiment, settings, &candidates).unwrap();
+        assert_eq!(plan.contestants, candidates[..2]);
+        let left_out: Vec<_> = plan.left_out.iter().map(|one| one.why.words()).collect();
+        assert_eq!(
+            left_out,
+            ["it is no table of rows", "it is a channel and no table"]
+        );
+        // A set does not step, an ordered set does.
+        let steps = |case: &Case| case.workload.starts_with("next");
+        assert!(
+            plan.gaps
                 .iter()
-                .filter(|part| part.experiment.name() == claim.experiment)
-                .filter(|part| part.engines.contains(&engine))
-                .flat_map(|part| part.experiment.groups(&part.settings).concat())
-                .any(|case| {
-                    case.workload == pick.workload
-                        && (pick.key_set.is_empty() || case.key_set == pick.key_set)
-                        && match pick.threads {
-                            Threads::Just(threads) => case.threads == threads,
-                            Threads::Cores => true,
-                        }
-                })
-        };
-        let mut missing = Vec::new();
-        for claim in claims::ALL.into_iter().flatten() {
-            for pick in claim.picks() {
-                if !is_measured(claim, &pick) {
-                    missing.push(format!("{}: {pick:?}", claim.experiment));
-                }
-            }
+                .all(|gap| gap.contestant == candidates[0] && steps(&gap.case))
+        );
+        for group in &plan.groups {
+            let all: &[usize] = if steps(&group.cases[0]) {
+                &[1]
+            } else {
+                &[0, 1]
+            };
+            assert_eq!(group.taking_part, all);
         }
-        assert!(missing.is_empty(), "{missing:#?}");
-    }
-
-    /// By the estimates, with all engines and rivals: what is promised, with half of the time to spare
-    /// for quick, since machines differ.
-    #[test]
-    fn plans_take_as_long_as_promised() {
-        const MINUTE: f64 = 60.0;
-        let minutes = |extent| {
-            let planned = plan(extent, &Settings::default()).unwrap();
-            let seconds = planned.iter().map(|part| {
-                let groups = estimate::groups(part.experiment, &part.settings, &part.engines);
-                estimate::total(&groups)
-            });
-            seconds.sum::<f64>() / MINUTE
-        };
-        let (quick, full) = (minutes(Extent::Quick), minutes(Extent::Full));
-        assert!(quick < 5.0, "{quick} minutes");
-        assert!((20.0..80.0).contains(&full), "{full} minutes");
-    }
-
-    #[test]
-    fn the_engines_that_are_planned_exist() {
-        for entry in PLAN {
-            for part in entry.quick.iter().chain(entry.full) {
-                for engine in part.engines {
-                    engine.parse::<ContestantName>().unwrap();
-                }
-            }
-        }
+        assert!(!plan.gaps.is_empty() && plan.seconds() > 0.0);
     }
 }

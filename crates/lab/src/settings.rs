@@ -8,6 +8,13 @@ use crate::{
 };
 use std::time::Duration;
 
+/// What it takes to make a key, to insert it, and to look it up once in the end: most tables do
+/// that within a microsecond. What it really takes shows when measurements finish.
+const SECONDS_A_KEY: f64 = 1e-6;
+
+/// What surrounds each measurement: starting threads, and two readings of how busy the machine is.
+pub(crate) const SECONDS_BESIDE: f64 = 0.02;
+
 /// The choices that all experiments share; `None` leaves a choice to the experiment.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -55,6 +62,15 @@ impl Settings {
     #[must_use]
     pub fn span(&self) -> Span {
         Span::warmed(self.duration)
+    }
+
+    /// About how long a measurement takes, in seconds, that has `timed` parts that last as these
+    /// settings say, one after the other on a table with `keys` keys.
+    #[must_use]
+    pub fn seconds_of(&self, timed: usize, keys: u64) -> f64 {
+        let span = self.span();
+        let length = (span.warm_up + span.counted).as_secs_f64();
+        length * timed as f64 + keys as f64 * SECONDS_A_KEY + SECONDS_BESIDE
     }
 }
 

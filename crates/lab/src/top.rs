@@ -5,13 +5,8 @@
 //! last view above the prompt.
 
 use crate::{
-    LabError, Settings, Watch,
-    contestants::Contestant,
-    experiments::{Case, Experiment},
-    live::Live,
-    measure::Sample,
-    record::Record,
-    rounds,
+    LabError, Watch, case::Case, contestants::Contestant, live::Live, measure::Sample, plan::Plan,
+    record::Record, rounds,
 };
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
@@ -53,16 +48,15 @@ pub(crate) fn needs_a_terminal() -> Result<(), LabError> {
 ///
 /// Those of [`rounds::run`].
 pub(crate) fn run(
-    experiment: &dyn Experiment,
-    settings: &Settings,
-    contestants: &mut [Box<dyn Contestant>],
+    plan: &Plan,
+    contestants: &mut [Contestant],
     keeper: &mut dyn Watch,
 ) -> Result<(), LabError> {
-    let engines = contestants.iter().map(|c| c.name().to_string()).collect();
-    let view = View::new(experiment.name(), engines);
+    let engines = plan.contestants.iter().map(ToString::to_string).collect();
+    let view = View::new(plan.experiment.name(), engines);
     let live = Arc::new(Live::default());
     let mut top = Top::start(view, Arc::clone(&live), keeper);
-    let done = live.watch(|| rounds::run(experiment, settings, contestants, &mut top));
+    let done = live.watch(|| rounds::run(plan, contestants, &mut top));
     top.end();
     done.map(|_| ())
 }

@@ -4,26 +4,29 @@
 use std::time::Duration;
 use tremula_lab::{
     LabError, Settings,
-    contestants::{Contestant, ContestantName, ErlangMachine, Ets, EtsCounter, MessageQueue},
+    case::ContestantKind,
+    contestants::{
+        Asked, Contestant, ContestantName, Entrant, Ets, EtsCounter, MessageQueue, Starter,
+    },
     experiments,
     keys::KeySet,
     measure::Span,
     workload::{
         CounterJob, CounterMix, FillJob, Job, Kind, MessageKind, MixJob, Operation, SignalsJob,
-        Traffic,
+        TableJob, Traffic,
     },
 };
 
-fn machine() -> ErlangMachine {
-    if let Some(missing) = ContestantName::Erlang(Ets::New).missing() {
+fn starter() -> Starter {
+    if let Some(missing) = Ets::New.missing() {
         panic!("this test needs Erlang: {missing}");
     }
-    ErlangMachine::start().expect("Erlang starts")
+    Starter::default()
 }
 
 #[test]
 fn all_tables_do_all_that_they_do_not_refuse_on_one_machine() {
-    let machine = machine();
+    let mut starter = starter();
     let settings = Settings {
         threads: Some(vec![1, 3]),
         keys: Some(1000),
@@ -31,17 +34,23 @@ fn all_tables_do_all_that_they_do_not_refuse_on_one_machine() {
         ..Settings::default()
     };
     for kind in Ets::ALL {
-        let mut table = machine.table(kind);
-        assert!(
-            table.version().contains("Erlang/OTP"),
-            "{}",
-            table.version()
-        );
+        let name: ContestantName = kind.name().parse().unwrap();
+        let mut table = |kind| name.start(kind, &mut starter).unwrap();
+        let version = table(ContestantKind::Tables).started().version();
+        assert!(version.contains("Erlang/OTP"), "{version}");
         let mut done = Vec::new();
         for experiment in experiments::ALL {
             for group in experiment.groups(&settings) {
                 let key_set = group[0].key_set.parse().ok();
-                let refused = table.name().refuses_case(experiment, &group[0]);
+                let asked = Asked {
+                    experiment: experiment.name(),
+                    workload: Some(group[0].workload),
+                    key_set: Some(group[0].key_set),
+                };
+                let of_kind = experiment.contestants();
+                let refused = name.refuses(of_kind, &asked);
+                let is_of_kind = name.is_of(of_kind);
+                let mut table = table(if is_of_kind { of_kind } else { name.kind() });
                 let job = experiment.job(&group, 0, &settings);
                 if refused.is_some() {
                     // As if nobody had asked before: a job of an experiment that it does not have.
@@ -73,13 +82,19 @@ fn all_tables_do_all_that_they_do_not_refuse_on_one_machine() {
 
 #[test]
 fn processes_do_all_that_they_do_not_refuse() {
-    let machine = machine();
+    let mut starter = starter();
     let span = Span::warmed(Duration::from_millis(20));
     for queue in MessageQueue::ALL {
-        let mut process = machine.process(queue);
+        let name: ContestantName = queue.name().parse().unwrap();
+        let mut process = name.start(ContestantKind::Channels, &mut starter).unwrap();
         for traffic in Traffic::ALL {
             for message in MessageKind::ALL {
-                let refused = process.name().refuses_traffic(traffic, Some(message));
+                let asked = Asked {
+                    experiment: "signals",
+                    workload: Some(traffic.name()),
+                    key_set: Some(message.name()),
+                };
+                let refused = queue.refuses(&asked);
                 let job = Job::Signals(SignalsJob {
                     traffic,
                     message,
@@ -105,9 +120,9 @@ fn processes_do_all_that_they_do_not_refuse() {
 
 #[test]
 fn sizes_of_tables_are_counted_in_both_ways() {
-    let machine = machine();
+    let mut starter = starter();
     for kind in EtsCounter::ALL {
-        let mut counter = machine.counter(kind);
+        let mut counter = kind.start(ContestantKind::Counters, &mut starter).unwrap();
         for mix in CounterMix::ALL {
             let job = Job::Counter(CounterJob {
                 mix,
@@ -119,25 +134,29 @@ fn sizes_of_tables_are_counted_in_both_ways() {
             assert!(sample.operations > 0, "{kind:?} {mix:?} {sample:?}");
         }
         // As if nobody had asked before.
-        let ranges = Job::InsertRanges {
+        let ranges = Job::Table(TableJob::InsertRanges {
             keys: 1,
             threads: 1,
-        };
+        });
         assert!(counter.measure(&ranges).is_err());
     }
+}
+
+fn table(kind: Ets) -> Contestant {
+    kind.start(ContestantKind::Tables, &mut starter()).unwrap()
 }
 
 #[test]
 fn a_filled_table_is_weighed() {
     for key_set in [KeySet::MonoInt, KeySet::RandInt, KeySet::Append] {
-        let job = Job::Fill(FillJob {
+        let job = Job::Table(TableJob::Fill(FillJob {
             key_set,
             count: 20_000,
             threads: 2,
             seed: 1,
             run: 0,
-        });
-        let mut samples = machine().table(Ets::New).measure(&job).unwrap();
+        }));
+        let mut samples = table(Ets::New).measure(&job).unwrap();
         // An AVL node: an object of seven words.
         let bytes = samples.remove(0).unwrap().bytes_per_key.unwrap();
         assert!((50.0..70.0).contains(&bytes), "{bytes}");
@@ -146,14 +165,14 @@ fn a_filled_table_is_weighed() {
 
 #[test]
 fn an_error_in_erlang_is_reported_and_does_not_end_it() {
-    let mut table = machine().table(Ets::Old);
+    let mut table = table(Ets::Old);
     let job = |streams| {
-        Job::Mix(MixJob {
+        Job::Table(TableJob::Mix(MixJob {
             range: 4,
             prefill: vec![0, 2],
             streams,
             span: Span::warmed(Duration::from_millis(4)),
-        })
+        }))
     };
     let error = table.measure(&job(Vec::new())).unwrap_err();
     assert!(matches!(error, LabError::Answer { .. }), "{error}");

@@ -1,11 +1,13 @@
 //! Every experiment, tiny, on every engine or mailbox of this process, through the library.
 
 use std::time::Duration;
-use tremula_index::Engine;
 use tremula_lab::{
-    LabError, Settings, Watch,
-    contestants::{self, ContestantName, CounterKind, FixedGrain, ShardForm},
-    experiments::{self, Case},
+    LabError, Plan, Settings, Watch,
+    case::Case,
+    contestants::{
+        ChannelKind, ContestantName, CounterKind, Entrant, FixedGrain, ShardForm, Starter,
+    },
+    experiments,
     keys::KeySet,
     record::{Moment, Record},
     workload::{CacheTraffic, Distribution, MessageKind},
@@ -45,18 +47,34 @@ fn brief(keys: u64) -> Settings {
     }
 }
 
+fn named(names: &[&str]) -> Vec<ContestantName> {
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}
+
+fn names_of<E: Entrant>(family: &[E]) -> Vec<ContestantName> {
+    let names: Vec<_> = family.iter().map(Entrant::name).collect();
+    named(&names)
+}
+
+fn engines() -> Vec<ContestantName> {
+    named(&AnyEngine::ALL.map(AnyEngine::name))
+}
+
+fn plan(names: &[ContestantName], experiment: &str, settings: &Settings) -> Plan {
+    let experiment = experiments::find(experiment).unwrap();
+    Plan::new(experiment, settings.clone(), names).unwrap()
+}
+
+fn run_plan(plan: &Plan) -> Result<Vec<Record>, LabError> {
+    tremula_lab::run(plan, &mut plan.start().unwrap(), &mut Quiet)
+}
+
 fn run(experiment: &str, settings: &Settings) -> Vec<Record> {
-    run_with(
-        &AnyEngine::ALL.map(ContestantName::Index),
-        experiment,
-        settings,
-    )
+    run_with(&engines(), experiment, settings)
 }
 
 fn run_with(names: &[ContestantName], experiment: &str, settings: &Settings) -> Vec<Record> {
-    let mut contestants = contestants::assemble(names, settings).unwrap();
-    let experiment = experiments::find(experiment).unwrap();
-    tremula_lab::run(experiment, settings, &mut contestants, &mut Quiet).unwrap()
+    run_plan(&plan(names, experiment, settings)).unwrap()
 }
 
 #[test]
@@ -93,11 +111,8 @@ fn ordered_mix_runs_on_the_smallest_range() {
 
 #[test]
 fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
-    let mut names: Vec<_> = FixedGrain::ALL.map(ContestantName::FixedGrain).into();
-    names.extend(
-        ["ca_tree", "lfca_tree", "b_tree", "locked"]
-            .map(|name| name.parse::<ContestantName>().unwrap()),
-    );
+    let mut names = named(&FixedGrain::ALL.map(FixedGrain::name));
+    names.extend(named(&["ca_tree", "lfca_tree", "b_tree", "locked"]));
     let settings = Settings {
         threads: Some(vec![3]),
         ..brief(20_000)
@@ -138,14 +153,14 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
 /// Fewer keys than threads, and a narrow range that is all of the table.
 #[test]
 fn adaptation_runs_on_the_smallest_range() {
-    let names = [ContestantName::Index(AnyEngine::Index(Engine::CaTree))];
+    let names = named(&["ca_tree"]);
     assert!(!run_with(&names, "adaptation", &brief(2)).is_empty());
 }
 
 #[test]
 fn sequential_overhead_records_every_operation_of_every_engine_and_of_a_plain_map() {
-    let mut names: Vec<_> = AnyEngine::ALL.map(ContestantName::Index).into();
-    names.push(ContestantName::PlainBTreeMap);
+    let mut names = engines();
+    names.extend(named(&["btreemap"]));
     let records = run_with(&names, "sequential_overhead", &brief(2000));
     assert_eq!(records.len(), 2 * 5 * names.len());
     for record in records {
@@ -221,7 +236,7 @@ fn signals(mixes: &[&str]) -> Vec<Record> {
         mixes: mixes.iter().map(ToString::to_string).collect(),
         ..brief(1000)
     };
-    let names = Mode::ALL.map(ContestantName::Mailbox);
+    let names = names_of(&Mode::ALL.map(ChannelKind::Mailbox));
     run_with(&names, "signals", &settings)
 }
 
@@ -281,39 +296,35 @@ fn a_table_cannot_do_the_work_of_a_channel_nor_a_channel_that_of_a_table() {
         ("mailbox_auto", "memory"),
     ] {
         let name: ContestantName = name.parse().unwrap();
-        assert!(run_with(&[name], experiment, &settings).is_empty());
-        // As if nobody had asked before.
-        let experiment = experiments::find(experiment).unwrap();
-        let group = &experiment.groups(&settings)[0];
-        let job = experiment.job(group, 0, &settings);
-        let mut contestants = contestants::assemble(&[name], &settings).unwrap();
-        assert!(contestants[0].measure(&job).is_err());
+        let plan = plan(&[name], experiment, &settings);
+        assert!(plan.contestants.is_empty() && plan.left_out.len() == 1);
+        // Even if a contestant is given work of another kind.
+        let (experiment, mut starter) = (plan.experiment, Starter::default());
+        assert!(name.start(experiment.contestants(), &mut starter).is_err());
+        let mut contestant = name.start(name.kind(), &mut starter).unwrap();
+        let job = experiment.job(&plan.groups[0].cases, 0, &settings);
+        assert!(contestant.measure(&job).is_err());
     }
 }
 
 #[test]
 fn memory_and_bursts_need_a_command_to_start() {
-    let settings = tiny(10);
-    let names = [ContestantName::Index(AnyEngine::Index(Engine::Locked))];
-    let mut contestants = contestants::assemble(&names, &settings).unwrap();
-    let experiment = experiments::find("memory").unwrap();
-    let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);
-    assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
-
     let settings = Settings {
         mixes: vec!["burst".to_owned()],
-        ..settings
+        ..tiny(10)
     };
-    let names = [ContestantName::Mailbox(Mode::Auto)];
-    let mut contestants = contestants::assemble(&names, &settings).unwrap();
-    let experiment = experiments::find("signals").unwrap();
-    let result = tremula_lab::run(experiment, &settings, &mut contestants, &mut Quiet);
-    assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
+    for (name, experiment, settings) in [
+        ("locked", "memory", tiny(10)),
+        ("mailbox_auto", "signals", settings),
+    ] {
+        let result = run_plan(&plan(&named(&[name]), experiment, &settings));
+        assert!(matches!(result, Err(LabError::NoFillCommand { .. })));
+    }
 }
 
 #[test]
 fn counter_scaling_records_every_mix_counter_and_number_of_threads() {
-    let names = CounterKind::ALL.map(ContestantName::Counter);
+    let names = names_of(&CounterKind::ALL);
     let records = run_with(&names, "counter_scaling", &brief(100));
     assert_eq!(records.len(), 3 * 2 * names.len());
     for record in records {
@@ -328,7 +339,7 @@ fn shard_cache_records_every_workload_and_form() {
         threads: Some(vec![2]),
         ..brief(64)
     };
-    let names = ShardForm::ALL.map(ContestantName::Shard);
+    let names = names_of(&ShardForm::ALL);
     let records = run_with(&names, "shard_cache", &settings);
     assert_eq!(records.len(), CacheTraffic::ALL.len() * names.len());
     for record in records {

@@ -3,16 +3,16 @@
 use super::{
     follow::{Follow, about},
     print, refuse_twice,
-    run::{measure, refusal, tell_debug},
+    run::{measure, tell_debug, tell_left_out},
 };
 use crate::{
     LabError, Settings,
     contestants::ContestantName,
-    estimate,
     experiments::{self, Experiment},
     memory::FillCommand,
-    plan::{self, Extent, Planned},
+    plan::{LeftOut, Plan, Why},
     report,
+    suite::{self, Extent},
 };
 use clap::Args;
 use std::path::PathBuf;
@@ -66,74 +66,39 @@ pub(super) fn run(arguments: AllArgs) -> Result<(), LabError> {
     } else {
         Extent::Quick
     };
-    let mut planned = plan::plan(extent, &own)?;
-    planned.retain(|part| {
-        let asked = |only: &&dyn Experiment| only.name() == part.experiment.name();
+    let mut plans = suite::plans(extent, &own, &arguments.engines, ContestantName::missing)?;
+    plans.retain(|plan| {
+        let asked = |only: &&dyn Experiment| only.name() == plan.experiment.name();
         arguments.only.is_empty() || arguments.only.iter().any(asked)
     });
-    keep_able(&mut planned, &arguments.engines);
+    let missing = |one: &&LeftOut| matches!(one.why, Why::Missing(_));
+    tell_left_out(plans.iter().flat_map(|plan| &plan.left_out).filter(missing));
+    plans.retain(|plan| {
+        let somebody = !plan.contestants.is_empty();
+        if !somebody {
+            eprintln!("note: nobody takes part in {}", plan.experiment.name());
+        }
+        somebody
+    });
     let mut follow = Follow::new(Some(&arguments.json), arguments.resume)?;
-    let estimates: Vec<_> = planned
-        .iter()
-        .map(|part| estimate::groups(part.experiment, &part.settings, &part.engines))
-        .collect();
     tell_debug();
-    let seconds = estimates.iter().map(|groups| estimate::total(groups)).sum();
+    let seconds = plans.iter().map(Plan::seconds).sum();
     eprintln!(
         "note: measuring for about {}; records go to '{}'",
         about(seconds),
         arguments.json.display()
     );
-    follow.expect(estimates);
-    let done = run_all(&planned, &mut follow);
+    follow.expect(&plans);
+    let done = run_all(&plans, &mut follow);
     follow.close();
     follow.tell_resume(&done);
     done
 }
 
-/// Keeps those who can take part, among those that were asked for, and what somebody takes part in.
-/// Tells who is missing.
-fn keep_able(planned: &mut Vec<Planned>, asked: &[ContestantName]) {
-    let mut absent: Vec<(&str, Vec<&str>)> = Vec::new();
-    for part in &mut *planned {
-        let (experiment, settings) = (part.experiment, &part.settings);
-        part.engines.retain(|engine| {
-            if !(asked.is_empty() || asked.contains(engine))
-                || refusal(*engine, experiment, settings).is_some()
-            {
-                return false;
-            }
-            let Some(why) = engine.missing() else {
-                return true;
-            };
-            let place = absent.iter().position(|(other, _)| *other == why);
-            let place = place.unwrap_or_else(|| {
-                absent.push((why, Vec::new()));
-                absent.len() - 1
-            });
-            let names = &mut absent[place].1;
-            if !names.contains(&engine.name()) {
-                names.push(engine.name());
-            }
-            false
-        });
-    }
-    for (why, names) in absent {
-        eprintln!("note: without {}: {why}", names.join(", "));
-    }
-    planned.retain(|part| {
-        let somebody = !part.engines.is_empty();
-        if !somebody {
-            eprintln!("note: nobody takes part in {}", part.experiment.name());
-        }
-        somebody
-    });
-}
-
-fn run_all(planned: &[Planned], follow: &mut Follow) -> Result<(), LabError> {
-    for (place, part) in planned.iter().enumerate() {
+fn run_all(plans: &[Plan], follow: &mut Follow) -> Result<(), LabError> {
+    for (place, plan) in plans.iter().enumerate() {
         follow.begin(place);
-        let done = measure(part.experiment, &part.settings, &part.engines, follow);
+        let done = measure(plan, follow);
         let table = report::table(&follow.end());
         follow.suspend(|| print(&(table + "\n")))?;
         done?;

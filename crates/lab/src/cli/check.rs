@@ -3,7 +3,7 @@
 use super::{parse_seconds, print, refuse_twice, table_of};
 use crate::{
     LabError,
-    contestants::ContestantName,
+    contestants::{ContestantName, Side},
     histories::{self, Outcome},
     memory::this_program,
 };
@@ -58,10 +58,7 @@ pub(super) fn run(arguments: &CheckArgs) -> Result<bool, LabError> {
         command.args(["--histories", &arguments.histories.to_string()]);
         let outcome = histories::check_apart(command, arguments.patience)?;
         print(&format!("{:<20} {outcome}\n", name.name()))?;
-        let is_ours = matches!(
-            name,
-            ContestantName::Index(_) | ContestantName::BwVariant(_) | ContestantName::FixedGrain(_)
-        );
+        let is_ours = name.side() != Side::Rival;
         right &= outcome == Outcome::Right || !is_ours;
     }
     Ok(right)

@@ -3,8 +3,9 @@
 use super::interrupt::Interrupt;
 use crate::{
     LabError, Watch,
-    estimate::{GroupEstimate, TimeLeft},
-    experiments::Case,
+    case::Case,
+    estimate::TimeLeft,
+    plan::Plan,
     record::{self, Record, RecordFile},
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -54,13 +55,13 @@ impl Follow {
             kept,
             records: Vec::new(),
             interrupt: Interrupt::listen()?,
-            time_left: TimeLeft::of(Vec::new()),
+            time_left: TimeLeft::of(&[]),
         })
     }
 
-    /// Experiments with these groups will be measured.
-    pub(super) fn expect(&mut self, parts: Vec<Vec<GroupEstimate>>) {
-        self.time_left = TimeLeft::of(parts);
+    /// These will be measured, one after the other.
+    pub(super) fn expect(&mut self, plans: &[Plan]) {
+        self.time_left = TimeLeft::of(plans);
     }
 
     /// The experiment of this place is measured now.

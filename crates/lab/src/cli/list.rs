@@ -1,8 +1,9 @@
 //! `tremula-lab list`: the experiments, and who can take part.
 
 use crate::{
-    contestants::ContestantName,
-    experiments::{self, ContestantKind, Experiment},
+    case::ContestantKind,
+    contestants::{Asked, ContestantName},
+    experiments::{self, Experiment},
     keys::KeySet,
     workload::{MessageKind, Traffic},
 };
@@ -72,7 +73,8 @@ fn list_missing() -> String {
 fn list_contestants(kind: ContestantKind) -> String {
     let mut text = String::new();
     for contestant in ContestantName::all() {
-        if contestant.kind() != kind {
+        // Tables of all kinds are listed together.
+        if contestant.kind().noun() != kind.noun() {
             continue;
         }
         text += &format!("  {:<22}  {}\n", contestant.name(), contestant.about());
@@ -87,39 +89,44 @@ fn list_contestants(kind: ContestantKind) -> String {
 }
 
 /// What the contestant cannot do, and why: whole experiments, or key sets of all experiments.
-fn refusals(contestant: ContestantName) -> Vec<(String, &'static str)> {
-    if contestant.kind() == ContestantKind::Channels {
-        let of_workload = |traffic: Traffic| {
-            let why = contestant.refuses_traffic(traffic, None)?;
-            Some((traffic.name().to_owned(), why))
+fn refusals(contestant: ContestantName) -> Vec<(String, String)> {
+    let refuses = |experiment: &dyn Experiment, workload, key_set| {
+        let asked = Asked {
+            experiment: experiment.name(),
+            workload,
+            key_set,
         };
-        let of_message = |kind: MessageKind| {
-            let why = contestant.refuses_traffic(Traffic::Live, Some(kind))?;
-            Some((format!("messages {kind}"), why))
-        };
-        let workloads = Traffic::ALL.into_iter().filter_map(of_workload);
-        let messages = MessageKind::ALL.into_iter().filter_map(of_message);
-        return workloads.chain(messages).collect();
-    }
-    if matches!(
-        contestant.kind(),
-        ContestantKind::Shards | ContestantKind::Counters | ContestantKind::Servers
-    ) {
-        return Vec::new();
-    }
-    let of_tables = experiments::ALL
-        .iter()
-        .filter(|experiment| experiment.contestants() == ContestantKind::Tables);
-    let whole = |experiment: &&dyn Experiment| {
-        let name = experiment.name();
-        Some((name.to_owned(), contestant.refuses(name, None)?))
+        contestant.refuses(experiment.contestants(), &asked)
     };
-    let with_set = |set: KeySet| {
-        let why = contestant.refuses("memory", Some(set))?;
-        Some((format!("key set {set}"), why))
-    };
-    of_tables
-        .filter_map(whole)
-        .chain(KeySet::ALL.into_iter().filter_map(with_set))
-        .collect()
+    let found = |name| experiments::find(name).expect("the experiment is there");
+    let mut refusals = Vec::new();
+    if contestant.is_of(ContestantKind::Channels) {
+        for traffic in Traffic::ALL {
+            let why = refuses(found("signals"), Some(traffic.name()), None);
+            refusals.push((traffic.name().to_owned(), why));
+        }
+        for kind in MessageKind::ALL {
+            let why = refuses(
+                found("signals"),
+                Some(Traffic::Live.name()),
+                Some(kind.name()),
+            );
+            refusals.push((format!("messages {kind}"), why));
+        }
+    } else if contestant.kind().noun() == ContestantKind::Tables.noun() {
+        for experiment in experiments::ALL {
+            if experiment.contestants().noun() == contestant.kind().noun() {
+                refusals.push((
+                    experiment.name().to_owned(),
+                    refuses(experiment, None, None),
+                ));
+            }
+        }
+        for set in KeySet::ALL {
+            let why = refuses(found("memory"), None, Some(set.name()));
+            refusals.push((format!("key set {set}"), why));
+        }
+    }
+    let refused = |(what, why): (_, Option<String>)| Some((what, why?));
+    refusals.into_iter().filter_map(refused).collect()
 }

@@ -14,7 +14,7 @@ mod weigh;
 
 use crate::{
     LabError, Settings,
-    contestants::{self, ContestantName, Table},
+    contestants::{ContestantName, Table},
     histories, top,
 };
 use clap::{Args, Subcommand};
@@ -140,17 +140,11 @@ fn refuse_twice<'a, T: PartialEq + ToString + 'a>(
 
 /// The table of this process that has the name.
 fn table_of(name: ContestantName) -> Result<Table, LabError> {
-    contestants::available(name)?;
-    match name {
-        ContestantName::Index(engine) => Ok(Table::Index(engine)),
-        ContestantName::BwVariant(variant) => Ok(Table::BwVariant(variant)),
-        ContestantName::FixedGrain(grain) => Ok(Table::FixedGrain(grain)),
-        ContestantName::Rival(rival) => Ok(Table::Rival(rival)),
-        other => Err(LabError::Unavailable {
-            engine: other.name(),
-            missing: "it is no table of this process",
-        }),
-    }
+    name.available()?;
+    Table::named(name.name()).ok_or(LabError::Unavailable {
+        engine: name.name(),
+        missing: "it is no table of this process",
+    })
 }
 
 fn status_of(right: bool) -> ExitCode {

@@ -3,11 +3,12 @@
 use super::{follow::Follow, parse_seconds, parse_threads, print, refuse_twice};
 use crate::{
     LabError, Settings,
-    contestants::{self, ContestantName},
-    estimate,
-    experiments::{self, ContestantKind, Experiment},
+    case::ContestantKind,
+    contestants::ContestantName,
+    experiments::{self, Experiment},
     keys::KeySet,
     memory::FillCommand,
+    plan::{Gap, LeftOut, Plan},
     record, report, rounds, top,
     workload::{Distribution, MessageKind},
 };
@@ -107,27 +108,29 @@ pub(super) fn run(arguments: RunArgs, show: Show) -> Result<(), LabError> {
         messages: arguments.messages,
         fill_command: Some(FillCommand::this_one()?),
     };
-    rounds::check(experiment, &settings)?;
     refuse_twice(settings.threads.iter().flatten())?;
     refuse_twice(&settings.mixes)?;
     refuse_twice(&settings.key_sets)?;
     refuse_twice(&settings.distributions)?;
     refuse_twice(&settings.messages)?;
     refuse_twice(&arguments.engines)?;
+    let plan = if arguments.engines.is_empty() {
+        Plan::of_all(experiment, settings)?
+    } else {
+        Plan::of_asked(experiment, settings, &arguments.engines)?
+    };
     let mut follow = Follow::new(arguments.json.as_deref(), arguments.resume)?;
-    let names = choose(arguments.engines, experiment, &settings)?;
-    tell_gaps(&names, experiment, &settings);
+    tell_left_out(&plan.left_out);
+    tell_gaps(&plan);
     tell_debug();
-    follow.expect(vec![estimate::groups(experiment, &settings, &names)]);
+    follow.expect(std::slice::from_ref(&plan));
     follow.begin(0);
     let done = match show {
-        Show::Progress => measure(experiment, &settings, &names, &mut follow),
+        Show::Progress => measure(&plan, &mut follow),
         Show::Everything => {
             follow.hide();
-            let contestants = contestants::assemble(&names, &settings);
-            contestants.and_then(|mut contestants| {
-                top::run(experiment, &settings, &mut contestants, &mut follow)
-            })
+            let contestants = plan.start();
+            contestants.and_then(|mut contestants| top::run(&plan, &mut contestants, &mut follow))
         }
     };
     follow.close();
@@ -137,14 +140,8 @@ pub(super) fn run(arguments: RunArgs, show: Show) -> Result<(), LabError> {
 }
 
 /// Measures, and lets the follower keep the records.
-pub(super) fn measure(
-    experiment: &dyn Experiment,
-    settings: &Settings,
-    names: &[ContestantName],
-    follow: &mut Follow,
-) -> Result<(), LabError> {
-    let mut contestants = contestants::assemble(names, settings)?;
-    rounds::run(experiment, settings, &mut contestants, follow).map(|_| ())
+pub(super) fn measure(plan: &Plan, follow: &mut Follow) -> Result<(), LabError> {
+    rounds::run(plan, &mut plan.start()?, follow).map(|_| ())
 }
 
 /// Tells that the figures mean little, if they do.
@@ -154,79 +151,42 @@ pub(super) fn tell_debug() {
     }
 }
 
-/// Why it can do nothing of what is asked for; `None` if it can.
-pub(super) fn refusal(
-    contestant: ContestantName,
-    experiment: &dyn Experiment,
-    settings: &Settings,
-) -> Option<&'static str> {
-    let cases = experiment.groups(settings).concat();
-    let why = |case| contestant.refuses_case(experiment, case);
-    // One that can do some of the cases does these.
-    cases.iter().map(why).min().flatten()
-}
-
-/// The engines that were asked for; if none, all that are available and can do something.
-fn choose(
-    asked: Vec<ContestantName>,
-    experiment: &dyn Experiment,
-    settings: &Settings,
-) -> Result<Vec<ContestantName>, LabError> {
-    let refusal = |contestant| refusal(contestant, experiment, settings);
-    if !asked.is_empty() {
-        for contestant in &asked {
-            if let Some(why) = refusal(*contestant) {
-                return Err(LabError::Refuses {
-                    engine: contestant.name(),
-                    experiment: experiment.name(),
-                    why,
-                });
-            }
+/// Tells which contestants are left out, and why: a line for each reason.
+pub(super) fn tell_left_out<'a>(left_out: impl IntoIterator<Item = &'a LeftOut>) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for LeftOut { contestant, why } in left_out {
+        let name = contestant.name();
+        match reasons.iter_mut().find(|(other, _)| *other == why.words()) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why.words(), vec![name])),
         }
-        return Ok(asked);
     }
-    let mut left_out: Vec<(&str, Vec<&str>)> = Vec::new();
-    let mut all = ContestantName::all();
-    all.retain(|contestant| contestant.kind() == experiment.contestants());
-    all.retain(|contestant| {
-        let Some(why) = contestant.missing().or_else(|| refusal(*contestant)) else {
-            return true;
-        };
-        match left_out.iter_mut().find(|(other, _)| *other == why) {
-            Some((_, names)) => names.push(contestant.name()),
-            None => left_out.push((why, vec![contestant.name()])),
-        }
-        false
-    });
-    for (why, names) in left_out {
+    for (why, names) in reasons {
         eprintln!("note: without {}: {why}", names.join(", "));
     }
-    Ok(all)
 }
 
-/// Tells who is left out of a part of what was asked for, and why.
-fn tell_gaps(names: &[ContestantName], experiment: &dyn Experiment, settings: &Settings) {
-    let cases = experiment.groups(settings).concat();
-    for name in names {
-        let mut told = Vec::new();
-        for case in &cases {
-            let Some(why) = name.refuses_case(experiment, case) else {
-                continue;
-            };
-            // Tables are refused keys, whatever the workload.
-            let what = match experiment.contestants() {
-                ContestantKind::Tables => case.key_set.to_owned(),
-                ContestantKind::Channels
-                | ContestantKind::Shards
-                | ContestantKind::Counters
-                | ContestantKind::Servers => {
-                    format!("{} of {}", case.workload, case.key_set)
-                }
-            };
-            if !told.contains(&what) {
-                eprintln!("note: {name} cannot do all of '{what}': {why}");
-                told.push(what);
+/// Tells which contestants are left out of a part of the plan, and why.
+fn tell_gaps(plan: &Plan) {
+    let mut told = Vec::new();
+    for Gap {
+        contestant,
+        case,
+        why,
+    } in &plan.gaps
+    {
+        let what = match plan.experiment.contestants() {
+            // Most tables are refused keys, whatever the workload.
+            ContestantKind::Tables | ContestantKind::Rows | ContestantKind::Sequential => {
+                case.key_set.to_owned()
             }
+            _ => format!("{} of {}", case.workload, case.key_set),
+        };
+        let note = format!("note: {contestant} cannot do all of '{what}': {why}");
+        if !told.contains(&note) {
+            eprintln!("{note}");
+            told.push(note);
         }
     }
 }

@@ -56,18 +56,16 @@ pub(super) fn fill(arguments: &FillArgs) -> Result<(), LabError> {
 
 /// Sends a burst through a channel, and prints what it weighs.
 pub(super) fn burst(arguments: &BurstArgs) -> Result<(), LabError> {
-    contestants::available(arguments.engine)?;
+    let engine = arguments.engine;
+    engine.available()?;
     let _pinned = pin_workers(arguments.pin)?;
-    let kind = match arguments.engine {
-        ContestantName::Mailbox(mode) => ChannelKind::Mailbox(mode),
-        ContestantName::ChannelRival(rival) => ChannelKind::Rival(rival),
-        other => {
-            return Err(LabError::Unavailable {
-                engine: other.name(),
-                missing: "it is no channel of this process",
-            });
-        }
-    };
+    let mut kinds = ChannelKind::all();
+    let kind = kinds
+        .find(|kind| kind.name() == engine.name())
+        .ok_or(LabError::Unavailable {
+            engine: engine.name(),
+            missing: "it is no channel of this process",
+        })?;
     print_report(&contestants::burst(
         kind,
         arguments.keys,

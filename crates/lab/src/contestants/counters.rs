@@ -1,10 +1,17 @@
 //! Counters that many threads change: of one cell, of many, and the sizes of tables.
 
-use super::{Contestant, ContestantName, RowTable, in_process::expect};
+use super::{
+    contestant::{
+        Contestant, Entrant, Measures, Samples, Side, Started, Starter, own_version, samples,
+    },
+    row_table::RowTable,
+    subject::expect,
+};
 use crate::{
     LabError,
+    case::ContestantKind,
     measure::{Lap, Sample, together_for},
-    workload::{CounterJob, CounterMix, Job},
+    workload::{CounterJob, CounterMix},
 };
 use std::{
     hint::black_box,
@@ -35,28 +42,6 @@ impl CounterKind {
         Self::SizeOfOrderedSet,
     ];
 
-    /// The contestant's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Central => "central",
-            Self::Striped => "striped",
-            Self::SizeOfSet => "size_of_table_set",
-            Self::SizeOfOrderedSet => "size_of_table_ordered_set",
-        }
-    }
-
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::Central => "one atomic integer",
-            Self::Striped => "a counter of Tremula that stripes itself when additions collide",
-            Self::SizeOfSet => "the size of a table of type set of Tremula",
-            Self::SizeOfOrderedSet => "the size of a table of type ordered_set of Tremula",
-        }
-    }
-
     fn measure(self, job: &CounterJob) -> Result<Sample, String> {
         let table = |kind: RowTable| kind.create().map_err(|error| error.to_string());
         match self {
@@ -65,6 +50,38 @@ impl CounterKind {
             Self::SizeOfSet => measure(&table(RowTable::Set)?, job),
             Self::SizeOfOrderedSet => measure(&table(RowTable::CaTree)?, job),
         }
+    }
+}
+
+impl Entrant for CounterKind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Central => "central",
+            Self::Striped => "striped",
+            Self::SizeOfSet => "size_of_table_set",
+            Self::SizeOfOrderedSet => "size_of_table_ordered_set",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Self::Central => "one atomic integer",
+            Self::Striped => "a counter of Tremula that stripes itself when additions collide",
+            Self::SizeOfSet => "the size of a table of type set of Tremula",
+            Self::SizeOfOrderedSet => "the size of a table of type ordered_set of Tremula",
+        }
+    }
+
+    fn side(&self) -> Side {
+        Side::Other
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Counters]
+    }
+
+    fn start(&self, _kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
+        Ok(Contestant::Counter(Box::new(CounterContestant(*self))))
     }
 }
 
@@ -238,32 +255,27 @@ fn read<C: Counter>(counter: &C, job: &CounterJob, lap: &mut Lap<'_>) -> Tally {
 
 /// A counter as a contestant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CounterContestant(pub(super) CounterKind);
+struct CounterContestant(CounterKind);
 
-impl Contestant for CounterContestant {
-    fn name(&self) -> ContestantName {
-        ContestantName::Counter(self.0)
+impl Started for CounterContestant {
+    fn name(&self) -> &'static str {
+        self.0.name()
     }
 
     fn version(&self) -> String {
         match self.0 {
             CounterKind::Central => "std".to_owned(),
-            _ => format!("tremula {}", env!("CARGO_PKG_VERSION")),
+            _ => own_version(),
         }
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let Job::Counter(job) = job else {
-            return Err(LabError::Unavailable {
-                engine: self.0.name(),
-                missing: "it is a counter, and was given other work",
-            });
-        };
-        let measured = self.0.measure(job).map_err(|fault| LabError::Wrong {
-            engine: self.0.name(),
-            fault,
-        });
-        measured.map(|sample| vec![Ok(sample)])
+impl Measures<CounterJob> for CounterContestant {
+    fn measure(&mut self, job: &CounterJob) -> Samples {
+        samples(
+            self.0.name(),
+            self.0.measure(job).map(|sample| vec![Ok(sample)]),
+        )
     }
 }
 

@@ -25,6 +25,9 @@ impl FixedGrain {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Coarse, Self::Fine];
 
+    /// The only experiment that they take part in.
+    pub(crate) const EXPERIMENT: &str = "adaptation";
+
     /// The contestant's name.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -2,7 +2,6 @@
 //!
 //! Their names are always known; what they need is compiled only with the feature `rivals`.
 
-use super::in_process::Task;
 use crate::keys::KeySet;
 
 /// A rival that is a Rust crate.
@@ -134,26 +133,5 @@ impl Rival {
         } else {
             Some("this program was built without the rivals; build it with '--features rivals'")
         }
-    }
-
-    /// Does the task with tables of integers.
-    pub(super) fn run_integers<T: Task<u64>>(self, task: T) -> T::Output {
-        #[cfg(feature = "rivals")]
-        return crate::rivals::run_integers(self, task);
-        #[cfg(not(feature = "rivals"))]
-        self.absent(task)
-    }
-
-    /// Does the task with tables of texts.
-    pub(super) fn run_texts<T: Task<String>>(self, task: T) -> T::Output {
-        #[cfg(feature = "rivals")]
-        return crate::rivals::run_texts(self, task);
-        #[cfg(not(feature = "rivals"))]
-        self.absent(task)
-    }
-
-    #[cfg(not(feature = "rivals"))]
-    fn absent<T, R>(self, _task: T) -> R {
-        unreachable!("{} is refused where it is missing", self.name())
     }
 }

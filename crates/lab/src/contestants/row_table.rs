@@ -1,11 +1,11 @@
 //! The tables of rows of this project: the real thing, with terms and match specifications.
 
-use super::{Contestant, ContestantName, row_bench, row_model};
+use super::contestant::Asked;
 use crate::{
-    LabError,
-    experiments::Case,
-    measure::{Lap, Sample, alone, together_for},
-    workload::{self, BINARY_BYTES, EtsJob, Job, Kind as Operation, Rows, SELECTED_KEYS, Selected},
+    measure::{Lap, Sample, together_for},
+    workload::{
+        self, BINARY_BYTES, EtsJob, EtsMix, Kind as Operation, Rows, SELECTED_KEYS, Selected,
+    },
 };
 use std::hint::black_box;
 use tremula_index::Engine;
@@ -45,30 +45,7 @@ impl RowTable {
         Self::BackgroundSkipList,
     ];
 
-    /// The contestant's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Set => "table_set",
-            Self::CaTree => "table_ca_tree",
-            Self::Locked => "table_locked",
-            Self::BTree => "table_b_tree",
-            Self::BwTree => "table_bw_tree",
-            Self::SkipList => "table_skip_list",
-            Self::BackgroundSkipList => "table_background_skip_list",
-        }
-    }
-
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self.engine() {
-            None => "a table of type set of Tremula, in this process",
-            Some(_) => "a table of type ordered_set of Tremula, in this process",
-        }
-    }
-
-    const fn engine(self) -> Option<AnyEngine> {
+    pub(super) const fn engine(self) -> Option<AnyEngine> {
         Some(match self {
             Self::Set => return None,
             Self::CaTree => AnyEngine::Index(Engine::CaTree),
@@ -92,50 +69,17 @@ impl RowTable {
     }
 }
 
-/// A table as a contestant.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RowTableContestant(pub(super) RowTable);
-
-impl Contestant for RowTableContestant {
-    fn name(&self) -> ContestantName {
-        ContestantName::Table(self.0)
-    }
-
-    fn version(&self) -> String {
-        format!("tremula {}", env!("CARGO_PKG_VERSION"))
-    }
-
-    fn check_against_model(&mut self, case: &Case, seed: u64) -> Result<(), LabError> {
-        let checked = row_model::check(self.0, rows_of(case), seed);
-        checked.map_err(|fault| LabError::Wrong {
-            engine: self.0.name(),
-            fault,
-        })
-    }
-
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let measured = match job {
-            Job::Ets(job) => measure(self.0, job),
-            Job::EtsBench(job) => {
-                let table = self.0.create().map_err(|error| error.to_string());
-                table.and_then(|table| alone(|| row_bench::measure(&table, job)))
-            }
-            _ => {
-                return Err(LabError::Unavailable {
-                    engine: self.0.name(),
-                    missing: "it takes part in ets_throughput and ets_bench only",
-                });
-            }
-        };
-        let measured = measured.map_err(|fault| LabError::Wrong {
-            engine: self.0.name(),
-            fault,
-        });
-        measured.map(|sample| vec![Ok(sample)])
-    }
+/// Why a set cannot take part in `ets_throughput`; `None` if it can.
+pub(super) fn refused_by_sets(asked: &Asked<'_>) -> Option<&'static str> {
+    let steps = |mix: EtsMix| mix.needs_order();
+    asked
+        .workload
+        .is_some_and(|workload| workload.parse().is_ok_and(steps))
+        .then_some("a set does not step from keys that are not there")
 }
 
-fn measure(kind: RowTable, job: &EtsJob) -> Result<Sample, String> {
+/// Does the job with a table of this kind.
+pub(super) fn measure(kind: RowTable, job: &EtsJob) -> Result<Sample, String> {
     let refused = |error: BadArgument| error.to_string();
     let table = kind.create().map_err(refused)?;
     for &key in &job.prefill {
@@ -156,13 +100,6 @@ fn measure(kind: RowTable, job: &EtsJob) -> Result<Sample, String> {
     }
     check(&table, job.rows)?;
     Ok(Sample::new(timed.operations, timed.elapsed))
-}
-
-/// The rows that the case names.
-fn rows_of(case: &Case) -> Rows {
-    let named = |rows: &Rows| rows.name() == case.key_set;
-    let rows = Rows::ALL.into_iter().find(named);
-    rows.expect("a case of tables of rows names its rows")
 }
 
 /// A row as it is inserted: new, with a binary of its own.
@@ -305,6 +242,7 @@ pub(super) fn spec(rows: Rows, what: Selected, from: u32) -> Result<MatchSpec, B
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contestants::{row_bench, row_model};
     use crate::{
         measure::Span,
         workload::{EtsBenchJob, EtsMix, EtsOperation},

@@ -1,15 +1,15 @@
 //! One thread at work on a table: a plain `BTreeMap`, or one of those that many could share.
 
 use super::{
-    Contestant, ContestantName, Subject, check,
-    in_process::{Task, expect},
-    subject::check_walk,
+    contestant::{Contestant, Entrant, Measures, Samples, Side, Started, Starter, samples},
+    subject::{Measured, Subject, Task, check, check_walk, expect},
 };
 use crate::{
     LabError,
+    case::ContestantKind,
     keys::{Key, Keys},
     measure::{Lap, Sample, Timed, together, together_for},
-    workload::{Job, SEQUENTIAL_SCAN, SequentialJob, SequentialOperation},
+    workload::{SEQUENTIAL_SCAN, SequentialJob, SequentialOperation, SequentialWork},
 };
 use std::{
     collections::BTreeMap,
@@ -110,8 +110,6 @@ impl<K: Key, S: Subject<K>> Sequential<K> for Unshared<'_, S> {
         check(self.0)
     }
 }
-
-type Measured = Result<Vec<Result<Sample, String>>, String>;
 
 impl<K: Key> Task<K> for &SequentialJob<K> {
     type Output = Measured;
@@ -230,39 +228,45 @@ fn scans_rightly<K: Key, T: Sequential<K>>(table: &T, from: &K, greatest: u64) -
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainBTreeMap;
 
-impl PlainBTreeMap {
-    pub(super) const NAME: &str = "btreemap";
-    pub(super) const ABOUT: &str = "std's BTreeMap, without a lock, for one thread";
-    /// The only experiment that it takes part in.
-    pub(super) const EXPERIMENT: &str = "sequential_overhead";
+impl Entrant for PlainBTreeMap {
+    fn name(&self) -> &'static str {
+        "btreemap"
+    }
+
+    fn about(&self) -> &'static str {
+        "std's BTreeMap, without a lock, for one thread"
+    }
+
+    fn side(&self) -> Side {
+        Side::Other
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Sequential]
+    }
+
+    fn start(&self, _kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
+        Ok(Contestant::Sequential(Box::new(*self)))
+    }
 }
 
-impl Contestant for PlainBTreeMap {
-    fn name(&self) -> ContestantName {
-        ContestantName::PlainBTreeMap
+impl Started for PlainBTreeMap {
+    fn name(&self) -> &'static str {
+        Entrant::name(self)
     }
 
     fn version(&self) -> String {
         "std".to_owned()
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let wrong = |fault| LabError::Wrong {
-            engine: Self::NAME,
-            fault,
-        };
+impl Measures<SequentialWork> for PlainBTreeMap {
+    fn measure(&mut self, job: &SequentialWork) -> Samples {
         let measured = match job {
-            Job::Sequential(Keys::Integers(job)) => measure(job, BTreeMap::new(), BTreeMap::new()),
-            Job::Sequential(Keys::Texts(job)) => measure(job, BTreeMap::new(), BTreeMap::new()),
-            _ => {
-                return Err(LabError::Unavailable {
-                    engine: Self::NAME,
-                    missing: "it takes part in sequential_overhead only",
-                });
-            }
+            Keys::Integers(job) => measure(job, BTreeMap::new(), BTreeMap::new()),
+            Keys::Texts(job) => measure(job, BTreeMap::new(), BTreeMap::new()),
         };
-        let samples = measured.map_err(wrong)?.into_iter();
-        Ok(samples.map(|sample| sample.map_err(wrong)).collect())
+        samples(Entrant::name(self), measured)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the workloads ask of a table in this process.
 
-use crate::keys::Key;
+use crate::{keys::Key, measure::Sample};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{Direction, KeyRange, OrderedIndex};
 
@@ -58,6 +58,21 @@ pub trait Subject<K: Key>: Sync {
         Vec::new()
     }
 }
+
+/// Something to be done with tables of some type.
+///
+/// It is generic where it is carried out, so that its calls of the table are static.
+pub(crate) trait Task<K: Key> {
+    /// What comes out of it.
+    type Output;
+
+    /// Does it; `make` makes an empty table.
+    fn run<S: Subject<K>>(self, make: impl Fn() -> S) -> Self::Output;
+}
+
+/// What a job gives: for each of its measurements a sample or what was wrong in it, or what was
+/// wrong with the table as a whole.
+pub(crate) type Measured = Result<Vec<Result<Sample, String>>, String>;
 
 /// An index of this project as a table to be measured.
 #[derive(Debug)]
@@ -157,6 +172,22 @@ pub(super) fn check_walk<K: Key>(
         Some(length) if length != count => Err(format!("len is {length} but a scan sees {count}")),
         _ => Ok(count),
     }
+}
+
+/// Says what is wrong if a count is not what it should be.
+pub(crate) fn expect(what: &str, found: u64, expected: u64) -> Result<(), String> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{found} {what}, expected {expected}"))
+    }
+}
+
+/// Inserts the keys, and returns how many of them were reported as new.
+pub(crate) fn insert_all<K: Key, S: Subject<K>>(table: &S, keys: &[K]) -> u64 {
+    keys.iter()
+        .map(|key| u64::from(table.insert(key, K::value_of(key.view()))))
+        .sum()
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 
 use super::{Case, Experiment, each_thread_count};
 use crate::{
-    Settings, estimate,
+    Settings,
     keys::KeySet,
     workload::{
         self, ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HAMMERED_KEYS, Job, MOST_RANGE, Mix,
-        Purpose, STREAM_LENGTH, generator,
+        Purpose, STREAM_LENGTH, TableJob, generator,
     },
 };
 
@@ -46,7 +46,7 @@ impl Experiment for Adaptation {
     }
 
     fn estimate(&self, group: &[Case], settings: &Settings) -> f64 {
-        estimate::measurement(AdaptationPhase::ALL.len(), group[0].keys, settings)
+        settings.seconds_of(AdaptationPhase::ALL.len(), group[0].keys)
     }
 
     fn workloads(&self) -> Vec<&'static str> {
@@ -71,7 +71,7 @@ impl Experiment for Adaptation {
         };
         let hammered = range.min(HAMMERED_KEYS);
         let threads = 0..case.threads;
-        Job::Adaptation(AdaptationJob {
+        Job::Table(TableJob::Adaptation(AdaptationJob {
             range,
             fill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
             // Numbered behind the threads that hammer, so that it is no stream of theirs.
@@ -83,6 +83,6 @@ impl Experiment for Adaptation {
             scans: threads.map(scans).collect(),
             slices: SLICES,
             slice: settings.duration / SLICES,
-        })
+        }))
     }
 }

@@ -5,7 +5,8 @@ use crate::{
     Settings,
     keys::{Key, KeyList, KeySet, Keys},
     workload::{
-        BatchJob, Distribution, Job, LookupStyle, Purpose, draw_keys, generator, stream_length,
+        BatchJob, Distribution, Job, LookupStyle, Purpose, TableJob, draw_keys, generator,
+        stream_length,
     },
 };
 
@@ -76,10 +77,10 @@ impl Experiment for BatchedGet {
         let case = &group[0];
         let set = case.chosen_key_set();
         let keys = set.make(case.keys, 0, case.threads, settings.seed, run);
-        Job::Batch(match keys {
+        Job::Table(TableJob::Batch(match keys {
             Keys::Integers(keys) => Keys::Integers(job(group, keys, run, settings)),
             Keys::Texts(keys) => Keys::Texts(job(group, keys, run, settings)),
-        })
+        }))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The functions of ETS one by one, on tables of rows.
 
-use super::{Case, Experiment, chosen};
+use super::{Case, ContestantKind, Experiment, chosen};
 use crate::{
     Settings,
     keys::KeySet,
-    workload::{EtsBenchJob, EtsOperation, Job, MOST_RANGE, Purpose, Rows, generator},
+    workload::{EtsBenchJob, EtsOperation, Job, MOST_RANGE, Purpose, RowJob, Rows, generator},
 };
 use rand::seq::SliceRandom;
 
@@ -21,6 +21,10 @@ impl Experiment for EtsBench {
 
     fn about(&self) -> &'static str {
         "one thread does one operation of ETS over and over, on tables of --keys rows"
+    }
+
+    fn contestants(&self) -> ContestantKind {
+        ContestantKind::Rows
     }
 
     fn default_threads(&self) -> &'static [usize] {
@@ -73,7 +77,7 @@ impl Experiment for EtsBench {
         let count = u32::try_from(case.keys).expect("the limits of --keys were checked");
         let mut keys: Vec<u32> = (0..count).collect();
         keys.shuffle(&mut generator(settings.seed, Purpose::Keys, run, 0));
-        Job::EtsBench(EtsBenchJob {
+        Job::Rows(RowJob::Bench(EtsBenchJob {
             operation: operation.expect("a case is named by its operation"),
             rows: rows
                 .into_iter()
@@ -81,6 +85,6 @@ impl Experiment for EtsBench {
                 .expect("a case names its rows"),
             keys,
             span: settings.span(),
-        })
+        }))
     }
 }

@@ -1,11 +1,11 @@
 //! Threads run the mixes of the throughput benchmark of Erlang's ETS on tables of rows.
 
-use super::{Case, Experiment, chosen, each_thread_count};
+use super::{Case, ContestantKind, Experiment, chosen, each_thread_count};
 use crate::{
     Settings,
     keys::KeySet,
     workload::{
-        self, EtsJob, EtsMix, Job, MOST_RANGE, Purpose, Rows, SELECTED_KEYS, STREAM_LENGTH,
+        self, EtsJob, EtsMix, Job, MOST_RANGE, Purpose, RowJob, Rows, SELECTED_KEYS, STREAM_LENGTH,
         generator,
     },
 };
@@ -20,6 +20,10 @@ impl Experiment for EtsThroughput {
 
     fn about(&self) -> &'static str {
         "threads update, look up, step and select in tables of rows, with half of --keys present"
+    }
+
+    fn contestants(&self) -> ContestantKind {
+        ContestantKind::Rows
     }
 
     fn default_keys(&self, _key_set: Option<KeySet>) -> u64 {
@@ -67,13 +71,13 @@ impl Experiment for EtsThroughput {
             let random = &mut random(Purpose::Stream, thread);
             workload::stream(mix.shares, range, STREAM_LENGTH, random)
         };
-        Job::Ets(EtsJob {
+        Job::Rows(RowJob::Mix(EtsJob {
             mix,
             rows,
             range,
             prefill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
             streams: (0..case.threads).map(stream).collect(),
             span: settings.span(),
-        })
+        }))
     }
 }

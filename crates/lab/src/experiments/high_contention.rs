@@ -7,7 +7,7 @@ use super::{Case, Experiment, each_thread_count};
 use crate::{
     Settings,
     keys::KeySet,
-    workload::{AppendJob, Job},
+    workload::{AppendJob, Job, TableJob},
 };
 
 /// The experiment `high_contention`.
@@ -35,9 +35,9 @@ impl Experiment for HighContention {
     }
 
     fn job(&self, group: &[Case], _run: usize, _settings: &Settings) -> Job {
-        Job::Append(AppendJob {
+        Job::Table(TableJob::Append(AppendJob {
             count: group[0].keys,
             threads: group[0].threads,
-        })
+        }))
     }
 }

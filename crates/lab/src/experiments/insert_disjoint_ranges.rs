@@ -7,7 +7,7 @@ use super::{Case, Experiment, each_thread_count};
 use crate::{
     Settings,
     keys::KeySet,
-    workload::{FillJob, Job},
+    workload::{FillJob, Job, TableJob},
 };
 
 /// The experiment `insert_disjoint_ranges`.
@@ -36,20 +36,20 @@ impl Experiment for InsertDisjointRanges {
     }
 
     fn job(&self, group: &[Case], _run: usize, _settings: &Settings) -> Job {
-        Job::InsertRanges {
+        Job::Table(TableJob::InsertRanges {
             keys: group[0].keys,
             threads: group[0].threads,
-        }
+        })
     }
 
     fn weighing(&self, group: &[Case], settings: &Settings) -> Option<Job> {
         settings.fill_command.as_ref()?;
-        Some(Job::Fill(FillJob {
+        Some(Job::Table(TableJob::Fill(FillJob {
             key_set: KeySet::MonoInt,
             count: group[0].keys,
             threads: group[0].threads,
             seed: settings.seed,
             run: 0,
-        }))
+        })))
     }
 }

@@ -4,7 +4,7 @@ use super::{Case, Experiment, chosen, each_thread_count};
 use crate::{
     Settings,
     keys::KeySet,
-    workload::{FillJob, Job},
+    workload::{FillJob, Job, TableJob},
 };
 
 /// The experiment `memory`.
@@ -40,12 +40,12 @@ impl Experiment for Memory {
 
     fn job(&self, group: &[Case], run: usize, settings: &Settings) -> Job {
         let case = &group[0];
-        Job::Fill(FillJob {
+        Job::Table(TableJob::Fill(FillJob {
             key_set: case.chosen_key_set(),
             count: case.keys,
             threads: case.threads,
             seed: settings.seed,
             run,
-        })
+        }))
     }
 }

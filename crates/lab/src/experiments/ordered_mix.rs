@@ -7,7 +7,7 @@ use super::{Case, Experiment, chosen, each_thread_count};
 use crate::{
     Settings,
     keys::KeySet,
-    workload::{self, Job, MOST_RANGE, Mix, MixJob, Purpose, STREAM_LENGTH, generator},
+    workload::{self, Job, MOST_RANGE, Mix, MixJob, Purpose, STREAM_LENGTH, TableJob, generator},
 };
 
 /// The experiment `ordered_mix`.
@@ -59,11 +59,11 @@ impl Experiment for OrderedMix {
             let random = &mut random(Purpose::Stream, thread);
             workload::stream(mix.shares(), range, STREAM_LENGTH, random)
         };
-        Job::Mix(MixJob {
+        Job::Table(TableJob::Mix(MixJob {
             range,
             prefill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
             streams: (0..case.threads).map(stream).collect(),
             span: settings.span(),
-        })
+        }))
     }
 }

@@ -7,7 +7,8 @@ use crate::{
     Settings,
     keys::KeySet,
     workload::{
-        self, Job, MOST_RANGE, Mix, Purpose, RangeUpdateJob, SCAN_LENGTHS, STREAM_LENGTH, generator,
+        self, Job, MOST_RANGE, Mix, Purpose, RangeUpdateJob, SCAN_LENGTHS, STREAM_LENGTH, TableJob,
+        generator,
     },
 };
 
@@ -64,12 +65,12 @@ impl Experiment for RangeUpdate {
         };
         let (scanners, updaters): (Vec<_>, Vec<_>) =
             (0..case.threads).partition(|thread| thread % 2 == 1);
-        Job::RangeUpdate(RangeUpdateJob {
+        Job::Table(TableJob::RangeUpdate(RangeUpdateJob {
             range,
             prefill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
             updates: updaters.into_iter().map(updates).collect(),
             scans: scanners.into_iter().map(scans).collect(),
             span: settings.span(),
-        })
+        }))
     }
 }

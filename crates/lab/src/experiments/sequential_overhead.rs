@@ -1,6 +1,6 @@
 //! One thread: what it costs, against a plain `BTreeMap`, that others could be there.
 
-use super::{Case, Experiment, chosen};
+use super::{Case, ContestantKind, Experiment, chosen};
 use crate::{
     Settings,
     keys::{Key, KeyList, KeySet, Keys},
@@ -20,6 +20,10 @@ impl Experiment for SequentialOverhead {
 
     fn about(&self) -> &'static str {
         "one thread: what concurrency costs against a plain BTreeMap of --keys keys"
+    }
+
+    fn contestants(&self) -> ContestantKind {
+        ContestantKind::Sequential
     }
 
     fn default_threads(&self) -> &'static [usize] {

@@ -5,7 +5,7 @@
 
 use super::{Case, ContestantKind, Experiment, chosen, threads};
 use crate::{
-    Settings, estimate,
+    Settings,
     keys::KeySet,
     workload::{Job, MessageKind, SignalsJob, Traffic},
 };
@@ -74,7 +74,7 @@ impl Experiment for Signals {
             // The slices share the time.
             Ok(_) | Err(_) => (1, 0),
         };
-        estimate::measurement(times, messages, settings)
+        settings.seconds_of(times, messages)
     }
 
     fn workloads(&self) -> Vec<&'static str> {

@@ -6,8 +6,8 @@ use crate::{
     Settings,
     keys::{Key, KeyList, KeySet, Keys},
     workload::{
-        Distribution, Job, Phase, Purpose, YcsbJob, YcsbMix, actions, draw_keys, generator,
-        stream_length,
+        Distribution, Job, Phase, Purpose, TableJob, YcsbJob, YcsbMix, actions, draw_keys,
+        generator, stream_length,
     },
 };
 
@@ -73,10 +73,10 @@ impl Experiment for Ycsb {
         let set = case.chosen_key_set();
         let fresh = case.keys / KEYS_A_FRESH_KEY + case.threads as u64;
         let keys = set.make(case.keys, fresh, case.threads, settings.seed, run);
-        Job::Ycsb(match keys {
+        Job::Table(TableJob::Ycsb(match keys {
             Keys::Integers(keys) => Keys::Integers(job(group, keys, run, settings)),
             Keys::Texts(keys) => Keys::Texts(job(group, keys, run, settings)),
-        })
+        }))
     }
 }
 

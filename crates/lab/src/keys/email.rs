@@ -145,7 +145,7 @@ impl FromStatic for usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Purpose, generator};
+    use crate::random::{Purpose, generator};
 
     fn some(count: usize) -> Vec<String> {
         let addresses = Addresses::new();

@@ -3,7 +3,7 @@
 use super::{KeyList, Keys, email::Addresses};
 use crate::{
     LabError,
-    workload::{self, Purpose, generator},
+    random::{self, Purpose, generator},
 };
 use rand::RngExt;
 use std::{collections::HashSet, fmt, str::FromStr};
@@ -136,7 +136,7 @@ fn stamps(before: u64, count: u64, threads: usize) -> Vec<u64> {
     // Rounded up, so that the last stamp of the longest part before lies below.
     let earlier = before.div_ceil(threads as u64);
     let of_thread = |thread| {
-        let part = workload::part(count, thread, threads);
+        let part = random::part(count, thread, threads);
         (0..part.end - part.start).map(move |i| stamped((earlier + i) * STAMP_STEP, thread))
     };
     (0..threads).flat_map(of_thread).collect()
@@ -254,7 +254,7 @@ mod tests {
     fn time_stamps_ascend_in_each_thread_and_interleave_between_them() {
         let list = integers(KeySet::Append, 10, 7, 3, 1);
         let part = |keys: &[u64], thread| {
-            let part = workload::part(keys.len() as u64, thread, 3);
+            let part = random::part(keys.len() as u64, thread, 3);
             keys[part.start as usize..part.end as usize].to_vec()
         };
         let mut last = 0;

@@ -2,7 +2,7 @@
 
 use super::study::{Study, in_order};
 use crate::{
-    contestants::ContestantName,
+    contestants::{Side, side_of},
     experiments::{self, Experiment},
     record::Record,
 };
@@ -103,12 +103,8 @@ fn command(name: &str, experiment: Option<&dyn Experiment>, records: &[&Record])
 
 /// Whether some of these contestants need a build with the rivals in it.
 pub(super) fn needs_rivals(study: &Study<'_>) -> bool {
-    study.records.iter().any(|record| {
-        matches!(
-            record.engine.parse(),
-            Ok(ContestantName::Rival(_) | ContestantName::ChannelRival(_))
-        )
-    })
+    let mut engines = study.records.iter().map(|record| &record.engine);
+    engines.any(|engine| side_of(engine) == Some(Side::Rival))
 }
 
 #[cfg(test)]

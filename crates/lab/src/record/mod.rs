@@ -2,14 +2,10 @@
 
 mod file;
 
+pub use crate::measure::Moment;
 pub use file::{RecordFile, read};
 
-use crate::{
-    Settings,
-    experiments::{Case, Experiment},
-    gauge::QUIET,
-    measure::median,
-};
+use crate::{Settings, gauge::QUIET, measure::median};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, thread};
 
@@ -59,6 +55,10 @@ pub struct Record {
     /// How the run went whose result is the median, moment by moment, where that is measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Moment>,
+    /// What was wrong in the contestant's answers, if anything: such a record has no figures. `None`
+    /// in records of labs that left such contestants out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// What produced the record.
     pub made_by: MadeBy,
 }
@@ -114,20 +114,6 @@ fn fnv_1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// A moment of a measurement that shows how it goes over time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Moment {
-    /// When it ended, in seconds from the start of the measurement.
-    pub seconds: f64,
-    /// What was done then, by name.
-    pub phase: String,
-    /// Million operations a second in it.
-    pub mops: f64,
-    /// What else was seen at its end, by name, such as the shape of the table.
-    pub figures: BTreeMap<String, f64>,
-}
-
 /// What produced a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -174,7 +160,8 @@ pub struct Machine {
 pub struct Configuration {
     /// What the contestant is: project and version.
     pub engine_version: String,
-    /// The contestants that took turns, in that order.
+    /// The contestants that took turns: each run in an order of its own that comes from the seed. (In
+    /// records of earlier labs always in this order.)
     pub engines: Vec<String>,
     /// How long each run lasted in seconds; null where it ended by itself.
     pub seconds: Option<f64>,
@@ -224,16 +211,15 @@ fn known(text: &str) -> String {
 }
 
 impl MadeBy {
-    /// This lab on this machine, with these settings.
+    /// This lab on this machine, with these settings; `timed` says whether a run ends when its time
+    /// is up.
     #[must_use]
     pub fn this_lab(
-        experiment: &dyn Experiment,
-        case: &Case,
+        timed: bool,
         settings: &Settings,
         engines: Vec<String>,
         engine_version: String,
     ) -> Self {
-        let timed = experiment.is_timed(case);
         let span = settings.span();
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -285,19 +271,12 @@ pub(crate) mod tests {
 
     pub(crate) fn some_record(workload: &str, threads: usize, engine: &str, mops: f64) -> Record {
         let experiment = experiments::find("ordered_mix").unwrap();
-        let case = Case {
-            workload: "lookup",
-            distribution: None,
-            key_set: "dense_half_filled",
-            threads,
-            keys: 1 << 20,
-        };
         Record {
             experiment: experiment.name().to_owned(),
             workload: workload.to_owned(),
             distribution: None,
             engine: engine.to_owned(),
-            key_set: case.key_set.to_owned(),
+            key_set: "dense_half_filled".to_owned(),
             key_bytes: 8.0,
             threads,
             keys: 1 << 20,
@@ -310,9 +289,9 @@ pub(crate) mod tests {
             bytes_per_key: None,
             figures: BTreeMap::new(),
             series: Vec::new(),
+            error: None,
             made_by: MadeBy::this_lab(
-                experiment,
-                &case,
+                true,
                 &Settings::default(),
                 vec![engine.to_owned()],
                 "tremula".to_owned(),

@@ -2,13 +2,15 @@
 
 use super::{run_integers, run_texts};
 use crate::{
-    LabError, Settings, Watch,
+    LabError, Plan, Settings, Watch,
+    case::Case,
     contestants::{
-        self, ContestantName, Rival, Subject, Task,
+        Rival, Subject, Task,
         subject_tests::{does_its_work, some_integers, some_texts},
     },
-    experiments::{self, Case},
+    experiments,
     keys::{Key, KeySet},
+    plan::Group,
     record::Record,
 };
 use std::time::Duration;
@@ -111,7 +113,7 @@ impl Watch for Noting {
     }
 }
 
-/// A rival whose answers are wrong has no record, and is told of; nobody else is disturbed.
+/// A rival whose answers are wrong has a record with the error; the other contestants are measured.
 #[test]
 fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
     let settings = Settings {
@@ -121,8 +123,7 @@ fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
         runs: 1,
         ..Settings::default()
     };
-    let names = Rival::ALL.map(ContestantName::Rival);
-    let mut contestants = contestants::assemble(&names, &settings).unwrap();
+    let names = Rival::ALL.map(|rival| rival.name().parse().unwrap());
     for name in [
         "insert_disjoint_ranges",
         "ordered_mix",
@@ -131,14 +132,17 @@ fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
     ] {
         let experiment = experiments::find(name).unwrap();
         let mut watch = Noting::default();
-        let records = crate::run(experiment, &settings, &mut contestants, &mut watch).unwrap();
-        let takes_part = |case: &Case| {
-            let refuses = |name: &&ContestantName| name.refuses_case(experiment, case);
-            names.iter().filter(|name| refuses(name).is_none()).count()
-        };
-        let cases = experiment.groups(&settings).concat();
-        let expected: usize = cases.iter().map(takes_part).sum();
-        assert_eq!(records.len() + watch.wrong, expected, "{experiment:?}");
-        assert!(records.iter().all(|record| record.mops > 0.0));
+        let plan = Plan::of_asked(experiment, settings.clone(), &names).unwrap();
+        let records = crate::run(&plan, &mut plan.start().unwrap(), &mut watch).unwrap();
+        let taking_part = |group: &Group| group.cases.len() * group.taking_part.len();
+        let expected: usize = plan.groups.iter().map(taking_part).sum();
+        let wrong = records.iter().filter(|record| record.error.is_some());
+        assert_eq!(records.len(), expected, "{experiment:?}");
+        assert_eq!(wrong.count() > 0, watch.wrong > 0);
+        assert!(
+            records
+                .iter()
+                .all(|record| record.mops > 0.0 || record.error.is_some())
+        );
     }
 }

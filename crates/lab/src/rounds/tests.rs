@@ -1,22 +1,25 @@
 //! The order of measuring, with contestants that only note their turns.
 
 use super::*;
-use crate::{contestants::Rival, experiments, keys::KeySet, workload::Distribution};
+use crate::{
+    Settings,
+    contestants::{Measures, Started},
+    experiments,
+    workload::TableJob,
+};
 use std::{cell::RefCell, rc::Rc, time::Duration};
-use tremula_index::Engine;
-use tremula_papers::AnyEngine;
 
 /// Notes each turn; takes one more second for the same work from run to run. Is asked for its answers
 /// before, and may be wrong then.
 struct Noting {
-    name: ContestantName,
+    name: &'static str,
     is_right: bool,
     turns: Rc<RefCell<Vec<&'static str>>>,
     seconds: u64,
 }
 
-impl Contestant for Noting {
-    fn name(&self) -> ContestantName {
+impl Started for Noting {
+    fn name(&self) -> &'static str {
         self.name
     }
 
@@ -33,13 +36,15 @@ impl Contestant for Noting {
             return Ok(());
         }
         Err(LabError::Wrong {
-            engine: self.name.name(),
+            engine: self.name,
             fault: "get 1: None, expected Some(2)".to_owned(),
         })
     }
+}
 
-    fn measure(&mut self, _job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        self.turns.borrow_mut().push(self.name.name());
+impl Measures<TableJob> for Noting {
+    fn measure(&mut self, _job: &TableJob) -> Result<Vec<Result<Sample, LabError>>, LabError> {
+        self.turns.borrow_mut().push(self.name);
         self.seconds += 1;
         let mut sample = Sample::new(6_000_000, Duration::from_secs(self.seconds));
         sample.send_mops = Some(self.seconds as f64);
@@ -51,37 +56,39 @@ impl Contestant for Noting {
     }
 }
 
-const LOCKED: ContestantName = ContestantName::Index(AnyEngine::Index(Engine::Locked));
-const CA_TREE: ContestantName = ContestantName::Index(AnyEngine::Index(Engine::CaTree));
-const RIVAL: ContestantName = ContestantName::Rival(Rival::Ferntree);
+const LOCKED: &str = "locked";
+const CA_TREE: &str = "ca_tree";
+const RIVAL: &str = "ferntree";
 
-/// Whose turns there were, and the records, when these measure, of whom some are wrong, with these
+/// Whose turns there were, and the records, when these measure, of which some are wrong, with these
 /// numbers of threads, on a machine that has this part of itself left for them.
 fn run_noting(
-    engines: &[(ContestantName, bool)],
+    engines: &[(&'static str, bool)],
     threads: &[usize],
     share: f64,
     watch: &mut Counting,
 ) -> (Vec<&'static str>, Result<Vec<Record>, LabError>) {
     let turns = Rc::new(RefCell::new(Vec::new()));
-    let noting = |&(name, is_right): &(ContestantName, bool)| {
-        let contestant = Noting {
+    let noting = |&(name, is_right): &(&'static str, bool)| {
+        Contestant::Table(Box::new(Noting {
             name,
             is_right,
             turns: Rc::clone(&turns),
             seconds: 0,
-        };
-        Box::new(contestant) as Box<dyn Contestant>
+        }))
     };
     let mut contestants: Vec<_> = engines.iter().map(noting).collect();
+    let names: Vec<_> = engines
+        .iter()
+        .map(|(name, _)| name.parse().unwrap())
+        .collect();
     let settings = Settings {
         threads: Some(threads.to_vec()),
         ..Settings::default()
     };
     let experiment = experiments::find("insert_disjoint_ranges").unwrap();
-    let result = run_gauged(experiment, &settings, &mut contestants, watch, &mut || {
-        share
-    });
+    let plan = Plan::on_machine(experiment, settings, &names, |_| None).unwrap();
+    let result = run_gauged(&plan, &mut contestants, watch, &mut || share);
     (turns.take(), result)
 }
 
@@ -127,11 +134,13 @@ impl Watch for Counting {
 }
 
 #[test]
-fn contestants_alternate_and_the_median_is_kept() {
+fn contestants_take_turns_and_the_median_is_kept() {
     let mut watch = Counting::default();
     let (turns, records) = run_noting(&[(LOCKED, true), (CA_TREE, true)], &[1], 1.0, &mut watch);
     let records = records.unwrap();
-    assert_eq!(turns, ["locked", "ca_tree"].repeat(3));
+    for run in turns.chunks(2) {
+        assert!(run.contains(&LOCKED) && run.contains(&CA_TREE), "{turns:?}");
+    }
     assert_eq!((watch.begun, watch.measured, watch.groups), (6, 6, 1));
     assert_eq!(records.len(), 2);
     for record in records {
@@ -158,6 +167,27 @@ fn contestants_alternate_and_the_median_is_kept() {
 }
 
 #[test]
+fn the_seed_decides_the_order_of_each_run_and_nobody_always_follows_the_same_one() {
+    let turns = || {
+        let engines = [LOCKED, CA_TREE, "b_tree", "art"].map(|name| (name, true));
+        let threads: Vec<_> = (1..=8).collect();
+        run_noting(&engines, &threads, 1.0, &mut Counting::default()).0
+    };
+    let first = turns();
+    assert_eq!(first, turns());
+    for engine in [LOCKED, CA_TREE, "b_tree", "art"] {
+        let before: std::collections::BTreeSet<_> = first
+            .chunks(4)
+            .filter_map(|run| {
+                let place = run.iter().position(|name| *name == engine)?;
+                Some(run[place.checked_sub(1)?])
+            })
+            .collect();
+        assert_eq!(before.len(), 3, "{engine} follows {before:?} only");
+    }
+}
+
+#[test]
 fn one_of_ours_with_a_wrong_answer_ends_all_before_anything_is_measured() {
     let mut watch = Counting::default();
     let (turns, result) = run_noting(&[(LOCKED, true), (CA_TREE, false)], &[1], 1.0, &mut watch);
@@ -172,19 +202,25 @@ fn one_of_ours_with_a_wrong_answer_ends_all_before_anything_is_measured() {
 }
 
 #[test]
-fn a_rival_with_a_wrong_answer_gets_no_figures_and_a_note() {
+fn a_rival_with_a_wrong_answer_gets_a_record_with_the_error_and_a_note() {
     let mut watch = Counting::default();
     let engines = [(LOCKED, true), (RIVAL, false)];
     let (turns, records) = run_noting(&engines, &[1, 2], 1.0, &mut watch);
     assert_eq!(turns, ["locked"; 6]);
     let records = records.unwrap();
-    assert_eq!(records.len(), 2);
-    assert_eq!(records[0].made_by.configuration.engines, ["locked"]);
+    let fault = "ferntree is wrong: get 1: None, expected Some(2)";
+    let errors: Vec<_> = records
+        .iter()
+        .map(|record| (record.engine.as_str(), record.error.as_deref()))
+        .collect();
+    assert_eq!(errors, [(LOCKED, None), (RIVAL, Some(fault))].repeat(2));
+    for record in &records {
+        assert_eq!(record.made_by.configuration.engines, ["locked"]);
+        assert_eq!(record.made_by.group_records, Some(2));
+        assert_eq!(record.runs.is_empty(), record.error.is_some());
+    }
     // Once for the key set, however many cases there are.
-    assert_eq!(
-        watch.wrong,
-        ["ferntree is wrong: get 1: None, expected Some(2)"]
-    );
+    assert_eq!(watch.wrong, [fault]);
 }
 
 #[test]
@@ -239,10 +275,15 @@ fn what_was_disturbed_is_measured_again_and_the_quietest_counts() {
         let (samples, share) = quietest(repeats, &mut || readings.next().unwrap(), || {
             times += 1;
             let sample = Sample::new(times as u64, Duration::from_secs(1));
-            Ok(vec![(wrong != Some(times)).then_some(sample)])
+            let is_wrong = wrong == Some(times);
+            Ok(vec![if is_wrong {
+                Err(String::new())
+            } else {
+                Ok(sample)
+            }])
         })
         .unwrap();
-        let which = samples[0].as_ref().map(|sample| sample.operations);
+        let which = samples[0].as_ref().ok().map(|sample| sample.operations);
         (times, which, share)
     };
     assert_eq!(measured(2, &[1.0, 0.9], None), (1, Some(1), 0.9));
@@ -250,32 +291,4 @@ fn what_was_disturbed_is_measured_again_and_the_quietest_counts() {
     assert_eq!(measured(2, &[1.0, 0.5, 0.9, 1.0], None), (3, Some(3), 0.9));
     assert_eq!(measured(2, &[0.6, 0.7, 0.5, 0.5], None), (3, Some(1), 0.6));
     assert_eq!(measured(2, &[0.6, 0.7, 0.5], Some(2)), (2, None, 0.5));
-}
-
-#[test]
-fn settings_that_do_not_fit_are_refused() {
-    let experiment = experiments::find("memory").unwrap();
-    let refused = |settings| check(experiment, &settings).unwrap_err().to_string();
-    let keys = refused(Settings {
-        keys: Some(0),
-        ..Settings::default()
-    });
-    assert!(keys.contains("--keys 0"), "{keys}");
-    let mixes = refused(Settings {
-        mixes: vec!["lookup".to_owned()],
-        ..Settings::default()
-    });
-    assert!(mixes.contains("--mixes lookup") && mixes.contains("'memory'"));
-    let distributions = refused(Settings {
-        distributions: vec![Distribution::Uniform],
-        ..Settings::default()
-    });
-    assert!(distributions.contains("--distribution uniform"));
-    let experiment = experiments::find("high_contention").unwrap();
-    let settings = Settings {
-        key_sets: vec![KeySet::Email],
-        ..Settings::default()
-    };
-    let error = check(experiment, &settings).unwrap_err().to_string();
-    assert!(error.contains("--key-set email"), "{error}");
 }

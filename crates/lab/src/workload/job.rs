@@ -7,9 +7,29 @@ use super::{
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
-/// What one contestant does in one measurement. All contestants of a run get the same job.
+/// What one contestant does in one measurement, by the kind of contestant. All contestants of a run
+/// get the same job.
 #[derive(Clone, Debug)]
 pub enum Job {
+    /// Use an ordered table of keys and values.
+    Table(TableJob),
+    /// Use a table of rows.
+    Rows(RowJob),
+    /// Use an ordered table of keys and values with one thread.
+    Sequential(SequentialWork),
+    /// Send messages to one receiver.
+    Signals(SignalsJob),
+    /// Have commands sent to a server.
+    Redis(RedisJob),
+    /// Add to one counter, and read it, until the time is up.
+    Counter(CounterJob),
+    /// Append to a cache in shards, or get from it, until the time is up.
+    ShardCache(ShardCacheJob),
+}
+
+/// What an ordered table of keys and values is used for.
+#[derive(Clone, Debug)]
+pub enum TableJob {
     /// Insert 0..`keys` into an empty table; each thread a contiguous part, ascending.
     InsertRanges {
         /// How many keys.
@@ -23,55 +43,53 @@ pub enum Job {
     RangeUpdate(RangeUpdateJob),
     /// Fill a table and use it in one way after the other, and look at it meanwhile.
     Adaptation(AdaptationJob),
-    /// Run operation streams against a half filled table of rows until the time is up.
-    Ets(EtsJob),
-    /// Do one operation on a table of rows until the time is up.
-    EtsBench(EtsBenchJob),
     /// Fill a table, then run operation streams against it, one after the other.
     Ycsb(Keys<YcsbJob<u64>, YcsbJob<String>>),
-    /// Fill a table, use it and empty it, all with one thread.
-    Sequential(Keys<SequentialJob<u64>, SequentialJob<String>>),
     /// All threads append to one table.
     Append(AppendJob),
     /// Look many keys up, one by one and in batches.
     Batch(Keys<BatchJob<u64>, BatchJob<String>>),
     /// Fill an empty table in a process of its own and weigh it.
     Fill(FillJob),
-    /// Send messages to one receiver.
-    Signals(SignalsJob),
-    /// Have commands sent to a server.
-    Redis(RedisJob),
-    /// Add to one counter, and read it, until the time is up.
-    Counter(CounterJob),
-    /// Append to a cache in shards, or get from it, until the time is up.
-    ShardCache(ShardCacheJob),
 }
+
+/// What a table of rows is used for.
+#[derive(Clone, Debug)]
+pub enum RowJob {
+    /// Run operation streams against a half filled table until the time is up.
+    Mix(EtsJob),
+    /// Do one operation until the time is up.
+    Bench(EtsBenchJob),
+}
+
+/// Fill a table, use it and empty it, all with one thread.
+pub type SequentialWork = Keys<SequentialJob<u64>, SequentialJob<String>>;
 
 impl Job {
     /// How long the keys, or messages, are on average, in bytes.
     #[must_use]
     pub fn key_bytes(&self) -> f64 {
         match self {
-            Self::InsertRanges { .. }
-            | Self::Mix(_)
-            | Self::Ets(_)
-            | Self::EtsBench(_)
-            | Self::RangeUpdate(_)
-            | Self::Adaptation(_)
-            | Self::Append(_)
-            | Self::Counter(_)
-            | Self::ShardCache(_) => size_of::<u64>() as f64,
-            Self::Redis(_) => RedisJob::KEY_BYTES as f64,
-            Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
-            Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
+            Self::Table(job) => job.key_bytes(),
+            Self::Rows(_) | Self::Counter(_) | Self::ShardCache(_) => size_of::<u64>() as f64,
             Self::Sequential(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Sequential(Keys::Texts(job)) => job.keys.mean_length(),
+            Self::Signals(job) => job.message.bytes() as f64,
+            Self::Redis(_) => RedisJob::KEY_BYTES as f64,
+        }
+    }
+}
+
+impl TableJob {
+    fn key_bytes(&self) -> f64 {
+        match self {
+            Self::Ycsb(Keys::Integers(job)) => job.keys.mean_length(),
+            Self::Ycsb(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Batch(Keys::Texts(job)) => job.keys.mean_length(),
-            Self::Fill(job) if job.key_set.is_integers() => size_of::<u64>() as f64,
             // Its keys are made in another process, from the same seed.
-            Self::Fill(job) => job.make_keys().mean_length(),
-            Self::Signals(job) => job.message.bytes() as f64,
+            Self::Fill(job) if !job.key_set.is_integers() => job.make_keys().mean_length(),
+            _ => size_of::<u64>() as f64,
         }
     }
 }

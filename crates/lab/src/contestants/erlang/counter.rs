@@ -3,9 +3,10 @@
 use super::ErlangMachine;
 use crate::{
     LabError,
-    contestants::{Contestant, ContestantName},
+    case::ContestantKind,
+    contestants::contestant::{Contestant, Entrant, Measures, Samples, Side, Started, Starter},
     measure::Sample,
-    workload::{CounterJob, Job},
+    workload::CounterJob,
 };
 use std::time::Duration;
 
@@ -31,30 +32,6 @@ impl EtsCounter {
         Self::OrderedSetDecentralized,
     ];
 
-    /// The contestant's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SetCentral => "size_of_erlang_set_central",
-            Self::SetDecentralized => "size_of_erlang_set_decentralized",
-            Self::OrderedSetCentral => "size_of_erlang_ordered_set_central",
-            Self::OrderedSetDecentralized => "size_of_erlang_ordered_set_decentralized",
-        }
-    }
-
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::SetCentral | Self::OrderedSetCentral => {
-                "the size of an ETS table with {decentralized_counters, false}, in Erlang"
-            }
-            Self::SetDecentralized | Self::OrderedSetDecentralized => {
-                "the size of an ETS table with {decentralized_counters, true}, in Erlang"
-            }
-        }
-    }
-
     /// The type of the table, and whether its counters are decentralised.
     const fn words(self) -> (&'static str, bool) {
         match self {
@@ -66,34 +43,72 @@ impl EtsCounter {
     }
 }
 
+impl Entrant for EtsCounter {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::SetCentral => "size_of_erlang_set_central",
+            Self::SetDecentralized => "size_of_erlang_set_decentralized",
+            Self::OrderedSetCentral => "size_of_erlang_ordered_set_central",
+            Self::OrderedSetDecentralized => "size_of_erlang_ordered_set_decentralized",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Self::SetCentral | Self::OrderedSetCentral => {
+                "the size of an ETS table with {decentralized_counters, false}, in Erlang"
+            }
+            Self::SetDecentralized | Self::OrderedSetDecentralized => {
+                "the size of an ETS table with {decentralized_counters, true}, in Erlang"
+            }
+        }
+    }
+
+    fn side(&self) -> Side {
+        Side::Other
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Counters]
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        super::missing()
+    }
+
+    fn start(&self, _kind: ContestantKind, starter: &mut Starter) -> Result<Contestant, LabError> {
+        let counter = EtsCounterContestant::new(starter.erlang()?, *self);
+        Ok(Contestant::Counter(Box::new(counter)))
+    }
+}
+
 /// One kind of counter on a running machine.
-pub(super) struct EtsCounterContestant {
+#[derive(Debug)]
+pub struct EtsCounterContestant {
     machine: ErlangMachine,
     kind: EtsCounter,
 }
 
 impl EtsCounterContestant {
-    pub(super) const fn new(machine: ErlangMachine, kind: EtsCounter) -> Self {
+    /// A counter of this kind on this machine.
+    #[must_use]
+    pub const fn new(machine: ErlangMachine, kind: EtsCounter) -> Self {
         Self { machine, kind }
     }
 }
 
-impl Contestant for EtsCounterContestant {
-    fn name(&self) -> ContestantName {
-        ContestantName::ErlangCounter(self.kind)
+impl Started for EtsCounterContestant {
+    fn name(&self) -> &'static str {
+        self.kind.name()
     }
 
     fn version(&self) -> String {
-        self.machine.version.clone()
+        self.machine.version()
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let Job::Counter(job) = job else {
-            return Err(LabError::Unavailable {
-                engine: self.kind.name(),
-                missing: "it is a counter, and was given other work",
-            });
-        };
+impl Measures<CounterJob> for EtsCounterContestant {
+    fn measure(&mut self, job: &CounterJob) -> Samples {
         let (kind, decentralized) = self.kind.words();
         let request = format!(
             "counter {kind} {decentralized} {} {} {} {} {} {}",

@@ -1,189 +1,21 @@
 //! A real Erlang: ETS tables of type `ordered_set`, and processes; what this project learns from.
-//!
-//! One Erlang is started, with a program of ours (`erlang/lab.escript`), and kept for the whole
-//! run; requests and answers are lines on its standard input and output. Streams and keys
-//! reach it as files in a folder of its own, in the same bytes that the Rust side reads. They
-//! are loaded, and removed, before the time runs.
 
 mod counter;
+mod machine;
 mod process;
 mod table;
 
-pub use counter::EtsCounter;
-pub use process::MessageQueue;
-pub use table::Ets;
+pub use counter::{EtsCounter, EtsCounterContestant};
+pub use machine::ErlangMachine;
+pub use process::{ErlangProcess, MessageQueue};
+pub use table::{Ets, EtsTable};
 
-use super::{Contestant, is_on_path};
-use crate::LabError;
-use std::{
-    cell::RefCell,
-    fs,
-    io::{self, BufRead, BufReader, Write},
-    os::unix::process::CommandExt,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    rc::Rc,
-};
-use tempfile::TempDir;
-
-const PROGRAM: &str = include_str!("../../../erlang/lab.escript");
-const ESCRIPT: &str = "escript";
-const MISSING: &str = "'escript' is not on the PATH; install Erlang \
-                       (Debian and Ubuntu: apt-get install erlang-base)";
+use super::contestant::is_on_path;
 
 /// What this machine lacks to run Erlang, and how to get it.
-pub(super) fn missing() -> Option<&'static str> {
-    (!is_on_path(ESCRIPT)).then_some(MISSING)
-}
-
-/// A running Erlang with the lab's program in it. Clones share it; it ends with the last.
-#[derive(Clone, Debug)]
-pub struct ErlangMachine {
-    line: Rc<RefCell<Line>>,
-    version: String,
-}
-
-/// The line to the running Erlang.
-#[derive(Debug)]
-struct Line {
-    child: Child,
-    /// `None` only while the machine ends: closing it tells Erlang to leave.
-    requests: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-    folder: TempDir,
-}
-
-impl ErlangMachine {
-    /// Starts Erlang and waits until it has compiled the program.
-    ///
-    /// # Errors
-    ///
-    /// Erlang is missing or does not start.
-    pub fn start() -> Result<Self, LabError> {
-        let folder = TempDir::with_prefix("tremula-lab-").map_err(failed)?;
-        let program = folder.path().join("lab.escript");
-        fs::write(&program, PROGRAM).map_err(failed)?;
-        let mut child = Command::new(ESCRIPT)
-            .arg(&program)
-            .current_dir(folder.path())
-            // A Ctrl-C is for this process, which ends Erlang when it ends.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
-        let requests = child.stdin.take();
-        let answers = child.stdout.take().ok_or_else(|| gone("no output"))?;
-        let mut line = Line {
-            child,
-            requests,
-            answers: BufReader::new(answers),
-            folder,
-        };
-        let greeting = line.read()?;
-        let version = greeting
-            .strip_prefix("ready ")
-            .ok_or_else(|| gone(&greeting))?
-            .to_owned();
-        // It is compiled and in memory; nothing is left behind if this process is killed.
-        fs::remove_file(&program).map_err(failed)?;
-        Ok(Self {
-            line: Rc::new(RefCell::new(line)),
-            version,
-        })
-    }
-
-    /// A contestant of this kind on this machine.
-    #[must_use]
-    pub fn table(&self, kind: Ets) -> impl Contestant + use<> {
-        table::EtsTable::new(self.clone(), kind)
-    }
-
-    /// A contestant that is a process on this machine, with messages kept in this way.
-    #[must_use]
-    pub fn process(&self, queue: MessageQueue) -> impl Contestant + use<> {
-        process::ErlangProcess::new(self.clone(), queue)
-    }
-
-    /// A contestant that is the size of a table on this machine.
-    #[must_use]
-    pub fn counter(&self, kind: EtsCounter) -> impl Contestant + use<> {
-        counter::EtsCounterContestant::new(self.clone(), kind)
-    }
-
-    /// Sends a request, with files for it, and waits for so many numbers.
-    fn ask<const NUMBERS: usize>(
-        &self,
-        request: &str,
-        files: &[(&str, Vec<u8>)],
-    ) -> Result<[u64; NUMBERS], LabError> {
-        self.line.borrow_mut().ask(request, files)
-    }
-}
-
-impl Line {
-    /// Sends a request, with files for it, and waits for so many numbers.
-    fn ask<const NUMBERS: usize>(
-        &mut self,
-        request: &str,
-        files: &[(&str, Vec<u8>)],
-    ) -> Result<[u64; NUMBERS], LabError> {
-        for (name, bytes) in files {
-            fs::write(self.folder.path().join(name), bytes).map_err(failed)?;
-        }
-        let requests = self.requests.as_mut().ok_or_else(|| gone("it has left"))?;
-        writeln!(requests, "{request}").map_err(failed)?;
-        requests.flush().map_err(failed)?;
-        let answer = self.read()?;
-        parse(&answer).ok_or_else(|| LabError::Answer {
-            program: ESCRIPT.to_owned(),
-            answer: format!("{answer} to '{request}'"),
-        })
-    }
-
-    fn read(&mut self) -> Result<String, LabError> {
-        let mut answer = String::new();
-        match self.answers.read_line(&mut answer).map_err(failed)? {
-            0 => Err(gone("it ended; see its message above")),
-            _ => Ok(answer.trim_end().to_owned()),
-        }
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        drop(self.requests.take());
-        // It leaves at the end of its input; there is nothing to do about it if it cannot.
-        let _ = self.child.wait();
-    }
-}
-
-/// The numbers of an answer `ok NUMBER …`, if it is one and has so many.
-fn parse<const NUMBERS: usize>(answer: &str) -> Option<[u64; NUMBERS]> {
-    let words = answer.strip_prefix("ok ")?.split(' ');
-    let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
-    numbers.ok()?.try_into().ok()
-}
-
-fn failed(error: io::Error) -> LabError {
-    LabError::Program {
-        program: ESCRIPT.to_owned(),
-        error,
-    }
-}
-
-fn gone(answer: &str) -> LabError {
-    failed(io::Error::other(answer.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_whole_answer_is_an_answer() {
-        assert_eq!(parse("ok 1500 3 112"), Some([1500, 3, 112]));
-        for wrong in ["", "ok", "ok 1 2", "ok 1 2 3 4", "ok 1 2 x", "error badarg"] {
-            assert_eq!(parse::<3>(wrong), None, "{wrong}");
-        }
-    }
+fn missing() -> Option<&'static str> {
+    (!is_on_path(machine::ESCRIPT)).then_some(
+        "'escript' is not on the PATH; install Erlang \
+         (Debian and Ubuntu: apt-get install erlang-base)",
+    )
 }

@@ -3,12 +3,13 @@
 use super::ErlangMachine;
 use crate::{
     LabError,
+    case::ContestantKind,
     contestants::{
-        Contestant, ContestantName,
+        contestant::{Asked, Contestant, Entrant, Measures, Samples, Side, Started, Starter},
         signals::{DRAIN, QUANTILES},
     },
     measure::Sample,
-    workload::{Job, MessageKind, SignalsJob, Traffic},
+    workload::{MessageKind, SignalsJob, Traffic},
 };
 use std::time::Duration;
 
@@ -28,54 +29,76 @@ impl MessageQueue {
     /// Both.
     pub const ALL: [Self; 2] = [Self::OffHeap, Self::OnHeap];
 
-    /// The contestant's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OffHeap => "erlang_off_heap",
-            Self::OnHeap => "erlang_on_heap",
-        }
-    }
-
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::OffHeap => "a process with messages kept off its heap, in Erlang",
-            Self::OnHeap => "a process with messages kept on its heap, in Erlang",
-        }
-    }
-
     const fn word(self) -> &'static str {
         match self {
             Self::OffHeap => "off_heap",
             Self::OnHeap => "on_heap",
         }
     }
+}
 
-    /// Why it cannot take part; `None` if it can.
-    pub(in crate::contestants) fn refuses(
-        traffic: Traffic,
-        message: Option<MessageKind>,
-    ) -> Option<&'static str> {
-        match traffic {
-            _ if message == Some(MessageKind::Boxed100) => Some("Erlang copies what it sends"),
-            Traffic::Drain | Traffic::Live | Traffic::PingPong => None,
-            Traffic::UncontendedSend | Traffic::Burst | Traffic::Phases => {
-                Some("the lab's Erlang program does not have this workload")
-            }
+impl Entrant for MessageQueue {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::OffHeap => "erlang_off_heap",
+            Self::OnHeap => "erlang_on_heap",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Self::OffHeap => "a process with messages kept off its heap, in Erlang",
+            Self::OnHeap => "a process with messages kept on its heap, in Erlang",
+        }
+    }
+
+    fn side(&self) -> Side {
+        Side::Other
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Channels]
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        super::missing()
+    }
+
+    fn refuses(&self, asked: &Asked<'_>) -> Option<&'static str> {
+        let message = asked.key_set.and_then(|name| name.parse().ok());
+        // The slices of `phases` have names of their own.
+        let traffic = asked.workload.and_then(|name| name.parse().ok());
+        refuses(traffic.unwrap_or(Traffic::Phases), message)
+    }
+
+    fn start(&self, _kind: ContestantKind, starter: &mut Starter) -> Result<Contestant, LabError> {
+        let process = ErlangProcess::new(starter.erlang()?, *self);
+        Ok(Contestant::Channel(Box::new(process)))
+    }
+}
+
+/// Why a process of Erlang cannot take part; `None` if it can.
+fn refuses(traffic: Traffic, message: Option<MessageKind>) -> Option<&'static str> {
+    match traffic {
+        _ if message == Some(MessageKind::Boxed100) => Some("Erlang copies what it sends"),
+        Traffic::Drain | Traffic::Live | Traffic::PingPong => None,
+        Traffic::UncontendedSend | Traffic::Burst | Traffic::Phases => {
+            Some("the lab's Erlang program does not have this workload")
         }
     }
 }
 
 /// A process on a running machine.
-pub(super) struct ErlangProcess {
+#[derive(Debug)]
+pub struct ErlangProcess {
     machine: ErlangMachine,
     queue: MessageQueue,
 }
 
 impl ErlangProcess {
-    pub(super) const fn new(machine: ErlangMachine, queue: MessageQueue) -> Self {
+    /// A process on this machine, with messages kept in this way.
+    #[must_use]
+    pub const fn new(machine: ErlangMachine, queue: MessageQueue) -> Self {
         Self { machine, queue }
     }
 
@@ -119,36 +142,28 @@ fn milliseconds(job: &SignalsJob) -> String {
     format!("{warm_up} {counted}")
 }
 
-impl Contestant for ErlangProcess {
-    fn name(&self) -> ContestantName {
-        ContestantName::ErlangProcess(self.queue)
+impl Started for ErlangProcess {
+    fn name(&self) -> &'static str {
+        self.queue.name()
     }
 
     fn version(&self) -> String {
-        self.machine.version.clone()
-    }
-
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let sample = match job {
-            Job::Signals(job)
-                if MessageQueue::refuses(job.traffic, Some(job.message)).is_some() =>
-            {
-                Err(self.cannot())
-            }
-            Job::Signals(job) if job.traffic == Traffic::PingPong => self.ping_pong(job),
-            Job::Signals(job) => self.throughput(job),
-            _ => Err(self.cannot()),
-        };
-        Ok(vec![Ok(sample?)])
+        self.machine.version()
     }
 }
 
-impl ErlangProcess {
-    /// The answer to a job that [`MessageQueue::refuses`] keeps away.
-    const fn cannot(&self) -> LabError {
-        LabError::Unavailable {
-            engine: self.queue.name(),
-            missing: "the lab's Erlang program does not have this workload",
+impl Measures<SignalsJob> for ErlangProcess {
+    fn measure(&mut self, job: &SignalsJob) -> Samples {
+        if let Some(missing) = refuses(job.traffic, Some(job.message)) {
+            return Err(LabError::Unavailable {
+                engine: self.queue.name(),
+                missing,
+            });
         }
+        let sample = match job.traffic {
+            Traffic::PingPong => self.ping_pong(job),
+            _ => self.throughput(job),
+        };
+        Ok(vec![Ok(sample?)])
     }
 }

@@ -3,11 +3,16 @@
 use super::ErlangMachine;
 use crate::{
     LabError,
-    contestants::{Contestant, ContestantName},
+    case::ContestantKind,
+    contestants::{
+        contestant::{Asked, Contestant, Entrant, Measures, Samples, Side, Started, Starter},
+        row_table::refused_by_sets,
+    },
     keys::{KeySet, Keys},
     measure::Sample,
     workload::{
-        self, EtsBenchJob, EtsJob, FillJob, Job, MixJob, Operation, SEQUENCE_STEPS, Selected,
+        self, EtsBenchJob, EtsJob, FillJob, MixJob, Operation, RowJob, SEQUENCE_STEPS, Selected,
+        TableJob,
     },
 };
 use std::time::Duration;
@@ -31,26 +36,6 @@ impl Ets {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Old, Self::New, Self::Set];
 
-    /// The contestant's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Old => "erlang_ets_old",
-            Self::New => "erlang_ets_new",
-            Self::Set => "erlang_ets_set",
-        }
-    }
-
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::Old => "an ETS ordered_set without write_concurrency, in Erlang",
-            Self::New => "an ETS ordered_set with write_concurrency, in Erlang",
-            Self::Set => "an ETS set with write_concurrency, in Erlang",
-        }
-    }
-
     const fn word(self) -> &'static str {
         match self {
             Self::Old => "old",
@@ -58,82 +43,121 @@ impl Ets {
             Self::Set => "set",
         }
     }
+}
 
-    /// Why it cannot take part in an experiment with keys of a set; `None` if it can.
-    pub(in crate::contestants) fn refuses(
-        self,
-        experiment: &str,
-        key_set: Option<KeySet>,
-    ) -> Option<&'static str> {
-        match experiment {
+impl Entrant for Ets {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Old => "erlang_ets_old",
+            Self::New => "erlang_ets_new",
+            Self::Set => "erlang_ets_set",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Self::Old => "an ETS ordered_set without write_concurrency, in Erlang",
+            Self::New => "an ETS ordered_set with write_concurrency, in Erlang",
+            Self::Set => "an ETS set with write_concurrency, in Erlang",
+        }
+    }
+
+    fn side(&self) -> Side {
+        Side::Other
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Tables, ContestantKind::Rows]
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        super::missing()
+    }
+
+    fn refuses(&self, asked: &Asked<'_>) -> Option<&'static str> {
+        let of_integers = |set: &str| set.parse().is_ok_and(KeySet::is_integers);
+        match asked.experiment {
+            "ets_throughput" if *self == Self::Set => refused_by_sets(asked),
             "ets_throughput" | "ets_bench" => None,
-            _ if self == Self::Set => Some("it has no order"),
+            _ if *self == Self::Set => Some("it has no order"),
             "insert_disjoint_ranges" | "ordered_mix" => None,
-            "memory" if key_set.is_none_or(KeySet::is_integers) => None,
+            "memory" if asked.key_set.is_none_or(of_integers) => None,
             "memory" => Some("the lab gives it integers only"),
             _ => Some("the lab's Erlang program does not have this experiment"),
         }
     }
+
+    fn start(&self, kind: ContestantKind, starter: &mut Starter) -> Result<Contestant, LabError> {
+        let table = Box::new(EtsTable::new(starter.erlang()?, *self));
+        Ok(match kind {
+            ContestantKind::Rows => Contestant::Rows(table),
+            _ => Contestant::Table(table),
+        })
+    }
 }
 
 /// One kind of table on a running machine.
-pub(super) struct EtsTable {
+#[derive(Debug)]
+pub struct EtsTable {
     machine: ErlangMachine,
     kind: Ets,
 }
 
 impl EtsTable {
-    pub(super) const fn new(machine: ErlangMachine, kind: Ets) -> Self {
+    /// A table of this kind on this machine.
+    #[must_use]
+    pub const fn new(machine: ErlangMachine, kind: Ets) -> Self {
         Self { machine, kind }
     }
 }
 
-impl Contestant for EtsTable {
-    fn name(&self) -> ContestantName {
-        ContestantName::Erlang(self.kind)
+impl Started for EtsTable {
+    fn name(&self) -> &'static str {
+        self.kind.name()
     }
 
     fn version(&self) -> String {
-        self.machine.version.clone()
+        self.machine.version()
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
+impl Measures<TableJob> for EtsTable {
+    fn measure(&mut self, job: &TableJob) -> Samples {
         let kind = self.kind.word();
-        let (request, files) = match job {
-            Job::InsertRanges { keys, threads } => ranges(kind, *keys, *threads),
-            Job::Mix(job) => mix(kind, job),
-            Job::Fill(job) => fill(kind, job),
-            Job::Ets(job) => ets(kind, job),
-            Job::EtsBench(job) => bench(kind, job),
-            Job::Ycsb(_)
-            | Job::RangeUpdate(_)
-            | Job::Adaptation(_)
-            | Job::Sequential(_)
-            | Job::Append(_)
-            | Job::Batch(_)
-            | Job::Signals(_)
-            | Job::Counter(_)
-            | Job::Redis(_)
-            | Job::ShardCache(_) => {
-                return Err(self.cannot());
-            }
-        };
-        let [nanoseconds, operations, bytes] = self.machine.ask(&request, &files)?;
-        let mut sample = Sample::new(operations, Duration::from_nanos(nanoseconds));
-        if let Job::Fill(job) = job {
-            sample.bytes_per_key = Some(bytes as f64 / job.count as f64);
+        match job {
+            TableJob::InsertRanges { keys, threads } => self.ask(ranges(kind, *keys, *threads)),
+            TableJob::Mix(job) => self.ask(mix(kind, job)),
+            TableJob::Fill(job) => self.ask_and_weigh(fill(kind, job), Some(job.count)),
+            // What `Entrant::refuses` keeps away.
+            _ => Err(LabError::Unavailable {
+                engine: self.kind.name(),
+                missing: "the lab's Erlang program does not have this experiment",
+            }),
         }
-        Ok(vec![Ok(sample)])
+    }
+}
+
+impl Measures<RowJob> for EtsTable {
+    fn measure(&mut self, job: &RowJob) -> Samples {
+        let kind = self.kind.word();
+        self.ask(match job {
+            RowJob::Mix(job) => ets(kind, job),
+            RowJob::Bench(job) => bench(kind, job),
+        })
     }
 }
 
 impl EtsTable {
-    /// The answer to a job that [`Ets::refuses`] keeps away.
-    const fn cannot(&self) -> LabError {
-        LabError::Unavailable {
-            engine: self.kind.name(),
-            missing: "the lab's Erlang program does not have this experiment",
-        }
+    fn ask(&self, request: Request) -> Samples {
+        self.ask_and_weigh(request, None)
+    }
+
+    /// Sends the request; where it weighs `keys` keys, the sample has the bytes of each.
+    fn ask_and_weigh(&self, (request, files): Request, keys: Option<u64>) -> Samples {
+        let [nanoseconds, operations, bytes] = self.machine.ask(&request, &files)?;
+        let mut sample = Sample::new(operations, Duration::from_nanos(nanoseconds));
+        sample.bytes_per_key = keys.map(|keys| bytes as f64 / keys as f64);
+        Ok(vec![Ok(sample)])
     }
 }
 
@@ -219,7 +243,7 @@ fn fill(kind: &str, job: &FillJob) -> Request {
 #[cfg(test)]
 mod tests {
     use crate::{
-        contestants::erlang::PROGRAM,
+        contestants::erlang::machine::PROGRAM,
         workload::{
             BINARY_BYTES, EtsOperation, GROUP, Kind, LIST_LENGTH, SEARCHES, SELECTED_KEYS, State,
         },

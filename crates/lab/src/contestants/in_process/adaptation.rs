@@ -1,13 +1,13 @@
 //! One table over time, phase by phase, with its shape.
 
 use super::ordered_mix::{STRIDE, Tally, operate};
-use super::{Measured, expect, insert_all, tables::Task};
+
 use crate::{
-    contestants::{Subject, check},
+    contestants::subject::{Measured, Subject, Task, check, expect, insert_all},
     keys::Key,
     live::show_figures,
+    measure::Moment,
     measure::{Lap, Sample, Timed, together, together_sliced},
-    record::Moment,
     workload::{self, AdaptationJob, AdaptationPhase, LongScan, Operation, part_of},
 };
 use std::{hint::black_box, time::Duration};

@@ -1,8 +1,7 @@
 //! All threads append to one table.
 
-use super::{Measured, expect, tables::Task};
 use crate::{
-    contestants::{Subject, check},
+    contestants::subject::{Measured, Subject, Task, check, expect},
     keys::{Key, stamped},
     measure::{Sample, together},
     workload::{self, AppendJob},

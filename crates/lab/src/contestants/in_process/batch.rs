@@ -1,8 +1,8 @@
 //! Many keys are looked up, one by one and in batches.
 
-use super::{Measured, expect, tables::Task, ycsb::fill};
+use super::ycsb::fill;
 use crate::{
-    contestants::{Subject, check},
+    contestants::subject::{Measured, Subject, Task, check, expect},
     keys::Key,
     measure::{Lap, Sample, together_for},
     workload::{BatchJob, LookupStyle},

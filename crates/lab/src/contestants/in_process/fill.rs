@@ -1,9 +1,9 @@
 //! A table is filled in this process, which has done nothing else, and weighed.
 
-use super::{Table, expect, tables::Task, ycsb};
+use super::{tables::Table, ycsb};
 use crate::{
     LabError,
-    contestants::{Subject, check},
+    contestants::subject::{Subject, Task, check, expect},
     keys::{Key, Keys},
     measure::together,
     memory::{FillReport, Memory},

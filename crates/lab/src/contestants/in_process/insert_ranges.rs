@@ -1,8 +1,7 @@
 //! Each thread inserts its own range of integers, ascending.
 
-use super::{Measured, expect, tables::Task};
 use crate::{
-    contestants::{Subject, check},
+    contestants::subject::{Measured, Subject, Task, check, expect},
     keys::Key,
     measure::{Sample, together},
     workload,

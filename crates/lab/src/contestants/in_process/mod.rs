@@ -15,17 +15,95 @@ mod ycsb;
 
 pub use fill::fill;
 pub use tables::Table;
-pub(crate) use tables::Task;
 
-use super::{Contestant, ContestantName};
+use super::{
+    bw_variant::BwVariant,
+    contestant::{
+        Asked, Contestant, Entrant, Measures, Samples, Side, Started, Starter, own_version, samples,
+    },
+    grain::FixedGrain,
+    rival::Rival,
+    subject::{Measured, Task},
+};
 use crate::{
     LabError,
-    experiments::Case,
-    keys::{Key, Keys},
-    measure::Sample,
+    case::{Case, ContestantKind},
+    keys::{KeySet, Keys},
     memory::FillCommand,
-    workload::Job,
+    workload::{SequentialWork, TableJob},
 };
+use tremula_index::Engine;
+use tremula_papers::AnyEngine;
+
+impl Entrant for Table {
+    fn name(&self) -> &'static str {
+        Self::name(*self)
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Self::Index(_) => "an index of Tremula, in this process",
+            Self::BwVariant(variant) => variant.about(),
+            Self::FixedGrain(grain) => grain.about(),
+            Self::Rival(rival) => rival.about(),
+        }
+    }
+
+    fn side(&self) -> Side {
+        match self {
+            Self::Index(_) => Side::Ours,
+            Self::BwVariant(_) | Self::FixedGrain(_) => Side::Variant,
+            Self::Rival(_) => Side::Rival,
+        }
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        match self {
+            Self::Index(_) | Self::Rival(_) => {
+                &[ContestantKind::Tables, ContestantKind::Sequential]
+            }
+            Self::BwVariant(_) | Self::FixedGrain(_) => &[ContestantKind::Tables],
+        }
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        match self {
+            Self::Rival(_) => Rival::missing(),
+            _ => None,
+        }
+    }
+
+    fn refuses(&self, asked: &Asked<'_>) -> Option<&'static str> {
+        let key_set: Option<KeySet> = asked.key_set.and_then(|name| name.parse().ok());
+        match (self, asked.experiment) {
+            (Self::BwVariant(_), BwVariant::EXPERIMENT) => None,
+            (Self::BwVariant(_), _) => Some("it takes part in bw_tree_ablation only"),
+            (_, BwVariant::EXPERIMENT) => Some("it has not the switches of bw_tree"),
+            (Self::FixedGrain(_), FixedGrain::EXPERIMENT) => None,
+            (Self::FixedGrain(_), _) => Some("it takes part in adaptation only"),
+            (
+                Self::Index(AnyEngine::Index(
+                    Engine::CaTree | Engine::LfcaTree | Engine::BTree | Engine::Locked,
+                )),
+                FixedGrain::EXPERIMENT,
+            ) => None,
+            (_, FixedGrain::EXPERIMENT) => {
+                Some("the contention-adapting trees are compared with b_tree and locked there")
+            }
+            (Self::Rival(_), "batched_get") => Some("it has no batched lookups"),
+            (Self::Rival(rival), _) => rival.refuses(key_set?),
+            (Self::Index(_), _) => None,
+        }
+    }
+
+    fn start(&self, kind: ContestantKind, starter: &mut Starter) -> Result<Contestant, LabError> {
+        let table = Box::new(InProcess::new(*self, starter.fill_command.clone()));
+        Ok(match kind {
+            ContestantKind::Sequential => Contestant::Sequential(table),
+            _ => Contestant::Table(table),
+        })
+    }
+}
 
 /// A table of this process as a contestant.
 #[derive(Clone, Debug)]
@@ -57,17 +135,16 @@ impl InProcess {
     }
 }
 
-/// What a job gives: for each of its measurements a sample or what was wrong in it, or what was
-/// wrong with the table as a whole.
-type Measured = Result<Vec<Result<Sample, String>>, String>;
-
-impl Contestant for InProcess {
-    fn name(&self) -> ContestantName {
-        self.table.into()
+impl Started for InProcess {
+    fn name(&self) -> &'static str {
+        self.table.name()
     }
 
     fn version(&self) -> String {
-        self.table.version()
+        match self.table {
+            Table::Index(_) | Table::BwVariant(_) | Table::FixedGrain(_) => own_version(),
+            Table::Rival(rival) => rival.version().to_owned(),
+        }
     }
 
     fn check_against_model(&mut self, case: &Case, seed: u64) -> Result<(), LabError> {
@@ -80,80 +157,36 @@ impl Contestant for InProcess {
             fault,
         })
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
+impl Measures<TableJob> for InProcess {
+    fn measure(&mut self, job: &TableJob) -> Samples {
         let measured = match job {
-            Job::InsertRanges { keys, threads } => {
+            TableJob::InsertRanges { keys, threads } => {
                 self.table.run_integers(insert_ranges::InsertRanges {
                     keys: *keys,
                     threads: *threads,
                 })
             }
-            Job::Mix(job) => self.table.run_integers(job),
-            Job::RangeUpdate(job) => self.table.run_integers(job),
-            Job::Adaptation(job) => self.table.run_integers(job),
-            Job::Ets(_) | Job::EtsBench(_) => {
-                return Err(LabError::Unavailable {
-                    engine: self.table.name(),
-                    missing: "it is no table of rows",
-                });
-            }
-            Job::Ycsb(job) => self.run(job),
-            Job::Sequential(job) => self.run(job),
-            Job::Append(job) => self.table.run_integers(job),
-            Job::Batch(job) => self.run(job),
-            Job::Fill(job) => {
+            TableJob::Mix(job) => self.table.run_integers(job),
+            TableJob::RangeUpdate(job) => self.table.run_integers(job),
+            TableJob::Adaptation(job) => self.table.run_integers(job),
+            TableJob::Ycsb(job) => self.run(job),
+            TableJob::Append(job) => self.table.run_integers(job),
+            TableJob::Batch(job) => self.run(job),
+            TableJob::Fill(job) => {
                 let command = self.fill_command.as_ref().ok_or(LabError::NoFillCommand {
                     experiment: "memory",
                 })?;
                 return Ok(vec![Ok(command.run(self.table.name(), job)?)]);
             }
-            Job::Signals(_) => {
-                return Err(LabError::Unavailable {
-                    engine: self.table.name(),
-                    missing: "it is a table, and was given the work of a channel",
-                });
-            }
-            Job::Redis(_) => {
-                return Err(LabError::Unavailable {
-                    engine: self.table.name(),
-                    missing: "it is a table, and was given the work of a server",
-                });
-            }
-            Job::Counter(_) => {
-                return Err(LabError::Unavailable {
-                    engine: self.table.name(),
-                    missing: "it is a table, and was given the work of a counter",
-                });
-            }
-            Job::ShardCache(_) => {
-                return Err(LabError::Unavailable {
-                    engine: self.table.name(),
-                    missing: "it is a table, and was given the work of a cache in shards",
-                });
-            }
         };
-        let wrong = |fault| LabError::Wrong {
-            engine: self.table.name(),
-            fault,
-        };
-        let samples = measured.map_err(wrong)?.into_iter();
-        Ok(samples.map(|sample| sample.map_err(wrong)).collect())
+        samples(self.table.name(), measured)
     }
 }
 
-/// Says what is wrong if a count is not what it should be.
-pub(super) fn expect(what: &str, found: u64, expected: u64) -> Result<(), String> {
-    if found == expected {
-        Ok(())
-    } else {
-        Err(format!("{found} {what}, expected {expected}"))
+impl Measures<SequentialWork> for InProcess {
+    fn measure(&mut self, job: &SequentialWork) -> Samples {
+        samples(self.table.name(), self.run(job))
     }
-}
-
-/// Inserts the keys, and returns how many of them were reported as new.
-fn insert_all<K: Key, S: super::Subject<K>>(table: &S, keys: &[K]) -> u64 {
-    keys.iter()
-        .map(|key| u64::from(table.insert(key, K::value_of(key.view()))))
-        .sum()
 }

@@ -1,9 +1,8 @@
 //! Each answer of a table to random operations is compared with that of a `BTreeMap`.
 
-use super::tables::Task;
 use crate::{
-    contestants::Subject,
-    experiments::Case,
+    case::Case,
+    contestants::subject::{Subject, Task},
     keys::{Key, KeySet, Keys},
     workload::{Purpose, generator},
 };

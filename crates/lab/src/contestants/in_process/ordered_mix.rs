@@ -1,8 +1,7 @@
 //! Streams of updates, lookups and sequences of `next` on a half filled range.
 
-use super::{Measured, expect, tables::Task};
 use crate::{
-    contestants::{Subject, check},
+    contestants::subject::{Measured, Subject, Task, check, expect},
     keys::Key,
     measure::{Lap, Sample, together_for},
     workload::{self, Kind, MixJob, Operation, SEQUENCE_STEPS},

@@ -1,9 +1,9 @@
 //! Updates by some threads and long scans by others.
 
 use super::ordered_mix::{Tally, work_off};
-use super::{Measured, expect, tables::Task};
+
 use crate::{
-    contestants::{Subject, check},
+    contestants::subject::{Measured, Subject, Task, check, expect},
     keys::Key,
     measure::{Lap, Sample, together_for},
     workload::{LongScan, RangeUpdateJob},

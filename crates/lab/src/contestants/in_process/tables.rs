@@ -1,7 +1,12 @@
 //! Which tables there are, and how a task gets one of the right type.
 
 use crate::{
-    contestants::{BwVariant, ContestantName, FixedGrain, Index, Rival, Subject},
+    contestants::{
+        bw_variant::BwVariant,
+        grain::FixedGrain,
+        rival::Rival,
+        subject::{Index, Task},
+    },
     keys::Key,
 };
 use tremula_index::{CaTree, OrderedIndex, RegisteredEngine, WithEngine};
@@ -20,18 +25,23 @@ pub enum Table {
     Rival(Rival),
 }
 
-/// Something to be done with tables of some type.
-///
-/// It is generic where it is carried out, so that its calls of the table are static.
-pub(crate) trait Task<K: Key> {
-    /// What comes out of it.
-    type Output;
-
-    /// Does it; `make` makes an empty table.
-    fn run<S: Subject<K>>(self, make: impl Fn() -> S) -> Self::Output;
-}
-
 impl Table {
+    /// Every table of this project.
+    pub(crate) fn ours() -> impl Iterator<Item = Self> {
+        let indexes = AnyEngine::ALL.into_iter().map(Self::Index);
+        let variants = BwVariant::ALL.into_iter().map(Self::BwVariant);
+        let grains = FixedGrain::ALL.into_iter().map(Self::FixedGrain);
+        indexes.chain(variants).chain(grains)
+    }
+
+    /// The table of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let rivals = Rival::ALL.into_iter().map(Self::Rival);
+        Self::ours()
+            .chain(rivals)
+            .find(|table| table.name() == name)
+    }
+
     /// The contestant's name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -42,23 +52,13 @@ impl Table {
         }
     }
 
-    /// Project and version.
-    pub(crate) fn version(self) -> String {
-        match self {
-            Self::Index(_) | Self::BwVariant(_) | Self::FixedGrain(_) => {
-                format!("tremula {}", env!("CARGO_PKG_VERSION"))
-            }
-            Self::Rival(rival) => rival.version().to_owned(),
-        }
-    }
-
     /// Does the task with tables of integers.
     pub(crate) fn run_integers<T: Task<u64>>(self, task: T) -> T::Output {
         match self {
             Self::Index(engine) => with_index(engine, task),
             Self::BwVariant(variant) => with_variant(variant, task),
             Self::FixedGrain(grain) => with_grain(grain, task),
-            Self::Rival(rival) => rival.run_integers(task),
+            Self::Rival(rival) => run_rival_on_integers(rival, task),
         }
     }
 
@@ -68,7 +68,7 @@ impl Table {
             Self::Index(engine) => with_index(engine, task),
             Self::BwVariant(variant) => with_variant(variant, task),
             Self::FixedGrain(grain) => with_grain(grain, task),
-            Self::Rival(rival) => rival.run_texts(task),
+            Self::Rival(rival) => run_rival_on_texts(rival, task),
         }
     }
 }
@@ -95,13 +95,15 @@ fn with_index<K: Key, T: Task<K>>(engine: AnyEngine, task: T) -> T::Output {
     engine.with(OnIndex(task))
 }
 
-impl From<Table> for ContestantName {
-    fn from(table: Table) -> Self {
-        match table {
-            Table::Index(engine) => Self::Index(engine),
-            Table::BwVariant(variant) => Self::BwVariant(variant),
-            Table::FixedGrain(grain) => Self::FixedGrain(grain),
-            Table::Rival(rival) => Self::Rival(rival),
-        }
-    }
+#[cfg(feature = "rivals")]
+use crate::rivals::{run_integers as run_rival_on_integers, run_texts as run_rival_on_texts};
+
+#[cfg(not(feature = "rivals"))]
+fn run_rival_on_integers<T: Task<u64>>(rival: Rival, _task: T) -> T::Output {
+    unreachable!("{} is refused where it is missing", rival.name())
+}
+
+#[cfg(not(feature = "rivals"))]
+fn run_rival_on_texts<T: Task<String>>(rival: Rival, _task: T) -> T::Output {
+    unreachable!("{} is refused where it is missing", rival.name())
 }

@@ -1,8 +1,8 @@
 //! Tables that cheat: none may get a figure.
 
-use super::{insert_ranges::InsertRanges, tables::Task};
+use super::insert_ranges::InsertRanges;
 use crate::{
-    contestants::Subject,
+    contestants::subject::{Subject, Task},
     keys::{Key, KeyList},
     measure::Span,
     workload::{

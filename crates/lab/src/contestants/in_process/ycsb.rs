@@ -1,8 +1,7 @@
 //! A table is filled, then read, updated and scanned.
 
-use super::{Measured, expect, insert_all, tables::Task};
 use crate::{
-    contestants::{Subject, check},
+    contestants::subject::{Measured, Subject, Task, check, expect, insert_all},
     keys::{Key, KeyList},
     measure::{Lap, Sample, Timed, together, together_for},
     workload::{Action, Phase, YcsbJob, part_of},

@@ -1,7 +1,6 @@
 //! `redis-benchmark`, and whether what it did was done.
 
 use super::{
-    ServerKind,
     client::{Client, encoded},
     process::ServerProcess,
 };
@@ -38,18 +37,15 @@ struct Report {
 /// Empties the server, fills it as the command needs it, and has the command sent for about as long as
 /// the job says.
 pub(super) fn measure(
-    kind: ServerKind,
+    engine: &'static str,
     server: &ServerProcess,
     job: &RedisJob,
 ) -> Result<Sample, LabError> {
     let lost = |error: io::Error| LabError::Program {
-        program: kind.name().to_owned(),
+        program: engine.to_owned(),
         error,
     };
-    let wrong = |fault| LabError::Wrong {
-        engine: kind.name(),
-        fault,
-    };
+    let wrong = |fault| LabError::Wrong { engine, fault };
     let mut client = Client::connect(server.address).map_err(lost)?;
     replies_are_right(&mut client)
         .map_err(lost)?

@@ -4,8 +4,10 @@ mod benchmark;
 mod client;
 mod process;
 
-use super::{Contestant, ContestantName, is_on_path};
-use crate::{LabError, measure::Sample, workload::Job};
+use super::contestant::{
+    Contestant, Entrant, Measures, Samples, Side, Started, Starter, is_on_path,
+};
+use crate::{LabError, case::ContestantKind, workload::RedisJob};
 use process::ServerProcess;
 
 /// A server.
@@ -22,10 +24,10 @@ pub enum ServerKind {
 impl ServerKind {
     /// Every server.
     pub const ALL: [Self; 3] = [Self::Tremula, Self::Redis, Self::Valkey];
+}
 
-    /// The contestant's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+impl Entrant for ServerKind {
+    fn name(&self) -> &'static str {
         match self {
             Self::Tremula => "tremula_serve",
             Self::Redis => "redis_server",
@@ -33,9 +35,7 @@ impl ServerKind {
         }
     }
 
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
+    fn about(&self) -> &'static str {
         match self {
             Self::Tremula => "the server of Tremula, with a thread a core",
             Self::Redis => "a real Redis, without persistence",
@@ -43,8 +43,15 @@ impl ServerKind {
         }
     }
 
-    /// What this machine lacks to run it, and how to get it.
-    pub(super) fn missing(self) -> Option<&'static str> {
+    fn side(&self) -> Side {
+        Side::Other
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Servers]
+    }
+
+    fn missing(&self) -> Option<&'static str> {
         if !is_on_path(benchmark::PROGRAM) {
             return Some(
                 "'redis-benchmark' is not on the PATH; install it \
@@ -63,47 +70,40 @@ impl ServerKind {
             ),
         }
     }
+
+    fn start(&self, _kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
+        let process = match self {
+            Self::Tremula => ServerProcess::tremula(),
+            Self::Redis => ServerProcess::redis(process::REDIS),
+            Self::Valkey => ServerProcess::redis(process::VALKEY),
+        };
+        Ok(Contestant::Server(Box::new(ServerContestant {
+            kind: *self,
+            process: process?,
+        })))
+    }
 }
 
 /// A running server as a contestant.
 #[derive(Debug)]
-pub(super) struct ServerContestant {
+struct ServerContestant {
     kind: ServerKind,
     process: ServerProcess,
 }
 
-impl ServerContestant {
-    /// Starts the server and waits until it answers.
-    pub(super) fn start(kind: ServerKind) -> Result<Self, LabError> {
-        let process = match kind {
-            ServerKind::Tremula => ServerProcess::tremula(),
-            ServerKind::Redis => ServerProcess::redis(process::REDIS),
-            ServerKind::Valkey => ServerProcess::redis(process::VALKEY),
-        };
-        Ok(Self {
-            kind,
-            process: process?,
-        })
-    }
-}
-
-impl Contestant for ServerContestant {
-    fn name(&self) -> ContestantName {
-        ContestantName::Server(self.kind)
+impl Started for ServerContestant {
+    fn name(&self) -> &'static str {
+        self.kind.name()
     }
 
     fn version(&self) -> String {
         self.process.version.clone()
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let Job::Redis(job) = job else {
-            return Err(LabError::Unavailable {
-                engine: self.kind.name(),
-                missing: "it is a server, and was given other work",
-            });
-        };
-        let sample = benchmark::measure(self.kind, &self.process, job)?;
+impl Measures<RedisJob> for ServerContestant {
+    fn measure(&mut self, job: &RedisJob) -> Samples {
+        let sample = benchmark::measure(self.kind.name(), &self.process, job)?;
         Ok(vec![Ok(sample)])
     }
 }

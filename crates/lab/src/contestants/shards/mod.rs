@@ -3,11 +3,14 @@
 mod load;
 mod store;
 
-use super::{Contestant, ContestantName};
+use super::contestant::{
+    Contestant, Entrant, Measures, Samples, Side, Started, Starter, own_version, samples,
+};
 use crate::{
     LabError,
+    case::ContestantKind,
     measure::{Sample, Span},
-    workload::{CacheTraffic, Job, ShardCacheJob, ValueSize},
+    workload::{CacheTraffic, ShardCacheJob, ValueSize},
 };
 use store::{PlainLocks, cache};
 use tremula_papers::article::ARTICLE;
@@ -50,45 +53,6 @@ impl ShardForm {
             Self::QueuedUnbalanced(Affinity),
         ]
     };
-
-    /// The name of the contestant.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        use Strategy::{Affinity, LocalSet, Threading};
-        match self {
-            Self::PlainLocks => "plain_locks",
-            Self::Article(Threading) => "threading_article",
-            Self::Direct(Threading) => "threading",
-            Self::Unbalanced(Threading) => "threading_unbalanced",
-            Self::Queued(Threading) => "threading_queued",
-            Self::QueuedUnbalanced(Threading) => "threading_queued_unbalanced",
-            Self::Article(LocalSet) => "local_set_article",
-            Self::Direct(LocalSet) => "local_set",
-            Self::Unbalanced(LocalSet) => "local_set_unbalanced",
-            Self::Queued(LocalSet) => "local_set_queued",
-            Self::QueuedUnbalanced(LocalSet) => "local_set_queued_unbalanced",
-            Self::Article(Affinity) => "affinity_article",
-            Self::Direct(Affinity) => "affinity",
-            Self::Unbalanced(Affinity) => "affinity_unbalanced",
-            Self::Queued(Affinity) => "affinity_queued",
-            Self::QueuedUnbalanced(Affinity) => "affinity_queued_unbalanced",
-        }
-    }
-
-    /// What it is, in a line.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::PlainLocks => "a cache in parts with a lock each, used by tasks themselves",
-            Self::Article(_) => "a strategy of tremula-shard, in the form of the article",
-            Self::Direct(_) => "a strategy of tremula-shard",
-            Self::Unbalanced(_) => "a strategy of tremula-shard, without balancing",
-            Self::Queued(_) => "a strategy of tremula-shard, run by workers only",
-            Self::QueuedUnbalanced(_) => {
-                "a strategy of tremula-shard, run by workers only, without balancing"
-            }
-        }
-    }
 
     fn config(self, workers: usize) -> Option<Config> {
         let config = |strategy| {
@@ -138,30 +102,74 @@ pub fn peak_of_affinity(job: &ShardCacheJob) -> Result<f64, LabError> {
     Ok(sample.mops() * 1e6)
 }
 
+impl Entrant for ShardForm {
+    fn name(&self) -> &'static str {
+        use Strategy::{Affinity, LocalSet, Threading};
+        match *self {
+            Self::PlainLocks => "plain_locks",
+            Self::Article(Threading) => "threading_article",
+            Self::Direct(Threading) => "threading",
+            Self::Unbalanced(Threading) => "threading_unbalanced",
+            Self::Queued(Threading) => "threading_queued",
+            Self::QueuedUnbalanced(Threading) => "threading_queued_unbalanced",
+            Self::Article(LocalSet) => "local_set_article",
+            Self::Direct(LocalSet) => "local_set",
+            Self::Unbalanced(LocalSet) => "local_set_unbalanced",
+            Self::Queued(LocalSet) => "local_set_queued",
+            Self::QueuedUnbalanced(LocalSet) => "local_set_queued_unbalanced",
+            Self::Article(Affinity) => "affinity_article",
+            Self::Direct(Affinity) => "affinity",
+            Self::Unbalanced(Affinity) => "affinity_unbalanced",
+            Self::Queued(Affinity) => "affinity_queued",
+            Self::QueuedUnbalanced(Affinity) => "affinity_queued_unbalanced",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Self::PlainLocks => "a cache in parts with a lock each, used by tasks themselves",
+            Self::Article(_) => "a strategy of tremula-shard, in the form of the article",
+            Self::Direct(_) => "a strategy of tremula-shard",
+            Self::Unbalanced(_) => "a strategy of tremula-shard, without balancing",
+            Self::Queued(_) => "a strategy of tremula-shard, run by workers only",
+            Self::QueuedUnbalanced(_) => {
+                "a strategy of tremula-shard, run by workers only, without balancing"
+            }
+        }
+    }
+
+    fn side(&self) -> Side {
+        Side::Variant
+    }
+
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Shards]
+    }
+
+    fn start(&self, _kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
+        Ok(Contestant::Shards(Box::new(ShardContestant(*self))))
+    }
+}
+
 /// A form as a contestant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ShardContestant(pub(super) ShardForm);
+struct ShardContestant(ShardForm);
 
-impl Contestant for ShardContestant {
-    fn name(&self) -> ContestantName {
-        ContestantName::Shard(self.0)
+impl Started for ShardContestant {
+    fn name(&self) -> &'static str {
+        self.0.name()
     }
 
     fn version(&self) -> String {
-        format!("tremula {}", env!("CARGO_PKG_VERSION"))
+        own_version()
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let Job::ShardCache(job) = job else {
-            return Err(LabError::Unavailable {
-                engine: self.0.name(),
-                missing: "it takes part in shard_cache only",
-            });
-        };
-        let sample = self.0.run(job).map_err(|fault| LabError::Wrong {
-            engine: self.0.name(),
-            fault,
-        })?;
-        Ok(vec![Ok(sample)])
+impl Measures<ShardCacheJob> for ShardContestant {
+    fn measure(&mut self, job: &ShardCacheJob) -> Samples {
+        samples(
+            self.0.name(),
+            self.0.run(job).map(|sample| vec![Ok(sample)]),
+        )
     }
 }

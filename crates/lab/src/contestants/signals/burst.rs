@@ -1,6 +1,9 @@
 //! A burst is sent and then received in this process, which has done nothing else, and weighed.
 
-use super::{Channel, ChannelKind, ChannelTask, Receiving, Sending};
+use super::{
+    channel::{Channel, ChannelTask, Receiving, Sending},
+    kind::ChannelKind,
+};
 use crate::{
     LabError,
     measure::together,

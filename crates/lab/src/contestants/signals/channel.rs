@@ -1,5 +1,6 @@
 //! What the workloads ask of a channel in this process.
 
+use crate::measure::Sample;
 use tremula_mailbox::{Config, Mailbox, Mode, Sender, mailbox};
 
 /// A kind of unbounded channel from many senders to one receiver, as the workloads use it.
@@ -35,6 +36,20 @@ pub(crate) trait Receiving<M>: Send + 'static {
     /// The next message, waited for; `None` when all senders are gone and no message is left.
     fn receive(&mut self) -> Option<M>;
 }
+
+/// Something to be done with channels of messages of some type.
+///
+/// It is generic where it is carried out, so that its calls of the channel are static.
+pub(crate) trait ChannelTask<M> {
+    /// What comes out of it.
+    type Output;
+
+    /// Does it with this kind of channel.
+    fn run<C: Channel<M>>(self, channel: &C) -> Self::Output;
+}
+
+/// What a job gives: for each of its measurements a sample, or what was wrong with the channel.
+pub(super) type Measured = Result<Vec<Sample>, String>;
 
 /// The mailboxes of this project, in one of their modes.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 mod burst;
 mod channel;
+mod kind;
 mod phases;
 mod ping_pong;
 mod rival;
@@ -12,73 +13,61 @@ mod uncontended_send;
 pub use burst::burst;
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use channel::tests as channel_tests;
-pub(crate) use channel::{Channel, Receiving, Sending};
+#[cfg(feature = "rivals")]
+pub(crate) use channel::{Channel, ChannelTask, Receiving, Sending};
+pub use kind::ChannelKind;
 pub(super) use ping_pong::QUANTILES;
 pub use rival::ChannelRival;
 pub(super) use throughput::DRAIN;
 
-use super::{Contestant, ContestantName};
+use super::{
+    contestant::{
+        Contestant, Entrant, Measures, Samples, Side, Started, Starter, own_version, samples,
+    },
+    rival::Rival,
+};
 use crate::{
     LabError,
-    measure::{Places, Sample, alone},
+    case::ContestantKind,
+    measure::{Places, alone},
     memory::FillCommand,
-    workload::{Job, MessageKind, SignalsJob, Traffic},
+    workload::{MessageKind, SignalsJob, Traffic},
 };
-use channel::Mailboxes;
-use tremula_mailbox::Mode;
+use channel::Measured;
 
-/// A kind of channel in this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChannelKind {
-    /// The mailboxes of this project, in this mode.
-    Mailbox(Mode),
-    /// A rival; its feature must be there.
-    Rival(ChannelRival),
-}
+impl Entrant for ChannelKind {
+    fn name(&self) -> &'static str {
+        Self::name(*self)
+    }
 
-/// Something to be done with channels of messages of some type.
-///
-/// It is generic where it is carried out, so that its calls of the channel are static.
-pub(crate) trait ChannelTask<M> {
-    /// What comes out of it.
-    type Output;
-
-    /// Does it with this kind of channel.
-    fn run<C: Channel<M>>(self, channel: &C) -> Self::Output;
-}
-
-impl ChannelKind {
-    /// The contestant's name.
-    pub(crate) const fn name(self) -> &'static str {
+    fn about(&self) -> &'static str {
         match self {
-            Self::Mailbox(mode) => mailbox_name(mode),
-            Self::Rival(rival) => rival.name(),
+            Self::Mailbox(_) => "a mailbox of Tremula, in this process",
+            Self::Rival(rival) => rival.about(),
         }
     }
 
-    fn run<M: Send + 'static, T: ChannelTask<M>>(self, task: T) -> T::Output {
+    fn side(&self) -> Side {
         match self {
-            Self::Mailbox(mode) => task.run(&Mailboxes(mode)),
-            Self::Rival(rival) => rival.run(task),
+            Self::Mailbox(_) => Side::Ours,
+            Self::Rival(_) => Side::Rival,
         }
     }
-}
 
-/// The name of the contestant that is a mailbox in this mode.
-pub(super) const fn mailbox_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Auto => "mailbox_auto",
-        Mode::OnHeap => "mailbox_on_heap",
-        Mode::OffHeap => "mailbox_off_heap",
+    fn kinds(&self) -> &'static [ContestantKind] {
+        &[ContestantKind::Channels]
     }
-}
 
-impl From<ChannelKind> for ContestantName {
-    fn from(kind: ChannelKind) -> Self {
-        match kind {
-            ChannelKind::Mailbox(mode) => Self::Mailbox(mode),
-            ChannelKind::Rival(rival) => Self::ChannelRival(rival),
+    fn missing(&self) -> Option<&'static str> {
+        match self {
+            Self::Mailbox(_) => None,
+            Self::Rival(_) => Rival::missing(),
         }
+    }
+
+    fn start(&self, _kind: ContestantKind, starter: &mut Starter) -> Result<Contestant, LabError> {
+        let channel = InProcessChannel::new(*self, starter.fill_command.clone());
+        Ok(Contestant::Channel(Box::new(channel)))
     }
 }
 
@@ -88,9 +77,6 @@ pub struct InProcessChannel {
     kind: ChannelKind,
     burst_command: Option<FillCommand>,
 }
-
-/// What a job gives: for each of its measurements a sample, or what was wrong with the channel.
-type Measured = Result<Vec<Sample>, String>;
 
 impl InProcessChannel {
     /// The kind, with the command for processes that weigh it.
@@ -118,25 +104,21 @@ impl InProcessChannel {
     }
 }
 
-impl Contestant for InProcessChannel {
-    fn name(&self) -> ContestantName {
-        self.kind.into()
+impl Started for InProcessChannel {
+    fn name(&self) -> &'static str {
+        self.kind.name()
     }
 
     fn version(&self) -> String {
         match self.kind {
-            ChannelKind::Mailbox(_) => format!("tremula {}", env!("CARGO_PKG_VERSION")),
+            ChannelKind::Mailbox(_) => own_version(),
             ChannelKind::Rival(rival) => rival.version().to_owned(),
         }
     }
+}
 
-    fn measure(&mut self, job: &Job) -> Result<Vec<Result<Sample, LabError>>, LabError> {
-        let Job::Signals(job) = job else {
-            return Err(LabError::Unavailable {
-                engine: self.kind.name(),
-                missing: "it is a channel, and was given the work of a table",
-            });
-        };
+impl Measures<SignalsJob> for InProcessChannel {
+    fn measure(&mut self, job: &SignalsJob) -> Samples {
         let measured = match job.traffic {
             Traffic::Drain | Traffic::Live => self.throughput(job),
             Traffic::PingPong => {
@@ -159,10 +141,7 @@ impl Contestant for InProcessChannel {
                 return Ok(vec![Ok(command.run_burst(self.kind.name(), job)?)]);
             }
         };
-        let samples = measured.map_err(|fault| LabError::Wrong {
-            engine: self.kind.name(),
-            fault,
-        })?;
-        Ok(samples.into_iter().map(Ok).collect())
+        let measured = measured.map(|samples| samples.into_iter().map(Ok).collect());
+        samples(self.kind.name(), measured)
     }
 }

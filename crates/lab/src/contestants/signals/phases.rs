@@ -1,7 +1,7 @@
 //! How a channel adapts: one sender, then many, then one again, slice by slice of the time.
 
 use super::{
-    Channel, ChannelTask, Measured, Sending,
+    channel::{Channel, ChannelTask, Measured, Sending},
     stream::{Progress, Stop, joined, receive_all, send_until},
 };
 use crate::{

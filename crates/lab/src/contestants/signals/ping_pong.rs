@@ -1,6 +1,9 @@
 //! How long a message takes to another thread and back, when nothing else is to be done.
 
-use super::{Channel, ChannelTask, Measured, Receiving, Sending, stream::joined};
+use super::{
+    channel::{Channel, ChannelTask, Measured, Receiving, Sending},
+    stream::joined,
+};
 use crate::measure::{Places, Sample, Span};
 use hdrhistogram::Histogram;
 use std::{

@@ -2,8 +2,6 @@
 //!
 //! Their names are always known; what they need is compiled only with the feature `rivals`.
 
-use super::ChannelTask;
-
 /// A rival of the mailboxes that is a Rust crate, or a part of the standard library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelRival {
@@ -107,16 +105,5 @@ impl ChannelRival {
     #[must_use]
     pub const fn version(self) -> &'static str {
         self.describe().version
-    }
-
-    /// Does the task with channels of this kind.
-    pub(super) fn run<M: Send + 'static, T: ChannelTask<M>>(self, task: T) -> T::Output {
-        #[cfg(feature = "rivals")]
-        return crate::rivals::channels::run(self, task);
-        #[cfg(not(feature = "rivals"))]
-        {
-            let _ = task;
-            unreachable!("{} is refused where it is missing", self.name())
-        }
     }
 }

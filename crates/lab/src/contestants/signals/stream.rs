@@ -1,6 +1,6 @@
 //! Senders that send until they are told to stop, and a receiver that checks what comes.
 
-use super::{Receiving, Sending};
+use super::channel::{Receiving, Sending};
 use crate::workload::{Message, Stamp};
 use std::{
     sync::atomic::{AtomicU8, AtomicU64, Ordering},

@@ -5,7 +5,7 @@
 //! receive.
 
 use super::{
-    Channel, ChannelTask, Measured, Sending,
+    channel::{Channel, ChannelTask, Measured, Sending},
     stream::{Progress, Stop, joined, receive_all, send_until},
 };
 use crate::{

@@ -1,6 +1,6 @@
 //! What a send costs that nobody disturbs.
 
-use super::{Channel, ChannelTask, Measured, Receiving, Sending};
+use super::channel::{Channel, ChannelTask, Measured, Receiving, Sending};
 use crate::measure::{Sample, Span, median};
 use std::time::{Duration, Instant};
 

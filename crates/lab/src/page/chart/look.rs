@@ -5,7 +5,7 @@
 //! contestants of one colour that meet in a chart differ in their markers, and rivals have hollow
 //! markers and dashed lines.
 
-use crate::contestants::ContestantName;
+use crate::contestants::{Side, side_of};
 use std::fmt::Write;
 
 /// How a contestant is drawn, in every chart alike.
@@ -158,14 +158,7 @@ const OURS: [&str; 7] = [
 /// Whether a contestant is of this project. One that this lab does not know is, if it is named as
 /// ours are.
 pub(in crate::page) fn is_ours(engine: &str) -> bool {
-    let is_known = matches!(
-        engine.parse(),
-        Ok(ContestantName::Index(_)
-            | ContestantName::BwVariant(_)
-            | ContestantName::Table(_)
-            | ContestantName::Mailbox(_)
-            | ContestantName::Shard(_))
-    );
+    let is_known = matches!(side_of(engine), Some(Side::Ours | Side::Variant));
     is_known || OURS.iter().any(|start| engine.starts_with(start))
 }
 

@@ -2,12 +2,10 @@
 
 use super::run;
 use crate::{
-    LabError, Settings, Watch,
-    contestants::{
-        self, Channel, ChannelRival, ChannelTask, ContestantName,
-        channel_tests::does_its_work as check,
-    },
-    experiments::{self, Case},
+    LabError, Plan, Settings, Watch,
+    case::Case,
+    contestants::{Channel, ChannelRival, ChannelTask, channel_tests::does_its_work as check},
+    experiments,
     record::Record,
 };
 use std::time::Duration;
@@ -111,10 +109,10 @@ fn every_rival_takes_part_in_signals() {
         mixes: mixes.map(str::to_owned).into(),
         ..Settings::default()
     };
-    let names = ChannelRival::ALL.map(ContestantName::ChannelRival);
-    let mut contestants = contestants::assemble(&names, &settings).unwrap();
+    let names = ChannelRival::ALL.map(|rival| rival.name().parse().unwrap());
     let experiment = experiments::find("signals").unwrap();
-    let records = crate::run(experiment, &settings, &mut contestants, &mut Quiet).unwrap();
-    let cases = experiment.groups(&settings).concat();
-    assert_eq!(records.len(), cases.len() * names.len());
+    let plan = Plan::of_asked(experiment, settings, &names).unwrap();
+    let records = crate::run(&plan, &mut plan.start().unwrap(), &mut Quiet).unwrap();
+    let cases: usize = plan.groups.iter().map(|group| group.cases.len()).sum();
+    assert_eq!(records.len(), cases * names.len());
 }

@@ -1,0 +1,73 @@
+//! What is measured side by side: a case, and the kind of contestants that it is for.
+
+use crate::{keys::KeySet, workload::Distribution};
+
+/// What takes part in an experiment: each kind is measured by jobs of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContestantKind {
+    /// Ordered tables of keys and values.
+    Tables,
+    /// Tables of rows, as ETS has them.
+    Rows,
+    /// Ordered tables of keys and values that one thread uses.
+    Sequential,
+    /// Channels from many senders to one receiver.
+    Channels,
+    /// Caches in shards.
+    Shards,
+    /// Counters.
+    Counters,
+    /// Servers of the Redis protocol.
+    Servers,
+}
+
+impl ContestantKind {
+    /// What one of this kind is.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Tables | Self::Rows | Self::Sequential => "table",
+            Self::Channels => "channel",
+            Self::Shards => "cache in shards",
+            Self::Counters => "counter",
+            Self::Servers => "server",
+        }
+    }
+
+    /// Why a contestant of this kind cannot do what another kind does.
+    #[must_use]
+    pub fn is_no(self, other: Self) -> String {
+        if self.noun() != other.noun() {
+            return format!("it is a {} and no {}", self.noun(), other.noun());
+        }
+        let of = match other {
+            Self::Rows => "of rows",
+            Self::Sequential => "for one thread",
+            _ => "of keys and values that threads share",
+        };
+        format!("it is no {} {of}", other.noun())
+    }
+}
+
+/// One row of the table: what all contestants are measured on side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The workload's name.
+    pub workload: &'static str,
+    /// How the keys of operations are chosen, where the workload leaves a choice.
+    pub distribution: Option<Distribution>,
+    /// The key set's name, or that of the kind of message.
+    pub key_set: &'static str,
+    /// How many threads.
+    pub threads: usize,
+    /// How many keys, as the experiment means it.
+    pub keys: u64,
+}
+
+impl Case {
+    /// The key set, in an experiment that has a choice of them.
+    pub(crate) fn chosen_key_set(&self) -> KeySet {
+        let set = self.key_set.parse();
+        set.expect("the case of an experiment with key sets names one")
+    }
+}

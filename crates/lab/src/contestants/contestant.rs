@@ -1,0 +1,218 @@
+//! What a contestant is: an [`Entrant`] before it is started, and then a [`Contestant`], which is
+//! measured through the trait of its kind.
+
+use super::erlang::ErlangMachine;
+use crate::{
+    LabError,
+    case::{Case, ContestantKind},
+    measure::Sample,
+    memory::FillCommand,
+    workload::{
+        CounterJob, Job, RedisJob, RowJob, SequentialWork, ShardCacheJob, SignalsJob, TableJob,
+    },
+};
+use std::{env, fmt};
+
+/// What is known of a contestant before it is started. Each family of contestants implements it
+/// once.
+pub trait Entrant: fmt::Debug + Send + Sync {
+    /// The name on the command line and in records.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in a line.
+    fn about(&self) -> &'static str;
+
+    /// What it is to this project.
+    fn side(&self) -> Side;
+
+    /// The kinds of experiment that it can take part in. The first says what it is.
+    fn kinds(&self) -> &'static [ContestantKind];
+
+    /// What this machine lacks to let it take part, and how to get it; `None` if nothing.
+    fn missing(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Why it cannot take part, in an experiment of one of its kinds; `None` if it can.
+    fn refuses(&self, _asked: &Asked<'_>) -> Option<&'static str> {
+        None
+    }
+
+    /// Starts it for an experiment of this kind, which is one of its [`kinds`](Self::kinds).
+    ///
+    /// # Errors
+    ///
+    /// It could not be started.
+    fn start(&self, kind: ContestantKind, starter: &mut Starter) -> Result<Contestant, LabError>;
+}
+
+/// What a contestant is to this project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A part of this project.
+    Ours,
+    /// A part of this project in a form that only experiments use.
+    Variant,
+    /// A Rust crate, or a part of the standard library, that a user would otherwise choose.
+    Rival,
+    /// Another program, or what others are measured by.
+    Other,
+}
+
+/// What an entrant is asked to take part in; what is `None` is left open.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The experiment's name.
+    pub experiment: &'a str,
+    /// The workload's name.
+    pub workload: Option<&'a str>,
+    /// The key set's name, or that of the kind of message.
+    pub key_set: Option<&'a str>,
+}
+
+/// What is needed to start contestants: one Erlang serves all that run in it.
+#[derive(Debug, Default)]
+pub struct Starter {
+    /// How to start a process that weighs what it holds.
+    pub fill_command: Option<FillCommand>,
+    machine: Option<ErlangMachine>,
+}
+
+impl Starter {
+    /// One that can start processes by this command.
+    #[must_use]
+    pub const fn new(fill_command: Option<FillCommand>) -> Self {
+        Self {
+            fill_command,
+            machine: None,
+        }
+    }
+
+    /// The Erlang, which is started for the first contestant that asks for it.
+    ///
+    /// # Errors
+    ///
+    /// Erlang is missing or does not start.
+    pub fn erlang(&mut self) -> Result<ErlangMachine, LabError> {
+        match &self.machine {
+            Some(machine) => Ok(machine.clone()),
+            None => Ok(self.machine.insert(ErlangMachine::start()?).clone()),
+        }
+    }
+}
+
+/// What a job gives: for each of its measurements, in their order, a sample, or the error that
+/// answers were wrong in it. It is an error as a whole if all of it was wrong, or if the contestant
+/// could not be reached.
+pub type Samples = Result<Vec<Result<Sample, LabError>>, LabError>;
+
+/// What every contestant that was started says of itself.
+pub trait Started {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Project and version, for the record.
+    fn version(&self) -> String;
+
+    /// Does a few thousand random operations of those that the case's experiment asks for, one after
+    /// the other, and compares each answer with a simple model's. A contestant whose answers the
+    /// measurements themselves check as fully has nothing to do here.
+    ///
+    /// # Errors
+    ///
+    /// An answer was wrong.
+    fn check_against_model(&mut self, _case: &Case, _seed: u64) -> Result<(), LabError> {
+        Ok(())
+    }
+}
+
+/// A contestant that does jobs of a kind.
+pub trait Measures<J>: Started {
+    /// Does the job once, on a fresh table or channel, and checks it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Samples`] says.
+    fn measure(&mut self, job: &J) -> Samples;
+}
+
+/// A contestant that was started for experiments of one kind.
+pub enum Contestant {
+    /// For experiments of [`ContestantKind::Tables`].
+    Table(Box<dyn Measures<TableJob>>),
+    /// For experiments of [`ContestantKind::Rows`].
+    Rows(Box<dyn Measures<RowJob>>),
+    /// For experiments of [`ContestantKind::Sequential`].
+    Sequential(Box<dyn Measures<SequentialWork>>),
+    /// For experiments of [`ContestantKind::Channels`].
+    Channel(Box<dyn Measures<SignalsJob>>),
+    /// For experiments of [`ContestantKind::Shards`].
+    Shards(Box<dyn Measures<ShardCacheJob>>),
+    /// For experiments of [`ContestantKind::Counters`].
+    Counter(Box<dyn Measures<CounterJob>>),
+    /// For experiments of [`ContestantKind::Servers`].
+    Server(Box<dyn Measures<RedisJob>>),
+}
+
+impl Contestant {
+    /// Does the job, as [`Measures::measure`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Measures::measure`], and that the job is of another kind.
+    pub fn measure(&mut self, job: &Job) -> Samples {
+        match (&mut *self, job) {
+            (Self::Table(table), Job::Table(job)) => table.measure(job),
+            (Self::Rows(table), Job::Rows(job)) => table.measure(job),
+            (Self::Sequential(table), Job::Sequential(job)) => table.measure(job),
+            (Self::Channel(channel), Job::Signals(job)) => channel.measure(job),
+            (Self::Shards(shards), Job::ShardCache(job)) => shards.measure(job),
+            (Self::Counter(counter), Job::Counter(job)) => counter.measure(job),
+            (Self::Server(server), Job::Redis(job)) => server.measure(job),
+            _ => Err(LabError::Unavailable {
+                engine: self.started().name(),
+                missing: "it was started for work of another kind",
+            }),
+        }
+    }
+
+    /// What it says of itself.
+    pub fn started(&mut self) -> &mut dyn Started {
+        match self {
+            Self::Table(table) => &mut **table,
+            Self::Rows(table) => &mut **table,
+            Self::Sequential(table) => &mut **table,
+            Self::Channel(channel) => &mut **channel,
+            Self::Shards(shards) => &mut **shards,
+            Self::Counter(counter) => &mut **counter,
+            Self::Server(server) => &mut **server,
+        }
+    }
+}
+
+impl fmt::Debug for Contestant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Contestant")
+    }
+}
+
+/// What was measured, with the faults as errors of this engine.
+pub(super) fn samples(
+    engine: &'static str,
+    measured: Result<Vec<Result<Sample, String>>, String>,
+) -> Samples {
+    let wrong = |fault| LabError::Wrong { engine, fault };
+    let samples = measured.map_err(wrong)?.into_iter();
+    Ok(samples.map(|sample| sample.map_err(wrong)).collect())
+}
+
+/// The version of what is a part of this project.
+pub(super) fn own_version() -> String {
+    format!("tremula {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Whether there is a program of this name.
+pub(super) fn is_on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,48 @@
+//! Which channels there are, and how a task gets one.
+
+use super::{
+    channel::{ChannelTask, Mailboxes},
+    rival::ChannelRival,
+};
+#[cfg(feature = "rivals")]
+use crate::rivals::channels::run as run_rival;
+use tremula_mailbox::Mode;
+
+/// A kind of channel in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// The mailboxes of this project, in this mode.
+    Mailbox(Mode),
+    /// A rival; its feature must be there.
+    Rival(ChannelRival),
+}
+
+impl ChannelKind {
+    /// Every kind.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let rivals = ChannelRival::ALL.into_iter().map(Self::Rival);
+        Mode::ALL.into_iter().map(Self::Mailbox).chain(rivals)
+    }
+
+    /// The contestant's name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Mailbox(Mode::Auto) => "mailbox_auto",
+            Self::Mailbox(Mode::OnHeap) => "mailbox_on_heap",
+            Self::Mailbox(Mode::OffHeap) => "mailbox_off_heap",
+            Self::Rival(rival) => rival.name(),
+        }
+    }
+
+    pub(super) fn run<M: Send + 'static, T: ChannelTask<M>>(self, task: T) -> T::Output {
+        match self {
+            Self::Mailbox(mode) => task.run(&Mailboxes(mode)),
+            Self::Rival(rival) => run_rival(rival, task),
+        }
+    }
+}
+
+#[cfg(not(feature = "rivals"))]
+fn run_rival<M, T: ChannelTask<M>>(rival: ChannelRival, _task: T) -> T::Output {
+    unreachable!("{} is refused where it is missing", rival.name())
+}
