@@ -1,4 +1,5 @@
-//! Tells the lab which compiler and which profile it was built by, for its records.
+//! Tells the lab which compiler and which profile it was built by, and from which commit, for its
+//! records.
 
 use std::{env, path::Path, process::Command};
 
@@ -16,8 +17,37 @@ fn main() {
     // The folder `target/PROFILE/build/PACKAGE/out`: cargo tells of a profile only what it inherits.
     let out = env::var_os("OUT_DIR").expect("cargo names the folder");
     let profile = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
+    // The figures of other builds mean little, and they are not to be built anew for each commit.
+    if env::var_os("PROFILE").is_some_and(|profile| profile == "release") {
+        println!("cargo:rerun-if-changed=..");
+        if let Some(commit) = commit() {
+            println!("cargo:rustc-env=TREMULA_LAB_COMMIT={commit}");
+        }
+    }
     println!("cargo:rustc-check-cfg=cfg(measure)");
     if profile.is_some_and(|profile| profile == MEASURE) {
         println!("cargo:rustc-cfg=measure");
     }
+}
+
+/// The commit that is built, with a `+` behind it if files differ from it; `None` outside of a
+/// repository.
+fn commit() -> Option<String> {
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo:rerun-if-changed={log}");
+    }
+    let commit = git(&["rev-parse", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changed.is_empty() {
+        commit
+    } else {
+        commit + "+"
+    })
+}
+
+/// What git answers; `None` if it cannot.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let answer = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| answer.trim().to_owned())
 }

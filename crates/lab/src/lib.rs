@@ -7,6 +7,7 @@ pub mod claims;
 pub mod cli;
 pub mod compare;
 pub mod contestants;
+mod defaults;
 mod error;
 mod estimate;
 pub mod experiments;

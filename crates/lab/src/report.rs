@@ -1,6 +1,6 @@
 //! The table at the end of a run.
 
-use crate::{gauge::QUIET, record::Record};
+use crate::{gauge::QUIET, record::Record, results};
 use std::{collections::BTreeSet, fmt::Write};
 
 /// The contestants that others are compared with: the first of them that takes part, else the first one
@@ -11,9 +11,20 @@ const BASE_LINES: [&str; 2] = ["btreemap", "locked"];
 /// a column for each contestant, then the same for whatever else was measured.
 ///
 /// A cell has the median, the range of the runs as a part of the median (± half of it), the ratio to
-/// the base line, and a mark if the machine was busy with other work.
+/// the base line, and a mark if the machine was busy with other work. Contestants that answered wrongly
+/// are named below.
 #[must_use]
 pub fn table(records: &[Record]) -> String {
+    let (right, wrong) = results::without_wrong(records.to_vec());
+    let mut text = figures(&right);
+    for sentence in wrong {
+        writeln!(text, "\n{sentence}").expect("a string takes all text");
+    }
+    text
+}
+
+/// The table of records with figures.
+fn figures(records: &[Record]) -> String {
     let Some(first) = records.first() else {
         return String::new();
     };

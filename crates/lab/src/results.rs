@@ -75,6 +75,27 @@ pub fn latest(records: Vec<Record>) -> Vec<Record> {
     kept
 }
 
+/// The records with figures, and a sentence for each contestant that answered wrongly, whose record
+/// has none.
+#[must_use]
+pub fn without_wrong(records: Vec<Record>) -> (Vec<Record>, Vec<String>) {
+    let (wrong, right): (Vec<_>, Vec<_>) = records
+        .into_iter()
+        .partition(|record| record.error.is_some());
+    let sentence = |record: &Record| {
+        let plural = if record.threads == 1 { "" } else { "s" };
+        format!(
+            "no figure in {}, {}, {}, {} thread{plural}: {}",
+            record.experiment,
+            record.workload,
+            record.key_set,
+            record.threads,
+            record.error.as_deref().unwrap_or_default()
+        )
+    };
+    (right, wrong.iter().map(sentence).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +116,22 @@ mod tests {
         assert_eq!(
             rows,
             [(1, "locked", 4.0), (2, "locked", 2.0), (1, "ca_tree", 3.0)]
+        );
+    }
+
+    #[test]
+    fn a_record_of_wrong_answers_is_a_sentence_and_no_figure() {
+        let mut wrong = some_record("lookup", 2, "congee", 0.0);
+        wrong.error = Some("congee is wrong: 1 wrong result".to_owned());
+        let right = some_record("lookup", 2, "locked", 2.0);
+        let (kept, sentences) = without_wrong(vec![wrong, right.clone()]);
+        assert_eq!(kept, [right]);
+        assert_eq!(
+            sentences,
+            [
+                "no figure in ordered_mix, lookup, dense_half_filled, 2 threads: \
+              congee is wrong: 1 wrong result"
+            ]
         );
     }
 

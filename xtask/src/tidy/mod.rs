@@ -1,12 +1,13 @@
 //! The house rules that the compiler does not know: `cargo xtask tidy`.
 
+mod circles;
 mod library;
 mod rules;
 
 use crate::mutants;
 use crate::workspace::{Package, Workspace};
 use rules::File;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 /// Prints every broken rule. `Ok(true)` if there is none.
 pub(crate) fn command(workspace: &Workspace) -> Result<bool, String> {
@@ -15,6 +16,11 @@ pub(crate) fn command(workspace: &Workspace) -> Result<bool, String> {
         println!("{rule}");
     }
     println!("{} house rules are broken", broken.len());
+    for (name, circle) in circles(workspace)? {
+        if !circles::WITHOUT.contains(&name.as_str()) {
+            println!("note: {name} has a circle of {} files", circle.len());
+        }
+    }
     Ok(broken.is_empty())
 }
 
@@ -48,8 +54,39 @@ pub(crate) fn broken(workspace: &Workspace) -> Result<Vec<String>, String> {
         unpresentable(package, &manifest.display().to_string())
     }));
     broken.extend(library::broken(workspace)?);
+    for (name, circle) in circles(workspace)? {
+        if circles::WITHOUT.contains(&name.as_str()) {
+            let files = circle.join(", ");
+            broken.push(format!(
+                "crates/{name}/src: these files import each other: {files}"
+            ));
+        }
+    }
     broken.extend(mutants::stale(&workspace.root));
     Ok(broken)
+}
+
+/// The circles of imports in each crate, with the name of its folder.
+fn circles(workspace: &Workspace) -> Result<Vec<(String, Vec<String>)>, String> {
+    let mut crates: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    for path in workspace.files()? {
+        let text = path.to_string_lossy();
+        let inside = text
+            .strip_prefix("crates/")
+            .filter(|path| path.ends_with(".rs"));
+        let Some((name, file)) = inside.and_then(|path| path.split_once("/src/")) else {
+            continue;
+        };
+        let source = std::fs::read_to_string(workspace.root.join(&path))
+            .map_err(|error| format!("{text}: {error}"))?;
+        let files = crates.entry(name.to_owned()).or_default();
+        files.push((file.to_owned(), source));
+    }
+    let of_crate = |(name, files): (String, Vec<_>)| {
+        let circles = circles::circles(&files).into_iter();
+        circles.map(move |circle| (name.clone(), circle))
+    };
+    Ok(crates.into_iter().flat_map(of_crate).collect())
 }
 
 /// What the manifest of a package should say, and does not.

@@ -2,8 +2,8 @@
 
 use super::{
     follow::{Follow, about},
-    print, refuse_twice,
     run::{measure, tell_debug, tell_left_out},
+    shared::{print, refuse_twice},
 };
 use crate::{
     LabError, Settings,

@@ -1,7 +1,7 @@
 //! `tremula-lab best`: the fastest engine of each case.
 
-use super::print;
-use crate::{LabError, best, record};
+use super::shared::print;
+use crate::{LabError, best, record, results};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -17,6 +17,10 @@ pub(super) fn run(arguments: &BestArgs) -> Result<(), LabError> {
     let mut records = Vec::new();
     for path in &arguments.results {
         records.extend(record::read(path)?);
+    }
+    let (records, wrong) = results::without_wrong(records);
+    for sentence in wrong {
+        eprintln!("note: {sentence}");
     }
     print(&best::table(&records)?)
 }

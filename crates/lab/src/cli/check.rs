@@ -1,6 +1,6 @@
 //! `tremula-lab check`: what threads do to tables at once is recorded, and checked.
 
-use super::{parse_seconds, print, refuse_twice, table_of};
+use super::shared::{parse_seconds, print, refuse_twice, table_of};
 use crate::{
     LabError,
     contestants::{ContestantName, Side},

@@ -1,6 +1,6 @@
 //! `tremula-lab compare`: what changed between two files of results.
 
-use super::print;
+use super::shared::print;
 use crate::{
     LabError,
     compare::{self, Comparison},
@@ -33,10 +33,19 @@ fn parse_threshold(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Prints the comparison; whether something got worse.
+/// Prints the comparison; whether something got worse, or gives wrong answers that it did not give.
 pub(super) fn run(arguments: &CompareArgs) -> Result<bool, LabError> {
-    let read = |path: &PathBuf| results::read(std::slice::from_ref(path)).map(results::latest);
-    let (old, new) = (read(&arguments.old)?, read(&arguments.new)?);
+    let read = |path: &PathBuf| {
+        let records = results::read(std::slice::from_ref(path))?;
+        Ok::<_, LabError>(results::without_wrong(results::latest(records)))
+    };
+    let ((old, was_wrong), (new, is_wrong)) = (read(&arguments.old)?, read(&arguments.new)?);
+    for sentence in &is_wrong {
+        eprintln!("note: {sentence}");
+    }
+    let is_newly_wrong = is_wrong
+        .iter()
+        .any(|sentence| !was_wrong.contains(sentence));
     let comparison = Comparison::new(&old, &new, arguments.threshold / 100.0);
     let text = if arguments.json {
         serde_json::to_string_pretty(&comparison).expect("a comparison is plain data") + "\n"
@@ -44,5 +53,5 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<bool, LabError> {
         compare::table(&comparison)
     };
     print(&text)?;
-    Ok(comparison.is_worse())
+    Ok(comparison.is_worse() || is_newly_wrong)
 }

@@ -10,20 +10,14 @@ mod interrupt;
 mod list;
 mod report;
 mod run;
+mod shared;
 mod weigh;
 
-use crate::{
-    LabError, Settings,
-    contestants::{ContestantName, Table},
-    histories, top,
-};
+use crate::{LabError, histories, top};
 use clap::{Args, Subcommand};
 use run::Show;
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-    time::Duration,
-};
+use shared::print;
+use std::process::ExitCode;
 
 /// The flags of `tremula-lab`.
 #[derive(Args, Debug)]
@@ -62,22 +56,6 @@ enum LabCommand {
     /// starts it in a process of its own).
     #[command(hide = true)]
     Burst(weigh::BurstArgs),
-}
-
-fn parse_threads(text: &str) -> Result<usize, String> {
-    let most = Settings::MOST_THREADS;
-    match text.parse() {
-        Ok(threads) if (1..=most).contains(&threads) => Ok(threads),
-        _ => Err(format!("a number of threads is 1 to {most}")),
-    }
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    const MOST: f64 = 86_400.0;
-    match text.parse() {
-        Ok(seconds) if (0.001..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("it is a number of seconds, 0.001 to {MOST}")),
-    }
 }
 
 /// Carries out `tremula-lab …`: status 0 if all went well, 1 with one line on standard error
@@ -123,45 +101,10 @@ pub fn run(arguments: LabArgs) -> ExitCode {
     }
 }
 
-fn refuse_twice<'a, T: PartialEq + ToString + 'a>(
-    names: impl IntoIterator<Item = &'a T>,
-) -> Result<(), LabError> {
-    let mut seen: Vec<&T> = Vec::new();
-    for name in names {
-        if seen.contains(&name) {
-            return Err(LabError::Twice {
-                name: name.to_string(),
-            });
-        }
-        seen.push(name);
-    }
-    Ok(())
-}
-
-/// The table of this process that has the name.
-fn table_of(name: ContestantName) -> Result<Table, LabError> {
-    name.available()?;
-    Table::named(name.name()).ok_or(LabError::Unavailable {
-        engine: name.name(),
-        missing: "it is no table of this process",
-    })
-}
-
 fn status_of(right: bool) -> ExitCode {
     if right {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(histories::WRONG)
-    }
-}
-
-/// Writes to standard output; a reader who has left (`| head`) is no error.
-fn print(text: &str) -> Result<(), LabError> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(LabError::Write {
-            path: "standard output".into(),
-            error,
-        }),
-        _ => Ok(()),
     }
 }

@@ -1,10 +1,14 @@
 //! `tremula-lab run`: one experiment, and a table of its results.
 
-use super::{follow::Follow, parse_seconds, parse_threads, print, refuse_twice};
+use super::{
+    follow::Follow,
+    shared::{parse_seconds, parse_threads, print, refuse_twice},
+};
 use crate::{
     LabError, Settings,
     case::ContestantKind,
     contestants::ContestantName,
+    defaults,
     experiments::{self, Experiment},
     keys::KeySet,
     memory::FillCommand,
@@ -20,25 +24,38 @@ pub(super) struct RunArgs {
     /// The experiment; `tremula-lab list` shows them.
     #[arg(value_parser = experiments::find)]
     experiment: &'static dyn Experiment,
-    /// Engines to compare, in the order in which they take turns [default: all that the experiment
+    /// Engines to compare, in the order in which they are shown [default: all that the experiment
     /// is about].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     engines: Vec<ContestantName>,
-    /// Numbers of threads, each measured on its own [default: 1,2,8; memory: 1;
-    /// range_update, adaptation: 2,8; signals: 1,2,4,16,64 senders; shard_cache: workers up to the
-    /// cores; counter_scaling: 1,2,4,8; redis: 50 clients; ets_bench and sequential_overhead have
-    /// always 1].
-    #[arg(long, value_delimiter = ',', value_name = "1,2,8", value_parser = parse_threads)]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "1,2,8",
+        value_parser = parse_threads,
+        help = defaults::help(
+            "Numbers of threads, senders, workers or clients, each measured on its own",
+            &defaults::threads(),
+        )
+    )]
     threads: Vec<usize>,
-    /// Keys: inserted in all, or the size of ordered_mix's range [default: 5000000; email: 2000000;
-    /// insert_disjoint_ranges: 2000000; ordered_mix, range_update, adaptation: 1048576;
-    /// ets_throughput, sequential_overhead: 1000000; ets_bench: 100000; signals, messages of a burst:
-    /// 10000000; shard_cache, ids: 1024; counter_scaling, counted before: 1000; redis: 100000].
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        help = defaults::help(
+            "Keys inserted in all, or the size of the key range, messages of a burst, or ids",
+            &defaults::keys(),
+        )
+    )]
     keys: Option<u64>,
     /// How long one measurement lasts, after a quarter of that to warm up, where it is not over by
     /// itself.
-    #[arg(long, value_name = "S", default_value = "0.5", value_parser = parse_seconds)]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value = defaults::seconds(),
+        value_parser = parse_seconds
+    )]
     seconds: Duration,
     /// How many times everything is measured; the median counts.
     #[arg(long, value_name = "R", default_value_t = Settings::RUNS, value_parser = parse_runs)]
@@ -53,12 +70,25 @@ pub(super) struct RunArgs {
     /// The mixes to measure, of an experiment that has mixes [default: all].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     mixes: Vec<String>,
-    /// The key sets to measure with, in an experiment that has a choice [default: all; ycsb:
-    /// mono_int,rand_int,email].
-    #[arg(long = "key-set", value_delimiter = ',', value_name = "A,B")]
+    #[arg(
+        long = "key-set",
+        value_delimiter = ',',
+        value_name = "A,B",
+        help = defaults::help(
+            "The key sets to measure with, in an experiment that has a choice",
+            &defaults::key_sets(),
+        )
+    )]
     key_sets: Vec<KeySet>,
-    /// How keys are chosen, in an experiment that has a choice [default: all; batched_get: uniform].
-    #[arg(long = "distribution", value_delimiter = ',', value_name = "A,B")]
+    #[arg(
+        long = "distribution",
+        value_delimiter = ',',
+        value_name = "A,B",
+        help = defaults::help(
+            "How keys are chosen, in an experiment that has a choice",
+            &defaults::distributions(),
+        )
+    )]
     distributions: Vec<Distribution>,
     /// The kinds of message to send, in an experiment that sends any [default: all].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]

@@ -1,6 +1,6 @@
 //! `tremula-lab fill` and `tremula-lab burst`: what `run` starts in processes of their own, to weigh them.
 
-use super::{parse_threads, print, table_of};
+use super::shared::{parse_threads, print, table_of};
 use crate::{
     LabError,
     contestants::{self, ChannelKind, ContestantName},

@@ -43,6 +43,10 @@ impl Experiment for BatchedGet {
         &Distribution::ALL
     }
 
+    fn default_distributions(&self) -> &'static [Distribution] {
+        &[Distribution::Uniform]
+    }
+
     fn mixes(&self) -> Vec<&'static str> {
         self.workloads()
     }
@@ -57,7 +61,7 @@ impl Experiment for BatchedGet {
         let mut groups = Vec::new();
         for key_set in chosen(&settings.key_sets, self.default_key_sets()) {
             for threads in threads(self, settings) {
-                for distribution in chosen(&settings.distributions, &[Distribution::Uniform]) {
+                for distribution in chosen(&settings.distributions, self.default_distributions()) {
                     let case = |(workload, _)| Case {
                         workload,
                         distribution: Some(distribution),

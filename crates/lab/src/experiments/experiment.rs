@@ -26,6 +26,15 @@ pub trait Experiment: Sync {
         &[1, 2, 8]
     }
 
+    /// The [`default_threads`](Self::default_threads) in words that hold on every machine.
+    fn default_threads_in_words(&self) -> String {
+        let threads = self.default_threads().iter();
+        threads
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+
     /// The number of keys unless the user says otherwise; of a set, where it has a choice.
     fn default_keys(&self, key_set: Option<KeySet>) -> u64 {
         key_set.unwrap_or(KeySet::RandInt).default_keys()
@@ -80,6 +89,11 @@ pub trait Experiment: Sync {
     /// What [`Settings::distributions`] can choose.
     fn distributions(&self) -> &'static [Distribution] {
         &[]
+    }
+
+    /// The distributions measured with unless the user chooses.
+    fn default_distributions(&self) -> &'static [Distribution] {
+        self.distributions()
     }
 
     /// The cases that these settings ask for, in the order in which they are measured. Those of a

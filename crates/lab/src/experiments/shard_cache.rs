@@ -46,6 +46,10 @@ impl Experiment for ShardCache {
         &WORKERS
     }
 
+    fn default_threads_in_words(&self) -> String {
+        "powers of two up to the cores".to_owned()
+    }
+
     fn default_keys(&self, _key_set: Option<KeySet>) -> u64 {
         1024
     }

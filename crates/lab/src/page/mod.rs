@@ -53,6 +53,7 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
     let given = records.len();
     let records = results::latest(records);
     let superseded = given - records.len();
+    let (records, wrong) = results::without_wrong(records);
     let mut studies = Study::all(&records);
     studies.sort_by_key(|study| {
         let known = experiments::ALL.iter();
@@ -77,6 +78,13 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
     html += &method(superseded);
     for study in &studies {
         html += &section(study, &judged);
+    }
+    if !wrong.is_empty() {
+        html += "<section id=\"wrong\"><h2>Wrong answers</h2><ul>";
+        for sentence in &wrong {
+            html += &format!("<li>{}</li>", markup::escape(sentence));
+        }
+        html += "</ul></section>\n";
     }
     html += "<section id=\"claims\"><h2>What the originals found</h2><p class=\"question\">Every \
              figure that the papers and the rivals are known for, beside the same figure of this \

@@ -120,6 +120,10 @@ fn fnv_1a(bytes: &[u8]) -> u64 {
 pub struct MadeBy {
     /// The version of the lab.
     pub version: String,
+    /// The commit that the lab was built from, with a `+` behind it if files differed from it. `None`
+    /// in debug builds, outside of a repository, and in records of earlier labs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// Where it ran.
     pub machine: Machine,
     /// How it was set.
@@ -223,6 +227,7 @@ impl MadeBy {
         let span = settings.span();
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("TREMULA_LAB_COMMIT").map(str::to_owned),
             machine: Machine::this_one(),
             configuration: Configuration {
                 engine_version,
@@ -312,7 +317,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_record_has_exactly_the_promised_fields() {
-        let value = serde_json::to_value(some_record("lookup", 2, "locked", 1.5)).unwrap();
+        let mut record = some_record("lookup", 2, "locked", 1.5);
+        record.made_by.commit = Some("1234567".to_owned());
+        let value = serde_json::to_value(&record).unwrap();
         assert_eq!(
             fields(&value),
             [
@@ -340,6 +347,7 @@ pub(crate) mod tests {
         assert_eq!(
             fields(made_by),
             [
+                "commit",
                 "configuration",
                 "configuration_hash",
                 "group_records",
@@ -360,6 +368,8 @@ pub(crate) mod tests {
         assert!(hash.len() == 16 && hash.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let mut again = some_record("lookup", 2, "locked", 9.0);
         again.made_by.started = Some(1);
+        again.made_by.commit = Some("1234567".to_owned());
+        again.error = Some("wrong".to_owned());
         again.disturbed = true;
         assert_eq!(again.hash_configuration(), hash);
         let changes: [fn(&mut Record); 10] = [
