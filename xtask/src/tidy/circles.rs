@@ -119,7 +119,7 @@ fn resolve(
         if modules.contains_key(&inner) {
             (at, rest) = (inner, after);
         } else if depth < DEEPEST
-            && let Some(bound) = modules[&at].bound.get(first)
+            && let Some(bound) = modules.get(&at).and_then(|at| at.bound.get(first))
         {
             return resolve(modules, &at, &[bound, after].concat(), depth + 1);
         } else {
@@ -207,7 +207,7 @@ fn leaves(tree: &str) -> Vec<(String, Path)> {
     let parts = inner.split(|letter| {
         match letter {
             '{' => depth += 1,
-            '}' => depth -= 1,
+            '}' => depth = depth.saturating_sub(1),
             _ => {}
         }
         letter == ',' && depth == 0

@@ -16,10 +16,16 @@ pub(crate) fn command(workspace: &Workspace) -> Result<bool, String> {
         println!("{rule}");
     }
     println!("{} house rules are broken", broken.len());
+    let mut sizes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, circle) in circles(workspace)? {
-        if !circles::WITHOUT.contains(&name.as_str()) {
-            println!("note: {name} has a circle of {} files", circle.len());
-        }
+        sizes
+            .entry(name)
+            .or_default()
+            .push(circle.len().to_string());
+    }
+    sizes.retain(|name, _| !circles::WITHOUT.contains(&name.as_str()));
+    for (name, sizes) in sizes {
+        println!("note: {name} has circles of {} files", sizes.join(", "));
     }
     Ok(broken.is_empty())
 }
