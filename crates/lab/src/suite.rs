@@ -467,7 +467,7 @@ mod tests {
                 })
         };
         let mut missing = Vec::new();
-        for claim in claims::ALL.into_iter().flatten() {
+        for claim in claims::ALL.iter() {
             for pick in claim.picks() {
                 if !is_measured(claim, &pick) {
                     missing.push(format!("{}: {pick:?}", claim.experiment));

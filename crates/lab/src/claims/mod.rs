@@ -1,7 +1,7 @@
 //! What the originals found, and whether it is found again: each figure that this project's structures
 //! are known for, with the same figure computed from records.
 //!
-//! The list is in [`list`](ALL). A row is never left out because it disagrees: what was not measured
+//! The list is [`ALL`]. A row is never left out because it disagrees: what was not measured
 //! says so.
 
 mod list;

@@ -163,7 +163,7 @@ fn what_makes_a_figure_doubtful_is_remarked() {
 #[test]
 fn every_claim_can_be_measured_by_an_experiment_and_contestants_that_there_are() {
     let mut count = 0;
-    for claim in ALL.into_iter().flatten() {
+    for claim in ALL.iter() {
         count += 1;
         let experiment = crate::experiments::find(claim.experiment).unwrap();
         for pick in claim.picks() {

@@ -62,8 +62,7 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
         place.unwrap_or(names.len())
     });
     let judged: Vec<(&Claim, Verdict)> = claims::ALL
-        .into_iter()
-        .flatten()
+        .iter()
         .map(|claim| (claim, claim.judge(&records)))
         .collect();
     let mut html = format!(

@@ -34,95 +34,50 @@ pub(in crate::page) enum Marker {
     Plus,
 }
 
+const MARKERS: [(&str, Marker); 8] = [
+    ("circle", Circle),
+    ("square", Square),
+    ("diamond", Diamond),
+    ("triangle", Triangle),
+    ("wedge", Wedge),
+    ("hexagon", Hexagon),
+    ("cross", Cross),
+    ("plus", Plus),
+];
+
 use Marker::{Circle, Cross, Diamond, Hexagon, Plus, Square, Triangle, Wedge};
 
-/// Those that are known, by the structure that they are: a table or a variant is named after it.
-const LOOKS: [(&str, u8, Marker); 66] = [
-    ("ca_tree_coarse", 3, Wedge),
-    ("ca_tree_fine", 7, Cross),
-    ("central", 8, Square),
-    ("striped", 1, Circle),
-    ("size_of_table_set", 5, Diamond),
-    ("size_of_table_ordered_set", 2, Square),
-    ("size_of_erlang_set_central", 8, Wedge),
-    ("size_of_erlang_set_decentralized", 5, Wedge),
-    ("size_of_erlang_ordered_set_central", 7, Triangle),
-    ("size_of_erlang_ordered_set_decentralized", 2, Triangle),
-    ("ca_tree", 1, Circle),
-    ("lfca_tree", 5, Diamond),
-    ("b_tree", 2, Square),
-    ("bw_tree", 4, Triangle),
-    ("art", 3, Wedge),
-    ("masstree", 6, Hexagon),
-    ("skip_list", 7, Cross),
-    ("background_skip_list", 7, Plus),
-    ("locked", 8, Square),
-    ("table_ca_tree", 1, Circle),
-    ("table_set", 5, Diamond),
-    ("table_b_tree", 2, Square),
-    ("table_bw_tree", 4, Triangle),
-    ("table_skip_list", 7, Cross),
-    ("table_background_skip_list", 7, Plus),
-    ("table_locked", 8, Square),
-    ("bw_all_on", 4, Triangle),
-    ("bw_all_off", 8, Square),
-    ("bw_preallocation", 1, Circle),
-    ("bw_local_epochs", 2, Hexagon),
-    ("bw_fast_consolidation", 3, Wedge),
-    ("bw_search_shortcuts", 5, Diamond),
-    ("bw_chain_filter", 6, Cross),
-    ("mailbox_auto", 1, Circle),
-    ("mailbox_on_heap", 5, Diamond),
-    ("mailbox_off_heap", 2, Square),
-    ("plain_locks", 8, Square),
-    ("threading", 2, Square),
-    ("local_set", 3, Wedge),
-    ("affinity", 1, Circle),
-    ("threading_article", 6, Hexagon),
-    ("local_set_article", 7, Triangle),
-    ("affinity_article", 5, Diamond),
-    ("tremula_serve", 1, Circle),
-    ("redis_server", 8, Square),
-    ("btreemap", 8, Square),
-    ("rwlock_btreemap", 8, Wedge),
-    ("crossbeam_skiplist", 7, Triangle),
-    ("scc_tree_index", 5, Circle),
-    ("concurrent_map", 6, Square),
-    ("congee", 3, Diamond),
-    ("masstree_crate", 6, Hexagon),
-    ("ferntree", 2, Circle),
-    ("artmap", 3, Triangle),
-    ("arctic_map", 4, Diamond),
-    ("erlang_ets_old", 8, Diamond),
-    ("erlang_ets_new", 1, Triangle),
-    ("erlang_ets_set", 5, Wedge),
-    ("erlang_off_heap", 2, Triangle),
-    ("erlang_on_heap", 5, Wedge),
-    ("std_mpsc", 8, Circle),
-    ("crossbeam_channel", 6, Hexagon),
-    ("kanal", 3, Diamond),
-    ("tokio_mpsc", 7, Triangle),
-    ("spillway", 4, Circle),
-    ("crossfire", 3, Hexagon),
-];
+/// The contestants whose looks are chosen, by the structure that they are: a table or a variant looks
+/// like it. Each line has a name, the number of a colour and a marker.
+const LOOKS: &str = include_str!("../../../data/looks.tsv");
+
+/// The colour and the marker that are chosen for a contestant.
+///
+/// # Panics
+///
+/// Its line names no colour or no marker. The list is a part of the program, and a test reads it.
+fn chosen(engine: &str) -> Option<(u8, Marker)> {
+    let line = LOOKS.lines().find_map(|line| {
+        let (name, look) = line.split_once('\t')?;
+        (name == engine).then_some(look)
+    });
+    let (colour, marker) = line?.split_once('\t')?;
+    let marker = MARKERS.into_iter().find(|(name, _)| *name == marker);
+    let (_, marker) = marker.expect("a look names a marker");
+    Some((colour.parse().expect("a look names a colour"), marker))
+}
 
 impl Look {
     /// Of the contestant with this name. One that is not known gets a look from its name.
     pub(in crate::page) fn of(engine: &str) -> Self {
         let is_ours = is_ours(engine);
-        let known = LOOKS.iter().find(|(name, ..)| *name == engine);
-        let (colour, marker) = known.map_or_else(
-            || {
-                let all = [
-                    Circle, Square, Diamond, Triangle, Wedge, Hexagon, Cross, Plus,
-                ];
-                let mixed = mixed(engine);
-                // The last colour is for what others are measured by.
-                let colour = (mixed % u64::from(COLOURS - 1)) as u8 + 1;
-                (colour, all[(mixed >> 32) as usize % all.len()])
-            },
-            |&(_, colour, marker)| (colour, marker),
-        );
+        let (colour, marker) = chosen(engine).unwrap_or_else(|| {
+            let mixed = mixed(engine);
+            // The last colour is for what others are measured by.
+            let colour = (mixed % u64::from(COLOURS - 1)) as u8 + 1;
+            let (_, marker) = MARKERS[(mixed >> 32) as usize % MARKERS.len()];
+            (colour, marker)
+        });
         Self {
             colour,
             marker,
@@ -235,13 +190,13 @@ mod tests {
 
     #[test]
     fn looks_are_within_the_palette_and_no_two_known_of_a_side_are_alike_by_chance() {
-        for (at, (name, colour, marker)) in LOOKS.iter().enumerate() {
-            assert!((1..=COLOURS).contains(colour), "{name}");
-            assert!(
-                LOOKS[..at].iter().all(|(other, ..)| other != name),
-                "{name} twice"
-            );
-            assert_eq!(Look::of(name).marker, *marker);
+        let mut known = std::collections::BTreeSet::new();
+        for line in LOOKS.lines() {
+            let (name, _) = line.split_once('\t').expect("a look has a name");
+            let (colour, marker) = chosen(name).expect("it is chosen");
+            assert!((1..=COLOURS).contains(&colour), "{name}");
+            assert!(known.insert(name), "{name} twice");
+            assert_eq!(Look::of(name).marker, marker);
         }
         let engines = tremula_papers::AnyEngine::ALL.map(|engine| Look::of(engine.name()));
         for (at, look) in engines.iter().enumerate() {

@@ -1,20 +1,16 @@
-//! The rivals of the mailboxes, one adapter a file.
+//! The rivals of the mailboxes: those that are channels by themselves in `crates`, the others in a file
+//! each.
 //!
 //! An adapter does what a mailbox does: it sends without a limit, and receives, one message a call,
 //! with a wait if there is none, until all senders are gone. It uses what the crate's own
 //! documentation recommends for threads, and says what the crate cannot do.
 
-mod crossbeam_channel;
-mod crossfire;
-mod flume;
-mod kanal;
+mod crates;
 mod mutex_vec;
 mod seg_queue;
 mod spillway;
-mod std_mpsc;
 #[cfg(test)]
 mod tests;
-mod tokio_mpsc;
 mod unclosed;
 
 use crate::contestants::{ChannelRival, ChannelTask};
@@ -22,13 +18,13 @@ use crate::contestants::{ChannelRival, ChannelTask};
 /// Does the task with channels of this kind.
 pub(crate) fn run<M: Send + 'static, T: ChannelTask<M>>(rival: ChannelRival, task: T) -> T::Output {
     match rival {
-        ChannelRival::StdMpsc => task.run(&std_mpsc::Channels),
-        ChannelRival::CrossbeamChannel => task.run(&crossbeam_channel::Channels),
-        ChannelRival::Flume => task.run(&flume::Channels),
-        ChannelRival::Kanal => task.run(&kanal::Channels),
-        ChannelRival::TokioMpsc => task.run(&tokio_mpsc::Channels),
+        ChannelRival::StdMpsc => task.run(&crates::StdMpsc),
+        ChannelRival::CrossbeamChannel => task.run(&crates::CrossbeamChannel),
+        ChannelRival::Flume => task.run(&crates::Flume),
+        ChannelRival::Kanal => task.run(&crates::Kanal),
+        ChannelRival::TokioMpsc => task.run(&crates::TokioMpsc),
         ChannelRival::SegQueue => task.run(&seg_queue::Channels),
-        ChannelRival::Crossfire => task.run(&crossfire::Channels),
+        ChannelRival::Crossfire => task.run(&crates::Crossfire),
         ChannelRival::Spillway => task.run(&spillway::Channels),
         ChannelRival::MutexVec => task.run(&mutex_vec::Channels),
     }
