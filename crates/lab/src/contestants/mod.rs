@@ -35,7 +35,6 @@ pub(crate) use signals::channel_tests;
 #[cfg(feature = "rivals")]
 pub(crate) use signals::{Channel, ChannelTask, Receiving, Sending};
 pub use signals::{ChannelKind, ChannelRival, InProcessChannel, burst};
-#[cfg(feature = "rivals")]
 pub(crate) use subject::Task;
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use subject::tests as subject_tests;
