@@ -98,6 +98,21 @@ impl<'a, K> KeyRange<'a, K> {
         }
     }
 
+    /// Whether the range goes on behind a boundary between two nodes, where the one on the right begins.
+    pub(crate) fn goes_beyond(&self, boundary: &K, direction: Direction) -> bool
+    where
+        K: Ord,
+    {
+        match direction {
+            Direction::Ascending => self.ends_after(boundary),
+            // Keys below the boundary are in the range if it begins below it.
+            Direction::Descending => match self.low {
+                Bound::Included(low) | Bound::Excluded(low) => low < boundary,
+                Bound::Unbounded => true,
+            },
+        }
+    }
+
     /// Whether `key` lies inside the range.
     #[must_use]
     pub fn contains(&self, key: &K) -> bool

@@ -18,11 +18,9 @@ pub mod locked;
 pub mod masstree;
 mod ordered_index;
 mod ordered_map;
-mod packed;
-mod prefetch;
 mod reentry;
-mod search;
-mod unwind;
+
+use kit::{bounds, packed, prefetch};
 
 pub use art::Art;
 pub use b_tree::OlcBTree;

@@ -1,11 +1,9 @@
 //! Many lookups at once, whose cache misses overlap.
 
-use super::keys::Probe;
-use super::layout::Spec;
 use super::node::{Kind, NodeRef};
 use super::point::look_into;
-use super::tree::{Target, Tree};
-use crate::packed::Packed;
+use super::tree::{Position, Tree};
+use crate::kit::{Packed, SearchKey, Spec};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
@@ -14,7 +12,7 @@ const LANES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// One of the lookups that go down together.
 struct Lane<'k, 'g, S: Spec> {
-    probe: Probe<'k, S>,
+    probe: SearchKey<'k, S>,
     node: NodeRef<'g, S>,
     version: Version,
     /// The node that the lane has come from, to be validated once the version of this one is
@@ -43,7 +41,7 @@ impl<S: Spec> Tree<S> {
         let root = self.retry(|| self.root(guard));
         let mut lanes: [Option<Lane<'_, '_, S>>; LANES] = std::array::from_fn(|number| {
             keys.get(number).map(|key| Lane {
-                probe: Probe::new(key),
+                probe: SearchKey::new(key),
                 node: root.node,
                 version: root.version,
                 parent: None,
@@ -113,8 +111,8 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
         let Kind::Inner(inner) = self.node.kind() else {
             return Err(Restart);
         };
-        let target = Target::At(self.probe);
-        let index = target.child(inner, inner.still(self.version))?;
+        let position = Position::At(self.probe);
+        let index = position.child(inner, inner.still(self.version))?;
         let child = tree.child(inner, self.version, index)?;
         child.prefetch();
         self.parent = Some((self.node, self.version));

@@ -1,12 +1,10 @@
 //! Taking entries away from either end, and whole ranges.
 
-use super::keys::Probe;
-use super::layout::Spec;
 use super::node::{Entry, LeafRef};
-use super::scan::{Bounds, Seen, all_still};
-use super::tree::{Target, Tree};
+use super::scan::{Seen, all_still};
+use super::tree::{Position, Tree};
 use crate::contract::{Direction, KeyRange};
-use crate::packed::Packed;
+use crate::kit::{Packed, SearchKey, SearchRange, Spec};
 use std::ops::Bound;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
@@ -32,7 +30,7 @@ impl<S: Spec> Tree<S> {
                 // SAFETY: just unlinked, by this thread alone, which keeps no reference to it.
                 let pair = unsafe { entry.hand_out(&guard) };
                 if underfull {
-                    self.rebalance(&Probe::new(&pair.0), &guard);
+                    self.rebalance(&SearchKey::new(&pair.0), &guard);
                 }
                 Some(pair)
             }
@@ -46,7 +44,7 @@ impl<S: Spec> Tree<S> {
                 (first, first.lock().lock()?)
             }
             Direction::Descending => {
-                let place = self.descend(&Target::Last, guard)?;
+                let place = self.descend(&Position::Last, guard)?;
                 let lock = self.lock_place(&place)?;
                 (place.leaf, lock)
             }
@@ -71,7 +69,7 @@ impl<S: Spec> Tree<S> {
         direction: Direction,
         guard: &Guard<'_>,
     ) -> Result<Popped<S>, Restart> {
-        let all = Bounds {
+        let all = SearchRange {
             low: Bound::Unbounded,
             high: Bound::Unbounded,
         };
@@ -101,7 +99,7 @@ impl<S: Spec> Tree<S> {
             return 0;
         }
         let guard = self.collector.pin();
-        let spans = self.lock_range(&Bounds::new(range), usize::MAX, &guard);
+        let spans = self.lock_range(&SearchRange::new(range), usize::MAX, &guard);
         let mut removed = 0;
         let mut underfull = Vec::new();
         for span in &spans {
@@ -130,7 +128,7 @@ impl<S: Spec> Tree<S> {
         self.len.add(-(removed as isize));
         for key in underfull {
             // SAFETY: it was in a leaf after this thread was pinned.
-            unsafe { key.with(|key| self.rebalance(&Probe::new(key), &guard)) };
+            unsafe { key.with(|key| self.rebalance(&SearchKey::new(key), &guard)) };
         }
         removed
     }

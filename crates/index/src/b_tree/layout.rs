@@ -1,39 +1,9 @@
 //! How a node lies in memory: a header and arrays, sized by what the keys need.
 
 use super::node::Header;
-use crate::key::{KeyHead, head_is_key};
-use crate::search::{Heads, STRIDE};
+use crate::kit::{Heads, STRIDE, Spec};
 use std::alloc::Layout;
-use std::marker::PhantomData;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64};
-
-/// What a tree is made of, in one type parameter.
-pub(super) trait Spec: Sized + Send + Sync + 'static {
-    type Key: Ord + Clone + Send + Sync + 'static;
-    type Value: Clone + Send + Sync + 'static;
-    type Head: KeyHead<Self::Key>;
-    /// The size of a node, at most, if that holds a segment of entries.
-    const NODE_BYTES: usize;
-    /// Whether the head is all that is kept of a key. Dropping such a key does nothing.
-    const HEAD_IS_KEY: bool = head_is_key::<Self::Key, Self::Head>();
-    /// Where the arrays of a node are.
-    const PLAN: Plan = Plan::new(Self::NODE_BYTES, Self::HEAD_IS_KEY);
-}
-
-/// The [`Spec`] of a tree's type parameters.
-pub(super) struct Parameters<K, V, H, const NODE_BYTES: usize>(PhantomData<(K, V, H)>);
-
-impl<K, V, H, const NODE_BYTES: usize> Spec for Parameters<K, V, H, NODE_BYTES>
-where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    H: KeyHead<K>,
-{
-    type Key = K;
-    type Value = V;
-    type Head = H;
-    const NODE_BYTES: usize = NODE_BYTES;
-}
 
 /// Where in a node its arrays begin. Leaves and inner nodes are laid out alike.
 ///
@@ -49,21 +19,26 @@ pub(super) struct Plan {
     pub(super) capacity: usize,
     pub(super) hints: usize,
     pub(super) heads: usize,
-    /// Pointers to the boxed keys.
+    /// The packed keys.
     pub(super) keys: usize,
     /// Values of a leaf, or children of an inner node: a pointer's size each.
     pub(super) slots: usize,
 }
 
 impl Plan {
+    /// Of the nodes of a tree.
+    pub(super) const fn of<S: Spec>() -> Self {
+        Self::new(S::NODE_BYTES, S::HEAD_IS_KEY)
+    }
+
     const fn new(bytes: usize, head_is_key: bool) -> Self {
-        let mut plan = Self::of(STRIDE, head_is_key);
+        let mut plan = Self::with_capacity(STRIDE, head_is_key);
         // Under a checker nodes stay as small as that: a few steps reach a split.
         if cfg!(any(loom, shuttle)) {
-            return Self::of(2 * STRIDE, head_is_key);
+            return Self::with_capacity(2 * STRIDE, head_is_key);
         }
         loop {
-            let larger = Self::of(plan.capacity + STRIDE, head_is_key);
+            let larger = Self::with_capacity(plan.capacity + STRIDE, head_is_key);
             if larger.layout.size() > bytes {
                 return plan;
             }
@@ -71,7 +46,7 @@ impl Plan {
         }
     }
 
-    const fn of(capacity: usize, head_is_key: bool) -> Self {
+    const fn with_capacity(capacity: usize, head_is_key: bool) -> Self {
         let keys = if head_is_key { 0 } else { capacity };
         let layout = Layout::new::<Header>();
         let (layout, hints) = array::<AtomicU64>(layout, Heads::hints_of(capacity));

@@ -1,12 +1,11 @@
 //! Building a tree from entries in order, bottom up.
 
-use super::keys::StoredKey;
-use super::layout::Spec;
+use super::layout::Plan;
 use super::node::{Entry, InnerRef, LeafRef, NodeRef};
 use super::tree::{Tree, free_subtree};
 use crate::bulk::{Ascending, NotSorted};
 use crate::key::KeyHead;
-use crate::packed::Packed;
+use crate::kit::{Packed, Spec, StoredKey};
 use std::ptr::NonNull;
 use tremula_sync::atomic::Ordering;
 
@@ -75,7 +74,7 @@ fn leaves_of<S: Spec>(
 ) -> Result<(Row<S>, usize), NotSorted> {
     let mut row = Row::<S>(Vec::new());
     let mut length = 0;
-    let full = filled(S::PLAN.capacity, percent);
+    let full = filled(const { Plan::of::<S>().capacity }, percent);
     let mut last: Option<(LeafRef<'static, S>, usize)> = None;
     for entry in Ascending::new(entries) {
         let (key, value) = entry?;
@@ -117,7 +116,7 @@ fn leaves_of<S: Spec>(
 
 /// Puts nodes under as few parents as `percent` allows, of which none has a single child.
 fn inner_nodes_above<S: Spec>(mut children: Row<S>, percent: usize) -> Row<S> {
-    let most = filled(S::PLAN.capacity, percent);
+    let most = filled(const { Plan::of::<S>().capacity }, percent);
     let parents = children.0.len().div_ceil(most);
     let mut row = Row(Vec::with_capacity(parents));
     let total = children.0.len();

@@ -1,10 +1,9 @@
 //! Merges of underfull nodes with their neighbours, or fair shares where both do not fit into
 //! one.
 
-use super::keys::{Probe, StoredKey};
-use super::layout::Spec;
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use super::tree::{Parent, Tree, count, discount};
+use crate::kit::{SearchKey, Spec, StoredKey};
 use std::ptr::NonNull;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, VersionGuard};
@@ -29,7 +28,7 @@ enum Mended {
 impl<S: Spec> Tree<S> {
     /// Merges the leaf of a key, if it is underfull, and then what is underfull above it.
     #[cold]
-    pub(super) fn rebalance(&self, probe: &Probe<'_, S>, guard: &Guard<'_>) {
+    pub(super) fn rebalance(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) {
         let mut level = 0;
         let mut only_children = 0;
         loop {
@@ -49,7 +48,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    fn mend(&self, probe: &Probe<'_, S>, level: u32, guard: &Guard<'_>) -> Mended {
+    fn mend(&self, probe: &SearchKey<'_, S>, level: u32, guard: &Guard<'_>) -> Mended {
         let backoff = Backoff::new();
         for _ in 0..ATTEMPTS {
             if let Ok(done) = self.try_to_mend(probe, level, guard) {
@@ -63,7 +62,7 @@ impl<S: Spec> Tree<S> {
 
     fn try_to_mend(
         &self,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         level: u32,
         guard: &Guard<'_>,
     ) -> Result<Mended, Restart> {
@@ -233,7 +232,7 @@ impl<S: Spec> Tree<S> {
 }
 
 /// The separator between two neighbours, at a place in their parent.
-struct Pair<'g, S> {
+struct Pair<'g, S: Spec> {
     inner: InnerRef<'g, S>,
     at: usize,
 }

@@ -27,7 +27,7 @@
 //! 2. The keys of a child lie at or above the separator to its left and below the one to its
 //!    right. A separator need not be a key.
 //! 3. Heads ascend, and keys ascend strictly. Places beyond the count hold the greatest head;
-//!    a hint is the head that it stands for (`search::heads`).
+//!    a hint is the head that it stands for (`kit::heads`).
 //! 4. What a node is responsible for changes only under its own lock and that of its parent
 //!    (of the root: under its own, with the root's link). `moves` counts these changes, so that
 //!    who finds a leaf changed, or waits for its lock, can tell whether it is still the one.
@@ -93,7 +93,6 @@
 
 mod batch;
 mod ends;
-mod keys;
 mod layout;
 mod load;
 mod merge;
@@ -108,9 +107,9 @@ mod tests;
 mod tree;
 
 use crate::bulk::NotSorted;
-use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
+use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::{ByteHead, KeyHead};
-use layout::Parameters;
+use crate::kit::Parameters;
 use std::ops::{Bound, ControlFlow};
 use tree::Tree;
 
@@ -161,18 +160,15 @@ pub const DEFAULT_FILL: usize = 90;
 /// ```
 pub struct OlcBTree<K, V, H = ByteHead, const NODE_BYTES: usize = DEFAULT_NODE_BYTES>
 where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
+    K: Ord + Storable,
+    V: Storable,
     H: KeyHead<K>,
 {
     tree: Tree<Parameters<K, V, H, NODE_BYTES>>,
 }
 
-impl<K, V, H, const NODE_BYTES: usize> OlcBTree<K, V, H, NODE_BYTES>
-where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    H: KeyHead<K>,
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize>
+    OlcBTree<K, V, H, NODE_BYTES>
 {
     /// An empty tree.
     #[must_use]
@@ -224,22 +220,16 @@ where
     }
 }
 
-impl<K, V, H, const NODE_BYTES: usize> Default for OlcBTree<K, V, H, NODE_BYTES>
-where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    H: KeyHead<K>,
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Default
+    for OlcBTree<K, V, H, NODE_BYTES>
 {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K, V, H, const NODE_BYTES: usize> OrderedIndex<K, V> for OlcBTree<K, V, H, NODE_BYTES>
-where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    H: KeyHead<K>,
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> OrderedIndex<K, V>
+    for OlcBTree<K, V, H, NODE_BYTES>
 {
     fn engine(&self) -> &'static str {
         "b_tree"

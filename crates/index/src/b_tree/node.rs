@@ -2,11 +2,8 @@
 
 mod inner;
 
-use super::keys::{Probe, StoredKey};
-use super::layout::Spec;
-use crate::packed::{Packed, Slot};
-use crate::prefetch::prefetch;
-use crate::search::{Heads, STRIDE, close, open};
+use super::layout::Plan;
+use crate::kit::{Heads, Packed, STRIDE, SearchKey, Slot, Spec, StoredKey, close, open, prefetch};
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering as KeyOrdering;
 use std::marker::PhantomData;
@@ -41,21 +38,13 @@ pub(super) struct Header {
 }
 
 /// A node that cannot be freed for `'g`: the thread is pinned, or alone with the tree.
-pub(super) struct NodeRef<'g, S> {
+#[derive(Clone, Copy)]
+pub(super) struct NodeRef<'g, S: Spec> {
     header: NonNull<Header>,
     alive: PhantomData<&'g S>,
 }
 
-impl<S> Clone for NodeRef<'_, S> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for NodeRef<'_, S> {}
-
-impl<S> PartialEq for NodeRef<'_, S> {
+impl<S: Spec> PartialEq for NodeRef<'_, S> {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.header == other.header
@@ -63,29 +52,22 @@ impl<S> PartialEq for NodeRef<'_, S> {
 }
 
 /// A leaf.
-pub(super) struct LeafRef<'g, S>(NodeRef<'g, S>);
+#[derive(Clone, Copy)]
+pub(super) struct LeafRef<'g, S: Spec>(NodeRef<'g, S>);
 
 /// An inner node.
-pub(super) struct InnerRef<'g, S>(NodeRef<'g, S>);
+#[derive(Clone, Copy)]
+pub(super) struct InnerRef<'g, S: Spec>(NodeRef<'g, S>);
 
 /// What a node is.
-pub(super) enum Kind<'g, S> {
+pub(super) enum Kind<'g, S: Spec> {
     Leaf(LeafRef<'g, S>),
     Inner(InnerRef<'g, S>),
 }
 
 macro_rules! kind_of_node {
     ($name:ident) => {
-        impl<S> Clone for $name<'_, S> {
-            #[inline]
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-
-        impl<S> Copy for $name<'_, S> {}
-
-        impl<'g, S> Deref for $name<'g, S> {
+        impl<'g, S: Spec> Deref for $name<'g, S> {
             type Target = NodeRef<'g, S>;
 
             #[inline]
@@ -100,19 +82,12 @@ kind_of_node!(LeafRef);
 kind_of_node!(InnerRef);
 
 /// An entry as it is in a leaf: plain words that own nothing.
+#[derive(Clone, Copy)]
 pub(super) struct Entry<S: Spec> {
     pub(super) key: StoredKey<S>,
-    pub(super) value: Packed<S::Value>,
+    // Written so, `derive` does not ask for values that are `Copy`.
+    pub(super) value: Packed<<S as Spec>::Value>,
 }
-
-impl<S: Spec> Clone for Entry<S> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: Spec> Copy for Entry<S> {}
 
 impl<S: Spec> Entry<S> {
     /// Copies of key and value.
@@ -169,7 +144,7 @@ fn copy_word(to: &AtomicPtr<Header>, from: &AtomicPtr<Header>) {
 impl<'g, S: Spec> NodeRef<'g, S> {
     /// Makes an empty node.
     fn allocate(level: u32) -> Self {
-        let plan = const { &S::PLAN };
+        let plan = const { &Plan::of::<S>() };
         // SAFETY: a header has a size.
         let node = unsafe { alloc(plan.layout) };
         let Some(header) = NonNull::new(node.cast::<Header>()) else {
@@ -192,7 +167,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             fill(node.add(plan.heads), plan.capacity, Heads::unused);
             if !S::HEAD_IS_KEY {
                 fill(node.add(plan.keys), plan.capacity, || {
-                    AtomicPtr::<S::Key>::new(ptr::null_mut())
+                    AtomicPtr::<()>::new(ptr::null_mut())
                 });
             }
             if level == 0 {
@@ -212,7 +187,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     ///
     /// Nobody else has the node, or uses it ever again.
     pub(super) unsafe fn free(self) {
-        let plan = const { &S::PLAN };
+        let plan = const { &Plan::of::<S>() };
         let level = self.level();
         let node = self.header.as_ptr().cast::<u8>();
         // SAFETY: `allocate` made the node and wrote these.
@@ -220,7 +195,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             empty::<AtomicU64>(node.add(plan.hints), Heads::hints_of(plan.capacity));
             empty::<AtomicU64>(node.add(plan.heads), plan.capacity);
             if !S::HEAD_IS_KEY {
-                empty::<AtomicPtr<S::Key>>(node.add(plan.keys), plan.capacity);
+                empty::<AtomicPtr<()>>(node.add(plan.keys), plan.capacity);
             }
             if level == 0 {
                 empty::<Slot<S::Value>>(node.add(plan.slots), plan.capacity);
@@ -325,7 +300,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// The keys that fit: entries of a leaf, separators of an inner node.
     #[inline]
     pub(super) fn capacity(self) -> usize {
-        let capacity = const { S::PLAN.capacity };
+        let capacity = const { Plan::of::<S>().capacity };
         if self.level() == 0 {
             capacity
         } else {
@@ -357,7 +332,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline]
     fn slot_address(self, at: usize) -> *const AtomicPtr<()> {
         let slots = self.header.as_ptr().cast::<u8>();
-        let slots = slots.wrapping_add(const { S::PLAN.slots });
+        let slots = slots.wrapping_add(const { Plan::of::<S>().slots });
         slots.cast::<AtomicPtr<()>>().wrapping_add(at)
     }
 
@@ -402,7 +377,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     #[inline]
     pub(super) fn heads(self) -> Heads<'g> {
-        let plan = const { &S::PLAN };
+        let plan = const { &Plan::of::<S>() };
         // SAFETY: as `allocate` wrote them.
         unsafe {
             Heads::new(
@@ -413,8 +388,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     }
 
     #[inline]
-    fn keys(self) -> &'g [AtomicPtr<S::Key>] {
-        let plan = const { &S::PLAN };
+    fn keys(self) -> &'g [AtomicPtr<()>] {
+        let plan = const { &Plan::of::<S>() };
         let length = if S::HEAD_IS_KEY { 0 } else { plan.capacity };
         // SAFETY: as `allocate` wrote them.
         unsafe { self.array(plan.keys, length) }
@@ -423,14 +398,12 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// The key at a place; of an optimistic reader, unvalidated.
     #[inline]
     pub(super) fn key(self, at: usize) -> StoredKey<S> {
-        StoredKey {
-            head: self.heads().load(at),
-            boxed: if S::HEAD_IS_KEY {
-                ptr::null_mut()
-            } else {
-                self.keys()[at].load(Ordering::Relaxed)
-            },
-        }
+        let word = if S::HEAD_IS_KEY {
+            ptr::null_mut()
+        } else {
+            self.keys()[at].load(Ordering::Relaxed)
+        };
+        StoredKey::of_words(self.heads().load(at), word)
     }
 
     /// Asks for the key at a place, if it is not in the node.
@@ -446,7 +419,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline]
     pub(super) fn find(
         self,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<Found, Restart> {
         let segment = self.heads().segment(probe.head);
@@ -458,7 +431,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn find_in(
         self,
         segment: usize,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<Found, Restart> {
         let (heads, count) = (self.heads(), self.count());
@@ -476,7 +449,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self,
         mut low: usize,
         count: usize,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<Found, Restart> {
         // Nearly always one head is equal, or two.
@@ -506,7 +479,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             open(self.keys(), at, count, |to, from| {
                 to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
             });
-            self.keys()[at].store(key.boxed, Ordering::Relaxed);
+            self.keys()[at].store(key.word, Ordering::Relaxed);
         }
     }
 
@@ -524,7 +497,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     fn store_key(self, at: usize, key: StoredKey<S>) {
         self.heads().store(at, key.head);
         if !S::HEAD_IS_KEY {
-            self.keys()[at].store(key.boxed, Ordering::Relaxed);
+            self.keys()[at].store(key.word, Ordering::Relaxed);
         }
     }
 
@@ -577,7 +550,7 @@ impl<'g, S: Spec> LeafRef<'g, S> {
 
     #[inline]
     pub(super) fn values(self) -> &'g [Slot<S::Value>] {
-        let plan = const { &S::PLAN };
+        let plan = const { &Plan::of::<S>() };
         // SAFETY: `allocate` wrote them: this is a leaf.
         unsafe { self.0.array(plan.slots, plan.capacity) }
     }

@@ -1,11 +1,9 @@
 //! Operations on one key.
 
-use super::keys::{Probe, StoredKey};
-use super::layout::Spec;
 use super::node::{Entry, Found, LeafRef};
-use super::tree::{Parent, Place, Target, Tree};
+use super::tree::{Parent, Place, Position, Tree};
 use crate::contract::Update;
-use crate::packed::Packed;
+use crate::kit::{Packed, SearchKey, Spec, StoredKey};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
@@ -34,7 +32,7 @@ impl<S: Spec> Tree<S> {
     /// Shows the value under a key to `read`.
     #[inline]
     pub(super) fn get_with<R>(&self, key: &S::Key, read: impl FnOnce(&S::Value) -> R) -> Option<R> {
-        let probe = Probe::new(key);
+        let probe = SearchKey::new(key);
         let guard = self.collector.pin();
         let value = self.retry(|| self.look_up(&probe, &guard))?;
         // SAFETY: it was read from an entry and validated; the thread has been pinned since.
@@ -44,10 +42,10 @@ impl<S: Spec> Tree<S> {
     #[inline]
     pub(super) fn look_up(
         &self,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         guard: &Guard<'_>,
     ) -> Result<Option<Packed<S::Value>>, Restart> {
-        let place = self.descend(&Target::At(*probe), guard)?;
+        let place = self.descend(&Position::At(*probe), guard)?;
         look_into(place.leaf, place.version, probe).or_else(|Restart| look_again(&place, probe))
     }
 
@@ -55,11 +53,11 @@ impl<S: Spec> Tree<S> {
     #[inline(always)]
     fn hold<'g>(
         &self,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         wanted: Wanted,
         guard: &'g Guard<'_>,
     ) -> Result<Option<Held<'g, S>>, Restart> {
-        let place = self.descend(&Target::At(*probe), guard)?;
+        let place = self.descend(&Position::At(*probe), guard)?;
         let leaf = place.leaf;
         // The search goes before the lock, so that the cache misses are not under it. Those of
         // what is to be moved come with it.
@@ -91,7 +89,7 @@ impl<S: Spec> Tree<S> {
     fn hold_contended<'g>(
         &self,
         place: Place<'g, S>,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
     ) -> Result<Held<'g, S>, Restart> {
         let lock = self.lock_place(&place)?;
         let at = place.leaf.find(probe, locked)?;
@@ -125,7 +123,7 @@ impl<S: Spec> Tree<S> {
     #[inline(always)]
     fn hold_with_room<'g>(
         &self,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         wanted: Wanted,
         guard: &'g Guard<'_>,
     ) -> Option<Held<'g, S>> {
@@ -143,7 +141,7 @@ impl<S: Spec> Tree<S> {
         &self,
         held: Held<'g, S>,
         at: usize,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         guard: &'g Guard<'_>,
     ) {
         let parent = held.parent.filter(|parent| !parent.inner.is_full());
@@ -159,7 +157,7 @@ impl<S: Spec> Tree<S> {
 
     pub(super) fn insert(&self, key: S::Key, value: S::Value) -> Option<S::Value> {
         let guard = self.collector.pin();
-        let probe = Probe::new(&key);
+        let probe = SearchKey::new(&key);
         let head = probe.head;
         let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
         match held.at {
@@ -173,7 +171,7 @@ impl<S: Spec> Tree<S> {
 
     pub(super) fn insert_if_absent(&self, key: S::Key, value: S::Value) -> Result<(), S::Value> {
         let guard = self.collector.pin();
-        let probe = Probe::new(&key);
+        let probe = SearchKey::new(&key);
         let head = probe.head;
         let Some(held) = self.hold_with_room(&probe, Wanted::Absent, &guard) else {
             return Err(value);
@@ -196,7 +194,7 @@ impl<S: Spec> Tree<S> {
         decide: impl FnOnce(Option<&S::Value>) -> Update<S::Value>,
     ) -> Option<S::Value> {
         let guard = self.collector.pin();
-        let probe = Probe::new(&key);
+        let probe = SearchKey::new(&key);
         let head = probe.head;
         let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
         match held.at {
@@ -225,7 +223,7 @@ impl<S: Spec> Tree<S> {
 
     pub(super) fn remove(&self, key: &S::Key) -> Option<S::Value> {
         let guard = self.collector.pin();
-        let probe = Probe::new(key);
+        let probe = SearchKey::new(key);
         let held = self.retry(|| self.hold(&probe, Wanted::Present, &guard))?;
         let Ok(at) = held.at else {
             held.lock.unchanged();
@@ -255,7 +253,7 @@ impl<S: Spec> Tree<S> {
         &self,
         held: Held<'_, S>,
         at: usize,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         guard: &Guard<'_>,
     ) -> S::Value {
         let leaf = held.leaf;
@@ -292,7 +290,7 @@ fn replace<S: Spec>(held: Held<'_, S>, at: usize, value: S::Value, guard: &Guard
 pub(super) fn look_into<S: Spec>(
     leaf: LeafRef<'_, S>,
     version: Version,
-    probe: &Probe<'_, S>,
+    probe: &SearchKey<'_, S>,
 ) -> Result<Option<Packed<S::Value>>, Restart> {
     let segment = leaf.heads().segment(probe.head);
     // The value comes while the heads are compared.
@@ -307,7 +305,7 @@ pub(super) fn look_into<S: Spec>(
 #[cold]
 fn look_again<S: Spec>(
     place: &Place<'_, S>,
-    probe: &Probe<'_, S>,
+    probe: &SearchKey<'_, S>,
 ) -> Result<Option<Packed<S::Value>>, Restart> {
     let leaf = place.leaf;
     if place.parent.is_none() {

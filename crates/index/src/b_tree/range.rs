@@ -1,12 +1,9 @@
 //! Visiting a range by reference, a batch at a time.
 
-use super::keys::{Probe, StoredKey};
-use super::layout::Spec;
 use super::node::{Entry, LeafRef};
-use super::scan::Bounds;
 use super::tree::Tree;
 use crate::contract::{Direction, KeyRange};
-use crate::prefetch::prefetch;
+use crate::kit::{SearchKey, SearchRange, Spec, StoredKey, prefetch};
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow, Range};
 use tremula_sync::reclaim::Guard;
@@ -79,7 +76,7 @@ impl<S: Spec> Tree<S> {
         let mut behind: Option<S::Key> = None;
         loop {
             let guard = self.collector.pin();
-            let whole = Bounds::new(range);
+            let whole = SearchRange::new(range);
             let rest = match &behind {
                 None => whole,
                 Some(key) => beyond(&whole, key, direction),
@@ -95,7 +92,7 @@ impl<S: Spec> Tree<S> {
     /// Visits the next batches of a range. Returns the last key, if there may be more behind it.
     fn visit_pinned(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         direction: Direction,
         size: &mut usize,
         visit: &mut impl FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
@@ -105,7 +102,7 @@ impl<S: Spec> Tree<S> {
         let mut cursor = None;
         let mut last: Option<StoredKey<S>> = None;
         for _ in 0..BATCHES_A_PIN {
-            let mut fill = |bounds: &Bounds<'_, S>| {
+            let mut fill = |bounds: &SearchRange<'_, S>| {
                 self.retry(|| self.fill(&mut batch, *size, &mut cursor, bounds, direction, guard))
             };
             let goes_on = match last {
@@ -140,7 +137,7 @@ impl<S: Spec> Tree<S> {
         batch: &mut Batch<S>,
         size: usize,
         cursor: &mut Option<Cursor<'g, S>>,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         direction: Direction,
         guard: &'g Guard<'_>,
     ) -> Result<bool, Restart> {
@@ -175,7 +172,7 @@ impl<'g, S: Spec> Cursor<'g, S> {
     fn new(
         leaf: LeafRef<'g, S>,
         version: Version,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         direction: Direction,
     ) -> Result<Self, Restart> {
         let places = bounds.places_in(leaf, leaf.still(version))?;
@@ -224,17 +221,17 @@ impl<'g, S: Spec> Cursor<'g, S> {
 
 /// What is left of a range after a key.
 fn beyond<'k, S: Spec>(
-    bounds: &Bounds<'k, S>,
+    bounds: &SearchRange<'k, S>,
     last: &'k S::Key,
     direction: Direction,
-) -> Bounds<'k, S> {
-    let last = Bound::Excluded(Probe::new(last));
+) -> SearchRange<'k, S> {
+    let last = Bound::Excluded(SearchKey::new(last));
     match direction {
-        Direction::Ascending => Bounds {
+        Direction::Ascending => SearchRange {
             low: last,
             high: bounds.high,
         },
-        Direction::Descending => Bounds {
+        Direction::Descending => SearchRange {
             low: bounds.low,
             high: last,
         },

@@ -1,11 +1,10 @@
 //! Reading many entries as of one moment: optimistically, then under locks.
 
-use super::keys::Probe;
-use super::layout::Spec;
 use super::node::{Entry, Found, LeafRef};
 use super::point::locked;
-use super::tree::{Target, Tree, count};
+use super::tree::{Position, Tree, count};
 use crate::contract::{Direction, KeyRange};
+use crate::kit::{SearchKey, SearchRange, Spec};
 use std::ops::{Bound, Range};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, Version, VersionGuard};
@@ -13,28 +12,7 @@ use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 /// How often a scan is tried without locks before it takes some.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
-/// A range of keys, with the heads of its bounds.
-pub(super) struct Bounds<'k, S: Spec> {
-    pub(super) low: Bound<Probe<'k, S>>,
-    pub(super) high: Bound<Probe<'k, S>>,
-}
-
-impl<S: Spec> Clone for Bounds<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: Spec> Copy for Bounds<'_, S> {}
-
-impl<'k, S: Spec> Bounds<'k, S> {
-    pub(super) fn new(range: KeyRange<'k, S::Key>) -> Self {
-        Self {
-            low: Probe::of_bound(range.low),
-            high: Probe::of_bound(range.high),
-        }
-    }
-
+impl<S: Spec> SearchRange<'_, S> {
     /// The places of a leaf that the range begins and ends at. Either may be at the leaf's end:
     /// then it begins, or ends, further right, or between this leaf and the next.
     pub(super) fn places_in(
@@ -74,7 +52,7 @@ impl<'k, S: Spec> Bounds<'k, S> {
 #[inline]
 fn place<S: Spec>(
     leaf: LeafRef<'_, S>,
-    bound: &Probe<'_, S>,
+    bound: &SearchKey<'_, S>,
     sound: impl Fn() -> Result<(), Restart>,
 ) -> Result<Found, Restart> {
     let segment = leaf.heads().segment(bound.head);
@@ -120,7 +98,7 @@ pub(super) fn all_still<S: Spec>(seen: &[Seen<'_, S>]) -> Result<(), Restart> {
 }
 
 /// A leaf that is locked, and the places in it that a range covers.
-pub(super) struct Span<'g, S> {
+pub(super) struct Span<'g, S: Spec> {
     pub(super) leaf: LeafRef<'g, S>,
     pub(super) lock: VersionGuard<'g>,
     pub(super) places: Range<usize>,
@@ -139,7 +117,13 @@ impl<S: Spec> Tree<S> {
         }
         let guard = self.collector.pin();
         let mut entries = Vec::with_capacity(limit.min(128));
-        self.collect(&Bounds::new(range), direction, limit, &mut entries, &guard);
+        self.collect(
+            &SearchRange::new(range),
+            direction,
+            limit,
+            &mut entries,
+            &guard,
+        );
         // SAFETY: they were read as a whole; the thread has been pinned since before.
         out.extend(entries.into_iter().map(|entry| unsafe { entry.to_pair() }));
     }
@@ -152,7 +136,7 @@ impl<S: Spec> Tree<S> {
     ) -> Option<(S::Key, S::Value)> {
         let guard = self.collector.pin();
         let mut entry = None;
-        self.collect(&Bounds::new(range), direction, 1, &mut entry, &guard);
+        self.collect(&SearchRange::new(range), direction, 1, &mut entry, &guard);
         // SAFETY: it was read as a whole; the thread has been pinned since before.
         entry.map(|entry: Entry<S>| unsafe { entry.to_pair() })
     }
@@ -160,7 +144,7 @@ impl<S: Spec> Tree<S> {
     /// Puts the first `limit` entries of a range, all as of one moment.
     fn collect(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         direction: Direction,
         limit: usize,
         sink: &mut impl Sink<S>,
@@ -186,7 +170,7 @@ impl<S: Spec> Tree<S> {
 
     fn try_to_collect(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         direction: Direction,
         mut limit: usize,
         sink: &mut impl Sink<S>,
@@ -236,23 +220,16 @@ impl<S: Spec> Tree<S> {
     /// The leaf that a range begins in, in this direction.
     pub(super) fn start<'g>(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         direction: Direction,
         guard: &'g Guard<'_>,
     ) -> Result<Seen<'g, S>, Restart> {
-        let target = match (direction, bounds.low, bounds.high) {
-            (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
-                Target::At(low)
-            }
-            (Direction::Ascending, Bound::Unbounded, _) => {
-                let first = self.first(guard);
-                return Ok((first, first.lock().read()?));
-            }
-            (Direction::Descending, _, Bound::Included(high)) => Target::At(high),
-            (Direction::Descending, _, Bound::Excluded(high)) => Target::Below(high),
-            (Direction::Descending, _, Bound::Unbounded) => Target::Last,
-        };
-        let place = self.descend(&target, guard)?;
+        let position = bounds.start(direction);
+        if let Position::First = position {
+            let first = self.first(guard);
+            return Ok((first, first.lock().read()?));
+        }
+        let place = self.descend(&position, guard)?;
         Ok((place.leaf, place.version))
     }
 
@@ -301,7 +278,7 @@ impl<S: Spec> Tree<S> {
     /// not only tries. Runs the keys' comparisons; changes nothing.
     pub(super) fn lock_range<'g>(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         limit: usize,
         guard: &'g Guard<'_>,
     ) -> Vec<Span<'g, S>> {
@@ -312,12 +289,12 @@ impl<S: Spec> Tree<S> {
     /// Locks the leaf that a range begins in.
     fn lock_start<'g>(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         guard: &'g Guard<'_>,
     ) -> Result<(LeafRef<'g, S>, VersionGuard<'g>), Restart> {
         match bounds.low {
             Bound::Included(low) | Bound::Excluded(low) => {
-                let place = self.descend(&Target::At(low), guard)?;
+                let place = self.descend(&Position::At(low), guard)?;
                 Ok((place.leaf, self.lock_place(&place)?))
             }
             Bound::Unbounded => {
@@ -329,7 +306,7 @@ impl<S: Spec> Tree<S> {
 
     fn collect_locked_upwards(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         limit: usize,
         sink: &mut impl Sink<S>,
         guard: &Guard<'_>,
@@ -347,7 +324,7 @@ impl<S: Spec> Tree<S> {
     /// begin: as many leaves back as have to be looked at, twice as many each time.
     fn collect_locked_downwards(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         limit: usize,
         sink: &mut impl Sink<S>,
         guard: &Guard<'_>,
@@ -388,7 +365,7 @@ impl<S: Spec> Tree<S> {
     /// after that.
     fn leaf_before_end<'g>(
         &self,
-        bounds: &Bounds<'_, S>,
+        bounds: &SearchRange<'_, S>,
         leaves: usize,
         guard: &'g Guard<'_>,
     ) -> Result<Option<Seen<'g, S>>, Restart> {
@@ -410,7 +387,7 @@ impl<S: Spec> Tree<S> {
 fn lock_on<'g, S: Spec>(
     mut leaf: LeafRef<'g, S>,
     mut lock: VersionGuard<'g>,
-    bounds: &Bounds<'_, S>,
+    bounds: &SearchRange<'_, S>,
     limit: usize,
 ) -> Vec<Span<'g, S>> {
     let mut spans = Vec::new();
@@ -434,7 +411,7 @@ fn lock_on<'g, S: Spec>(
     }
 }
 
-fn unlock_unchanged<S>(spans: Vec<Span<'_, S>>) {
+fn unlock_unchanged<S: Spec>(spans: Vec<Span<'_, S>>) {
     for span in spans {
         span.lock.unchanged();
     }

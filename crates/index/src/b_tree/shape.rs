@@ -1,9 +1,9 @@
 //! What the tree looks like.
 
-use super::layout::Spec;
+use super::layout::Plan;
 use super::tree::Tree;
 use crate::contract::Shape;
-use crate::packed::Packed;
+use crate::kit::{Packed, Spec, StoredKey};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 impl<S: Spec> Tree<S> {
@@ -19,14 +19,10 @@ impl<S: Spec> Tree<S> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let entries = self.entries() as u64;
         let (leaves, inner_nodes) = (read(&counters.leaves), read(&counters.inner_nodes));
-        let key = if S::HEAD_IS_KEY {
-            0
-        } else {
-            size_of::<S::Key>()
-        };
+        let key = StoredKey::<S>::bytes_beside();
         // Every node but the root has a separator beside it, unless it is a first child.
         let separators = leaves - 1;
-        let bytes = (leaves + inner_nodes) * S::PLAN.layout.size() as u64
+        let bytes = (leaves + inner_nodes) * const { Plan::of::<S>().layout.size() } as u64
             + entries * (key + Packed::<S::Value>::bytes_beside()) as u64
             + separators * key as u64
             + size_of::<Self>() as u64;

@@ -1,10 +1,9 @@
 //! Splits: of a full leaf where the next key is to go, of full inner nodes on the way down.
 
-use super::keys::{Probe, StoredKey};
-use super::layout::Spec;
 use super::node::{InnerRef, Kind, LeafRef, NodeRef};
 use super::point::locked;
-use super::tree::{Target, Tree, count};
+use super::tree::{Position, Tree, count};
+use crate::kit::{SearchKey, Spec, StoredKey};
 use std::ptr::NonNull;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
@@ -42,7 +41,7 @@ impl<S: Spec> Tree<S> {
         leaf: LeafRef<'_, S>,
         at: usize,
         parent: Option<(InnerRef<'_, S>, usize)>,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
     ) {
         let (entries, middle) = (leaf.count(), place_to_split(leaf, at));
         // First, for it may panic: the copy of the lowest key that is to be on the right.
@@ -108,12 +107,12 @@ impl<S: Spec> Tree<S> {
 
     /// Goes down to the leaf of a key, and splits the first full node on the way. Full inner
     /// nodes are split before they have to take a separator, so that no split has to go up.
-    pub(super) fn split_down(&self, probe: &Probe<'_, S>, guard: &Guard<'_>) {
+    pub(super) fn split_down(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) {
         self.retry(|| self.try_split_down(probe, guard));
     }
 
-    fn try_split_down(&self, probe: &Probe<'_, S>, guard: &Guard<'_>) -> Result<(), Restart> {
-        let target = Target::At(*probe);
+    fn try_split_down(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) -> Result<(), Restart> {
+        let position = Position::At(*probe);
         let mut here = self.root(guard)?;
         loop {
             let (node, version) = (here.node, here.version);
@@ -138,7 +137,7 @@ impl<S: Spec> Tree<S> {
             match node.kind() {
                 Kind::Leaf(_) => return Ok(()),
                 Kind::Inner(inner) => {
-                    let index = target.child(inner, inner.still(version))?;
+                    let index = position.child(inner, inner.still(version))?;
                     here = self.step(inner, version, index)?;
                 }
             }

@@ -1,11 +1,11 @@
 //! What only the inside shows: that the nodes are as the invariants say, and how full they are.
 
 use super::OlcBTree;
-use super::keys::StoredKey;
-use super::layout::{Parameters, Spec};
+use super::layout::Plan;
 use super::node::{InnerRef, Kind, LeafRef, NodeRef};
 use super::tree::Tree;
 use crate::key::{ByteHead, KeyHead, NoHead};
+use crate::kit::{Parameters, Spec, StoredKey};
 use crate::{Direction, KeyRange, NotSorted, OrderedIndex};
 use std::ops::Bound;
 
@@ -35,7 +35,7 @@ pub(super) fn assert_sound<S: Spec>(tree: &Tree<S>) {
     assert_eq!(shape.get("inner_nodes"), Some(walk.inner_nodes));
 }
 
-struct Walk<'g, S> {
+struct Walk<'g, S: Spec> {
     leaves: Vec<LeafRef<'g, S>>,
     inner_nodes: u64,
     entries: u64,
@@ -174,7 +174,7 @@ fn entries_a_leaf(tree: &impl OrderedIndex<u64, u64>) -> u64 {
 
 #[test]
 fn runs_of_insertions_leave_full_leaves() {
-    let full = Parameters::<u64, u64, ByteHead, 4096>::PLAN.capacity as u64;
+    let full = Plan::of::<Parameters<u64, u64, ByteHead, 4096>>().capacity as u64;
     let orders: [fn(u64) -> u64; 4] = [
         // Upwards, downwards.
         |n| n,

@@ -1,8 +1,7 @@
 //! The tree itself: its root, its ends and its counts, and how it is freed.
 
-use super::keys::Probe;
-use super::layout::Spec;
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
+use crate::kit::{self, SearchKey, Spec};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -54,24 +53,9 @@ unsafe impl<S: Spec> Send for Tree<S> {}
 unsafe impl<S: Spec> Sync for Tree<S> {}
 
 /// Where a descent goes.
-pub(super) enum Target<'k, S: Spec> {
-    /// To the leaf that is responsible for this key.
-    At(Probe<'k, S>),
-    /// To the leaf that is responsible for what is just below this key.
-    Below(Probe<'k, S>),
-    /// To the last leaf.
-    Last,
-}
+pub(super) type Position<'k, S> = kit::Position<SearchKey<'k, S>>;
 
-impl<S: Spec> Clone for Target<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: Spec> Copy for Target<'_, S> {}
-
-impl<S: Spec> Target<'_, S> {
+impl<S: Spec> Position<'_, S> {
     /// Which child of an inner node to go to.
     #[inline(always)]
     pub(super) fn child(
@@ -83,6 +67,7 @@ impl<S: Spec> Target<'_, S> {
         let (probe, right_of_equal) = match self {
             Self::At(probe) => (probe, true),
             Self::Below(probe) => (probe, false),
+            Self::First => return Ok(0),
             Self::Last => return Ok(count),
         };
         if S::HEAD_IS_KEY {
@@ -100,7 +85,7 @@ impl<S: Spec> Target<'_, S> {
 }
 
 /// An inner node on the way down.
-pub(super) struct Parent<'g, S> {
+pub(super) struct Parent<'g, S: Spec> {
     pub(super) inner: InnerRef<'g, S>,
     pub(super) version: Version,
     /// Which child the way went on to.
@@ -108,7 +93,7 @@ pub(super) struct Parent<'g, S> {
 }
 
 /// A node that a descent has come to.
-pub(super) struct Step<'g, S> {
+pub(super) struct Step<'g, S: Spec> {
     pub(super) node: NodeRef<'g, S>,
     pub(super) version: Version,
     /// What [`NodeRef::moves`] was when the node was responsible for the key.
@@ -117,7 +102,7 @@ pub(super) struct Step<'g, S> {
 }
 
 /// A leaf that a descent has come to.
-pub(super) struct Place<'g, S> {
+pub(super) struct Place<'g, S: Spec> {
     pub(super) leaf: LeafRef<'g, S>,
     pub(super) version: Version,
     pub(super) moves: u32,
@@ -246,7 +231,7 @@ impl<S: Spec> Tree<S> {
     #[inline(always)]
     pub(super) fn descend<'g>(
         &self,
-        target: &Target<'_, S>,
+        position: &Position<'_, S>,
         guard: &'g Guard<'_>,
     ) -> Result<Place<'g, S>, Restart> {
         let mut here = self.root(guard)?;
@@ -262,7 +247,7 @@ impl<S: Spec> Tree<S> {
                     });
                 }
                 Kind::Inner(inner) => {
-                    let index = target.child(inner, inner.still(version))?;
+                    let index = position.child(inner, inner.still(version))?;
                     here = self.step(inner, version, index)?;
                 }
             }
@@ -273,16 +258,16 @@ impl<S: Spec> Tree<S> {
     /// lies below.
     pub(super) fn descend_to<'g>(
         &self,
-        probe: &Probe<'_, S>,
+        probe: &SearchKey<'_, S>,
         level: u32,
         guard: &'g Guard<'_>,
     ) -> Result<Step<'g, S>, Restart> {
-        let target = Target::At(*probe);
+        let position = Position::At(*probe);
         let mut here = self.root(guard)?;
         loop {
             match here.node.kind() {
                 Kind::Inner(inner) if inner.level() > level => {
-                    let index = target.child(inner, inner.still(here.version))?;
+                    let index = position.child(inner, inner.still(here.version))?;
                     here = self.step(inner, here.version, index)?;
                 }
                 _ => return Ok(here),

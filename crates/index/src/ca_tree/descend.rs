@@ -2,37 +2,13 @@
 
 use super::node::{BaseNode, Link, Node, NodeRef, RouteNode};
 use super::{CaTree, Container, Direction};
+use crate::kit;
 use tremula_sync::reclaim::Guard;
 
 /// Where to go in the order of keys.
-pub(super) enum Position<'k, K> {
-    /// To the base node that is responsible for a key.
-    At(&'k K),
-    /// To the base node that is responsible for the keys just below a key.
-    Below(&'k K),
-    /// To the leftmost base node.
-    First,
-    /// To the rightmost base node.
-    Last,
-}
-
-impl<K> Clone for Position<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K> Copy for Position<'_, K> {}
+pub(super) type Position<'k, K> = kit::Position<&'k K>;
 
 impl<K: Ord> Position<'_, K> {
-    /// Where a walk in this direction begins.
-    pub(super) fn end(direction: Direction) -> Self {
-        match direction {
-            Direction::Ascending => Self::First,
-            Direction::Descending => Self::Last,
-        }
-    }
-
     #[inline]
     fn is_left_of(self, boundary: &K) -> bool {
         match self {

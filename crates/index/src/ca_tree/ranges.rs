@@ -14,8 +14,8 @@ use super::{CaTree, Container};
 use crate::contract::{Direction, KeyRange};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
-use tremula_sync::ReadGuard;
 use tremula_sync::reclaim::Guard;
+use tremula_sync::{ReadGuard, Restart};
 
 /// How often a scan starts again before it waits in order.
 const ATTEMPTS: usize = 4;
@@ -27,37 +27,6 @@ const STRAYS: usize = 100;
 
 /// A base node that a scan holds.
 type Held<'g, K, C> = (Place<'g, K, C>, ReadGuard<'g, BaseState<C>>);
-
-/// Why a scan has to start again.
-struct Restart;
-
-impl<'k, K: Ord> KeyRange<'k, K> {
-    /// Where a walk over the range in this direction begins.
-    fn start(&self, direction: Direction) -> Position<'k, K> {
-        match (direction, self.low, self.high) {
-            (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
-                Position::At(low)
-            }
-            (Direction::Descending, _, Bound::Included(high)) => Position::At(high),
-            (Direction::Descending, _, Bound::Excluded(high)) => Position::Below(high),
-            _ => Position::end(direction),
-        }
-    }
-
-    /// Where the walk goes on behind this boundary between base nodes, unless the range ends
-    /// there.
-    fn beyond<'g>(&self, boundary: &'g K, direction: Direction) -> Option<Position<'g, K>> {
-        match direction {
-            Direction::Ascending => self.ends_after(boundary).then_some(Position::At(boundary)),
-            // Keys below the boundary are wanted if the range begins below it.
-            Direction::Descending => match self.low {
-                Bound::Included(low) | Bound::Excluded(low) => low < boundary,
-                Bound::Unbounded => true,
-            }
-            .then_some(Position::Below(boundary)),
-        }
-    }
-}
 
 impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     /// Where a walk over `range` goes on behind the base node at `position`, which is `held` by the
@@ -80,7 +49,8 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             return None;
         }
         let boundary = place.boundary(direction)?;
-        Some((range.beyond(boundary, direction)?, boundary))
+        (range.goes_beyond(boundary, direction))
+            .then(|| (Position::beyond(boundary, direction), boundary))
     }
 }
 
@@ -115,7 +85,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
         out: &mut Vec<(K, V)>,
         guard: &Guard<'_>,
     ) -> Result<(), Restart> {
-        let mut position = range.start(direction);
+        let mut position = Position::start(range.low, range.high, direction);
         let place = self.locate(position, guard);
         // The first may be read by the thread's own slot; there is only one slot.
         let base = place.base.lock.read();
@@ -163,7 +133,7 @@ impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
         guard: &Guard<'_>,
     ) {
         let mut held: Vec<Held<'_, K, C>> = Vec::new();
-        let mut position = Some(range.start(Direction::Ascending));
+        let mut position = Some(Position::start(range.low, range.high, Direction::Ascending));
         let mut boundary = None;
         let mut strays = 0;
         while let Some(here) = position {
@@ -250,7 +220,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
         let mut dropped = Vec::new();
         let mut separator = None;
         let mut held = Vec::new();
-        let mut position = Some(range.start(Direction::Ascending));
+        let mut position = Some(Position::start(range.low, range.high, Direction::Ascending));
         let mut boundary = None;
         let mut strays = 0;
         while let Some(here) = position {

@@ -1,7 +1,7 @@
 //! Where a comparing index gets the heads of its keys from.
 
 use super::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use std::marker::PhantomData;
 use std::mem::needs_drop;
 

@@ -1,14 +1,14 @@
 //! A sorted array of heads with hints: found in two steps, none of which waits for the other's
 //! comparisons.
 
-use crate::prefetch::prefetch;
+use super::prefetch;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// The heads of a *segment*, which are compared together: two cache lines of them.
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) const STRIDE: usize = 16;
+pub const STRIDE: usize = 16;
 #[cfg(any(loom, shuttle))]
-pub(crate) const STRIDE: usize = 2;
+pub const STRIDE: usize = 2;
 
 /// What is in a place that no entry uses. No search counts it: nothing is below it that is not
 /// below every head.
@@ -30,11 +30,26 @@ pub(crate) struct Heads<'a> {
 }
 
 /// The heads of a group, of which the greatest is compared before the others are.
-const GROUP: usize = 4;
+pub const GROUP: usize = 4;
 
-#[inline]
-fn is_below(other: &AtomicU64, head: u64) -> usize {
-    usize::from(other.load(Ordering::Relaxed) < head)
+/// A head in a node.
+pub trait Head {
+    /// The head; of an optimistic reader, unvalidated.
+    fn load(&self) -> u64;
+}
+
+impl Head for u64 {
+    #[inline]
+    fn load(&self) -> u64 {
+        *self
+    }
+}
+
+impl Head for AtomicU64 {
+    #[inline]
+    fn load(&self) -> u64 {
+        self.load(Ordering::Relaxed)
+    }
 }
 
 /// How many of some ascending heads, whole groups of them or less than one, lie below `head`.
@@ -43,18 +58,15 @@ fn is_below(other: &AtomicU64, head: u64) -> usize {
 /// three and four are compared. One by one, sixteen comparisons take longer, and so do the four
 /// of a binary search, each of which waits for the last.
 #[inline]
-fn count_below(heads: &[AtomicU64], head: u64) -> usize {
+pub fn count_below<T: Head>(heads: &[T], head: u64) -> usize {
+    let is_below = |other: &T| usize::from(other.load() < head);
     let Some(last) = heads.len().checked_sub(GROUP) else {
-        return heads.iter().map(|other| is_below(other, head)).sum();
+        return heads.iter().map(is_below).sum();
     };
     let greatest = heads[..last].iter().skip(GROUP - 1).step_by(GROUP);
-    let start = GROUP * greatest.map(|other| is_below(other, head)).sum::<usize>();
+    let start = GROUP * greatest.map(is_below).sum::<usize>();
     let group = &heads[start..start + GROUP];
-    start
-        + group
-            .iter()
-            .map(|other| is_below(other, head))
-            .sum::<usize>()
+    start + group.iter().map(is_below).sum::<usize>()
 }
 
 impl<'a> Heads<'a> {

@@ -1,10 +1,40 @@
-//! Parts that engines are made of, for crates of this family that have engines of their own.
+//! The parts that engines are made of, each once: for the engines of this crate, and for crates of this
+//! family that have engines of their own.
+//!
+//! | part | file |
+//! |---|---|
+//! | [`Spec`]: what an engine is made of, in one type parameter | `spec` |
+//! | [`SearchKey`], [`SearchRange`]: a key, or a range of keys, that is looked for | `search_key` |
+//! | [`Position`]: where a search goes | `position` |
+//! | [`StoredKey`], [`OwnedKey`]: a key as it is in a node | `stored_key` |
+//! | [`Packed`], [`Slot`], [`OwnedValue`]: a value as it is in a node | `packed` |
+//! | `Heads`, [`count_below`]: the heads of a node, and how they are searched | `heads` |
+//! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
+//! | `Bounds`: ranges of keys in their byte forms | `bounds` |
+//! | [`prefetch`], [`on_unwind`] | `prefetch`, `unwind` |
 //!
 //! Not a part of the public API: what is here may change in any version.
+
+pub(crate) mod bounds;
+pub(crate) mod bytes;
+mod heads;
+pub(crate) mod packed;
+mod position;
+pub(crate) mod prefetch;
+mod search_key;
+mod spec;
+mod stored_key;
+mod unwind;
 
 pub use crate::contract::Implementation;
 pub use crate::delegate_to_target;
 pub use crate::key::head::{OwnPacking, free_packed_key, head_is_key, pack_key, with_packed_key};
-pub use crate::packed::{Packed, Retire, Slot};
-pub use crate::prefetch::prefetch;
-pub use crate::unwind::on_unwind;
+pub use heads::{GROUP, STRIDE, count_below};
+pub(crate) use heads::{Heads, close, open};
+pub use packed::{OwnedValue, Packed, Retire, Slot};
+pub use position::Position;
+pub use prefetch::prefetch;
+pub use search_key::{SearchKey, SearchRange};
+pub use spec::{Parameters, Spec, key_of_head};
+pub use stored_key::{OwnedKey, StoredKey};
+pub use unwind::on_unwind;

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
-use std::mem::needs_drop;
+use std::mem::{self, ManuallyDrop, needs_drop};
 use std::ptr;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
 use tremula_sync::reclaim;
@@ -68,7 +68,7 @@ impl<T: 'static> Packed<T> {
 
     /// What [`word`](Self::word) gave.
     #[inline]
-    pub fn of_word(word: *mut ()) -> Self {
+    pub const fn of_word(word: *mut ()) -> Self {
         Self {
             word,
             value: PhantomData,
@@ -163,6 +163,51 @@ impl<T: 'static> Packed<T> {
     /// The bytes allocated for a value of this type beside its slot.
     pub fn bytes_beside() -> usize {
         if Self::is_word() { 0 } else { size_of::<T>() }
+    }
+}
+
+/// A packed value that is in no node yet. Dropping it frees it.
+pub struct OwnedValue<T: 'static>(Packed<T>);
+
+impl<T: 'static> OwnedValue<T> {
+    /// Packs a value.
+    #[inline]
+    pub fn new(value: T) -> Self {
+        Self(Packed::new(value))
+    }
+
+    /// Takes a packed value over.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns it, and nobody else does.
+    pub unsafe fn of_word(word: *mut ()) -> Self {
+        Self(Packed::of_word(word))
+    }
+
+    /// The word, for a node.
+    #[inline]
+    pub fn word(&self) -> *mut () {
+        self.0.word()
+    }
+
+    /// Leaves the value to the node that it is in now.
+    #[inline]
+    pub fn give(self) {
+        mem::forget(self);
+    }
+
+    /// The value itself.
+    pub fn take(self) -> T {
+        // SAFETY: this owns the value, and ends here.
+        unsafe { ManuallyDrop::new(self).0.take() }
+    }
+}
+
+impl<T: 'static> Drop for OwnedValue<T> {
+    fn drop(&mut self) {
+        // SAFETY: this owns the value.
+        drop(unsafe { self.0.take() });
     }
 }
 

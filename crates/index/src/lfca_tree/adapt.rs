@@ -14,14 +14,14 @@
 //!            state: committed → done, by one thread, which retires what was unlinked
 //! ```
 
-use super::LfcaTree;
-#[cfg(any(loom, shuttle))]
-use super::contents::Probe;
+use super::Tree;
 use super::descend::Position;
 use super::node::{BaseNode, BaseRef, Link, Node, Retired, Role, RouteNode, allocate, free, route};
-use crate::contract::{Direction, Storable};
+use crate::contract::Direction;
 use crate::key::KeyHead;
-use crate::unwind::on_unwind;
+#[cfg(any(loom, shuttle))]
+use crate::kit::SearchKey;
+use crate::kit::{Spec, on_unwind};
 use std::ptr::{self, NonNull};
 use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -49,22 +49,22 @@ const COMMITTED: u32 = 2;
 const DONE: u32 = 3;
 
 /// A join, for all who help with it.
-pub(super) struct Join<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+pub(super) struct Join<S: Spec> {
     state: AtomicU32,
     /// The fields below are written before the state becomes committed, and read by those who have
     /// seen that it is: their accesses are relaxed. The nodes are not retired before it is done.
-    main: AtomicPtr<Node<K, V, H>>,
-    neighbour: AtomicPtr<Node<K, V, H>>,
-    parent: AtomicPtr<Node<K, V, H>>,
+    main: AtomicPtr<Node<S>>,
+    neighbour: AtomicPtr<Node<S>>,
+    parent: AtomicPtr<Node<S>>,
     /// Null if the parent is the root.
-    grandparent: AtomicPtr<Node<K, V, H>>,
+    grandparent: AtomicPtr<Node<S>>,
     /// What takes the parent's place.
-    sibling: AtomicPtr<Node<K, V, H>>,
+    sibling: AtomicPtr<Node<S>>,
     /// What takes the neighbour's place.
-    joined: AtomicPtr<Node<K, V, H>>,
+    joined: AtomicPtr<Node<S>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Join<K, V, H> {
+impl<S: Spec> Join<S> {
     fn new() -> Self {
         let null = || AtomicPtr::new(ptr::null_mut());
         Self {
@@ -112,9 +112,9 @@ fn write<T>(field: &AtomicPtr<T>, value: NonNull<T>) {
     field.store(value.as_ptr(), Ordering::Relaxed);
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> RouteNode<K, V, H> {
+impl<S: Spec> RouteNode<S> {
     /// Marks the node with a join, if it has no mark.
-    fn mark(&self, join: &Arc<Join<K, V, H>>) -> bool {
+    fn mark(&self, join: &Arc<Join<S>>) -> bool {
         self.join
             .compare_exchange(
                 ptr::null_mut(),
@@ -126,7 +126,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> RouteNode<K, V, H> {
     }
 
     /// Takes away the mark of this join.
-    fn unmark(&self, join: &Arc<Join<K, V, H>>) {
+    fn unmark(&self, join: &Arc<Join<S>>) {
         // That it fails means that another thread has done it.
         let _ = self.join.compare_exchange(
             Arc::as_ptr(join).cast_mut(),
@@ -137,10 +137,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> RouteNode<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// The statistics of a base node that takes the place of this one.
     #[inline]
-    pub(super) fn statistics(&self, base: &BaseNode<K, V, H>, was_contended: bool) -> i32 {
+    pub(super) fn statistics(&self, base: &BaseNode<S>, was_contended: bool) -> i32 {
         let config = &self.config;
         let change = if was_contended {
             config.contended
@@ -156,7 +156,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Splits or joins a base node whose statistics are beyond a limit.
     #[inline]
-    pub(super) fn adapt_if_asked(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) {
+    pub(super) fn adapt_if_asked(&self, base: BaseRef<'_, S>, guard: &Guard<'_>) {
         if base.statistics > self.config.split_above {
             self.split(base, guard);
         } else if base.statistics < self.config.join_below && base.parent.is_some() {
@@ -167,7 +167,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// Puts a route node with two base nodes in the place of a base node. If it cannot be split,
     /// its statistics start again from 0.
     #[cold]
-    fn split(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) {
+    fn split(&self, base: BaseRef<'_, S>, guard: &Guard<'_>) {
         if !base.is_replaceable() {
             return;
         }
@@ -192,7 +192,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
             return;
         };
         let route = allocate(Node::Route(RouteNode {
-            head: H::head(&key),
+            head: S::Head::head(&key),
             key,
             left: Link::new(ptr::null_mut()),
             right: Link::new(ptr::null_mut()),
@@ -231,7 +231,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Joins a base node with its neighbour on the other side of its parent. Returns whether it
     /// did; if not, another thread was in the way, or the base node has been replaced.
-    pub(super) fn join(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) -> bool {
+    pub(super) fn join(&self, base: BaseRef<'_, S>, guard: &Guard<'_>) -> bool {
         let (Some(parent), true) = (base.parent(), base.is_replaceable()) else {
             return false;
         };
@@ -332,7 +332,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Carries out a join that is committed, as far as others have not.
-    fn complete(&self, join: &Arc<Join<K, V, H>>, guard: &Guard<'_>) {
+    fn complete(&self, join: &Arc<Join<S>>, guard: &Guard<'_>) {
         let fields = [
             &join.main,
             &join.neighbour,
@@ -383,7 +383,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Does what has to be done before a base node can be replaced that is not replaceable.
     #[cold]
-    pub(super) fn help(&self, base: BaseRef<'_, K, V, H>, guard: &Guard<'_>) {
+    pub(super) fn help(&self, base: BaseRef<'_, S>, guard: &Guard<'_>) {
         count(&self.adaptations.retries);
         match &base.get().role {
             Role::Normal => {}
@@ -407,20 +407,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 /// Adaptation at will, for the checkers: they explore what happens meanwhile, not what leads to
 /// it.
 #[cfg(any(loom, shuttle))]
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Splits the base node that is responsible for `key`, if nobody is in the way and it has two
     /// entries.
-    pub fn split_now(&self, key: &K) {
+    pub fn split_now(&self, key: &S::Key) {
         let guard = &self.collector.pin();
-        let place = self.locate(&Position::At(Probe::new(key)), guard);
+        let place = self.locate(&Position::At(SearchKey::new(key)), guard);
         self.split(place.base, guard);
     }
 
     /// Joins the base node that is responsible for `key` with its neighbour, if nobody is in the
     /// way. Returns whether it did.
-    pub fn join_now(&self, key: &K) -> bool {
+    pub fn join_now(&self, key: &S::Key) -> bool {
         let guard = &self.collector.pin();
-        let place = self.locate(&Position::At(Probe::new(key)), guard);
+        let place = self.locate(&Position::At(SearchKey::new(key)), guard);
         self.join(place.base, guard)
     }
 }

@@ -1,83 +1,25 @@
 //! From the root to a base node.
 
-use super::LfcaTree;
-use super::contents::Probe;
+use super::Tree;
 use super::node::{BaseRef, Link, Node, NodePtr, RouteNode};
-use crate::contract::{Direction, KeyRange, Storable};
-use crate::key::{KeyHead, head_is_key};
-use std::ops::Bound;
+use crate::contract::Direction;
+use crate::kit::{self, SearchKey, Spec};
 use tremula_sync::reclaim::Guard;
 
 /// Where to go in the order of keys.
-pub(super) enum Position<'k, K, H> {
-    /// To the base node that is responsible for a key.
-    At(Probe<'k, K, H>),
-    /// To the base node that is responsible for the keys just below a key.
-    Below(Probe<'k, K, H>),
-    /// To the leftmost base node.
-    First,
-    /// To the rightmost base node.
-    Last,
-}
+pub(super) type Position<'k, S> = kit::Position<SearchKey<'k, S>>;
 
-impl<K, H> Clone for Position<'_, K, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, H> Copy for Position<'_, K, H> {}
-
-impl<'k, K: Ord + Storable, H: KeyHead<K>> Position<'k, K, H> {
-    /// Where a walk in this direction begins.
-    pub(super) fn end(direction: Direction) -> Self {
-        match direction {
-            Direction::Ascending => Self::First,
-            Direction::Descending => Self::Last,
-        }
-    }
-
-    /// Where a walk over a range in this direction begins.
-    pub(super) fn start(range: KeyRange<'k, K>, direction: Direction) -> Self {
-        match (direction, range.low, range.high) {
-            (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
-                Self::At(Probe::new(low))
-            }
-            (Direction::Descending, _, Bound::Included(high)) => Self::At(Probe::new(high)),
-            (Direction::Descending, _, Bound::Excluded(high)) => Self::Below(Probe::new(high)),
-            _ => Self::end(direction),
-        }
-    }
-
-    /// Where the walk goes on behind this boundary between base nodes, unless the range ends
-    /// there.
-    pub(super) fn beyond(
-        range: KeyRange<'_, K>,
-        boundary: &'k K,
-        direction: Direction,
-    ) -> Option<Self> {
-        let probe = Probe::new(boundary);
-        match direction {
-            Direction::Ascending => range.ends_after(boundary).then_some(Self::At(probe)),
-            // Keys below the boundary are wanted if the range begins below it.
-            Direction::Descending => match range.low {
-                Bound::Included(low) | Bound::Excluded(low) => low < boundary,
-                Bound::Unbounded => true,
-            }
-            .then_some(Self::Below(probe)),
-        }
-    }
-
+impl<S: Spec> Position<'_, S> {
     #[inline]
-    fn is_left_of<V: Storable>(&self, route: &RouteNode<K, V, H>) -> bool {
+    fn is_left_of(&self, route: &RouteNode<S>) -> bool {
         match self {
-            Self::At(probe) if head_is_key::<K, H>() => probe.head() < route.head,
-            Self::Below(probe) if head_is_key::<K, H>() => probe.head() <= route.head,
-            Self::At(probe) | Self::Below(probe) if probe.head() != route.head => {
-                probe.head() < route.head
+            Self::At(probe) if S::HEAD_IS_KEY => probe.head < route.head,
+            Self::Below(probe) if S::HEAD_IS_KEY => probe.head <= route.head,
+            Self::At(probe) | Self::Below(probe) if probe.head != route.head => {
+                probe.head < route.head
             }
-            Self::At(probe) => *probe.key() < route.key,
-            Self::Below(probe) => *probe.key() <= route.key,
+            Self::At(probe) => *probe.key < route.key,
+            Self::Below(probe) => *probe.key <= route.key,
             Self::First => true,
             Self::Last => false,
         }
@@ -85,16 +27,16 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Position<'k, K, H> {
 }
 
 /// A base node, and between which keys it was found.
-pub(super) struct Place<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    pub(super) base: BaseRef<'g, K, V, H>,
-    low: Option<&'g K>,
-    high: Option<&'g K>,
+pub(super) struct Place<'g, S: Spec> {
+    pub(super) base: BaseRef<'g, S>,
+    low: Option<&'g S::Key>,
+    high: Option<&'g S::Key>,
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Place<'g, K, V, H> {
+impl<'g, S: Spec> Place<'g, S> {
     /// The key at which the neighbour in this direction begins or ends, if there is one. The base
     /// node may reach further: see invariant 6.
-    pub(super) fn boundary(&self, direction: Direction) -> Option<&'g K> {
+    pub(super) fn boundary(&self, direction: Direction) -> Option<&'g S::Key> {
         match direction {
             Direction::Ascending => self.high,
             Direction::Descending => self.low,
@@ -102,24 +44,24 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Place<'g, K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Follows the route nodes to a base node. It was linked at some moment meanwhile.
     #[inline]
     pub(super) fn locate<'g>(
         &'g self,
-        position: &Position<'_, K, H>,
+        position: &Position<'_, S>,
         guard: &'g Guard<'_>,
-    ) -> Place<'g, K, V, H> {
+    ) -> Place<'g, S> {
         Self::locate_below(&self.root, position, guard)
     }
 
     /// The same, from a link somewhere in the tree; boundaries above it are not known.
     #[inline]
     pub(super) fn locate_below<'g>(
-        link: &'g Link<K, V, H>,
-        position: &Position<'_, K, H>,
+        link: &'g Link<S>,
+        position: &Position<'_, S>,
         guard: &'g Guard<'_>,
-    ) -> Place<'g, K, V, H> {
+    ) -> Place<'g, S> {
         let mut node = link.load();
         let (mut low, mut high) = (None, None);
         loop {
@@ -148,11 +90,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// With each the number of route nodes from the root to the lower one, inclusive.
     pub(super) fn parent_of(
         &self,
-        wanted: NodePtr<K, V, H>,
-        key: &K,
+        wanted: NodePtr<S>,
+        key: &S::Key,
         _pinned: &Guard<'_>,
-    ) -> Result<(Option<NodePtr<K, V, H>>, usize), Unlinked> {
-        let position = Position::At(Probe::new(key));
+    ) -> Result<(Option<NodePtr<S>>, usize), Unlinked> {
+        let position = Position::At(SearchKey::new(key));
         let (mut above, mut depth) = (None, 1);
         let mut node = self.root.load();
         // SAFETY: as in `locate_below`.

@@ -1,10 +1,11 @@
 //! The contract of an ordered index on the tree.
 
-use super::LfcaTree;
 use super::contents::{Owned, Word};
 use super::node::Node;
+use super::{LfcaTree, Tree};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::KeyHead;
+use crate::kit::{Parameters, Spec};
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::Ordering;
 use tremula_sync::reclaim::Guard;
@@ -16,8 +17,12 @@ fn copied<V: Storable>(value: Word<V>, _pinned: &Guard<'_>) -> V {
     unsafe { value.with(V::clone) }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
-    fn entry(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
+impl<S: Spec> Tree<S> {
+    fn entry(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+    ) -> Option<(S::Key, S::Value)> {
         let guard = &self.collector.pin();
         let entry = self.neighbour(range, direction, guard)?;
         Some(entry.copy())
@@ -30,8 +35,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = &self.collector.pin();
-        match self.lookup(key, guard) {
+        let guard = &self.tree.collector.pin();
+        match self.tree.lookup(key, guard) {
             Some(value) => {
                 // SAFETY: what is in the tree during a pin is not dropped before its end.
                 unsafe { value.with(read) };
@@ -42,25 +47,31 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn get(&self, key: &K) -> Option<V> {
-        let guard = &self.collector.pin();
-        self.lookup(key, guard).map(|value| copied(value, guard))
+        let guard = &self.tree.collector.pin();
+        self.tree
+            .lookup(key, guard)
+            .map(|value| copied(value, guard))
     }
 
     fn contains_key(&self, key: &K) -> bool {
-        self.lookup(key, &self.collector.pin()).is_some()
+        self.tree.lookup(key, &self.tree.collector.pin()).is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = &self.collector.pin();
+        let guard = &self.tree.collector.pin();
         let value = Owned::new(value);
-        let old = Self::with_owned(key, |key, word| self.put(key, word, value, true, guard));
+        let old = Tree::<Parameters<K, V, H>>::with_owned(key, |key, word| {
+            self.tree.put(key, word, value, true, guard)
+        });
         old.unwrap_or_else(|_| unreachable!("a value that may be replaced is put"))
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = &self.collector.pin();
+        let guard = &self.tree.collector.pin();
         let value = Owned::new(value);
-        let put = Self::with_owned(key, |key, word| self.put(key, word, value, false, guard));
+        let put = Tree::<Parameters<K, V, H>>::with_owned(key, |key, word| {
+            self.tree.put(key, word, value, false, guard)
+        });
         match put.map_err(Owned::take) {
             Ok(_) => Ok(()),
             Err(Some(value)) => Err(value),
@@ -69,39 +80,43 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = &self.collector.pin();
-        self.take(key, guard)
+        let guard = &self.tree.collector.pin();
+        self.tree.take(key, guard)
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = &self.collector.pin();
-        Self::with_owned(key, |key, word| self.decide(key, word, decide, guard))
+        let guard = &self.tree.collector.pin();
+        Tree::<Parameters<K, V, H>>::with_owned(key, |key, word| {
+            self.tree.decide(key, word, decide, guard)
+        })
     }
 
     fn first(&self) -> Option<(K, V)> {
-        self.entry(KeyRange::all(), Direction::Ascending)
+        self.tree.entry(KeyRange::all(), Direction::Ascending)
     }
 
     fn last(&self) -> Option<(K, V)> {
-        self.entry(KeyRange::all(), Direction::Descending)
+        self.tree.entry(KeyRange::all(), Direction::Descending)
     }
 
     fn next(&self, key: &K) -> Option<(K, V)> {
         let range = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
-        self.entry(range, Direction::Ascending)
+        self.tree.entry(range, Direction::Ascending)
     }
 
     fn prev(&self, key: &K) -> Option<(K, V)> {
         let range = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
-        self.entry(range, Direction::Descending)
+        self.tree.entry(range, Direction::Descending)
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        self.pop(Direction::Ascending, &self.collector.pin())
+        self.tree
+            .pop(Direction::Ascending, &self.tree.collector.pin())
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        self.pop(Direction::Descending, &self.collector.pin())
+        self.tree
+            .pop(Direction::Descending, &self.tree.collector.pin())
     }
 
     fn scan(
@@ -111,7 +126,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
         limit: usize,
         out: &mut Vec<(K, V)>,
     ) {
-        self.collect(range, direction, limit, out, &self.collector.pin());
+        self.tree
+            .collect(range, direction, limit, out, &self.tree.collector.pin());
     }
 
     /// Copies nothing. What lies in one base node is as of one moment, the next as of a later one.
@@ -123,27 +139,28 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
         direction: Direction,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
-        self.visit_bases(range, direction, &self.collector.pin(), |entry| {
-            entry.with(&mut *visit)
-        });
+        self.tree
+            .visit_bases(range, direction, &self.tree.collector.pin(), |entry| {
+                entry.with(&mut *visit)
+            });
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        self.remove_entries(range, &self.collector.pin())
+        self.tree.remove_entries(range, &self.tree.collector.pin())
     }
 
     fn len(&self) -> usize {
-        usize::try_from(self.len.sum()).unwrap_or(0)
+        usize::try_from(self.tree.len.sum()).unwrap_or(0)
     }
 
     fn shape(&self) -> Shape {
-        let _pinned = self.collector.pin();
+        let _pinned = self.tree.collector.pin();
         let read = |counter: &tremula_sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (mut routes, mut bases, mut route_depth, mut levels) = (0, 0, 0, 0);
         let mut bytes = size_of::<Self>();
-        let mut nodes = vec![(self.root.load(), 0_u64)];
+        let mut nodes = vec![(self.tree.root.load(), 0_u64)];
         while let Some((node, depth)) = nodes.pop() {
-            bytes += size_of::<Node<K, V, H>>();
+            bytes += size_of::<Node<Parameters<K, V, H>>>();
             // SAFETY: linked during this pin.
             match unsafe { node.as_ref() } {
                 Node::Route(route) => {
@@ -157,11 +174,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
                     bases += 1;
                     route_depth = route_depth.max(depth);
                     levels = levels.max(contents.0 as u64);
-                    bytes += contents.2 + contents.1 * Self::bytes_beside();
+                    bytes += contents.2 + contents.1 * Tree::<Parameters<K, V, H>>::bytes_beside();
                 }
             }
         }
-        let adaptations = &self.adaptations;
+        let adaptations = &self.tree.adaptations;
         Shape {
             engine: self.engine(),
             figures: vec![

@@ -63,11 +63,6 @@
 //!    is alone in the tree when its operation is done frees at once what it has unlinked, so that
 //!    the value that it removed is its own.
 
-#![allow(
-    clippy::type_complexity,
-    reason = "nearly every type here has the tree's three parameters"
-)]
-
 mod adapt;
 mod contents;
 mod descend;
@@ -80,8 +75,8 @@ mod update;
 pub use snapshot::Snapshot;
 
 use crate::contract::{KeyRange, Storable};
-use crate::key::{ByteHead, KeyHead, head_is_key};
-use crate::packed::Packed;
+use crate::key::{ByteHead, KeyHead};
+use crate::kit::{Packed, Parameters, Spec};
 use adapt::Adaptations;
 use contents::Root;
 use node::{BaseNode, Link, Node, Role, allocate};
@@ -146,19 +141,8 @@ impl Default for LfcaTreeConfig {
 /// assert_eq!(tree.next(&41).map(|(key, _)| key), Some(42));
 /// ```
 pub struct LfcaTree<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
-    root: Link<K, V, H>,
-    len: StripedCounter,
-    config: LfcaTreeConfig,
-    adaptations: Adaptations,
-    /// What has been unlinked.
-    collector: Collector,
+    tree: Tree<Parameters<K, V, H>>,
 }
-
-// SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
-// and `Sync`.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for LfcaTree<K, V, H> {}
-// SAFETY: as above; nodes are immutable but for atomics.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for LfcaTree<K, V, H> {}
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// An empty tree in the default configuration.
@@ -170,36 +154,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// An empty tree that adapts as `config` says.
     #[must_use]
     pub fn with_config(config: LfcaTreeConfig) -> Self {
-        let base = allocate(Node::Base(BaseNode {
-            contents: Root::EMPTY,
-            statistics: 0,
-            parent: None,
-            role: Role::Normal,
-        }));
-        Self {
-            root: Link::new(base.as_ptr()),
-            len: StripedCounter::new(),
-            config,
-            adaptations: Adaptations::default(),
-            collector: Collector::new(),
-        }
-    }
-
-    /// The bytes that an entry has outside its node: key and value, where they are not words, and
-    /// their counts.
-    fn bytes_beside() -> usize {
-        const COUNTS: usize = 2 * size_of::<usize>();
-        let key = if head_is_key::<K, H>() || Packed::<K>::is_word() {
-            0
-        } else {
-            size_of::<K>() + COUNTS
-        };
-        let value = if Packed::<V>::is_word() {
-            0
-        } else {
-            size_of::<V>() + COUNTS
-        };
-        key + value
+        let tree = Tree::new(config);
+        Self { tree }
     }
 
     /// The entries of `range` as they are at one moment of this call. Nothing is copied until it is
@@ -222,10 +178,26 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// ```
     #[must_use]
     pub fn capture(&self, range: KeyRange<'_, K>) -> Snapshot<K, V, H> {
-        if range.is_empty() {
-            return Snapshot::new(range, Vec::new());
-        }
-        self.share_range(range, &self.collector.pin())
+        let trees = if range.is_empty() {
+            Vec::new()
+        } else {
+            self.tree.share_range(range, &self.tree.collector.pin())
+        };
+        Snapshot::new(range, trees)
+    }
+
+    /// Splits the base node that is responsible for `key`, if nobody is in the way and it has two
+    /// entries.
+    #[cfg(any(loom, shuttle))]
+    pub fn split_now(&self, key: &K) {
+        self.tree.split_now(key);
+    }
+
+    /// Joins the base node that is responsible for `key` with its neighbour, if nobody is in the
+    /// way. Returns whether it did.
+    #[cfg(any(loom, shuttle))]
+    pub fn join_now(&self, key: &K) -> bool {
+        self.tree.join_now(key)
     }
 }
 
@@ -235,7 +207,58 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for LfcaTree<K, V, H
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for LfcaTree<K, V, H> {
+/// The algorithm behind [`LfcaTree`].
+struct Tree<S: Spec> {
+    root: Link<S>,
+    len: StripedCounter,
+    config: LfcaTreeConfig,
+    adaptations: Adaptations,
+    /// What has been unlinked.
+    collector: Collector,
+}
+
+// SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
+// and `Sync`.
+unsafe impl<S: Spec> Send for Tree<S> {}
+// SAFETY: as above; nodes are immutable but for atomics.
+unsafe impl<S: Spec> Sync for Tree<S> {}
+
+impl<S: Spec> Tree<S> {
+    fn new(config: LfcaTreeConfig) -> Self {
+        let base = allocate(Node::Base(BaseNode {
+            contents: Root::EMPTY,
+            statistics: 0,
+            parent: None,
+            role: Role::Normal,
+        }));
+        Self {
+            root: Link::new(base.as_ptr()),
+            len: StripedCounter::new(),
+            config,
+            adaptations: Adaptations::default(),
+            collector: Collector::new(),
+        }
+    }
+
+    /// The bytes that an entry has outside its node: key and value, where they are not words, and
+    /// their counts.
+    fn bytes_beside() -> usize {
+        const COUNTS: usize = 2 * size_of::<usize>();
+        let key = if S::HEAD_IS_KEY || Packed::<S::Key>::is_word() {
+            0
+        } else {
+            size_of::<S::Key>() + COUNTS
+        };
+        let value = if Packed::<S::Value>::is_word() {
+            0
+        } else {
+            size_of::<S::Value>() + COUNTS
+        };
+        key + value
+    }
+}
+
+impl<S: Spec> Drop for Tree<S> {
     fn drop(&mut self) {
         let mut nodes = vec![self.root.load()];
         while let Some(node) = nodes.pop() {

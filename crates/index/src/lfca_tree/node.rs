@@ -1,11 +1,10 @@
 //! Route nodes, base nodes, and the links between them.
 
-use super::LfcaTree;
+use super::Tree;
 use super::adapt::Join;
 use super::contents::{NodeList, Root, View};
 use super::ranges::Storage;
-use crate::contract::Storable;
-use crate::key::KeyHead;
+use crate::kit::Spec;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -13,49 +12,49 @@ use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use tremula_sync::reclaim::Guard;
 
-pub(super) enum Node<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    Route(RouteNode<K, V, H>),
-    Base(BaseNode<K, V, H>),
+pub(super) enum Node<S: Spec> {
+    Route(RouteNode<S>),
+    Base(BaseNode<S>),
 }
 
 /// Leads keys below its own to the left, all others to the right.
-pub(super) struct RouteNode<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    pub(super) key: K,
+pub(super) struct RouteNode<S: Spec> {
+    pub(super) key: S::Key,
     pub(super) head: u64,
-    pub(super) left: Link<K, V, H>,
-    pub(super) right: Link<K, V, H>,
+    pub(super) left: Link<S>,
+    pub(super) right: Link<S>,
     /// The join that is about to unlink this node, for ever, or the route node below it.
-    pub(super) join: AtomicPtr<Join<K, V, H>>,
+    pub(super) join: AtomicPtr<Join<S>>,
 }
 
 /// A part of the entries, as it is between two changes. Immutable.
-pub(super) struct BaseNode<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    pub(super) contents: Root<K, V, H>,
+pub(super) struct BaseNode<S: Spec> {
+    pub(super) contents: Root<S>,
     pub(super) statistics: i32,
     /// The route node above; `None` at the root.
-    pub(super) parent: Option<NodePtr<K, V, H>>,
-    pub(super) role: Role<K, V, H>,
+    pub(super) parent: Option<NodePtr<S>>,
+    pub(super) role: Role<S>,
 }
 
 /// What a base node has to do with an operation that several threads carry out.
-pub(super) enum Role<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+pub(super) enum Role<S: Spec> {
     /// Nothing.
     Normal,
     /// It will disappear in this join.
-    Main(Arc<Join<K, V, H>>),
+    Main(Arc<Join<S>>),
     /// It will take in the other's contents in this join, or has done so.
-    Neighbour(Arc<Join<K, V, H>>),
+    Neighbour(Arc<Join<S>>),
     /// It is in the range of this query.
-    Range(Arc<Storage<K, V, H>>),
+    Range(Arc<Storage<S>>),
     /// An `update` is asking its closure what is to be done, until this says `true`.
     Held(Arc<AtomicBool>),
 }
 
-pub(super) type NodePtr<K, V, H> = NonNull<Node<K, V, H>>;
+pub(super) type NodePtr<S> = NonNull<Node<S>>;
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseNode<K, V, H> {
+impl<S: Spec> BaseNode<S> {
     /// Another base node in the place of this one, with the same contents.
-    pub(super) fn again(&self, statistics: i32, role: Role<K, V, H>) -> Self {
+    pub(super) fn again(&self, statistics: i32, role: Role<S>) -> Self {
         Self {
             contents: self.contents,
             statistics,
@@ -65,7 +64,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseNode<K, V, H> {
     }
 
     /// Another base node in the place of this one, with other contents.
-    pub(super) fn with(&self, contents: Root<K, V, H>, statistics: i32) -> Self {
+    pub(super) fn with(&self, contents: Root<S>, statistics: i32) -> Self {
         Self {
             contents,
             statistics,
@@ -100,40 +99,33 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseNode<K, V, H> {
 }
 
 /// A base node as a pinned thread sees it: linked, or unlinked but not freed yet.
-pub(super) struct BaseRef<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    node: NodePtr<K, V, H>,
-    pinned: PhantomData<&'g Node<K, V, H>>,
+#[derive(Clone, Copy)]
+pub(super) struct BaseRef<'g, S: Spec> {
+    node: NodePtr<S>,
+    pinned: PhantomData<&'g Node<S>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Clone for BaseRef<'_, K, V, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Copy for BaseRef<'_, K, V, H> {}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> PartialEq for BaseRef<'_, K, V, H> {
+impl<S: Spec> PartialEq for BaseRef<'_, S> {
     fn eq(&self, other: &Self) -> bool {
         self.node == other.node
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Deref for BaseRef<'_, K, V, H> {
-    type Target = BaseNode<K, V, H>;
+impl<S: Spec> Deref for BaseRef<'_, S> {
+    type Target = BaseNode<S>;
 
     #[inline]
-    fn deref(&self) -> &BaseNode<K, V, H> {
+    fn deref(&self) -> &BaseNode<S> {
         self.get()
     }
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
+impl<'g, S: Spec> BaseRef<'g, S> {
     /// # Safety
     ///
     /// The node is a base node that was linked, and not freed, at some time during this pin.
     #[inline]
-    pub(super) unsafe fn of(node: NodePtr<K, V, H>, _pinned: &'g Guard<'_>) -> Self {
+    pub(super) unsafe fn of(node: NodePtr<S>, _pinned: &'g Guard<'_>) -> Self {
         Self {
             node,
             pinned: PhantomData,
@@ -141,12 +133,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     #[inline]
-    pub(super) fn as_ptr(self) -> NodePtr<K, V, H> {
+    pub(super) fn as_ptr(self) -> NodePtr<S> {
         self.node
     }
 
     #[inline]
-    pub(super) fn get(self) -> &'g BaseNode<K, V, H> {
+    pub(super) fn get(self) -> &'g BaseNode<S> {
         // SAFETY: it was linked during this pin; unlinked nodes go to the collector.
         match unsafe { self.node.as_ref() } {
             Node::Base(base) => base,
@@ -156,14 +148,14 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 
     /// What is in it.
     #[inline]
-    pub(super) fn view(self) -> View<'g, K, V, H> {
+    pub(super) fn view(self) -> View<'g, S> {
         // SAFETY: the base node was linked during this pin, and what it has is given back by way
         // of the collector.
         unsafe { self.get().contents.view() }
     }
 
     /// The route node above.
-    pub(super) fn parent(self) -> Option<&'g RouteNode<K, V, H>> {
+    pub(super) fn parent(self) -> Option<&'g RouteNode<S>> {
         // SAFETY: a base node is linked no longer than its parent is.
         self.get().parent.map(|node| unsafe { route(node) })
     }
@@ -174,9 +166,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 /// # Safety
 ///
 /// It is one, and was linked, and not freed, at some time during the pin that `'g` stands for.
-pub(super) unsafe fn route<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    node: NodePtr<K, V, H>,
-) -> &'g RouteNode<K, V, H> {
+pub(super) unsafe fn route<'g, S: Spec>(node: NodePtr<S>) -> &'g RouteNode<S> {
     // SAFETY: the caller's promise.
     match unsafe { node.as_ref() } {
         Node::Route(route) => route,
@@ -185,10 +175,10 @@ pub(super) unsafe fn route<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 }
 
 /// A link to a node; never null once others see it. Dropping it frees nothing.
-pub(super) struct Link<K: Ord + Storable, V: Storable, H: KeyHead<K>>(AtomicPtr<Node<K, V, H>>);
+pub(super) struct Link<S: Spec>(AtomicPtr<Node<S>>);
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Link<K, V, H> {
-    pub(super) fn new(node: *mut Node<K, V, H>) -> Self {
+impl<S: Spec> Link<S> {
+    pub(super) fn new(node: *mut Node<S>) -> Self {
         Self(AtomicPtr::new(node))
     }
 
@@ -198,20 +188,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Link<K, V, H> {
     /// contents of a base node are worth: a query that finds base nodes unchanged when it looks
     /// again relies on one order of all changes.
     #[inline]
-    pub(super) fn load(&self) -> NodePtr<K, V, H> {
+    pub(super) fn load(&self) -> NodePtr<S> {
         let node = self.0.load(Ordering::SeqCst);
         // SAFETY: a link that others see is never null.
         unsafe { NonNull::new_unchecked(node) }
     }
 
     #[inline]
-    pub(super) fn leads_to(&self, node: NodePtr<K, V, H>) -> bool {
+    pub(super) fn leads_to(&self, node: NodePtr<S>) -> bool {
         ptr::eq(self.0.load(Ordering::SeqCst), node.as_ptr())
     }
 
     /// Replaces the node, if it is still the expected one.
     #[inline]
-    pub(super) fn swing(&self, from: NodePtr<K, V, H>, to: NodePtr<K, V, H>) -> bool {
+    pub(super) fn swing(&self, from: NodePtr<S>, to: NodePtr<S>) -> bool {
         self.0
             .compare_exchange(
                 from.as_ptr(),
@@ -223,15 +213,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Link<K, V, H> {
     }
 
     /// Sets the link of a node that nobody has seen.
-    pub(super) fn prepare(&self, node: NodePtr<K, V, H>) {
+    pub(super) fn prepare(&self, node: NodePtr<S>) {
         self.0.store(node.as_ptr(), Ordering::Relaxed);
     }
 }
 
 /// Allocates a node.
-pub(super) fn allocate<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    node: Node<K, V, H>,
-) -> NodePtr<K, V, H> {
+pub(super) fn allocate<S: Spec>(node: Node<S>) -> NodePtr<S> {
     NonNull::from(Box::leak(Box::new(node)))
 }
 
@@ -240,28 +228,21 @@ pub(super) fn allocate<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 /// # Safety
 ///
 /// It came from [`allocate`], and nobody has it.
-pub(super) unsafe fn free<K: Ord + Storable, V: Storable, H: KeyHead<K>>(node: NodePtr<K, V, H>) {
+pub(super) unsafe fn free<S: Spec>(node: NodePtr<S>) {
     // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(node.as_ptr()) });
 }
 
 /// What is to be freed when nobody can be looking at it any more.
-pub(super) struct Retired<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+#[derive(Clone, Copy)]
+pub(super) struct Retired<S: Spec> {
     /// Nodes of contents whose entries belong to others now.
-    pub(super) nodes: NodeList<K, V, H>,
+    pub(super) nodes: NodeList<S>,
     /// Contents, of which a count is given back.
-    pub(super) contents: Root<K, V, H>,
+    pub(super) contents: Root<S>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Clone for Retired<K, V, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Copy for Retired<K, V, H> {}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Retired<K, V, H> {
+impl<S: Spec> Retired<S> {
     /// Nothing but the base node itself: its contents belong to the one in its place.
     pub(super) const NOTHING: Self = Self {
         nodes: NodeList::new(),
@@ -269,7 +250,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Retired<K, V, H> {
     };
 
     /// The count of these contents.
-    pub(super) fn contents(contents: Root<K, V, H>) -> Self {
+    pub(super) fn contents(contents: Root<S>) -> Self {
         Self {
             contents,
             ..Self::NOTHING
@@ -277,10 +258,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Retired<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// The link to a base node, while it is linked.
     #[inline]
-    pub(super) fn link_to<'g>(&'g self, base: BaseRef<'g, K, V, H>) -> &'g Link<K, V, H> {
+    pub(super) fn link_to<'g>(&'g self, base: BaseRef<'g, S>) -> &'g Link<S> {
         match base.parent() {
             None => &self.root,
             Some(route) if route.left.leads_to(base.as_ptr()) => &route.left,
@@ -293,10 +274,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[inline]
     pub(super) fn replace<'g>(
         &'g self,
-        base: BaseRef<'g, K, V, H>,
-        new: BaseNode<K, V, H>,
+        base: BaseRef<'g, S>,
+        new: BaseNode<S>,
         guard: &'g Guard<'_>,
-    ) -> Option<BaseRef<'g, K, V, H>> {
+    ) -> Option<BaseRef<'g, S>> {
         let new = allocate(Node::Base(new));
         if self.link_to(base).swing(base.as_ptr(), new) {
             // SAFETY: it is a base node, and linked.
@@ -316,8 +297,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[inline]
     pub(super) unsafe fn retire(
         &self,
-        base: BaseRef<'_, K, V, H>,
-        retired: Retired<K, V, H>,
+        base: BaseRef<'_, S>,
+        retired: Retired<S>,
         guard: &Guard<'_>,
     ) {
         let node = base.as_ptr();
@@ -331,7 +312,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// # Safety
     ///
     /// As for [`retire`](Self::retire); and nobody looks at any of it now or later.
-    pub(super) unsafe fn free_retired(node: NodePtr<K, V, H>, retired: Retired<K, V, H>) {
+    pub(super) unsafe fn free_retired(node: NodePtr<S>, retired: Retired<S>) {
         let Retired { nodes, contents } = retired;
         // SAFETY: the caller's promise. If a key's or a value's `Drop` panics, the rest leaks.
         unsafe {

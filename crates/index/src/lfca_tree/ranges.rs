@@ -11,20 +11,18 @@
 //! What removes a range freezes it too. Once it is decided, the entries of the range that frozen
 //! base nodes have count as absent, and whoever replaces one leaves them out.
 
-use super::LfcaTree;
+use super::Tree;
 use super::adapt::count;
-use super::contents::{EntryRef, Span, Tree};
+use super::contents::{EntryRef, OwnedTree};
 use super::descend::Position;
 use super::node::{BaseRef, NodePtr, Retired, Role};
-use super::snapshot::Snapshot;
-use crate::contract::{Direction, KeyRange, Storable};
-use crate::key::KeyHead;
-use crate::unwind::on_unwind;
+use crate::contract::{Direction, KeyRange};
+use crate::kit::{SearchKey, SearchRange, Spec, on_unwind};
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Arc, Mutex};
+use tremula_sync::{Arc, Mutex, Restart};
 
 /// How often a query reads its range in vain before it freezes it.
 const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
@@ -38,43 +36,43 @@ enum Purpose {
 }
 
 /// A query over several base nodes, for all who help with it.
-pub(super) struct Storage<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    low: Bound<K>,
-    high: Bound<K>,
+pub(super) struct Storage<S: Spec> {
+    low: Bound<S::Key>,
+    high: Bound<S::Key>,
     /// As many entries are enough; then the range need not be frozen to its end.
     limit: usize,
     purpose: Purpose,
     /// Null until the query is over; then what came of it, for ever.
-    outcome: AtomicPtr<Outcome<K, V, H>>,
+    outcome: AtomicPtr<Outcome<S>>,
 }
 
 // SAFETY: the nodes that an outcome refers to are looked at by pinned threads only, as those of
 // the tree are; what it owns may be sent and shared.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for Storage<K, V, H> {}
+unsafe impl<S: Spec> Send for Storage<S> {}
 // SAFETY: as above.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for Storage<K, V, H> {}
+unsafe impl<S: Spec> Sync for Storage<S> {}
 
 /// How a query ended.
 #[cfg_attr(
     shuttle,
     allow(clippy::large_enum_variant, reason = "a checker's lock is large")
 )]
-enum Outcome<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
+enum Outcome<S: Spec> {
     /// User code of whoever asked panicked.
     Aborted,
     Decided {
         /// The base nodes that were frozen, ascending; to be looked at only by a thread that is
         /// pinned since the query began.
-        bases: Vec<NodePtr<K, V, H>>,
+        bases: Vec<NodePtr<S>>,
         /// Their contents, for a snapshot; whoever asked takes them out.
-        trees: Mutex<Vec<Tree<K, V, H>>>,
+        trees: Mutex<Vec<OwnedTree<S>>>,
         /// How many entries were removed.
         removed: usize,
     },
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Storage<K, V, H> {
-    fn new(range: KeyRange<'_, K>, limit: usize, purpose: Purpose) -> Arc<Self> {
+impl<S: Spec> Storage<S> {
+    fn new(range: KeyRange<'_, S::Key>, limit: usize, purpose: Purpose) -> Arc<Self> {
         Arc::new(Self {
             low: range.low.cloned(),
             high: range.high.cloned(),
@@ -84,11 +82,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Storage<K, V, H> {
         })
     }
 
-    pub(super) fn range(&self) -> KeyRange<'_, K> {
+    pub(super) fn range(&self) -> KeyRange<'_, S::Key> {
         KeyRange::new(self.low.as_ref(), self.high.as_ref())
     }
 
-    fn outcome(&self) -> Option<&Outcome<K, V, H>> {
+    fn outcome(&self) -> Option<&Outcome<S>> {
         // SeqCst: as `Link::load`.
         let outcome = self.outcome.load(Ordering::SeqCst);
         // SAFETY: null, or set once and freed with the storage.
@@ -110,7 +108,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Storage<K, V, H> {
     }
 
     /// Decides the query, if nobody has. Returns whether that was done.
-    fn decide(&self, outcome: Outcome<K, V, H>) -> bool {
+    fn decide(&self, outcome: Outcome<S>) -> bool {
         let outcome = Box::into_raw(Box::new(outcome));
         // SeqCst: as `Link::load`.
         let first = self
@@ -125,7 +123,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Storage<K, V, H> {
     }
 
     /// The contents of the frozen base nodes.
-    fn take_trees(&self) -> Vec<Tree<K, V, H>> {
+    fn take_trees(&self) -> Vec<OwnedTree<S>> {
         match self.outcome() {
             Some(Outcome::Decided { trees, .. }) => std::mem::take(&mut *trees.lock()),
             _ => Vec::new(),
@@ -133,7 +131,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Storage<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Storage<K, V, H> {
+impl<S: Spec> Drop for Storage<S> {
     fn drop(&mut self) {
         let outcome = self.outcome.load(Ordering::Relaxed);
         if !outcome.is_null() {
@@ -143,17 +141,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Storage<K, V, H> {
     }
 }
 
-/// A query has to start again: a base node of its range was replaced.
-struct Restart;
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Appends up to `limit` entries of a range to `out`, as of one moment.
     pub(super) fn collect(
         &self,
-        range: KeyRange<'_, K>,
+        range: KeyRange<'_, S::Key>,
         direction: Direction,
         limit: usize,
-        out: &mut Vec<(K, V)>,
+        out: &mut Vec<(S::Key, S::Value)>,
         guard: &Guard<'_>,
     ) {
         let begin = out.len();
@@ -161,7 +156,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         if limit == 0 || range.is_empty() {
             return;
         }
-        let copy = |out: &mut Vec<(K, V)>, entry: EntryRef<'_, K, V, H>| {
+        let copy = |out: &mut Vec<(S::Key, S::Value)>, entry: EntryRef<'_, S>| {
             out.push(entry.copy());
             if out.len() == end {
                 ControlFlow::Break(())
@@ -188,10 +183,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[inline]
     pub(super) fn neighbour<'g>(
         &'g self,
-        range: KeyRange<'_, K>,
+        range: KeyRange<'_, S::Key>,
         direction: Direction,
         guard: &'g Guard<'_>,
-    ) -> Option<EntryRef<'g, K, V, H>> {
+    ) -> Option<EntryRef<'g, S>> {
         for _ in 0..ATTEMPTS {
             let mut found = None;
             let seen = self.observe(range, direction, guard, |entry| {
@@ -219,16 +214,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[inline]
     fn observe<'g>(
         &'g self,
-        range: KeyRange<'_, K>,
+        range: KeyRange<'_, S::Key>,
         direction: Direction,
         guard: &'g Guard<'_>,
-        mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
+        mut visit: impl FnMut(EntryRef<'g, S>) -> ControlFlow<()>,
     ) -> Result<(), Restart> {
-        let span = Span::new(range);
-        let mut position = Position::start(range, direction);
+        let span = SearchRange::new(range);
+        let mut position = span.start(direction);
         // The base nodes before the last. Allocates only when there are two.
-        let mut passed: Vec<BaseRef<'g, K, V, H>> = Vec::new();
-        let mut last: Option<BaseRef<'g, K, V, H>> = None;
+        let mut passed: Vec<BaseRef<'g, S>> = Vec::new();
+        let mut last: Option<BaseRef<'g, S>> = None;
         loop {
             let place = self.locate(&position, guard);
             // The boundary may have been too narrow: see invariant 6.
@@ -245,7 +240,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
             }
             let beyond = place
                 .boundary(direction)
-                .and_then(|boundary| Position::beyond(range, boundary, direction));
+                .filter(|boundary| range.goes_beyond(boundary, direction))
+                .map(|boundary| Position::beyond(SearchKey::new(boundary), direction));
             match beyond {
                 Some(beyond) => position = beyond,
                 None => break,
@@ -254,9 +250,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         if passed.is_empty() {
             return Ok(());
         }
-        let is_unchanged = |base: BaseRef<'g, K, V, H>| {
-            self.link_to(base).leads_to(base.as_ptr()) && base.is_readable()
-        };
+        let is_unchanged =
+            |base: BaseRef<'g, S>| self.link_to(base).leads_to(base.as_ptr()) && base.is_readable();
         if passed.into_iter().chain(last).all(is_unchanged) {
             Ok(())
         } else {
@@ -269,16 +264,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// each as of one moment, in order, and none twice.
     pub(super) fn visit_bases<'g>(
         &'g self,
-        range: KeyRange<'_, K>,
+        range: KeyRange<'_, S::Key>,
         direction: Direction,
         guard: &'g Guard<'_>,
-        mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
+        mut visit: impl FnMut(EntryRef<'g, S>) -> ControlFlow<()>,
     ) {
         if range.is_empty() {
             return;
         }
         // Where the base node before ended.
-        let mut behind: Option<&'g K> = None;
+        let mut behind: Option<&'g S::Key> = None;
         loop {
             let (mut low, mut high) = (range.low, range.high);
             if let Some(behind) = behind {
@@ -287,14 +282,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
                     Direction::Descending => high = Bound::Excluded(behind),
                 }
             }
-            let place = self.locate(&Position::start(KeyRange::new(low, high), direction), guard);
+            let place = self.locate(
+                &SearchRange::new(KeyRange::new(low, high)).start(direction),
+                guard,
+            );
             if !place.base.is_readable() {
                 self.help(place.base, guard);
                 continue;
             }
             let boundary = place.boundary(direction);
-            let beyond = boundary
-                .filter(|boundary| Position::<K, H>::beyond(range, boundary, direction).is_some());
+            let beyond = boundary.filter(|boundary| range.goes_beyond(boundary, direction));
             // What lies beyond is for the next, which may have newer entries there.
             if let Some(boundary) = beyond {
                 match direction {
@@ -302,7 +299,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
                     Direction::Descending => low = Bound::Included(boundary),
                 }
             }
-            let span = Span::new(KeyRange::new(low, high));
+            let span = SearchRange::new(KeyRange::new(low, high));
             if place
                 .base
                 .view()
@@ -321,17 +318,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[cold]
     fn read_frozen<'g>(
         &'g self,
-        range: KeyRange<'_, K>,
+        range: KeyRange<'_, S::Key>,
         direction: Direction,
         enough: usize,
         guard: &'g Guard<'_>,
-        mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
+        mut visit: impl FnMut(EntryRef<'g, S>) -> ControlFlow<()>,
     ) {
         let storage = Storage::new(range, enough, Purpose::Read);
         self.freeze_own(&storage, guard);
         let bases = self.frozen(&storage, guard);
-        let span = Span::new(range);
-        let mut walk = |base: &BaseRef<'g, K, V, H>| base.view().walk(span, direction, &mut visit);
+        let span = SearchRange::new(range);
+        let mut walk = |base: &BaseRef<'g, S>| base.view().walk(span, direction, &mut visit);
         let _ = match direction {
             Direction::Ascending => bases.iter().try_for_each(&mut walk),
             Direction::Descending => bases.iter().rev().try_for_each(&mut walk),
@@ -340,7 +337,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Freezes the range of a query that this thread asks for.
-    fn freeze_own(&self, storage: &Arc<Storage<K, V, H>>, guard: &Guard<'_>) {
+    fn freeze_own(&self, storage: &Arc<Storage<S>>, guard: &Guard<'_>) {
         count(&self.adaptations.frozen_ranges);
         let abort = || {
             storage.decide(Outcome::Aborted);
@@ -350,11 +347,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// The base nodes that a query of this thread froze.
-    fn frozen<'g>(
-        &'g self,
-        storage: &Storage<K, V, H>,
-        guard: &'g Guard<'_>,
-    ) -> Vec<BaseRef<'g, K, V, H>> {
+    fn frozen<'g>(&'g self, storage: &Storage<S>, guard: &'g Guard<'_>) -> Vec<BaseRef<'g, S>> {
         match storage.outcome() {
             // SAFETY: this thread is pinned since the query began; they were linked when it was
             // decided.
@@ -367,13 +360,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Carries out a query, as far as others have not: when this returns, it is over.
-    pub(super) fn freeze(&self, storage: &Arc<Storage<K, V, H>>, guard: &Guard<'_>) {
+    pub(super) fn freeze(&self, storage: &Arc<Storage<S>>, guard: &Guard<'_>) {
         let range = storage.range();
-        let span = Span::new(range);
+        let span = SearchRange::new(range);
         let direction = Direction::Ascending;
         let mut bases = Vec::new();
         let mut left = storage.limit;
-        let mut position = Some(Position::start(range, direction));
+        let mut position = Some(span.start(direction));
         while let Some(here) = position {
             let place = self.locate(&here, guard);
             // After the look at the place: a base node that was there before the query was over,
@@ -414,7 +407,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
             position = place
                 .boundary(direction)
                 .filter(|_| left > 0)
-                .and_then(|boundary| Position::beyond(range, boundary, direction));
+                .filter(|boundary| range.goes_beyond(boundary, direction))
+                .map(|boundary| Position::beyond(SearchKey::new(boundary), direction));
         }
         let removed = match storage.purpose {
             Purpose::Remove => bases.iter().map(|base| base.view().count(span)).sum(),
@@ -436,21 +430,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Joins one of the base nodes that were needed together, if that asks for it.
-    fn join_quiet(&self, bases: &[BaseRef<'_, K, V, H>], guard: &Guard<'_>) {
-        let quiet = |base: &&BaseRef<'_, K, V, H>| base.statistics < self.config.join_below;
+    fn join_quiet(&self, bases: &[BaseRef<'_, S>], guard: &Guard<'_>) {
+        let quiet = |base: &&BaseRef<'_, S>| base.statistics < self.config.join_below;
         if let Some(base) = bases.iter().find(quiet) {
             self.adapt_if_asked(*base, guard);
         }
     }
 
     /// Replaces a base node by one without the entries that were removed.
-    pub(super) fn clear(
-        &self,
-        base: BaseRef<'_, K, V, H>,
-        storage: &Storage<K, V, H>,
-        guard: &Guard<'_>,
-    ) {
-        let left = base.view().without(Span::new(storage.range()));
+    pub(super) fn clear(&self, base: BaseRef<'_, S>, storage: &Storage<S>, guard: &Guard<'_>) {
+        let left = base.view().without(SearchRange::new(storage.range()));
         // One that is empty would be in the way of every query.
         let statistics = if left.view().is_empty() {
             self.config.join_below.saturating_sub(1)
@@ -465,11 +454,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// Replaces a base node by one with a tree that has counts of its own.
     fn replace_with<'g>(
         &'g self,
-        base: BaseRef<'g, K, V, H>,
-        tree: Tree<K, V, H>,
+        base: BaseRef<'g, S>,
+        tree: OwnedTree<S>,
         statistics: i32,
         guard: &'g Guard<'_>,
-    ) -> Option<BaseRef<'g, K, V, H>> {
+    ) -> Option<BaseRef<'g, S>> {
         let root = tree.into_root();
         let new = self.replace(base, base.with(root, statistics), guard);
         // SAFETY: we unlinked the base node, or nobody has seen the tree.
@@ -483,14 +472,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     }
 
     /// Removes every entry of a range, as of one moment, and returns how many there were.
-    pub(super) fn remove_entries(&self, range: KeyRange<'_, K>, guard: &Guard<'_>) -> usize {
+    pub(super) fn remove_entries(&self, range: KeyRange<'_, S::Key>, guard: &Guard<'_>) -> usize {
         if range.is_empty() {
             return 0;
         }
-        let span = Span::new(range);
+        let span = SearchRange::new(range);
         let mut was_contended = false;
         loop {
-            let place = self.locate(&Position::start(range, Direction::Ascending), guard);
+            let place = self.locate(&span.start(Direction::Ascending), guard);
             let base = place.base;
             if !base.is_replaceable() {
                 self.help(base, guard);
@@ -528,11 +517,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// All entries of a range, as of one moment.
     pub(super) fn share_range(
         &self,
-        range: KeyRange<'_, K>,
+        range: KeyRange<'_, S::Key>,
         guard: &Guard<'_>,
-    ) -> Snapshot<K, V, H> {
+    ) -> Vec<OwnedTree<S>> {
+        let span = SearchRange::new(range);
         loop {
-            let place = self.locate(&Position::start(range, Direction::Ascending), guard);
+            let place = self.locate(&span.start(Direction::Ascending), guard);
             let base = place.base;
             if !base.is_replaceable() {
                 self.help(base, guard);
@@ -544,27 +534,25 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
             // Replaced, so that no edit takes its nodes to be its own: see invariant 4 of the
             // contents.
             let tree = base.view().share();
-            let snapshot = Snapshot::new(range, vec![tree]);
             if self
                 .replace(base, base.again(base.statistics, Role::Normal), guard)
                 .is_some()
             {
                 // SAFETY: we unlinked it; its contents are the new one's.
                 unsafe { self.retire(base, Retired::NOTHING, guard) };
-                return snapshot;
+                return vec![tree];
             }
         }
         let storage = Storage::new(range, usize::MAX, Purpose::Snapshot);
         self.freeze_own(&storage, guard);
         let trees = storage.take_trees();
         let bases = self.frozen(&storage, guard);
-        let snapshot = Snapshot::new(range, trees);
         self.join_quiet(&bases, guard);
-        snapshot
+        trees
     }
 
     /// Whether a range that begins in a base node may go on behind it.
-    fn reaches_beyond(place: &super::descend::Place<'_, K, V, H>, range: KeyRange<'_, K>) -> bool {
+    fn reaches_beyond(place: &super::descend::Place<'_, S>, range: KeyRange<'_, S::Key>) -> bool {
         place
             .boundary(Direction::Ascending)
             .is_some_and(|boundary| range.ends_after(boundary))

@@ -1,8 +1,9 @@
 //! What a range held at one moment, to be read later.
 
-use super::contents::{EntryRef, Probe, Span, Tree};
+use super::contents::{EntryRef, OwnedTree};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::{ByteHead, KeyHead};
+use crate::kit::{Parameters, SearchKey, SearchRange};
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -29,11 +30,11 @@ pub struct Snapshot<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     low: Bound<K>,
     high: Bound<K>,
     /// In ascending order. The outer ones may have entries outside the range.
-    trees: Vec<Tree<K, V, H>>,
+    trees: Vec<OwnedTree<Parameters<K, V, H>>>,
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
-    pub(super) fn new(range: KeyRange<'_, K>, trees: Vec<Tree<K, V, H>>) -> Self {
+    pub(super) fn new(range: KeyRange<'_, K>, trees: Vec<OwnedTree<Parameters<K, V, H>>>) -> Self {
         Self {
             low: range.low.cloned(),
             high: range.high.cloned(),
@@ -47,7 +48,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
         if !KeyRange::new(self.low.as_ref(), self.high.as_ref()).contains(key) {
             return None;
         }
-        let probe = Probe::new(key);
+        let probe = SearchKey::new(key);
         // The tree of a key is the last that begins at or below it.
         let tree = self.trees.iter().rev().find(|tree| {
             let first = tree.view().end(Direction::Ascending);
@@ -61,7 +62,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
     /// The number of entries, counted. O(n).
     #[must_use]
     pub fn len(&self) -> usize {
-        let span = Span::new(KeyRange::new(self.low.as_ref(), self.high.as_ref()));
+        let span = SearchRange::new(KeyRange::new(self.low.as_ref(), self.high.as_ref()));
         self.trees.iter().map(|tree| tree.view().count(span)).sum()
     }
 
@@ -88,9 +89,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
             inner(self.low.as_ref(), range.low, Ordering::Greater),
             inner(self.high.as_ref(), range.high, Ordering::Less),
         );
-        let span = Span::new(range);
-        let mut walk = |tree: &Tree<K, V, H>| {
-            let mut visit = |entry: EntryRef<'_, K, V, H>| entry.with(&mut visit);
+        let span = SearchRange::new(range);
+        let mut walk = |tree: &OwnedTree<Parameters<K, V, H>>| {
+            let mut visit = |entry: EntryRef<'_, Parameters<K, V, H>>| entry.with(&mut visit);
             tree.view().walk(span, direction, &mut visit)
         };
         let _ = match direction {

@@ -1,22 +1,21 @@
 //! Lookups and changes of single entries.
 
-use super::LfcaTree;
-use super::contents::{Edit, Owned, Path, Probe, Word};
+use super::Tree;
+use super::contents::{Edit, Owned, Path, Word};
 use super::descend::Position;
 use super::node::{BaseRef, Retired, Role};
-use crate::contract::{Direction, Storable, Update};
-use crate::key::{KeyHead, head_is_key};
-use crate::unwind::on_unwind;
+use crate::contract::{Direction, Update};
+use crate::kit::{SearchKey, Spec, on_unwind};
 use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Arc, Backoff};
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// The value under a key, which lives while the thread is pinned.
     #[inline]
-    pub(super) fn lookup(&self, key: &K, guard: &Guard<'_>) -> Option<Word<V>> {
-        let probe = Probe::new(key);
+    pub(super) fn lookup(&self, key: &S::Key, guard: &Guard<'_>) -> Option<Word<S::Value>> {
+        let probe = SearchKey::new(key);
         let base = self.locate(&Position::At(probe), guard).base;
         if let Role::Range(storage) = &base.get().role
             && storage.has_removed()
@@ -30,8 +29,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// Runs `work` with the key, and with its word, of which the caller is to have a count where
     /// keys are words of their own.
     #[inline]
-    pub(super) fn with_owned<R>(key: K, work: impl FnOnce(&K, Owned<K>) -> R) -> R {
-        if head_is_key::<K, H>() {
+    pub(super) fn with_owned<R>(key: S::Key, work: impl FnOnce(&S::Key, Owned<S::Key>) -> R) -> R {
+        if S::HEAD_IS_KEY {
             return work(&key, Owned::none());
         }
         let owned = Owned::new(key);
@@ -45,13 +44,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[inline]
     pub(super) fn put(
         &self,
-        key: &K,
-        word: Owned<K>,
-        value: Owned<V>,
+        key: &S::Key,
+        word: Owned<S::Key>,
+        value: Owned<S::Value>,
         replaces: bool,
         guard: &Guard<'_>,
-    ) -> Result<Option<V>, Owned<V>> {
-        let probe = Probe::new(key);
+    ) -> Result<Option<S::Value>, Owned<S::Value>> {
+        let probe = SearchKey::new(key);
         let mut was_contended = false;
         loop {
             let base = self.locate(&Position::At(probe), guard).base;
@@ -81,8 +80,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Removes a key, and returns its value.
     #[inline]
-    pub(super) fn take(&self, key: &K, guard: &Guard<'_>) -> Option<V> {
-        let probe = Probe::new(key);
+    pub(super) fn take(&self, key: &S::Key, guard: &Guard<'_>) -> Option<S::Value> {
+        let probe = SearchKey::new(key);
         let mut was_contended = false;
         loop {
             let base = self.locate(&Position::At(probe), guard).base;
@@ -106,7 +105,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
     /// Removes the first entry in a direction. An empty base node at that end is joined away, so
     /// that emptiness is seen at one moment.
-    pub(super) fn pop(&self, direction: Direction, guard: &Guard<'_>) -> Option<(K, V)> {
+    pub(super) fn pop(
+        &self,
+        direction: Direction,
+        guard: &Guard<'_>,
+    ) -> Option<(S::Key, S::Value)> {
         let backoff = Backoff::new();
         let mut was_contended = false;
         loop {
@@ -141,12 +144,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// meanwhile: others can read it, not change it.
     pub(super) fn decide(
         &self,
-        key: &K,
-        word: Owned<K>,
-        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        key: &S::Key,
+        word: Owned<S::Key>,
+        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
         guard: &Guard<'_>,
-    ) -> Option<V> {
-        let probe = Probe::new(key);
+    ) -> Option<S::Value> {
+        let probe = SearchKey::new(key);
         let (held, mut path) = self.hold(&probe, guard);
         let old = path.value();
         let decision = match old {
@@ -177,9 +180,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// Holds the base node that is responsible for a key; with it the way to the key.
     fn hold<'g>(
         &'g self,
-        probe: &Probe<'_, K, H>,
+        probe: &SearchKey<'_, S>,
         guard: &'g Guard<'_>,
-    ) -> (Hold<'g, K, V, H>, Path<'g, K, V, H>) {
+    ) -> (Hold<'g, S>, Path<'g, S>) {
         let backoff = Backoff::new();
         let mut was_contended = false;
         loop {
@@ -210,11 +213,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[inline]
     fn try_edit<'g>(
         &'g self,
-        base: BaseRef<'g, K, V, H>,
-        edit: &Edit<'_, 'g, K, V, H>,
+        base: BaseRef<'g, S>,
+        edit: &Edit<'_, 'g, S>,
         was_contended: bool,
         guard: &'g Guard<'_>,
-    ) -> Option<BaseRef<'g, K, V, H>> {
+    ) -> Option<BaseRef<'g, S>> {
         let statistics = self.statistics(base.get(), was_contended);
         self.replace(base, base.with(edit.root(), statistics), guard)
     }
@@ -224,18 +227,18 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     #[inline]
     fn finish(
         &self,
-        base: BaseRef<'_, K, V, H>,
-        new: BaseRef<'_, K, V, H>,
-        edit: Edit<'_, '_, K, V, H>,
-        put: Option<(Owned<K>, Owned<V>)>,
-        old: Option<Word<V>>,
+        base: BaseRef<'_, S>,
+        new: BaseRef<'_, S>,
+        edit: Edit<'_, '_, S>,
+        put: Option<(Owned<S::Key>, Owned<S::Value>)>,
+        old: Option<Word<S::Value>>,
         guard: &Guard<'_>,
-    ) -> Option<V> {
+    ) -> Option<S::Value> {
         // SAFETY: the caller has replaced it; the words are those of the edit.
         let (nodes, contents) = unsafe { edit.commit(put) };
         let retired = Retired { nodes, contents };
         match old {
-            Some(old) if needs_drop::<V>() => {
+            Some(old) if needs_drop::<S::Value>() => {
                 Some(self.finish_with(base, new, retired, old, guard))
             }
             _ => {
@@ -244,7 +247,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
                 self.adapt_if_asked(new, guard);
                 // A copy cannot be told from the value.
                 // SAFETY: what is in the tree during a pin is not dropped before its end.
-                old.map(|old| unsafe { old.with(V::clone) })
+                old.map(|old| unsafe { old.with(S::Value::clone) })
             }
         }
     }
@@ -252,12 +255,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// The same where a value is to be handed out that can be told from its copies.
     fn finish_with(
         &self,
-        base: BaseRef<'_, K, V, H>,
-        new: BaseRef<'_, K, V, H>,
-        retired: Retired<K, V, H>,
-        old: Word<V>,
+        base: BaseRef<'_, S>,
+        new: BaseRef<'_, S>,
+        retired: Retired<S>,
+        old: Word<S::Value>,
         guard: &Guard<'_>,
-    ) -> V {
+    ) -> S::Value {
         // SAFETY: the tree had a count of it during this pin.
         let value = unsafe { Owned::share(old) };
         // SAFETY: the caller unlinked the base node; the edit says what belongs to nobody now.
@@ -276,12 +279,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 }
 
 /// A base node that only one thread replaces. Dropping it releases the base node.
-struct Hold<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    base: BaseRef<'g, K, V, H>,
+struct Hold<'g, S: Spec> {
+    base: BaseRef<'g, S>,
     released: Arc<AtomicBool>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Hold<'_, K, V, H> {
+impl<S: Spec> Drop for Hold<'_, S> {
     fn drop(&mut self) {
         // SeqCst: as `Link::load`.
         self.released.store(true, Ordering::SeqCst);

@@ -1,15 +1,15 @@
 //! The list whose towers a thread of its own builds.
 
-use super::SkipList;
 use super::node::{Link, NodeRef};
-use super::search::Place;
+use super::search::Gap;
+use super::{List, SkipList};
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tremula_index::Storable;
 use tremula_index::key::{ByteHead, KeyHead};
-use tremula_index::kit::{Implementation as OrderedIndex, delegate_to_target};
+use tremula_index::kit::{Implementation as OrderedIndex, Spec, delegate_to_target};
 use tremula_sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -65,13 +65,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BackgroundSkipList<K, V, H> 
     /// The system has no thread to give.
     #[must_use]
     pub fn new() -> Self {
-        let mut list = SkipList::new();
-        list.backlog = Some(Box::new(Backlog::new()));
-        let list = Arc::new(list);
+        let list = List::new(Some(Box::new(Backlog::new())));
+        let list = Arc::new(SkipList { list });
         let shared = Arc::clone(&list);
         let builder = Some(thread::spawn(move || {
             BUILDER.set(true);
-            shared.build_towers();
+            shared.list.build_towers();
         }));
         Self { list, builder }
     }
@@ -99,7 +98,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V>
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BackgroundSkipList<K, V, H> {
     fn drop(&mut self) {
-        if let Some(backlog) = &self.list.backlog {
+        if let Some(backlog) = &self.list.list.backlog {
             backlog.end();
         }
         let Some(builder) = self.builder.take() else {
@@ -126,33 +125,33 @@ fn is_builder() -> bool {
 }
 
 /// What is left to the builder.
-pub(super) struct Backlog<K, V, H> {
-    queues: [CachePadded<Mutex<Queue<K, V, H>>>; QUEUES],
+pub(super) struct Backlog<S: Spec> {
+    queues: [CachePadded<Mutex<Queue<S>>>; QUEUES],
     /// Tasks that the builder has taken and not done yet. Changed under the lock of the queue that
     /// they come from, or by the builder, which has them.
     taken: AtomicUsize,
     ended: AtomicBool,
 }
 
-struct Queue<K, V, H> {
-    tasks: Vec<Task<K, V, H>>,
+struct Queue<S: Spec> {
+    tasks: Vec<Task<S>>,
     /// The builder, if it has found this queue empty and sleeps, or is about to.
     asleep: Option<Waiter>,
 }
 
 /// Something to be done to a node, which is kept until it is done.
-enum Task<K, V, H> {
+enum Task<S: Spec> {
     /// Link it on its upper levels: it is marked as being built, and these levels keep it.
-    Build(Link<K, V, H>),
+    Build(Link<S>),
     /// Unlink it: it has been removed, and its links are marked. The task keeps it.
-    Unlink(Link<K, V, H>),
+    Unlink(Link<S>),
 }
 
 // SAFETY: a task is a pointer to a node of the list, whose keys and values are `Send` and `Sync`;
 // until it is done the node lives.
-unsafe impl<K: Send + Sync, V: Send + Sync, H> Send for Task<K, V, H> {}
+unsafe impl<S: Spec> Send for Task<S> {}
 
-impl<K, V, H> Backlog<K, V, H> {
+impl<S: Spec> Backlog<S> {
     fn new() -> Self {
         Self {
             queues: std::array::from_fn(|_| {
@@ -182,16 +181,16 @@ impl<K, V, H> Backlog<K, V, H> {
 
     /// Leaves a node to the builder that is to be linked on its upper levels; whether there was
     /// room.
-    pub(super) fn build(&self, node: Link<K, V, H>) -> bool {
+    pub(super) fn build(&self, node: Link<S>) -> bool {
         self.push(Task::Build(node))
     }
 
     /// Leaves a node to the builder that is to be unlinked; whether there was room.
-    pub(super) fn unlink(&self, node: Link<K, V, H>) -> bool {
+    pub(super) fn unlink(&self, node: Link<S>) -> bool {
         self.push(Task::Unlink(node))
     }
 
-    fn push(&self, task: Task<K, V, H>) -> bool {
+    fn push(&self, task: Task<S>) -> bool {
         let mut queue = self.queues[thread_index() % self.queues.len()].lock();
         if queue.tasks.len() >= ROOM {
             return false;
@@ -219,7 +218,7 @@ impl<K, V, H> Backlog<K, V, H> {
 
     /// Takes the tasks of all queues; sleeps while there are none. `None` when all is done and the
     /// list has ended.
-    fn take(&self) -> Option<Vec<Task<K, V, H>>> {
+    fn take(&self) -> Option<Vec<Task<S>>> {
         loop {
             let mut taken = Vec::new();
             for queue in &self.queues {
@@ -241,7 +240,7 @@ impl<K, V, H> Backlog<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
+impl<S: Spec> List<S> {
     /// Does what is left to the builder, until the list ends.
     fn build_towers(&self) {
         let Some(backlog) = &self.backlog else {
@@ -259,7 +258,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         }
     }
 
-    fn carry_out(&self, task: &Task<K, V, H>) {
+    fn carry_out(&self, task: &Task<S>) {
         let guard = &self.collector.pin();
         match *task {
             Task::Build(link) => {
@@ -277,12 +276,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Builds the tower of a node that may have been removed meanwhile.
-    fn finish<'g>(&'g self, node: NodeRef<'g, K, V, H>, guard: &'g Guard<'_>) {
+    fn finish<'g>(&'g self, node: NodeRef<'g, S>, guard: &'g Guard<'_>) {
         if node.is_removed() {
             return self.finish_building(node, node.height() - 1, guard);
         }
         let path = self.guarding_tower(node, &Cell::new(1), guard, || {
-            node.with_key(|key| self.path(&Place::at(key), guard))
+            node.with_key(|key| self.path(&Gap::at(key), guard))
         });
         self.build_now(node, path, guard);
     }

@@ -1,24 +1,23 @@
 //! What changes the list: placing a node and building its tower, removing it and unlinking it.
 
-use super::SkipList;
-use super::node::{EntryGuard, Finished, NodeRef, Probe};
-use super::search::{Path, Place};
+use super::List;
+use super::node::{EntryGuard, Finished, NodeRef};
+use super::search::{Gap, Path};
 use std::cell::Cell;
 use std::mem::{ManuallyDrop, needs_drop};
-use tremula_index::key::KeyHead;
-use tremula_index::kit::{Packed, head_is_key, on_unwind};
+use tremula_index::kit::{Packed, SearchKey, Spec, on_unwind};
 use tremula_index::{Storable, Update};
 use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::thread_index;
 
 /// A node that is in no list; dropping it frees it.
-struct Fresh<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(NodeRef<'g, K, V, H>);
+struct Fresh<'g, S: Spec>(NodeRef<'g, S>);
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Fresh<'_, K, V, H> {
-    fn take_apart(self) -> (K, Option<V>) {
+impl<S: Spec> Fresh<'_, S> {
+    fn take_apart(self) -> (S::Key, Option<S::Value>) {
         // If this panics, the node is freed.
-        let key_of_head = head_is_key::<K, H>().then(|| self.0.key_of_head());
+        let key_of_head = S::HEAD_IS_KEY.then(|| self.0.key_of_head());
         let fresh = ManuallyDrop::new(self);
         // SAFETY: the node has never been linked, and nobody uses this again.
         let (key, value) = unsafe { fresh.0.take_apart() };
@@ -29,7 +28,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Fresh<'_, K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Fresh<'_, K, V, H> {
+impl<S: Spec> Drop for Fresh<'_, S> {
     fn drop(&mut self) {
         // SAFETY: the node has never been linked.
         drop(unsafe { self.0.take_apart() });
@@ -60,22 +59,22 @@ impl<V: Storable> Drop for Retiring<'_, '_, V> {
     clippy::large_enum_variant,
     reason = "made and taken apart in registers, once an insertion"
 )]
-pub(super) enum Placed<'g, K, V, H> {
+pub(super) enum Placed<'g, S: Spec> {
     /// There is a node of the key; the key, and the value, come back.
-    Present(NodeRef<'g, K, V, H>, K, Option<V>),
+    Present(NodeRef<'g, S>, S::Key, Option<S::Value>),
     /// The node is new, and linked on the lowest level; its tower is to be built along the path.
-    New(NodeRef<'g, K, V, H>, Path<'g, K, V, H>),
+    New(NodeRef<'g, S>, Path<'g, S>),
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
+impl<S: Spec> List<S> {
     /// Links a new node for `key` on the lowest level, unless there is one already. Without a
     /// value the new node is vacant, and locked by the caller.
     pub(super) fn place<'g>(
         &'g self,
-        key: K,
-        value: Option<V>,
+        key: S::Key,
+        value: Option<S::Value>,
         guard: &'g Guard<'_>,
-    ) -> Placed<'g, K, V, H> {
+    ) -> Placed<'g, S> {
         let mut path = self.settled_path(&key, guard);
         if let Some(node) = path.found {
             return Placed::Present(node, key, value);
@@ -99,11 +98,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// The path to a key, and its node if there is one that was not removed at that time.
-    fn settled_path<'g>(&'g self, key: &K, guard: &'g Guard<'_>) -> Path<'g, K, V, H> {
-        let probe = Probe::new(key);
-        let place = Place::At(probe);
+    fn settled_path<'g>(&'g self, key: &S::Key, guard: &'g Guard<'_>) -> Path<'g, S> {
+        let probe = SearchKey::new(key);
+        let gap = Gap::At(probe);
         loop {
-            let mut path = self.path(&place, guard);
+            let mut path = self.path(&gap, guard);
             let node = self.node(path.after[0], guard);
             match node.filter(|node| node.compare(&probe).is_eq()) {
                 // Its remover may be slow: with its links marked, the next search unlinks it.
@@ -120,8 +119,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// too.
     pub(super) fn build<'g>(
         &'g self,
-        node: NodeRef<'g, K, V, H>,
-        path: Path<'g, K, V, H>,
+        node: NodeRef<'g, S>,
+        path: Path<'g, S>,
         guard: &'g Guard<'_>,
     ) {
         if node.height() == 1 {
@@ -136,8 +135,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// Links a node that is on the lowest level on its other levels too.
     pub(super) fn build_now<'g>(
         &'g self,
-        node: NodeRef<'g, K, V, H>,
-        path: Path<'g, K, V, H>,
+        node: NodeRef<'g, S>,
+        path: Path<'g, S>,
         guard: &'g Guard<'_>,
     ) {
         // Relaxed: a hint. Who has to unlink the node has synchronized with the end of this.
@@ -152,7 +151,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// Ends the building of a node's tower, on `missing` levels of which it is never linked.
     pub(super) fn finish_building<'g>(
         &'g self,
-        node: NodeRef<'g, K, V, H>,
+        node: NodeRef<'g, S>,
         missing: usize,
         guard: &'g Guard<'_>,
     ) {
@@ -167,7 +166,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// if it panics, the tower is left as it is.
     pub(super) fn guarding_tower<'g, R>(
         &'g self,
-        node: NodeRef<'g, K, V, H>,
+        node: NodeRef<'g, S>,
         linked: &Cell<usize>,
         guard: &'g Guard<'_>,
         work: impl FnOnce() -> R,
@@ -183,7 +182,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Does what is left to do for a node without a search: a comparison has panicked.
-    fn leave(&self, node: NodeRef<'_, K, V, H>, finished: Finished, guard: &Guard<'_>) {
+    fn leave(&self, node: NodeRef<'_, S>, finished: Finished, guard: &Guard<'_>) {
         match finished {
             Finished::Done => {}
             Finished::Unlink => self.note_if_linked(node),
@@ -193,9 +192,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
 
     fn link_upwards<'g>(
         &'g self,
-        node: NodeRef<'g, K, V, H>,
+        node: NodeRef<'g, S>,
         linked: &Cell<usize>,
-        mut path: Path<'g, K, V, H>,
+        mut path: Path<'g, S>,
         guard: &'g Guard<'_>,
     ) {
         for level in 1..node.height() {
@@ -210,7 +209,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
                     linked.set(level + 1);
                     break;
                 }
-                path = node.with_key(|key| self.path(&Place::at(key), guard));
+                path = node.with_key(|key| self.path(&Gap::at(key), guard));
                 if path.after[0] != node.link() {
                     return; // removed already
                 }
@@ -222,14 +221,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// other thread can be looking at it.
     pub(super) fn take_out<'g>(
         &'g self,
-        entry: EntryGuard<'g, K, V, H>,
+        entry: EntryGuard<'g, S>,
         guard: &'g Guard<'_>,
-    ) -> V {
+    ) -> S::Value {
         let node = entry.node;
-        if !needs_drop::<V>() {
+        if !needs_drop::<S::Value>() {
             // A copy cannot be told from the value, which goes with the node.
             // SAFETY: the entry is locked, and there.
-            let value = unsafe { node.value().with(V::clone) };
+            let value = unsafe { node.value().with(S::Value::clone) };
             if self.detach(entry) {
                 self.unlink(node, guard);
             }
@@ -248,7 +247,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
 
     /// Removes a locked entry that is there, but leaves its node linked; whether the caller has
     /// to unlink that. Runs no user code.
-    pub(super) fn detach(&self, entry: EntryGuard<'_, K, V, H>) -> bool {
+    pub(super) fn detach(&self, entry: EntryGuard<'_, S>) -> bool {
         self.len.add(-1);
         let node = entry.node;
         entry.remove();
@@ -257,11 +256,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Sees to it that removed nodes that nobody will link again are unlinked.
-    pub(super) fn unlink_all<'g>(
-        &'g self,
-        mut nodes: Vec<NodeRef<'g, K, V, H>>,
-        guard: &'g Guard<'_>,
-    ) {
+    pub(super) fn unlink_all<'g>(&'g self, mut nodes: Vec<NodeRef<'g, S>>, guard: &'g Guard<'_>) {
         while let Some(node) = nodes.pop() {
             on_unwind(
                 || nodes.iter().for_each(|node| self.note_if_linked(*node)),
@@ -271,7 +266,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Sees to it that a removed node that nobody will link again is unlinked.
-    fn unlink(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
+    fn unlink(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         let Some(backlog) = self.backlog.as_ref().filter(|_| node.height() > 1) else {
             return self.unlink_now(node, guard);
         };
@@ -282,24 +277,24 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
 
     /// Searches for a removed node that nobody will link again, to unlink it. If keys are
     /// ordered, it is linked nowhere after that.
-    fn unlink_now(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
+    fn unlink_now(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         on_unwind(
             || self.note_if_linked(node),
             || {
-                node.with_key(|key| self.path(&Place::at(key), guard));
+                node.with_key(|key| self.path(&Gap::at(key), guard));
             },
         );
         self.note_if_linked(node);
     }
 
     /// Unlinks a removed node for a task that keeps it, and ends the task.
-    pub(super) fn unlink_for_task(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
+    pub(super) fn unlink_for_task(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         let end = || {
             self.release(node, guard);
             self.note_if_linked(node);
         };
         on_unwind(end, || {
-            node.with_key(|key| self.path(&Place::at(key), guard));
+            node.with_key(|key| self.path(&Gap::at(key), guard));
         });
         end();
     }
@@ -309,14 +304,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     ///
     /// Cold: the search that unlinks on its way is every writer's, and hardly ever comes here.
     #[cold]
-    pub(super) fn release(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
+    pub(super) fn release(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         if node.release() {
             self.retire(node, guard);
         }
     }
 
     /// Frees a node once nobody that is pinned now can be looking at it.
-    fn retire(&self, node: NodeRef<'_, K, V, H>, guard: &Guard<'_>) {
+    fn retire(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         debug_assert!(node.height() == 1 || node.keepers() == 0);
         let node = node.link();
         // SAFETY: the last that kept the node has gone, and this thread was told, once: no level
@@ -327,7 +322,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
 
     /// Remembers that a removed node may be linked for good above the lowest level: the search
     /// that was to unlink it has panicked, or was led elsewhere by a comparison.
-    fn note_if_linked(&self, node: NodeRef<'_, K, V, H>) {
+    fn note_if_linked(&self, node: NodeRef<'_, S>) {
         if node.height() > 1 && node.keepers() > 0 {
             // Relaxed: whoever drops the list has synchronized with all that used it.
             self.strays.store(true, Relaxed);
@@ -338,10 +333,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// the node is removed first.
     pub(super) fn update_present<'g>(
         &'g self,
-        node: NodeRef<'g, K, V, H>,
-        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        node: NodeRef<'g, S>,
+        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
         guard: &'g Guard<'_>,
-    ) -> Option<Option<V>> {
+    ) -> Option<Option<S::Value>> {
         let entry = node.lock()?;
         // SAFETY: the entry is locked, and there: its value cannot be retired.
         match unsafe { node.value().with(|value| decide(Some(value))) } {
@@ -355,7 +350,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     }
 
     /// Replaces the value of a locked entry that is there, and hands the old one out.
-    pub(super) fn replace(&self, entry: EntryGuard<'_, K, V, H>, value: V, guard: &Guard<'_>) -> V {
+    pub(super) fn replace(
+        &self,
+        entry: EntryGuard<'_, S>,
+        value: S::Value,
+        guard: &Guard<'_>,
+    ) -> S::Value {
         let old = entry.replace(value);
         // SAFETY: the value has just been unlinked, by this thread, which keeps no reference to
         // it, and is retired once.
@@ -366,9 +366,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
     /// removes the node.
     pub(super) fn update_vacant<'g>(
         &'g self,
-        node: NodeRef<'g, K, V, H>,
-        path: Path<'g, K, V, H>,
-        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        node: NodeRef<'g, S>,
+        path: Path<'g, S>,
+        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
         guard: &'g Guard<'_>,
     ) {
         // Removes the node; its builder, too, is this thread.

@@ -73,6 +73,7 @@ use std::array;
 use std::ptr;
 use tremula_index::Storable;
 use tremula_index::key::{ByteHead, KeyHead};
+use tremula_index::kit::{Parameters, Spec};
 use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use tremula_sync::reclaim::Collector;
 use tremula_sync::{CachePadded, StripedCounter};
@@ -95,8 +96,39 @@ const SEEDS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 /// assert_eq!(index.first(), Some((1, "one")));
 /// ```
 pub struct SkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
+    list: List<Parameters<K, V, H>>,
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        let list = List::new(None);
+        Self { list }
+    }
+
+    /// Checks invariant 5 of a quiescent list, and returns the keys of the nodes that are linked on
+    /// each level.
+    ///
+    /// # Panics
+    ///
+    /// A node is not kept by as many levels as it is linked on.
+    #[cfg(loom)]
+    pub fn linked_keys(&self) -> [Vec<K>; MOST_LEVELS] {
+        self.list.linked_keys()
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for SkipList<K, V, H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The algorithm behind [`SkipList`].
+struct List<S: Spec> {
     /// Where the levels begin: a tower without a node, whose links are never marked.
-    base: CachePadded<[AtomicPtr<Node<K, V, H>>; MOST_LEVELS]>,
+    base: CachePadded<[AtomicPtr<Node<S>>; MOST_LEVELS]>,
     /// The height of the highest tower ever built.
     levels: CachePadded<AtomicUsize>,
     len: StripedCounter,
@@ -106,21 +138,19 @@ pub struct SkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     /// them any more. With keys that are ordered, and comparisons that do not panic, there are none.
     strays: AtomicBool,
     /// What the list's own thread is to do, if it has one.
-    backlog: Option<Box<Backlog<K, V, H>>>,
+    backlog: Option<Box<Backlog<S>>>,
     /// What has been unlinked.
     collector: Collector,
 }
 
 // SAFETY: the list owns its nodes, and shares keys and values between threads: they are `Send`
 // and `Sync`.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for SkipList<K, V, H> {}
+unsafe impl<S: Spec> Send for List<S> {}
 // SAFETY: as above; everything else is atomics and locks.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for SkipList<K, V, H> {}
+unsafe impl<S: Spec> Sync for List<S> {}
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
-    /// An empty list.
-    #[must_use]
-    pub fn new() -> Self {
+impl<S: Spec> List<S> {
+    fn new(backlog: Option<Box<Backlog<S>>>) -> Self {
         Self {
             base: CachePadded::new(array::from_fn(|_| AtomicPtr::new(ptr::null_mut()))),
             levels: CachePadded::new(AtomicUsize::new(1)),
@@ -131,19 +161,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
                 CachePadded::new(AtomicU64::new(seed))
             }),
             strays: AtomicBool::new(false),
-            backlog: None,
+            backlog,
             collector: Collector::new(),
         }
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for SkipList<K, V, H> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for SkipList<K, V, H> {
+impl<S: Spec> Drop for List<S> {
     fn drop(&mut self) {
         // A stray may be linked on any of its levels, and is freed on the lowest of these.
         let levels = if self.strays.load(Relaxed) {

@@ -5,9 +5,8 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use tremula_index::Storable;
 use tremula_index::key::KeyHead;
-use tremula_index::kit::{Packed, Slot, head_is_key, prefetch};
+use tremula_index::kit::{Packed, SearchKey, Slot, Spec, key_of_head, prefetch};
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -34,25 +33,17 @@ const KEEPER: u32 = 1 << 5;
 
 /// What a link holds: the next node of its level, and whether the node that the link is *in* has
 /// been removed (the *mark*, in the lowest bit of the address). A marked link never changes.
-pub(super) struct Link<K, V, H>(*mut Node<K, V, H>);
+#[derive(Clone, Copy)]
+pub(super) struct Link<S: Spec>(*mut Node<S>);
 
-impl<K, V, H> Clone for Link<K, V, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for Link<K, V, H> {}
-
-impl<K, V, H> PartialEq for Link<K, V, H> {
+impl<S: Spec> PartialEq for Link<S> {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<K, V, H> Link<K, V, H> {
+impl<S: Spec> Link<S> {
     /// The end of a level.
     pub(super) const fn end() -> Self {
         Self(ptr::null_mut())
@@ -82,12 +73,7 @@ impl<K, V, H> Link<K, V, H> {
     /// # Safety
     ///
     /// Nobody else has the node, or comes to it, ever again.
-    pub(super) unsafe fn free(self)
-    where
-        K: Ord + Storable,
-        V: Storable,
-        H: KeyHead<K>,
-    {
+    pub(super) unsafe fn free(self) {
         // SAFETY: the caller has the node alone.
         if let Some(node) = unsafe { self.node() } {
             // SAFETY: as above.
@@ -103,7 +89,7 @@ impl<K, V, H> Link<K, V, H> {
     /// The link was read from a tower of the list while the thread was pinned, and stays pinned
     /// during `'g`; or nobody else has the list.
     #[inline]
-    pub(super) unsafe fn node<'g>(self) -> Option<NodeRef<'g, K, V, H>> {
+    pub(super) unsafe fn node<'g>(self) -> Option<NodeRef<'g, S>> {
         NonNull::new(self.unmarked().0).map(|node| NodeRef {
             node,
             alive: PhantomData,
@@ -112,39 +98,31 @@ impl<K, V, H> Link<K, V, H> {
 }
 
 /// The links of a node, or those by which the levels begin.
-pub(super) struct Tower<'g, K, V, H>(NonNull<AtomicPtr<Node<K, V, H>>>, PhantomData<&'g ()>);
+#[derive(Clone, Copy)]
+pub(super) struct Tower<'g, S: Spec>(NonNull<AtomicPtr<Node<S>>>, PhantomData<&'g ()>);
 
-impl<K, V, H> Clone for Tower<'_, K, V, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for Tower<'_, K, V, H> {}
-
-impl<'g, K, V, H> Tower<'g, K, V, H> {
+impl<'g, S: Spec> Tower<'g, S> {
     /// The tower in which every level begins.
-    pub(super) fn base(links: &'g [AtomicPtr<Node<K, V, H>>; MOST_LEVELS]) -> Self {
+    pub(super) fn base(links: &'g [AtomicPtr<Node<S>>; MOST_LEVELS]) -> Self {
         Self(NonNull::from(links).cast(), PhantomData)
     }
 
     #[inline]
-    fn link(self, level: usize) -> &'g AtomicPtr<Node<K, V, H>> {
+    fn link(self, level: usize) -> &'g AtomicPtr<Node<S>> {
         // SAFETY: callers stay below the tower's height: a node is met on its own levels only.
         unsafe { self.0.add(level).as_ref() }
     }
 
     /// The link of a level below the tower's height.
     #[inline]
-    pub(super) fn load(self, level: usize) -> Link<K, V, H> {
+    pub(super) fn load(self, level: usize) -> Link<S> {
         // Acquire: pairs with `exchange`, which publishes the node that the link leads to.
         Link(self.link(level).load(Ordering::Acquire))
     }
 
     /// Replaces a link; whether it was `from` still.
     #[inline]
-    pub(super) fn exchange(self, level: usize, from: Link<K, V, H>, to: Link<K, V, H>) -> bool {
+    pub(super) fn exchange(self, level: usize, from: Link<S>, to: Link<S>) -> bool {
         // Release: pairs with `load`; the node linked is complete.
         self.link(level)
             .compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed)
@@ -167,7 +145,7 @@ impl<'g, K, V, H> Tower<'g, K, V, H> {
     }
 
     /// Sets a link of a node that is in no list yet.
-    pub(super) fn set(self, level: usize, to: Link<K, V, H>) {
+    pub(super) fn set(self, level: usize, to: Link<S>) {
         // Relaxed: `exchange` publishes it with the node.
         self.link(level).store(to.0, Ordering::Relaxed);
     }
@@ -186,87 +164,48 @@ impl<'g, K, V, H> Tower<'g, K, V, H> {
 
 /// The fixed part of a node; behind it lie the key, unless the head is the key, and the tower.
 #[repr(C)]
-pub(super) struct Node<K, V, H> {
-    value: Slot<V>,
+pub(super) struct Node<S: Spec> {
+    value: Slot<S::Value>,
     state: AtomicU32,
     height: u32,
     /// Last, to be close to the tower: a search looks at these two.
     head: u64,
-    key: PhantomData<(K, H)>,
-}
-
-/// A key that is looked for.
-pub(super) struct Probe<'k, K, H> {
-    pub(super) key: &'k K,
-    head: u64,
-    heads: PhantomData<H>,
-}
-
-impl<K, H> Clone for Probe<'_, K, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, H> Copy for Probe<'_, K, H> {}
-
-impl<'k, K, H: KeyHead<K>> Probe<'k, K, H> {
-    #[inline]
-    pub(super) fn new(key: &'k K) -> Self {
-        Self {
-            key,
-            head: H::head(key),
-            heads: PhantomData,
-        }
-    }
+    key: PhantomData<(S::Key, S::Head)>,
 }
 
 /// A node that lives during `'g`: the thread is pinned, and found the node by a link.
-pub(super) struct NodeRef<'g, K, V, H> {
-    node: NonNull<Node<K, V, H>>,
-    alive: PhantomData<&'g Node<K, V, H>>,
+#[derive(Clone, Copy)]
+pub(super) struct NodeRef<'g, S: Spec> {
+    node: NonNull<Node<S>>,
+    alive: PhantomData<&'g Node<S>>,
 }
 
-impl<K, V, H> Clone for NodeRef<'_, K, V, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for NodeRef<'_, K, V, H> {}
-
-impl<K, V, H> PartialEq for NodeRef<'_, K, V, H> {
+impl<S: Spec> PartialEq for NodeRef<'_, S> {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.node == other.node
     }
 }
 
-impl<'g, K, V, H> NodeRef<'g, K, V, H>
-where
-    K: Ord + Storable,
-    V: Storable,
-    H: KeyHead<K>,
-{
-    const KEY: usize = size_of::<Node<K, V, H>>().next_multiple_of(align_of::<K>());
+impl<'g, S: Spec> NodeRef<'g, S> {
+    const KEY: usize = size_of::<Node<S>>().next_multiple_of(align_of::<S::Key>());
     const TOWER: usize = {
-        let end = if head_is_key::<K, H>() {
-            size_of::<Node<K, V, H>>()
+        let end = if S::HEAD_IS_KEY {
+            size_of::<Node<S>>()
         } else {
-            Self::KEY + size_of::<K>()
+            Self::KEY + size_of::<S::Key>()
         };
         end.next_multiple_of(align_of::<AtomicPtr<()>>())
     };
 
     fn layout(height: usize) -> Layout {
-        let size = Self::TOWER + height * size_of::<AtomicPtr<Node<K, V, H>>>();
-        let align = align_of::<Node<K, V, H>>()
+        let size = Self::TOWER + height * size_of::<AtomicPtr<Node<S>>>();
+        let align = align_of::<Node<S>>()
             .max(align_of::<AtomicPtr<()>>())
-            .max(if head_is_key::<K, H>() {
+            .max(if S::HEAD_IS_KEY {
                 1
             } else {
-                align_of::<K>()
+                align_of::<S::Key>()
             });
         match Layout::from_size_align(size, align) {
             Ok(layout) => layout,
@@ -281,7 +220,7 @@ where
 
     /// A node that is in no list yet, its links at the end of their levels. Without a value it is
     /// vacant, and locked by the caller.
-    pub(super) fn new(key: K, value: Option<V>, height: usize) -> Self {
+    pub(super) fn new(key: S::Key, value: Option<S::Value>, height: usize) -> Self {
         let mut state = height as u32 * KEEPER;
         if height > 1 {
             state |= BUILDING;
@@ -297,7 +236,7 @@ where
                 Slot::empty()
             }
         };
-        let head = H::head(&key);
+        let head = S::Head::head(&key);
         let layout = Self::layout(height);
         // SAFETY: the layout is not empty. The parts lie inside it and apart, as KEY and TOWER
         // are computed, and each is aligned.
@@ -305,7 +244,7 @@ where
             let Some(place) = NonNull::new(alloc(layout)) else {
                 handle_alloc_error(layout);
             };
-            let node = place.cast::<Node<K, V, H>>();
+            let node = place.cast::<Node<S>>();
             node.write(Node {
                 head,
                 value,
@@ -313,10 +252,10 @@ where
                 height: height as u32,
                 key: PhantomData,
             });
-            if !head_is_key::<K, H>() {
-                place.add(Self::KEY).cast::<K>().write(key);
+            if !S::HEAD_IS_KEY {
+                place.add(Self::KEY).cast::<S::Key>().write(key);
             }
-            let tower = place.add(Self::TOWER).cast::<AtomicPtr<Node<K, V, H>>>();
+            let tower = place.add(Self::TOWER).cast::<AtomicPtr<Node<S>>>();
             for level in 0..height {
                 tower.add(level).write(AtomicPtr::new(ptr::null_mut()));
             }
@@ -328,13 +267,13 @@ where
     }
 
     #[inline]
-    fn fixed(self) -> &'g Node<K, V, H> {
+    fn fixed(self) -> &'g Node<S> {
         // SAFETY: the node lives during 'g and is shared from its publication on.
         unsafe { self.node.as_ref() }
     }
 
     #[inline]
-    pub(super) fn link(self) -> Link<K, V, H> {
+    pub(super) fn link(self) -> Link<S> {
         Link(self.node.as_ptr())
     }
 
@@ -344,7 +283,7 @@ where
     }
 
     #[inline]
-    pub(super) fn tower(self) -> Tower<'g, K, V, H> {
+    pub(super) fn tower(self) -> Tower<'g, S> {
         // SAFETY: the tower lies there, inside the allocation that the pointer was made from.
         Tower(
             unsafe { self.node.byte_add(Self::TOWER).cast() },
@@ -354,31 +293,24 @@ where
 
     /// Shows the key.
     #[inline]
-    pub(super) fn with_key<R>(self, read: impl FnOnce(&K) -> R) -> R {
-        if !head_is_key::<K, H>() {
+    pub(super) fn with_key<R>(self, read: impl FnOnce(&S::Key) -> R) -> R {
+        if !S::HEAD_IS_KEY {
             // SAFETY: without a head that is the key, the key lies here, and is never changed.
-            return read(unsafe { self.node.byte_add(Self::KEY).cast::<K>().as_ref() });
+            return read(unsafe { self.node.byte_add(Self::KEY).cast::<S::Key>().as_ref() });
         }
         read(&self.key_of_head())
     }
 
     /// The key that the head is.
-    ///
-    /// # Panics
-    ///
-    /// `H` gives no key, though it says that heads are keys.
-    pub(super) fn key_of_head(self) -> K {
-        match H::key(self.fixed().head) {
-            Some(key) => key,
-            None => panic!("KeyHead::IS_KEY is true, but KeyHead::key returned None"),
-        }
+    pub(super) fn key_of_head(self) -> S::Key {
+        key_of_head::<S>(self.fixed().head)
     }
 
     /// How this node's key compares with the one looked for.
     #[inline]
-    pub(super) fn compare(self, probe: &Probe<'_, K, H>) -> std::cmp::Ordering {
+    pub(super) fn compare(self, probe: &SearchKey<'_, S>) -> std::cmp::Ordering {
         match self.fixed().head.cmp(&probe.head) {
-            Equal if head_is_key::<K, H>() => Equal,
+            Equal if S::HEAD_IS_KEY => Equal,
             Equal => self.with_key(|key| key.cmp(probe.key)),
             Less => Less,
             Greater => Greater,
@@ -401,12 +333,12 @@ where
 
     /// The value of an entry that was there.
     #[inline]
-    pub(super) fn value(self) -> Packed<V> {
+    pub(super) fn value(self) -> Packed<S::Value> {
         self.fixed().value.observe()
     }
 
     /// Locks the entry against other writers; `None` if it is or becomes removed.
-    pub(super) fn lock(self) -> Option<EntryGuard<'g, K, V, H>> {
+    pub(super) fn lock(self) -> Option<EntryGuard<'g, S>> {
         let state = &self.fixed().state;
         let backoff = Backoff::new();
         loop {
@@ -429,7 +361,7 @@ where
     }
 
     /// The lock of a vacant node, which whoever made it holds.
-    pub(super) fn vacant(self) -> EntryGuard<'g, K, V, H> {
+    pub(super) fn vacant(self) -> EntryGuard<'g, S> {
         EntryGuard { node: self }
     }
 
@@ -514,7 +446,7 @@ where
     /// # Safety
     ///
     /// Nobody else has the node, or comes to it, ever again.
-    pub(super) unsafe fn take_apart(self) -> (Option<K>, Option<V>) {
+    pub(super) unsafe fn take_apart(self) -> (Option<S::Key>, Option<S::Value>) {
         let height = self.height();
         // Relaxed: whoever has the node alone has synchronized with all that wrote.
         let vacant = self.fixed().state.load(Ordering::Relaxed) & VACANT != 0;
@@ -525,7 +457,7 @@ where
         unsafe {
             // What `new` has written, it alone decides: not whether `H::key` gives a key now.
             let key =
-                (!head_is_key::<K, H>()).then(|| self.node.byte_add(Self::KEY).cast::<K>().read());
+                (!S::HEAD_IS_KEY).then(|| self.node.byte_add(Self::KEY).cast::<S::Key>().read());
             for level in 0..height {
                 self.tower().0.add(level).drop_in_place();
             }
@@ -548,18 +480,13 @@ pub(super) enum Finished {
 }
 
 /// The lock of an entry. Dropping it unlocks.
-pub(super) struct EntryGuard<'g, K, V, H> {
-    pub(super) node: NodeRef<'g, K, V, H>,
+pub(super) struct EntryGuard<'g, S: Spec> {
+    pub(super) node: NodeRef<'g, S>,
 }
 
-impl<K, V, H> EntryGuard<'_, K, V, H>
-where
-    K: Ord + Storable,
-    V: Storable,
-    H: KeyHead<K>,
-{
+impl<S: Spec> EntryGuard<'_, S> {
     /// Replaces the value and unlocks; returns the old one, which the caller retires.
-    pub(super) fn replace(self, value: V) -> Packed<V> {
+    pub(super) fn replace(self, value: S::Value) -> Packed<S::Value> {
         let slot = &self.node.fixed().value;
         let old = slot.load();
         slot.publish(Packed::new(value));
@@ -568,7 +495,7 @@ where
     }
 
     /// Gives a vacant entry its value, and unlocks.
-    pub(super) fn fill(self, value: V) {
+    pub(super) fn fill(self, value: S::Value) {
         self.node.fixed().value.publish(Packed::new(value));
         self.unlock(LOCKED | VACANT);
     }
@@ -579,7 +506,7 @@ where
     }
 
     /// The same for an entry that is there; its value leaves the node, and belongs to the caller.
-    pub(super) fn remove_with_value(self) -> Packed<V> {
+    pub(super) fn remove_with_value(self) -> Packed<S::Value> {
         let value = self.node.fixed().value.load();
         self.unlock(LOCKED | REMOVED | VACANT);
         value
@@ -594,14 +521,14 @@ where
     }
 }
 
-impl<K, V, H> NodeRef<'_, K, V, H> {
+impl<S: Spec> NodeRef<'_, S> {
     fn node_state(&self) -> &AtomicU32 {
         // SAFETY: the node lives.
         unsafe { &self.node.as_ref().state }
     }
 }
 
-impl<K, V, H> Drop for EntryGuard<'_, K, V, H> {
+impl<S: Spec> Drop for EntryGuard<'_, S> {
     fn drop(&mut self) {
         // Release: as in `unlock`.
         self.node.node_state().fetch_xor(LOCKED, Ordering::Release);

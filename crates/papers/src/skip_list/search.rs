@@ -1,60 +1,53 @@
 //! Finding places in the list: with what is needed to link there, or for reading alone.
 
-use super::SkipList;
-use super::node::{Link, MOST_LEVELS, NodeRef, Probe, Tower};
+use super::List;
+use super::node::{Link, MOST_LEVELS, NodeRef, Tower};
 use std::cmp::Ordering::{Greater, Less};
 use std::ops::Bound;
-use tremula_index::key::KeyHead;
-use tremula_index::{KeyRange, Storable};
+use tremula_index::KeyRange;
+use tremula_index::kit::{SearchKey, Spec};
 use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::reclaim::Guard;
 
-/// A place between the keys: in front of all nodes that it does not count as before it.
-pub(super) enum Place<'k, K, H> {
+/// A gap between the keys: in front of all nodes that it does not count as before it.
+pub(super) enum Gap<'k, S: Spec> {
     /// In front of every key.
     Start,
     /// In front of the first key not below this one.
-    At(Probe<'k, K, H>),
+    At(SearchKey<'k, S>),
     /// In front of the first key above this one.
-    Behind(Probe<'k, K, H>),
+    Behind(SearchKey<'k, S>),
     /// Behind every key.
     End,
 }
 
-impl<'k, K, H> Place<'k, K, H>
-where
-    K: Ord + Storable,
-    H: KeyHead<K>,
-{
+impl<'k, S: Spec> Gap<'k, S> {
     /// In front of a key.
-    pub(super) fn at(key: &'k K) -> Self {
-        Self::At(Probe::new(key))
+    pub(super) fn at(key: &'k S::Key) -> Self {
+        Self::At(SearchKey::new(key))
     }
 
     /// Where a range begins.
-    pub(super) fn low(range: &KeyRange<'k, K>) -> Self {
+    pub(super) fn low(range: &KeyRange<'k, S::Key>) -> Self {
         match range.low {
-            Bound::Included(key) => Self::At(Probe::new(key)),
-            Bound::Excluded(key) => Self::Behind(Probe::new(key)),
+            Bound::Included(key) => Self::At(SearchKey::new(key)),
+            Bound::Excluded(key) => Self::Behind(SearchKey::new(key)),
             Bound::Unbounded => Self::Start,
         }
     }
 
     /// Where a range ends.
-    pub(super) fn high(range: &KeyRange<'k, K>) -> Self {
+    pub(super) fn high(range: &KeyRange<'k, S::Key>) -> Self {
         match range.high {
-            Bound::Included(key) => Self::Behind(Probe::new(key)),
-            Bound::Excluded(key) => Self::At(Probe::new(key)),
+            Bound::Included(key) => Self::Behind(SearchKey::new(key)),
+            Bound::Excluded(key) => Self::At(SearchKey::new(key)),
             Bound::Unbounded => Self::End,
         }
     }
 
-    /// Whether a node lies in front of this place.
+    /// Whether a node lies in front of this gap.
     #[inline]
-    pub(super) fn is_behind<V>(&self, node: NodeRef<'_, K, V, H>) -> bool
-    where
-        V: Storable,
-    {
+    pub(super) fn is_behind(&self, node: NodeRef<'_, S>) -> bool {
         match self {
             Self::Start => false,
             Self::At(probe) => node.compare(probe) == Less,
@@ -64,27 +57,21 @@ where
     }
 }
 
-/// The nodes in front of a place and behind it on some level, where there are any.
-pub(super) type Neighbours<'g, K, V, H> =
-    (Option<NodeRef<'g, K, V, H>>, Option<NodeRef<'g, K, V, H>>);
+/// The nodes in front of a gap and behind it on some level, where there are any.
+pub(super) type Neighbours<'g, S> = (Option<NodeRef<'g, S>>, Option<NodeRef<'g, S>>);
 
-/// What lies around a place on every level.
-pub(super) struct Path<'g, K, V, H> {
+/// What lies around a gap on every level.
+pub(super) struct Path<'g, S: Spec> {
     /// The last towers in front of it.
-    pub(super) before: [Tower<'g, K, V, H>; MOST_LEVELS],
+    pub(super) before: [Tower<'g, S>; MOST_LEVELS],
     /// Where the links of these led.
-    pub(super) after: [Link<K, V, H>; MOST_LEVELS],
-    /// The node of the very key that the place is at, once somebody has looked.
-    pub(super) found: Option<NodeRef<'g, K, V, H>>,
+    pub(super) after: [Link<S>; MOST_LEVELS],
+    /// The node of the very key that the gap is at, once somebody has looked.
+    pub(super) found: Option<NodeRef<'g, S>>,
 }
 
-impl<K, V, H> SkipList<K, V, H>
-where
-    K: Ord + Storable,
-    V: Storable,
-    H: KeyHead<K>,
-{
-    pub(super) fn base(&self) -> Tower<'_, K, V, H> {
+impl<S: Spec> List<S> {
+    pub(super) fn base(&self) -> Tower<'_, S> {
         Tower::base(&self.base)
     }
 
@@ -97,24 +84,16 @@ where
 
     /// The node that a link leads to.
     #[inline]
-    pub(super) fn node<'g>(
-        &self,
-        link: Link<K, V, H>,
-        _: &'g Guard<'_>,
-    ) -> Option<NodeRef<'g, K, V, H>> {
+    pub(super) fn node<'g>(&self, link: Link<S>, _: &'g Guard<'_>) -> Option<NodeRef<'g, S>> {
         // SAFETY: links come from towers of this list, read under this guard.
         unsafe { link.node() }
     }
 
-    /// The towers and links around `place` on every level. Unlinks the removed nodes on its way:
+    /// The towers and links around `gap` on every level. Unlinks the removed nodes on its way:
     /// after it, if keys are ordered, nothing that was marked when it began is linked in front of
-    /// the place or, for a place at a key, has that key. (A node is linked in front of older ones
+    /// the gap or, for a gap at a key, has that key. (A node is linked in front of older ones
     /// of its key, since these are unlinked first.)
-    pub(super) fn path<'g>(
-        &'g self,
-        place: &Place<'_, K, H>,
-        guard: &'g Guard<'_>,
-    ) -> Path<'g, K, V, H> {
+    pub(super) fn path<'g>(&'g self, gap: &Gap<'_, S>, guard: &'g Guard<'_>) -> Path<'g, S> {
         'again: loop {
             let mut path = Path {
                 before: [self.base(); MOST_LEVELS],
@@ -140,7 +119,7 @@ where
                         // At once: what follows may panic.
                         self.release(node, guard);
                         link = next;
-                    } else if place.is_behind(node) {
+                    } else if gap.is_behind(node) {
                         (before, link) = (node.tower(), next);
                     } else {
                         break;
@@ -153,14 +132,14 @@ where
         }
     }
 
-    /// Goes down to a level: the last node in front of `place` there (`None`: the level begins
+    /// Goes down to a level: the last node in front of `gap` there (`None`: the level begins
     /// in front of it), and the one behind, whose entries may be absent. Writes nothing.
     pub(super) fn descend<'g>(
         &'g self,
-        place: &Place<'_, K, H>,
+        gap: &Gap<'_, S>,
         to: usize,
         guard: &'g Guard<'_>,
-    ) -> Neighbours<'g, K, V, H> {
+    ) -> Neighbours<'g, S> {
         let mut before = self.base();
         let mut last = None;
         let mut behind = None;
@@ -177,7 +156,7 @@ where
                     break;
                 }
                 before.prefetch_below(level);
-                if !place.is_behind(node) {
+                if !gap.is_behind(node) {
                     behind = Some(node);
                     break;
                 }
@@ -196,27 +175,22 @@ where
     #[inline]
     pub(super) fn behind<'g>(
         &self,
-        node: NodeRef<'g, K, V, H>,
+        node: NodeRef<'g, S>,
         guard: &'g Guard<'_>,
-    ) -> Option<NodeRef<'g, K, V, H>> {
+    ) -> Option<NodeRef<'g, S>> {
         self.node(node.tower().load(0), guard)
     }
 
-    /// Checks invariant 5 of a quiescent list, and returns the keys of the nodes that are linked on
-    /// each level.
-    ///
-    /// # Panics
-    ///
-    /// A node is not kept by as many levels as it is linked on.
+    /// See [`SkipList::linked_keys`](super::SkipList::linked_keys).
     #[cfg(loom)]
-    pub fn linked_keys(&self) -> [Vec<K>; MOST_LEVELS] {
+    pub(super) fn linked_keys(&self) -> [Vec<S::Key>; MOST_LEVELS] {
         let guard = self.collector.pin();
         let mut linked = std::collections::HashMap::new();
         let keys = std::array::from_fn(|level| {
             let mut link = self.base().load(level);
             let mut keys = Vec::new();
             while let Some(node) = self.node(link, &guard) {
-                keys.push(node.with_key(K::clone));
+                keys.push(node.with_key(S::Key::clone));
                 let (node_too, levels) = linked.entry(link.address()).or_insert((node, 0));
                 assert!(*node_too == node);
                 *levels += 1;

@@ -76,7 +76,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "b_tree_drops_a_key_under_the_lock_of_its_leaf",
-        file: "crates/index/src/b_tree/layout.rs",
+        file: "crates/index/src/kit/spec.rs",
         original: "head_is_key::<Self::Key, Self::Head>()",
         replacement: "<Self::Head as KeyHead<Self::Key>>::IS_KEY",
         why: "Where the head tells a key with a `Drop` of its own, the key is dropped, and its drop, which calls the tree, waits for the leaf that its own thread has locked. (This one was real.)",

@@ -6,7 +6,7 @@ use crate::flavour::Flavour;
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "heads_keep_an_old_hint",
-        file: "crates/index/src/search/heads.rs",
+        file: "crates/index/src/kit/heads.rs",
         original: "        self.heads[count - 1].store(UNUSED, Ordering::Relaxed);\n        self.mend_hints(at, count);",
         replacement: "        self.heads[count - 1].store(UNUSED, Ordering::Relaxed);\n        self.mend_hints(at, count - 1);",
         why: "When the first head of a segment was the last of all, its hint sends a search for something greater past the end.",

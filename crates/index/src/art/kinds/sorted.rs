@@ -4,7 +4,7 @@ use super::super::child::Word;
 use super::super::header::{END, Header, Prefix, Symbol, Tail};
 use super::{CAPACITIES, Slot, byte_of};
 use crate::contract::Direction;
-use crate::search::bytes::{position, position_of_four, rank, rank_of_four};
+use crate::kit::bytes::{position, position_of_four, rank, rank_of_four};
 use std::ops::ControlFlow;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 

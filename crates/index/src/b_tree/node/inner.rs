@@ -1,9 +1,8 @@
 //! What inner nodes have: separators, and the children between them.
 
 use super::{Header, InnerRef, NodeRef, copy_word};
-use crate::b_tree::keys::StoredKey;
-use crate::b_tree::layout::Spec;
-use crate::search::{close, open};
+use crate::b_tree::layout::Plan;
+use crate::kit::{Spec, StoredKey, close, open};
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, Ordering};
 
@@ -23,7 +22,7 @@ impl<'g, S: Spec> InnerRef<'g, S> {
     /// The links to the children: one more than there are separators.
     #[inline]
     pub(in crate::b_tree) fn children(self) -> &'g [AtomicPtr<Header>] {
-        let plan = const { &S::PLAN };
+        let plan = const { &Plan::of::<S>() };
         // SAFETY: `allocate` wrote them: this is an inner node.
         unsafe { self.0.array(plan.slots, plan.capacity) }
     }
@@ -60,7 +59,7 @@ impl<'g, S: Spec> InnerRef<'g, S> {
     pub(in crate::b_tree) fn replace_separator(self, at: usize, separator: StoredKey<S>) {
         self.heads().replace(at, separator.head);
         if !S::HEAD_IS_KEY {
-            self.keys()[at].store(separator.boxed, Ordering::Relaxed);
+            self.keys()[at].store(separator.word, Ordering::Relaxed);
         }
     }
 

@@ -1,17 +1,17 @@
 //! Putting and removing one entry: new nodes for the leaf and the path to it.
 
 use super::node::{Entry, NodeList, NodeRef, Part, fewest, most};
-use super::{Owned, Probe, Root, Tree, View, Word};
-use crate::contract::{Direction, Storable};
-use crate::key::{KeyHead, head_is_key};
+use super::{Owned, OwnedTree, Root, View, Word};
+use crate::contract::Direction;
+use crate::kit::{SearchKey, Spec};
 
 /// The most levels of a tree. Each node but a few is at least a quarter full: more levels would
 /// hold more entries than memory does.
 const MOST_LEVELS: usize = 16;
 
 /// A node on the way to an entry.
-struct Step<'g, K, V, H> {
-    node: NodeRef<'g, K, V, H>,
+struct Step<'g, S: Spec> {
+    node: NodeRef<'g, S>,
     /// The child that was gone to; in the leaf, where the key is or would be.
     at: usize,
     /// Whether the key looked for lies below all of the node's.
@@ -21,42 +21,42 @@ struct Step<'g, K, V, H> {
 }
 
 /// The way to an entry, or to where it would be.
-pub(in crate::lfca_tree) struct Path<'g, K, V, H> {
-    steps: [Option<Step<'g, K, V, H>>; MOST_LEVELS],
+pub(in crate::lfca_tree) struct Path<'g, S: Spec> {
+    steps: [Option<Step<'g, S>>; MOST_LEVELS],
     levels: usize,
     found: bool,
     head: u64,
 }
 
 /// What an edit does at its leaf.
-enum Change<K, V> {
-    Put(Word<K>, Word<V>),
+enum Change<S: Spec> {
+    Put(Word<S::Key>, Word<S::Value>),
     Remove,
 }
 
 /// A tree that differs from another by an entry, and is to replace it. Either
 /// [`commit`](Self::commit) or [`abort`](Self::abort) ends it.
 #[must_use]
-pub(in crate::lfca_tree) struct Edit<'p, 'g, K, V, H> {
-    path: &'p Path<'g, K, V, H>,
-    root: Root<K, V, H>,
+pub(in crate::lfca_tree) struct Edit<'p, 'g, S: Spec> {
+    path: &'p Path<'g, S>,
+    root: Root<S>,
     /// How many nodes of the path, from the root on, belong to the base node alone: what is in
     /// them moves to their copies. The nodes below are *shared*: their copies have counts of their
     /// own.
     moved: usize,
     /// The nodes made that have no counts of their own.
-    made: NodeList<K, V, H>,
+    made: NodeList<S>,
     /// The topmost nodes made that have.
-    shared: [Option<NodeRef<'g, K, V, H>>; 2],
+    shared: [Option<NodeRef<'g, S>>; 2],
     /// Counts of keys that nodes of `made` have all the same.
-    added: Vec<Word<K>>,
+    added: Vec<Word<S::Key>>,
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+impl<'g, S: Spec> View<'g, S> {
     /// The way to a key. Here is all the user code of an edit.
     #[inline]
-    pub(in crate::lfca_tree) fn find(self, probe: &Probe<'_, K, H>) -> Path<'g, K, V, H> {
-        let mut path = Path::new(probe.head());
+    pub(in crate::lfca_tree) fn find(self, probe: &SearchKey<'_, S>) -> Path<'g, S> {
+        let mut path = Path::new(probe.head);
         let Some(mut node) = self.root else {
             return path;
         };
@@ -74,7 +74,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// The way to the first entry in a direction.
-    pub(in crate::lfca_tree) fn find_end(self, direction: Direction) -> Path<'g, K, V, H> {
+    pub(in crate::lfca_tree) fn find_end(self, direction: Direction) -> Path<'g, S> {
         let mut path = Path::new(0);
         let mut next = self.root;
         while let Some(node) = next {
@@ -90,7 +90,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
+impl<'g, S: Spec> Path<'g, S> {
     fn new(head: u64) -> Self {
         Self {
             steps: [const { None }; MOST_LEVELS],
@@ -100,7 +100,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
         }
     }
 
-    fn push(&mut self, node: NodeRef<'g, K, V, H>, at: usize, is_lowest: bool) {
+    fn push(&mut self, node: NodeRef<'g, S>, at: usize, is_lowest: bool) {
         self.steps[self.levels] = Some(Step {
             node,
             at,
@@ -110,7 +110,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
         self.levels += 1;
     }
 
-    fn step(&self, level: usize) -> &Step<'g, K, V, H> {
+    fn step(&self, level: usize) -> &Step<'g, S> {
         match &self.steps[..self.levels][level] {
             Some(step) => step,
             None => unreachable!("there are as many steps as levels"),
@@ -125,7 +125,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
 
     /// The value that the key has.
     #[inline]
-    pub(in crate::lfca_tree) fn value(&self) -> Option<Word<V>> {
+    pub(in crate::lfca_tree) fn value(&self) -> Option<Word<S::Value>> {
         self.found.then(|| {
             let leaf = self.step(self.levels - 1);
             leaf.node.value(leaf.at)
@@ -133,10 +133,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
     }
 
     /// A copy of the key, which has an entry, and the value.
-    pub(in crate::lfca_tree) fn entry(&self) -> Option<(K, Word<V>)> {
+    pub(in crate::lfca_tree) fn entry(&self) -> Option<(S::Key, Word<S::Value>)> {
         self.found.then(|| {
             let Step { node, at, .. } = *self.step(self.levels - 1);
-            (node.with_key(at, K::clone), node.value(at))
+            (node.with_key(at, S::Key::clone), node.value(at))
         })
     }
 
@@ -144,15 +144,15 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
     #[inline]
     pub(in crate::lfca_tree) fn put(
         &mut self,
-        key: &Owned<K>,
-        value: &Owned<V>,
-    ) -> Edit<'_, 'g, K, V, H> {
+        key: &Owned<S::Key>,
+        value: &Owned<S::Value>,
+    ) -> Edit<'_, 'g, S> {
         self.edit(&Change::Put(key.word(), value.word()))
     }
 
     /// A tree without the entry, which is there.
     #[inline]
-    pub(in crate::lfca_tree) fn remove(&mut self) -> Edit<'_, 'g, K, V, H> {
+    pub(in crate::lfca_tree) fn remove(&mut self) -> Edit<'_, 'g, S> {
         debug_assert!(self.found);
         self.edit(&Change::Remove)
     }
@@ -167,7 +167,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
 
     /// The sibling that a node of the path is merged with when it has so many entries left, and
     /// whether it is the one before.
-    fn sibling(&self, level: usize, left: usize) -> Option<(NodeRef<'g, K, V, H>, bool)> {
+    fn sibling(&self, level: usize, left: usize) -> Option<(NodeRef<'g, S>, bool)> {
         if level == 0 || left == 0 || left >= fewest(self.step(level).node.level()) {
             return None;
         }
@@ -181,7 +181,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
     }
 
     /// How many nodes from the root on can be moved.
-    fn movable(&self, change: &Change<K, V>) -> usize {
+    fn movable(&self, change: &Change<S>) -> usize {
         let mut movable = (0..self.levels)
             .take_while(|level| self.step(*level).node.is_exclusive())
             .count();
@@ -206,7 +206,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
         movable
     }
 
-    fn edit(&mut self, change: &Change<K, V>) -> Edit<'_, 'g, K, V, H> {
+    fn edit(&mut self, change: &Change<S>) -> Edit<'_, 'g, S> {
         let moved = self.movable(change);
         let is_append = matches!(change, Change::Put(..)) && self.is_append();
         let mut edit = Making {
@@ -254,25 +254,25 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Path<'g, K, V, H> {
 }
 
 /// The parts of an [`Edit`] while it is being made.
-struct Making<'g, K, V, H> {
+struct Making<'g, S: Spec> {
     moved: usize,
-    made: NodeList<K, V, H>,
-    shared: [Option<NodeRef<'g, K, V, H>>; 2],
-    added: Vec<Word<K>>,
+    made: NodeList<S>,
+    shared: [Option<NodeRef<'g, S>>; 2],
+    added: Vec<Word<S::Key>>,
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
+impl<'g, S: Spec> Making<'g, S> {
     /// Copies a node of the path, with what was `made` in the `place` of some of its children; if
     /// few entries are left, together with the sibling before (`Some(true)`) or behind it.
     fn copy(
         &mut self,
-        path: &mut Path<'g, K, V, H>,
+        path: &mut Path<'g, S>,
         level: usize,
-        change: &Change<K, V>,
-        made: [Option<NodeRef<'g, K, V, H>>; 2],
+        change: &Change<S>,
+        made: [Option<NodeRef<'g, S>>; 2],
         place: std::ops::Range<usize>,
         is_append: bool,
-    ) -> ([Option<NodeRef<'g, K, V, H>>; 2], Option<bool>) {
+    ) -> ([Option<NodeRef<'g, S>>; 2], Option<bool>) {
         let Step {
             node,
             at,
@@ -334,7 +334,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
             return (result, None);
         }
         // Written out: what makes an array with a closure is called for each part of each level.
-        let whole = |sibling: NodeRef<'g, K, V, H>| Part::Run(sibling, 0..sibling.len());
+        let whole = |sibling: NodeRef<'g, S>| Part::Run(sibling, 0..sibling.len());
         let none = || Part::Run(node, 0..0);
         let [first, second] = &new;
         let parts = [
@@ -360,7 +360,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
     }
 
     /// Remembers what was made on a level, for an edit that comes to nothing.
-    fn keep(&mut self, result: [Option<NodeRef<'g, K, V, H>>; 2], level: usize) {
+    fn keep(&mut self, result: [Option<NodeRef<'g, S>>; 2], level: usize) {
         if level < self.moved {
             result
                 .iter()
@@ -373,16 +373,16 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
     }
 
     /// Adds a count of a key for a node that is made.
-    fn add(&mut self, key: Word<K>, is_shared: bool) {
+    fn add(&mut self, key: Word<S::Key>, is_shared: bool) {
         // SAFETY: the key is in a node that lives, or the caller of the edit has it.
         unsafe { key.share() };
-        if !is_shared && !head_is_key::<K, H>() {
+        if !is_shared && !S::HEAD_IS_KEY {
             self.added.push(key);
         }
     }
 
     /// The root of what was made on the highest level.
-    fn root(&mut self, made: [Option<NodeRef<'g, K, V, H>>; 2]) -> Option<NodeRef<'g, K, V, H>> {
+    fn root(&mut self, made: [Option<NodeRef<'g, S>>; 2]) -> Option<NodeRef<'g, S>> {
         let is_shared = self.moved == 0;
         match made {
             [Some(first), Some(second)] => {
@@ -398,7 +398,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
                 Some(root)
             }
             [Some(only), None] if is_shared => {
-                let root = super::join::collapse(Tree::of(only)).into_root();
+                let root = super::join::collapse(OwnedTree::of(only)).into_root();
                 // SAFETY: it has a count, which is the edit's.
                 let root = root.0.map(|root| unsafe { NodeRef::of(root) });
                 self.shared = [root, None];
@@ -410,18 +410,14 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> Making<'g, K, V, H> {
 }
 
 /// A node above two, with counts of their keys, which the caller adds.
-pub(super) fn parent_of<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    children: [NodeRef<'g, K, V, H>; 2],
-) -> NodeRef<'g, K, V, H> {
+pub(super) fn parent_of<'g, S: Spec>(children: [NodeRef<'g, S>; 2]) -> NodeRef<'g, S> {
     let entries = children.map(|node| Entry::of_child(node.head(0), node.key_word(0), node));
     let parts = entries.each_ref().map(Part::One);
     NodeRef::build(children[0].level() + 1, &parts, 0..2)
 }
 
 /// Adds counts for what is in runs, which stays where it is, too.
-pub(super) fn share_runs<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    parts: &[Part<'_, '_, K, V, H>],
-) {
+pub(super) fn share_runs<S: Spec>(parts: &[Part<'_, '_, S>]) {
     for part in parts {
         if let Part::Run(node, range) = part {
             range.clone().for_each(|at| node.share_entry(at));
@@ -430,11 +426,11 @@ pub(super) fn share_runs<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 }
 
 /// A node of these parts, or two if they are too many; none if there is nothing in them.
-pub(super) fn cut<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+pub(super) fn cut<'g, S: Spec>(
     level: u16,
-    parts: &[Part<'_, 'g, K, V, H>],
+    parts: &[Part<'_, 'g, S>],
     is_append: bool,
-) -> [Option<NodeRef<'g, K, V, H>>; 2] {
+) -> [Option<NodeRef<'g, S>>; 2] {
     let total = parts.iter().map(Part::len).sum();
     let middle = match total {
         0 => return [None; 2],
@@ -447,10 +443,10 @@ pub(super) fn cut<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     [Some(NodeRef::build(level, parts, 0..middle)), second]
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Edit<'_, '_, K, V, H> {
+impl<S: Spec> Edit<'_, '_, S> {
     /// The new tree. Its count is the base node's that gets it, if the edit is committed.
     #[inline]
-    pub(in crate::lfca_tree) fn root(&self) -> Root<K, V, H> {
+    pub(in crate::lfca_tree) fn root(&self) -> Root<S> {
         self.root
     }
 
@@ -464,8 +460,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Edit<'_, '_, K, V, H> {
     #[inline]
     pub(in crate::lfca_tree) unsafe fn commit(
         self,
-        put: Option<(Owned<K>, Owned<V>)>,
-    ) -> (NodeList<K, V, H>, Root<K, V, H>) {
+        put: Option<(Owned<S::Key>, Owned<S::Value>)>,
+    ) -> (NodeList<S>, Root<S>) {
         let mut replaced = NodeList::new();
         for level in 0..self.moved {
             let step = self.path.step(level);

@@ -3,16 +3,15 @@
 
 use super::edit::{cut, parent_of, share_runs};
 use super::node::{Entry, NodeRef, Part, fewest, most};
-use super::{Probe, Span, Tree, View};
-use crate::contract::Storable;
-use crate::key::KeyHead;
+use super::{OwnedTree, View};
+use crate::kit::{SearchKey, SearchRange, Spec};
 use std::ops::Bound;
 
 /// One node or two of a level, the caller's.
-type Few<K, V, H> = (Tree<K, V, H>, Option<Tree<K, V, H>>);
+type Few<S> = (OwnedTree<S>, Option<OwnedTree<S>>);
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Tree<K, V, H> {
-    fn node(&self) -> NodeRef<'_, K, V, H> {
+impl<S: Spec> OwnedTree<S> {
+    fn node(&self) -> NodeRef<'_, S> {
         match self.view().root {
             Some(node) => node,
             None => unreachable!("it was made of a node"),
@@ -20,20 +19,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Tree<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
+impl<S: Spec> View<'_, S> {
     /// The lower and the upper part of a tree, about as many entries each, and a copy of the
     /// smallest key that the upper part may have. `None` if there are fewer than two entries.
     /// O(log n).
-    pub(in crate::lfca_tree) fn split(self) -> Option<(Tree<K, V, H>, Tree<K, V, H>, K)> {
+    pub(in crate::lfca_tree) fn split(self) -> Option<(OwnedTree<S>, OwnedTree<S>, S::Key)> {
         let root = self.root.filter(|root| root.len() > 1)?;
         let middle = root.len() / 2;
-        let key = root.with_key(middle, K::clone);
+        let key = root.with_key(middle, S::Key::clone);
         let part = |range| collapse(one(root.level(), &[Part::Run(root, range)]));
         Some((part(0..middle), part(middle..root.len()), key))
     }
 
     /// Both trees in one; the keys of this one lie below those of the other. O(log n).
-    pub(in crate::lfca_tree) fn join(self, upper: Self) -> Tree<K, V, H> {
+    pub(in crate::lfca_tree) fn join(self, upper: Self) -> OwnedTree<S> {
         match (self.root, upper.root) {
             (None, _) => upper.share(),
             (_, None) => self.share(),
@@ -45,7 +44,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
                         // SAFETY: the child lives, and has a count.
                         unsafe { child.key_word(0).share() };
                     }
-                    let root = Tree::of(parent_of(children));
+                    let root = OwnedTree::of(parent_of(children));
                     // Their counts are the root's.
                     first.into_root();
                     second.into_root();
@@ -56,9 +55,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
     }
 
     /// The tree without the entries of a range. O(log n).
-    pub(in crate::lfca_tree) fn without(self, span: Span<'_, K, H>) -> Tree<K, V, H> {
+    pub(in crate::lfca_tree) fn without(self, span: SearchRange<'_, S>) -> OwnedTree<S> {
         let Some(root) = self.root else {
-            return Tree::EMPTY;
+            return OwnedTree::EMPTY;
         };
         let lower = match span.low {
             Bound::Unbounded => None,
@@ -72,15 +71,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
         };
         match (&lower, &upper) {
             (Some(lower), Some(upper)) => lower.view().join(upper.view()),
-            _ => collapse(lower.or(upper).unwrap_or(Tree::EMPTY)),
+            _ => collapse(lower.or(upper).unwrap_or(OwnedTree::EMPTY)),
         }
     }
 }
 
 /// The tree without a root that has but one child.
-pub(super) fn collapse<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    mut tree: Tree<K, V, H>,
-) -> Tree<K, V, H> {
+pub(super) fn collapse<S: Spec>(mut tree: OwnedTree<S>) -> OwnedTree<S> {
     while let Some(root) = tree.view().root
         && root.level() > 0
         && root.len() == 1
@@ -94,28 +91,22 @@ pub(super) fn collapse<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 }
 
 /// A node of these parts, which are not too many.
-fn one<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    level: u16,
-    parts: &[Part<'_, '_, K, V, H>],
-) -> Tree<K, V, H> {
+fn one<S: Spec>(level: u16, parts: &[Part<'_, '_, S>]) -> OwnedTree<S> {
     few(level, parts).0
 }
 
 /// One node of these parts, or two. The counts of new entries become theirs.
-fn few<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    level: u16,
-    parts: &[Part<'_, '_, K, V, H>],
-) -> Few<K, V, H> {
+fn few<S: Spec>(level: u16, parts: &[Part<'_, '_, S>]) -> Few<S> {
     share_runs(parts);
     match cut(level, parts, false) {
-        [Some(first), second] => (Tree::of(first), second.map(Tree::of)),
+        [Some(first), second] => (OwnedTree::of(first), second.map(OwnedTree::of)),
         [None, _] => unreachable!("a node is made of something"),
     }
 }
 
 /// An entry that leads to a child, under the smallest key that this has: it takes the child's count
 /// over, and has one of the key.
-fn entry<K: Ord + Storable, V: Storable, H: KeyHead<K>>(child: Tree<K, V, H>) -> Entry<K, V, H> {
+fn entry<S: Spec>(child: OwnedTree<S>) -> Entry<S> {
     let node = child.node();
     let entry = Entry::of_child(node.head(0), node.key_word(0), node);
     // SAFETY: the child lives, and has a count.
@@ -125,10 +116,7 @@ fn entry<K: Ord + Storable, V: Storable, H: KeyHead<K>>(child: Tree<K, V, H>) ->
 }
 
 /// Both nodes' entries, in nodes of the higher one's level.
-fn join<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    lower: NodeRef<'_, K, V, H>,
-    upper: NodeRef<'_, K, V, H>,
-) -> Few<K, V, H> {
+fn join<S: Spec>(lower: NodeRef<'_, S>, upper: NodeRef<'_, S>) -> Few<S> {
     let level = lower.level().max(upper.level());
     if level == 0 {
         let poor = lower.len().min(upper.len()) < fewest(0);
@@ -160,10 +148,10 @@ fn join<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 
 /// The entries in front of a place, in a node of the same level. `place` tells how many keys of a
 /// node lie in front of it.
-fn prefix<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    node: NodeRef<'_, K, V, H>,
-    place: impl Fn(NodeRef<'_, K, V, H>) -> usize + Copy,
-) -> Option<Tree<K, V, H>> {
+fn prefix<S: Spec>(
+    node: NodeRef<'_, S>,
+    place: impl Fn(NodeRef<'_, S>) -> usize + Copy,
+) -> Option<OwnedTree<S>> {
     let count = place(node);
     if node.level() == 0 {
         return (count > 0).then(|| one(0, &[Part::Run(node, 0..count)]));
@@ -179,11 +167,11 @@ fn prefix<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 }
 
 /// The entries behind a key, or from it on, in a node of the same level.
-fn suffix<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    node: NodeRef<'_, K, V, H>,
-    key: &Probe<'_, K, H>,
+fn suffix<S: Spec>(
+    node: NodeRef<'_, S>,
+    key: &SearchKey<'_, S>,
     is_behind: bool,
-) -> Option<Tree<K, V, H>> {
+) -> Option<OwnedTree<S>> {
     if node.level() == 0 {
         let start = if is_behind {
             node.through(key)

@@ -26,35 +26,26 @@
 mod edit;
 mod join;
 mod node;
-mod probe;
 #[cfg(test)]
 mod tests;
 mod word;
 
 pub(super) use edit::{Edit, Path};
 pub(super) use node::{Node, NodeList, NodeRef};
-pub(super) use probe::{Probe, Span};
 pub(super) use word::{Owned, Word};
 
-use crate::contract::{Direction, Storable};
-use crate::key::KeyHead;
+use crate::contract::Direction;
+use crate::kit::{SearchKey, SearchRange, Spec};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 
 /// A tree, as a base node has it. It owns nothing: whoever replaces the base node sees to the
 /// count of the root.
-pub(super) struct Root<K, V, H>(Option<NonNull<Node<K, V, H>>>);
+#[derive(Clone, Copy)]
+pub(super) struct Root<S: Spec>(Option<NonNull<Node<S>>>);
 
-impl<K, V, H> Clone for Root<K, V, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for Root<K, V, H> {}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Root<K, V, H> {
+impl<S: Spec> Root<S> {
     pub(super) const EMPTY: Self = Self(None);
 
     /// The tree, to be read.
@@ -64,7 +55,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Root<K, V, H> {
     /// The root lives during `'g`: the caller has a count, or is pinned since before a base node
     /// that has it was unlinked.
     #[inline]
-    pub(super) unsafe fn view<'g>(self) -> View<'g, K, V, H> {
+    pub(super) unsafe fn view<'g>(self) -> View<'g, S> {
         View {
             // SAFETY: the caller's promise.
             root: self.0.map(|node| unsafe { NodeRef::of(node) }),
@@ -76,8 +67,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Root<K, V, H> {
     /// # Safety
     ///
     /// There is a count that is nobody else's.
-    pub(super) unsafe fn own(self) -> Tree<K, V, H> {
-        Tree {
+    pub(super) unsafe fn own(self) -> OwnedTree<S> {
+        OwnedTree {
             root: self,
             entry: PhantomData,
         }
@@ -85,24 +76,24 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Root<K, V, H> {
 }
 
 /// A tree with a count of its root.
-pub(super) struct Tree<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    root: Root<K, V, H>,
-    entry: PhantomData<(K, V)>,
+pub(super) struct OwnedTree<S: Spec> {
+    root: Root<S>,
+    entry: PhantomData<(S::Key, S::Value)>,
 }
 
 // SAFETY: nodes are immutable but for their atomics, keys and values may be sent and shared.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for Tree<K, V, H> {}
+unsafe impl<S: Spec> Send for OwnedTree<S> {}
 // SAFETY: as above.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for Tree<K, V, H> {}
+unsafe impl<S: Spec> Sync for OwnedTree<S> {}
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Tree<K, V, H> {
+impl<S: Spec> OwnedTree<S> {
     const EMPTY: Self = Self {
         root: Root::EMPTY,
         entry: PhantomData,
     };
 
     /// A tree of this root, whose count is taken over.
-    fn of(root: NodeRef<'_, K, V, H>) -> Self {
+    fn of(root: NodeRef<'_, S>) -> Self {
         Self {
             root: Root(Some(root.as_ptr())),
             entry: PhantomData,
@@ -110,26 +101,26 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Tree<K, V, H> {
     }
 
     /// The tree, to be read.
-    pub(super) fn view(&self) -> View<'_, K, V, H> {
+    pub(super) fn view(&self) -> View<'_, S> {
         // SAFETY: this has a count.
         unsafe { self.root.view() }
     }
 
     /// The count goes to a base node.
-    pub(super) fn into_root(self) -> Root<K, V, H> {
+    pub(super) fn into_root(self) -> Root<S> {
         let root = self.root;
         std::mem::forget(self);
         root
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Clone for Tree<K, V, H> {
+impl<S: Spec> Clone for OwnedTree<S> {
     fn clone(&self) -> Self {
         self.view().share()
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Tree<K, V, H> {
+impl<S: Spec> Drop for OwnedTree<S> {
     fn drop(&mut self) {
         if let Some(root) = self.root.0 {
             // SAFETY: this has a count. Pinned threads come to the root by a base node only,
@@ -140,34 +131,27 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Tree<K, V, H> {
 }
 
 /// A tree that lives during `'g`.
-pub(super) struct View<'g, K, V, H> {
-    root: Option<NodeRef<'g, K, V, H>>,
+#[derive(Clone, Copy)]
+pub(super) struct View<'g, S: Spec> {
+    root: Option<NodeRef<'g, S>>,
 }
 
-impl<K, V, H> Clone for View<'_, K, V, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for View<'_, K, V, H> {}
-
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+impl<'g, S: Spec> View<'g, S> {
     pub(super) fn is_empty(self) -> bool {
         self.root.is_none()
     }
 
     /// A count of the root.
-    pub(super) fn share(self) -> Tree<K, V, H> {
-        self.root.map_or(Tree::EMPTY, |root| {
+    pub(super) fn share(self) -> OwnedTree<S> {
+        self.root.map_or(OwnedTree::EMPTY, |root| {
             root.share();
-            Tree::of(root)
+            OwnedTree::of(root)
         })
     }
 
     /// The value under a key. O(log n).
     #[inline]
-    pub(super) fn get(self, probe: &Probe<'_, K, H>) -> Option<Word<V>> {
+    pub(super) fn get(self, probe: &SearchKey<'_, S>) -> Option<Word<S::Value>> {
         let mut node = self.root?;
         while node.level() > 0 {
             node = node.child(node.child_for(probe));
@@ -182,9 +166,9 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     #[inline]
     pub(super) fn walk(
         self,
-        span: Span<'_, K, H>,
+        span: SearchRange<'_, S>,
         direction: Direction,
-        mut visit: impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
+        mut visit: impl FnMut(EntryRef<'g, S>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self.root {
             Some(root) => root.walk(span, direction, &mut visit),
@@ -193,9 +177,9 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// The first entry in a direction.
-    pub(super) fn end(self, direction: Direction) -> Option<EntryRef<'g, K, V, H>> {
+    pub(super) fn end(self, direction: Direction) -> Option<EntryRef<'g, S>> {
         let mut node = self.root?;
-        let end = |node: NodeRef<'g, K, V, H>| match direction {
+        let end = |node: NodeRef<'g, S>| match direction {
             Direction::Ascending => 0,
             Direction::Descending => node.len() - 1,
         };
@@ -209,7 +193,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// The number of entries in a range, counted.
-    pub(super) fn count(self, span: Span<'_, K, H>) -> usize {
+    pub(super) fn count(self, span: SearchRange<'_, S>) -> usize {
         let mut count = 0;
         let _ = self.walk(span, Direction::Ascending, |_| {
             count += 1;
@@ -220,9 +204,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The number of levels, of entries, and of bytes.
     pub(super) fn measure(self) -> (usize, usize, usize) {
-        fn below<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-            node: NodeRef<'_, K, V, H>,
-        ) -> (usize, usize) {
+        fn below<S: Spec>(node: NodeRef<'_, S>) -> (usize, usize) {
             if node.level() == 0 {
                 return (node.len(), node.bytes());
             }
@@ -242,23 +224,16 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 const AHEAD: usize = 3;
 
 /// An entry, where it lies.
-pub(super) struct EntryRef<'g, K, V, H> {
-    leaf: NodeRef<'g, K, V, H>,
+#[derive(Clone, Copy)]
+pub(super) struct EntryRef<'g, S: Spec> {
+    leaf: NodeRef<'g, S>,
     at: usize,
 }
 
-impl<K, V, H> Clone for EntryRef<'_, K, V, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for EntryRef<'_, K, V, H> {}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> EntryRef<'_, K, V, H> {
+impl<S: Spec> EntryRef<'_, S> {
     /// Shows key and value.
     #[inline]
-    pub(super) fn with<R>(self, read: impl FnOnce(&K, &V) -> R) -> R {
+    pub(super) fn with<R>(self, read: impl FnOnce(&S::Key, &S::Value) -> R) -> R {
         let value = self.leaf.value(self.at);
         self.leaf.with_key(self.at, |key| {
             // SAFETY: the leaf lives, and has a count, or moved it to a copy after we pinned.
@@ -268,17 +243,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> EntryRef<'_, K, V, H> {
 
     /// A copy of key and value.
     #[inline]
-    pub(super) fn copy(self) -> (K, V) {
+    pub(super) fn copy(self) -> (S::Key, S::Value) {
         self.with(|key, value| (key.clone(), value.clone()))
     }
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
+impl<'g, S: Spec> NodeRef<'g, S> {
     fn walk(
         self,
-        span: Span<'_, K, H>,
+        span: SearchRange<'_, S>,
         direction: Direction,
-        visit: &mut impl FnMut(EntryRef<'g, K, V, H>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(EntryRef<'g, S>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let is_leaf = self.level() == 0;
         let from = match &span.low {
@@ -297,7 +272,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
                 return visit(EntryRef { leaf: self, at });
             }
             // Only the outermost children can have keys outside the range.
-            let span = Span {
+            let span = SearchRange {
                 low: if at == from {
                     span.low
                 } else {

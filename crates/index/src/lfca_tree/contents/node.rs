@@ -1,12 +1,9 @@
 //! The nodes of a container: leaves and inner nodes in one form.
 
-use super::probe::Probe;
 #[cfg(test)]
 use super::tests;
 use super::word::Word;
-use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
-use crate::prefetch::prefetch;
+use crate::kit::{SearchKey, Spec, key_of_head, prefetch};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -63,44 +60,36 @@ const DEAD_VALUE: u32 = 2;
 ///
 /// All but the first three fields never changes once others can see the node.
 #[repr(C, align(8))]
-pub(in crate::lfca_tree) struct Node<K, V, H> {
+pub(in crate::lfca_tree) struct Node<S: Spec> {
     /// How many parents, base nodes and snapshots have it.
     count: AtomicUsize,
     /// The next node of a list: of what an edit has made, or of what it replaced.
-    next: AtomicPtr<Node<K, V, H>>,
+    next: AtomicPtr<Node<S>>,
     /// What is released with a node that is freed alone.
     dead: AtomicU32,
     len: u16,
     /// 0 for a leaf, else one more than the children's.
     level: u16,
-    entry: PhantomData<(K, V, fn(H))>,
+    entry: PhantomData<(S::Key, S::Value)>,
 }
 
 /// A node that lives during `'g`: by a count, or because the thread is pinned.
-pub(in crate::lfca_tree) struct NodeRef<'g, K, V, H> {
-    node: NonNull<Node<K, V, H>>,
-    alive: PhantomData<&'g Node<K, V, H>>,
+#[derive(Clone, Copy)]
+pub(in crate::lfca_tree) struct NodeRef<'g, S: Spec> {
+    node: NonNull<Node<S>>,
+    alive: PhantomData<&'g Node<S>>,
 }
-
-impl<K, V, H> Clone for NodeRef<'_, K, V, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for NodeRef<'_, K, V, H> {}
 
 /// An entry of a node, in words. It owns nothing.
-pub(super) struct Entry<K, V, H> {
+pub(super) struct Entry<S: Spec> {
     pub(super) head: u64,
-    pub(super) key: Word<K>,
+    pub(super) key: Word<S::Key>,
     pub(super) word: *mut (),
-    entry: PhantomData<(K, V, fn(H))>,
+    entry: PhantomData<(S::Key, S::Value)>,
 }
 
-impl<K: Storable, V: Storable, H: KeyHead<K>> Entry<K, V, H> {
-    pub(super) fn of_value(head: u64, key: Word<K>, value: Word<V>) -> Self {
+impl<S: Spec> Entry<S> {
+    pub(super) fn of_value(head: u64, key: Word<S::Key>, value: Word<S::Value>) -> Self {
         Self {
             head,
             key,
@@ -110,7 +99,7 @@ impl<K: Storable, V: Storable, H: KeyHead<K>> Entry<K, V, H> {
     }
 
     /// The entry of a child, under this key.
-    pub(super) fn of_child(head: u64, key: Word<K>, child: NodeRef<'_, K, V, H>) -> Self {
+    pub(super) fn of_child(head: u64, key: Word<S::Key>, child: NodeRef<'_, S>) -> Self {
         Self {
             head,
             key,
@@ -121,14 +110,14 @@ impl<K: Storable, V: Storable, H: KeyHead<K>> Entry<K, V, H> {
 }
 
 /// A part of what a new node consists of.
-pub(super) enum Part<'a, 'g, K, V, H> {
+pub(super) enum Part<'a, 'g, S: Spec> {
     /// Entries of another node of the same level.
-    Run(NodeRef<'g, K, V, H>, Range<usize>),
+    Run(NodeRef<'g, S>, Range<usize>),
     /// A new entry.
-    One(&'a Entry<K, V, H>),
+    One(&'a Entry<S>),
 }
 
-impl<K, V, H> Part<'_, '_, K, V, H> {
+impl<S: Spec> Part<'_, '_, S> {
     pub(super) fn len(&self) -> usize {
         match self {
             Part::Run(_, range) => range.len(),
@@ -137,13 +126,13 @@ impl<K, V, H> Part<'_, '_, K, V, H> {
     }
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
-    const ARRAYS: usize = size_of::<Node<K, V, H>>();
-    const COLUMNS: usize = if head_is_key::<K, H>() { 2 } else { 3 };
+impl<'g, S: Spec> NodeRef<'g, S> {
+    const ARRAYS: usize = size_of::<Node<S>>();
+    const COLUMNS: usize = if S::HEAD_IS_KEY { 2 } else { 3 };
 
     fn layout(len: usize) -> Layout {
         let bytes = Self::ARRAYS + len * Self::COLUMNS * size_of::<u64>();
-        match Layout::from_size_align(bytes, align_of::<Node<K, V, H>>()) {
+        match Layout::from_size_align(bytes, align_of::<Node<S>>()) {
             Ok(layout) => layout,
             Err(_) => unreachable!("a node is no larger than a few pages"),
         }
@@ -155,7 +144,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     ///
     /// The node lives during `'g`.
     #[inline]
-    pub(in crate::lfca_tree) unsafe fn of(node: NonNull<Node<K, V, H>>) -> Self {
+    pub(in crate::lfca_tree) unsafe fn of(node: NonNull<Node<S>>) -> Self {
         Self {
             node,
             alive: PhantomData,
@@ -163,12 +152,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     }
 
     #[inline]
-    pub(in crate::lfca_tree) fn as_ptr(self) -> NonNull<Node<K, V, H>> {
+    pub(in crate::lfca_tree) fn as_ptr(self) -> NonNull<Node<S>> {
         self.node
     }
 
     #[inline]
-    fn fixed(&self) -> &'g Node<K, V, H> {
+    fn fixed(&self) -> &'g Node<S> {
         // SAFETY: the node lives during `'g`, and is written only through atomics.
         unsafe { self.node.as_ref() }
     }
@@ -221,9 +210,9 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     }
 
     #[inline]
-    pub(super) fn key_word(self, at: usize) -> Word<K> {
+    pub(super) fn key_word(self, at: usize) -> Word<S::Key> {
         debug_assert!(at < self.len());
-        if head_is_key::<K, H>() {
+        if S::HEAD_IS_KEY {
             return Word::NONE;
         }
         // SAFETY: as in `heads`; a column of words.
@@ -244,7 +233,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
 
     /// The value at a place of a leaf.
     #[inline]
-    pub(super) fn value(self, at: usize) -> Word<V> {
+    pub(super) fn value(self, at: usize) -> Word<S::Value> {
         debug_assert_eq!(self.level(), 0);
         Word::of(self.word(at))
     }
@@ -262,50 +251,47 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
 
     /// Shows a key.
     #[inline]
-    pub(super) fn with_key<R>(self, at: usize, read: impl FnOnce(&K) -> R) -> R {
-        if !head_is_key::<K, H>() {
+    pub(super) fn with_key<R>(self, at: usize, read: impl FnOnce(&S::Key) -> R) -> R {
+        if !S::HEAD_IS_KEY {
             // SAFETY: the node has a count of its keys, and lives.
             return unsafe { self.key_word(at).with(read) };
         }
-        match H::key(self.head(at)) {
-            Some(key) => read(&key),
-            None => unreachable!("the head is said to be the key, and gives none"),
-        }
+        read(&key_of_head::<S>(self.head(at)))
     }
 
     /// How many keys lie below the one looked for.
     #[inline]
-    pub(super) fn below(self, probe: &Probe<'_, K, H>) -> usize {
+    pub(super) fn below(self, probe: &SearchKey<'_, S>) -> usize {
         let heads = self.heads();
-        let start = heads.partition_point(|head| *head < probe.head());
-        if head_is_key::<K, H>() || heads.get(start) != Some(&probe.head()) {
+        let start = heads.partition_point(|head| *head < probe.head);
+        if S::HEAD_IS_KEY || heads.get(start) != Some(&probe.head) {
             return start;
         }
-        self.partition_equal(start, probe, |key| key < probe.key())
+        self.partition_equal(start, probe, |key| key < probe.key)
     }
 
     /// How many keys lie at or below the one looked for.
     #[inline]
-    pub(super) fn through(self, probe: &Probe<'_, K, H>) -> usize {
+    pub(super) fn through(self, probe: &SearchKey<'_, S>) -> usize {
         let heads = self.heads();
-        if head_is_key::<K, H>() {
-            return heads.partition_point(|head| *head <= probe.head());
+        if S::HEAD_IS_KEY {
+            return heads.partition_point(|head| *head <= probe.head);
         }
-        let start = heads.partition_point(|head| *head < probe.head());
-        if heads.get(start) != Some(&probe.head()) {
+        let start = heads.partition_point(|head| *head < probe.head);
+        if heads.get(start) != Some(&probe.head) {
             return start;
         }
-        self.partition_equal(start, probe, |key| key <= probe.key())
+        self.partition_equal(start, probe, |key| key <= probe.key)
     }
 
     /// Among the keys from `start` on that have the probe's head: where those end that are small.
     fn partition_equal(
         self,
         start: usize,
-        probe: &Probe<'_, K, H>,
-        is_small: impl Fn(&K) -> bool,
+        probe: &SearchKey<'_, S>,
+        is_small: impl Fn(&S::Key) -> bool,
     ) -> usize {
-        let equal = self.heads()[start..].partition_point(|head| *head == probe.head());
+        let equal = self.heads()[start..].partition_point(|head| *head == probe.head);
         let (mut low, mut high) = (start, start + equal);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -320,16 +306,16 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
 
     /// The child that is responsible for a key.
     #[inline]
-    pub(super) fn child_for(self, probe: &Probe<'_, K, H>) -> usize {
+    pub(super) fn child_for(self, probe: &SearchKey<'_, S>) -> usize {
         self.through(probe).saturating_sub(1)
     }
 
     /// Whether the key at a place is the one looked for.
     #[inline]
-    pub(super) fn holds(self, at: usize, probe: &Probe<'_, K, H>) -> bool {
+    pub(super) fn holds(self, at: usize, probe: &SearchKey<'_, S>) -> bool {
         at < self.len()
-            && self.head(at) == probe.head()
-            && (head_is_key::<K, H>() || self.with_key(at, |key| key == probe.key()))
+            && self.head(at) == probe.head
+            && (S::HEAD_IS_KEY || self.with_key(at, |key| key == probe.key))
     }
 
     /// Whether the one who has the node's parent, or the node, alone is the only one to have it.
@@ -382,7 +368,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
             let Some(place) = NonNull::new(alloc(layout)) else {
                 handle_alloc_error(layout);
             };
-            let node = place.cast::<Node<K, V, H>>();
+            let node = place.cast::<Node<S>>();
             node.write(Node {
                 count: AtomicUsize::new(1),
                 next: AtomicPtr::new(ptr::null_mut()),
@@ -401,11 +387,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     ///
     /// The place is below the node's length, and nobody has read the node.
     #[inline]
-    unsafe fn fill(self, at: usize, entry: &Entry<K, V, H>) {
+    unsafe fn fill(self, at: usize, entry: &Entry<S>) {
         // SAFETY: inside the arrays, as the caller promises.
         unsafe {
             self.column(0).add(at).write(entry.head);
-            if !head_is_key::<K, H>() {
+            if !S::HEAD_IS_KEY {
                 let keys = self.column(1).cast::<*mut ()>();
                 keys.add(at).write(entry.key.word());
             }
@@ -417,7 +403,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
     /// A copy of this node with another entry at a place: what [`build`](Self::build) would make,
     /// by one copy of all arrays. Most nodes that are made are such.
     #[inline]
-    pub(super) fn with_entry(self, at: usize, entry: &Entry<K, V, H>) -> Self {
+    pub(super) fn with_entry(self, at: usize, entry: &Entry<S>) -> Self {
         let len = self.len();
         assert!(at < len);
         let node = Self::allocate(self.level(), len);
@@ -433,7 +419,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
 
     /// A node of the entries `range` of these parts. They are copied as they are: whose counts
     /// they are from now on is the caller's affair. It has a count, the caller's.
-    pub(super) fn build(level: u16, parts: &[Part<'_, 'g, K, V, H>], range: Range<usize>) -> Self {
+    pub(super) fn build(level: u16, parts: &[Part<'_, 'g, S>], range: Range<usize>) -> Self {
         let len = range.len();
         let node = Self::allocate(level, len);
         let (mut passed, mut filled) = (0, 0);
@@ -516,24 +502,17 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeRef<'g, K, V, H> {
 /// Nodes to be freed alone: what they had counts of belongs to others, but for what is dead.
 ///
 /// The list goes through the nodes' own links. Dropping it frees nothing.
-pub(in crate::lfca_tree) struct NodeList<K, V, H>(*mut Node<K, V, H>);
+#[derive(Clone, Copy)]
+pub(in crate::lfca_tree) struct NodeList<S: Spec>(*mut Node<S>);
 
-impl<K, V, H> Clone for NodeList<K, V, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for NodeList<K, V, H> {}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeList<K, V, H> {
+impl<S: Spec> NodeList<S> {
     pub(in crate::lfca_tree) const fn new() -> Self {
         Self(ptr::null_mut())
     }
 
     /// Adds a node, of which nothing is dead.
     #[inline]
-    pub(super) fn push(&mut self, node: NodeRef<'_, K, V, H>) {
+    pub(super) fn push(&mut self, node: NodeRef<'_, S>) {
         // Relaxed: whoever frees the list has synchronized with us, by the epoch if need be.
         node.fixed().next.store(self.0, Ordering::Relaxed);
         self.0 = node.node.as_ptr();
@@ -541,13 +520,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeList<K, V, H> {
 
     /// Adds a node, of which the key and the value of an entry may be dead.
     #[inline]
-    pub(super) fn push_with(
-        &mut self,
-        node: NodeRef<'_, K, V, H>,
-        at: usize,
-        key: bool,
-        value: bool,
-    ) {
+    pub(super) fn push_with(&mut self, node: NodeRef<'_, S>, at: usize, key: bool, value: bool) {
         if key || value {
             let flags = if key { DEAD_KEY } else { 0 } | if value { DEAD_VALUE } else { 0 };
             // Relaxed: as in `push`.
@@ -568,7 +541,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> NodeList<K, V, H> {
         while let Some(node) = NonNull::new(next) {
             // SAFETY: nobody else has it, and it has not been freed.
             unsafe {
-                let node: NodeRef<'_, K, V, H> = NodeRef::of(node);
+                let node: NodeRef<'_, S> = NodeRef::of(node);
                 next = node.fixed().next.load(Ordering::Relaxed);
                 let dead = node.fixed().dead.load(Ordering::Relaxed);
                 let at = (dead >> 2) as usize;

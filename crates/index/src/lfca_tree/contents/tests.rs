@@ -1,8 +1,8 @@
 //! That edits free every node and release every entry once, however trees share them.
 
-use super::{Edit, Owned, Probe, Root, Tree, View};
-use crate::contract::Storable;
-use crate::key::{ByteHead, KeyHead, NoHead, head_is_key};
+use super::{Edit, Owned, OwnedTree, Root, View};
+use crate::key::{ByteHead, KeyHead, NoHead};
+use crate::kit::{Parameters, SearchKey, Spec};
 use std::cell::Cell;
 use std::process::{Command, exit};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ thread_local! {
 }
 
 /// A tree as the base nodes have it one after the other, without an epoch: nobody else looks.
-struct Contents<K: Ord + Storable, H: KeyHead<K>> {
-    root: Root<K, Arc<()>, H>,
+struct Contents<S: Spec<Value = Arc<()>>> {
+    root: Root<S>,
     value: Arc<()>,
 }
 
-impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
+impl<S: Spec<Value = Arc<()>>> Contents<S> {
     fn new() -> Self {
         Self {
             root: Root::EMPTY,
@@ -26,16 +26,12 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
         }
     }
 
-    fn view(&self) -> View<'static, K, Arc<()>, H> {
+    fn view(&self) -> View<'static, S> {
         // SAFETY: nothing is freed while a view of it is used: `commit` and `drop` come last.
         unsafe { self.root.view() }
     }
 
-    fn commit(
-        &mut self,
-        edit: Edit<'_, '_, K, Arc<()>, H>,
-        put: Option<(Owned<K>, Owned<Arc<()>>)>,
-    ) {
+    fn commit(&mut self, edit: Edit<'_, '_, S>, put: Option<(Owned<S::Key>, Owned<Arc<()>>)>) {
         let root = edit.root();
         // SAFETY: the new tree replaces the old one, which nobody looks at any more.
         unsafe {
@@ -47,14 +43,14 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
     }
 
     /// Puts a value under a key; first in vain, as when another thread is faster.
-    fn put(&mut self, key: K) {
-        let word = if head_is_key::<K, H>() {
+    fn put(&mut self, key: S::Key) {
+        let word = if S::HEAD_IS_KEY {
             Owned::none()
         } else {
             Owned::new(key.clone())
         };
         let value = Owned::new(Arc::clone(&self.value));
-        let probe = Probe::new(&key);
+        let probe = SearchKey::new(&key);
         self.view().find(&probe).put(&word, &value).abort();
         let mut path = self.view().find(&probe);
         let edit = path.put(&word, &value);
@@ -62,8 +58,8 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
     }
 
     /// Removes a key, if it is there; first in vain.
-    fn remove(&mut self, key: &K) {
-        let probe = Probe::new(key);
+    fn remove(&mut self, key: &S::Key) {
+        let probe = SearchKey::new(key);
         if self.view().get(&probe).is_none() {
             return;
         }
@@ -89,7 +85,10 @@ impl<K: Ord + Storable, H: KeyHead<K>> Contents<K, H> {
 /// Keys enough for two inner nodes, the second of a few children, and a root above.
 const KEYS: u64 = 1_900;
 
-fn filled<H: KeyHead<u64>>() -> Contents<u64, H> {
+/// Of integers, and values that are counted.
+type Counted<H> = Parameters<u64, Arc<()>, H>;
+
+fn filled<H: KeyHead<u64>>() -> Contents<Counted<H>> {
     let mut contents = Contents::new();
     (0..KEYS).for_each(|key| contents.put(key));
     contents
@@ -107,7 +106,7 @@ fn a_node_that_appends_left_poor_is_merged_without_a_leak() {
 
 fn edits_beside_snapshots<H: KeyHead<u64>>() {
     let mut contents = filled::<H>();
-    let mut snapshots: Vec<Tree<u64, Arc<()>, H>> = Vec::new();
+    let mut snapshots: Vec<OwnedTree<Counted<H>>> = Vec::new();
     let mut state = 1_u64;
     let mut random = |below: u64| {
         state ^= state << 13;
@@ -160,7 +159,7 @@ fn a_node_with_too_many_counts_ends_the_process() {
     const CHILD: &str = "TREMULA_TOO_MANY_COUNTS";
     const NAME: &str = "lfca_tree::contents::tests::a_node_with_too_many_counts_ends_the_process";
     if std::env::var_os(CHILD).is_some() {
-        let mut contents = Contents::<u64, ByteHead>::new();
+        let mut contents = Contents::<Counted<ByteHead>>::new();
         contents.put(1);
         contents
             .view()

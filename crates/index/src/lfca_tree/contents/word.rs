@@ -1,7 +1,6 @@
 //! Keys and values in the slots of nodes that share them.
 
-use crate::packed::Packed;
-use std::marker::PhantomData;
+use crate::kit::Packed;
 use std::mem::ManuallyDrop;
 use tremula_sync::Arc;
 
@@ -9,10 +8,7 @@ use tremula_sync::Arc;
 ///
 /// It is a plain word to copy about and owns nothing: whoever holds the slot that it is in has one
 /// of its counts, and sees to it that it is [released](Self::release).
-pub(in crate::lfca_tree) struct Word<T> {
-    word: *mut (),
-    value: PhantomData<*mut T>,
-}
+pub(in crate::lfca_tree) struct Word<T>(Packed<T>);
 
 impl<T> Clone for Word<T> {
     #[inline]
@@ -23,41 +19,36 @@ impl<T> Clone for Word<T> {
 
 impl<T> Copy for Word<T> {}
 
-impl<T> PartialEq for Word<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.word == other.word
-    }
-}
-
 impl<T: 'static> Word<T> {
     /// What stands for a key where heads are keys; never looked at.
-    pub(super) const NONE: Self = Self {
-        word: std::ptr::null_mut(),
-        value: PhantomData,
-    };
+    pub(super) const NONE: Self = Self::of(std::ptr::null_mut());
 
     /// The word of a slot.
     #[inline]
-    pub(super) fn of(word: *mut ()) -> Self {
-        Self {
-            word,
-            value: PhantomData,
-        }
+    pub(super) const fn of(word: *mut ()) -> Self {
+        Self(Packed::of_word(word))
     }
 
     /// What [`of`](Self::of) takes.
     #[inline]
     pub(super) fn word(self) -> *mut () {
-        self.word
+        self.0.word()
     }
 
     #[inline]
     fn new(value: T) -> Self {
-        Self::of(if Packed::<T>::is_word() {
-            Packed::new(value).word()
+        if Packed::<T>::is_word() {
+            Self(Packed::new(value))
         } else {
-            Arc::into_raw(Arc::new(value)).cast_mut().cast()
-        })
+            Self::of(Arc::into_raw(Arc::new(value)).cast_mut().cast())
+        }
+    }
+
+    /// The counted pointer, if the value is not a word.
+    #[inline]
+    fn counted(self) -> Option<*const T> {
+        let is_counted = !Packed::<T>::is_word() && !self.word().is_null();
+        is_counted.then(|| self.word().cast::<T>().cast_const())
     }
 
     /// Shows the value to `read`.
@@ -68,13 +59,8 @@ impl<T: 'static> Word<T> {
     /// before a node that has one was unlinked.
     #[inline]
     pub(in crate::lfca_tree) unsafe fn with<R>(self, read: impl FnOnce(&T) -> R) -> R {
-        if Packed::<T>::is_word() {
-            // SAFETY: a value that is a word is always there.
-            unsafe { Packed::of_word(self.word).with(read) }
-        } else {
-            // SAFETY: the pointer came from an `Arc`, which lives as the caller promises.
-            read(unsafe { &*self.word.cast::<T>() })
-        }
+        // SAFETY: the caller's promise. Where it is not a word, it leads to the value, as a box would.
+        unsafe { self.0.with(read) }
     }
 
     /// Adds a count.
@@ -84,9 +70,9 @@ impl<T: 'static> Word<T> {
     /// As for [`with`](Self::with); or it is [`NONE`](Self::NONE).
     #[inline]
     pub(super) unsafe fn share(self) {
-        if !Packed::<T>::is_word() && !self.word.is_null() {
+        if let Some(counted) = self.counted() {
             // SAFETY: the pointer came from an `Arc`, which lives as the caller promises.
-            unsafe { Arc::increment_strong_count(self.word.cast::<T>().cast_const()) };
+            unsafe { Arc::increment_strong_count(counted) };
         }
     }
 
@@ -97,9 +83,9 @@ impl<T: 'static> Word<T> {
     /// The caller has a count, which ends here; or it is [`NONE`](Self::NONE).
     #[inline]
     pub(super) unsafe fn release(self) {
-        if !Packed::<T>::is_word() && !self.word.is_null() {
+        if let Some(counted) = self.counted() {
             // SAFETY: the pointer came from an `Arc`, of which the caller has a count.
-            unsafe { Arc::decrement_strong_count(self.word.cast::<T>().cast_const()) };
+            unsafe { Arc::decrement_strong_count(counted) };
         }
     }
 }
@@ -148,26 +134,23 @@ impl<T: 'static> Owned<T> {
     where
         T: Clone,
     {
-        let word = ManuallyDrop::new(self).0.word;
-        if Packed::<T>::is_word() {
-            // SAFETY: a value that is a word is always there.
-            unsafe { Packed::of_word(word).take() }
-        } else {
-            // SAFETY: the pointer came from an `Arc`, of which this had a count.
-            let value = unsafe { Arc::from_raw(word.cast::<T>().cast_const()) };
-            Arc::try_unwrap(value).unwrap_or_else(|value| T::clone(&value))
-        }
+        let shared = self.take_or_share();
+        shared.unwrap_or_else(|shared| T::clone(&shared))
     }
 
     /// The value, if nobody else has a count of it.
     pub(in crate::lfca_tree) fn take(self) -> Option<T> {
-        let word = ManuallyDrop::new(self).0.word;
+        self.take_or_share().ok()
+    }
+
+    fn take_or_share(self) -> Result<T, Arc<T>> {
+        let word = ManuallyDrop::new(self).0;
         if Packed::<T>::is_word() {
             // SAFETY: a value that is a word is always there.
-            Some(unsafe { Packed::of_word(word).take() })
+            Ok(unsafe { word.0.take() })
         } else {
             // SAFETY: the pointer came from an `Arc`, of which this had a count.
-            Arc::try_unwrap(unsafe { Arc::from_raw(word.cast::<T>().cast_const()) }).ok()
+            Arc::try_unwrap(unsafe { Arc::from_raw(word.word().cast::<T>().cast_const()) })
         }
     }
 }

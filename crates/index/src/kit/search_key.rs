@@ -1,0 +1,81 @@
+//! A key that an operation is given, and a range of keys.
+
+use super::{Position, Spec, StoredKey};
+use crate::contract::{Direction, KeyRange};
+use crate::key::KeyHead;
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+/// A key that is looked for, with its head.
+#[derive(Clone, Copy)]
+pub struct SearchKey<'k, S: Spec> {
+    // Written so, `derive` does not ask for keys that are `Copy`.
+    /// The key.
+    pub key: &'k <S as Spec>::Key,
+    /// Its head.
+    pub head: u64,
+}
+
+impl<'k, S: Spec> SearchKey<'k, S> {
+    /// Asks for the head.
+    #[inline]
+    pub fn new(key: &'k S::Key) -> Self {
+        Self::with_head(key, S::Head::head(key))
+    }
+
+    /// Of a key whose head is known: so an operation, and all that it leaves in the index, has one head
+    /// for the key, whatever the user's code says when it is asked again.
+    #[inline]
+    pub fn with_head(key: &'k S::Key, head: u64) -> Self {
+        Self { key, head }
+    }
+
+    /// A hash of the key: equal ones have the same.
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        S::Head::hash(self.key, self.head)
+    }
+
+    /// How this key compares with one in a node.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::with`].
+    #[inline]
+    pub unsafe fn compare(&self, stored: StoredKey<S>) -> Ordering {
+        self.head.cmp(&stored.head).then_with(|| {
+            if S::HEAD_IS_KEY {
+                Ordering::Equal
+            } else {
+                // SAFETY: passed on to the caller.
+                unsafe { stored.with(|key| self.key.cmp(key)) }
+            }
+        })
+    }
+}
+
+/// A range of keys that is looked for, with the heads of its bounds.
+#[derive(Clone, Copy)]
+pub struct SearchRange<'k, S: Spec> {
+    /// Where it begins.
+    pub low: Bound<SearchKey<'k, S>>,
+    /// Where it ends.
+    pub high: Bound<SearchKey<'k, S>>,
+}
+
+impl<'k, S: Spec> SearchRange<'k, S> {
+    /// Asks for the heads.
+    #[inline]
+    pub fn new(range: KeyRange<'k, S::Key>) -> Self {
+        Self {
+            low: range.low.map(SearchKey::new),
+            high: range.high.map(SearchKey::new),
+        }
+    }
+
+    /// Where a walk over the range begins.
+    #[inline]
+    pub fn start(&self, direction: Direction) -> Position<SearchKey<'k, S>> {
+        Position::start(self.low, self.high, direction)
+    }
+}

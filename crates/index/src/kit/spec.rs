@@ -1,0 +1,58 @@
+//! What an engine is made of, in one type parameter.
+
+use crate::contract::Storable;
+use crate::key::{KeyHead, head_is_key};
+use std::marker::PhantomData;
+
+/// The types that an engine was given, and the size of its nodes. The types of an engine's parts have
+/// this one parameter. It is `Copy`, so that a part that is copied needs no more than a `derive`.
+pub trait Spec: Copy + Send + Sync + 'static {
+    /// The keys.
+    type Key: Ord + Storable;
+    /// The values.
+    type Value: Storable;
+    /// Where the heads of the keys come from.
+    type Head: KeyHead<Self::Key>;
+    /// The size of a node, at most, in an engine that has a choice.
+    const NODE_BYTES: usize;
+    /// Whether the head is all that is kept of a key. Dropping such a key does nothing.
+    const HEAD_IS_KEY: bool = head_is_key::<Self::Key, Self::Head>();
+}
+
+/// The [`Spec`] of an engine's type parameters.
+pub struct Parameters<K, V, H, const NODE_BYTES: usize = 0>(PhantomData<fn() -> (K, V, H)>);
+
+impl<K, V, H, const NODE_BYTES: usize> Clone for Parameters<K, V, H, NODE_BYTES> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V, H, const NODE_BYTES: usize> Copy for Parameters<K, V, H, NODE_BYTES> {}
+
+impl<K, V, H, const NODE_BYTES: usize> Spec for Parameters<K, V, H, NODE_BYTES>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    type Key = K;
+    type Value = V;
+    type Head = H;
+    const NODE_BYTES: usize = NODE_BYTES;
+}
+
+/// The key of a head, where [`Spec::HEAD_IS_KEY`].
+#[inline]
+pub fn key_of_head<S: Spec>(head: u64) -> S::Key {
+    match S::Head::key(head) {
+        Some(key) => key,
+        None => gives_no_key(head),
+    }
+}
+
+/// The key's type, or its [`KeyHead`], breaks its word.
+#[cold]
+fn gives_no_key(head: u64) -> ! {
+    panic!("KeyHead::IS_KEY is true, but KeyHead::key({head:#x}) gave no key")
+}
