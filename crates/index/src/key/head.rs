@@ -137,7 +137,7 @@ impl<H: ?Sized, K> OwnPacking<H, K> {
 
 /// Packs into a word what the head of a key does not tell.
 #[inline]
-pub fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
+pub(crate) fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
     if H::OWN_PACKING.is_some() {
         H::pack(key)
     } else {
@@ -151,7 +151,7 @@ pub fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
 ///
 /// The word came from [`pack_key`] with the same `K` and `H`, and has not been freed.
 #[inline]
-pub unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
+pub(crate) unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
     head: u64,
     word: *mut (),
     read: impl FnOnce(&K) -> R,
@@ -171,7 +171,7 @@ pub unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
 ///
 /// As for [`with_packed_key`]; and nobody has the word, or uses it ever again.
 #[inline]
-pub unsafe fn free_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) {
+pub(crate) unsafe fn free_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) {
     if H::OWN_PACKING.is_some() {
         // SAFETY: passed on to the caller; and the methods belong together, as is promised.
         unsafe { H::free_packed(word) };

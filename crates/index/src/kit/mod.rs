@@ -28,13 +28,13 @@ mod unwind;
 
 pub use crate::contract::Implementation;
 pub use crate::delegate_to_target;
-pub use crate::key::head::{OwnPacking, free_packed_key, head_is_key, pack_key, with_packed_key};
+pub use crate::key::head::{OwnPacking, head_is_key};
 pub use heads::{GROUP, STRIDE, count_below};
 pub(crate) use heads::{Heads, close, open};
 pub use packed::{OwnedValue, Packed, Retire, Slot};
 pub use position::Position;
 pub use prefetch::prefetch;
 pub use search_key::{SearchKey, SearchRange};
-pub use spec::{Parameters, Spec, key_of_head};
+pub use spec::{Parameters, Spec, gives_no_key, key_of_head};
 pub use stored_key::{OwnedKey, StoredKey};
 pub use unwind::on_unwind;

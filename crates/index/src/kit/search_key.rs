@@ -79,3 +79,23 @@ impl<'k, S: Spec> SearchRange<'k, S> {
         Position::start(self.low, self.high, direction)
     }
 }
+
+impl<S: Spec> Position<SearchKey<'_, S>> {
+    /// Whether it belongs to what begins at a fence or separator, or lies further to the right.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::with`].
+    #[inline]
+    pub unsafe fn is_behind(&self, fence: StoredKey<S>) -> bool {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match self {
+                Self::First => false,
+                Self::At(key) => key.compare(fence).is_ge(),
+                Self::Below(key) => key.compare(fence).is_gt(),
+                Self::Last => true,
+            }
+        }
+    }
+}

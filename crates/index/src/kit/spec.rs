@@ -53,6 +53,6 @@ pub fn key_of_head<S: Spec>(head: u64) -> S::Key {
 
 /// The key's type, or its [`KeyHead`], breaks its word.
 #[cold]
-fn gives_no_key(head: u64) -> ! {
+pub fn gives_no_key(head: u64) -> ! {
     panic!("KeyHead::IS_KEY is true, but KeyHead::key({head:#x}) gave no key")
 }

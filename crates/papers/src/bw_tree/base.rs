@@ -1,7 +1,6 @@
 //! Base nodes, with the areas for their deltas.
 
 use super::BwTreeSwitches;
-use super::keys::StoredKey;
 use super::node::{Delta, Entry};
 use super::spread::{SUB_CHAINS, SubChain};
 use super::word::Word;
@@ -10,9 +9,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::slice;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::{head_is_key, prefetch};
+use tremula_index::kit::{GROUP, STRIDE, Spec, StoredKey, prefetch};
 use tremula_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The id that stands for no node.
@@ -20,12 +17,6 @@ pub(super) const NO_NODE: usize = usize::MAX;
 
 /// Bytes of a cache line. Headers and deltas lie at multiples of it.
 pub(super) const LINE: usize = 64;
-
-/// Heads that are compared together, in the second step of a search: two cache lines.
-pub(super) const STRIDE: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
-
-/// Heads of which the greatest is compared before the others are.
-pub(super) const GROUP: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
 /// Words of a node's filter.
 const FILTER: usize = 2;
@@ -38,27 +29,20 @@ const SORTED_RUNS: u16 = 8;
 const SPLIT_DELTAS: u16 = 16;
 const SPREAD: u16 = 32;
 
-/// Where a node is in the tree: what stays the same when its contents are consolidated.
-pub(super) struct Position<K, H> {
+/// The fences of a node, and what else stays the same when its contents are consolidated.
+#[derive(Clone, Copy)]
+pub(super) struct Fences<S: Spec> {
     /// 0 of a leaf, else one more than the children have.
     pub(super) level: u32,
     /// The keys of the node lie at or above this, if there is anything to its left.
-    pub(super) low: Option<StoredKey<K, H>>,
+    pub(super) low: Option<StoredKey<S>>,
     /// They lie below this, if there is anything to its right.
-    pub(super) high: Option<StoredKey<K, H>>,
+    pub(super) high: Option<StoredKey<S>>,
     /// The node on the right.
     pub(super) right: usize,
     /// The child for keys below the first separator.
     pub(super) first_child: usize,
 }
-
-impl<K, H> Clone for Position<K, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, H> Copy for Position<K, H> {}
 
 /// What a base node has beside its entries.
 #[derive(Clone, Copy)]
@@ -84,7 +68,7 @@ pub(super) struct Fittings {
 /// *filter* has a bit for each delta, which a hash of the key's head chooses: whoever finds the
 /// bit of a key unset need not look at the deltas.
 #[repr(C)]
-pub(super) struct Base<K, V, H> {
+pub(super) struct Base<S: Spec> {
     filter: [AtomicU64; FILTER],
     high_head: u64,
     high_word: *mut (),
@@ -97,7 +81,7 @@ pub(super) struct Base<K, V, H> {
     pub(super) level: u32,
     slots: u16,
     flags: u16,
-    of: PhantomData<(fn() -> (K, H), V)>,
+    of: PhantomData<S>,
 }
 
 /// What of a base node lookups do not need: it lies behind all else.
@@ -121,15 +105,15 @@ struct Plan {
 
 /// Words of an entry, each in an array of its own: the head, the key unless the head tells it, the
 /// value.
-const fn arrays_of<K, H: KeyHead<K>>() -> usize {
-    if head_is_key::<K, H>() { 2 } else { 3 }
+const fn arrays_of<S: Spec>() -> usize {
+    if S::HEAD_IS_KEY { 2 } else { 3 }
 }
 
-fn plan<K, V, H: KeyHead<K>>(count: usize, slots: usize, is_spread: bool) -> Plan {
-    let words = arrays_of::<K, H>();
+fn plan<S: Spec>(count: usize, slots: usize, is_spread: bool) -> Plan {
+    let words = arrays_of::<S>();
     let sub_chains = if is_spread { SUB_CHAINS } else { 0 };
-    let area = slots * size_of::<Delta<K, V, H>>() + sub_chains * size_of::<SubChain>();
-    let heads = heads_at::<K, V, H>(count);
+    let area = slots * size_of::<Delta<S>>() + sub_chains * size_of::<SubChain>();
+    let heads = heads_at::<S>(count);
     let size = area + (heads + count * words) * size_of::<u64>() + size_of::<Margin>();
     match Layout::from_size_align(size, LINE) {
         Ok(layout) => Plan {
@@ -148,32 +132,24 @@ const fn hints_of(count: usize) -> usize {
 
 /// Words of header and hints; the heads begin at a cache line.
 #[inline]
-const fn heads_at<K, V, H>(count: usize) -> usize {
-    let words = size_of::<Base<K, V, H>>() / size_of::<u64>() + hints_of(count);
+const fn heads_at<S: Spec>(count: usize) -> usize {
+    let words = size_of::<Base<S>>() / size_of::<u64>() + hints_of(count);
     words.next_multiple_of(LINE / size_of::<u64>())
 }
 
 /// A base node that is not freed for `'g`: the thread is pinned, or alone with it. By it, not by
 /// a plain reference to the header, what lies around the header is reached.
-pub(super) struct BaseRef<'g, K, V, H> {
-    at: NonNull<Base<K, V, H>>,
-    alive: PhantomData<&'g Base<K, V, H>>,
+#[derive(Clone, Copy)]
+pub(super) struct BaseRef<'g, S: Spec> {
+    at: NonNull<Base<S>>,
+    alive: PhantomData<&'g Base<S>>,
 }
 
-impl<K, V, H> Clone for BaseRef<'_, K, V, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for BaseRef<'_, K, V, H> {}
-
-impl<K, V, H> Deref for BaseRef<'_, K, V, H> {
-    type Target = Base<K, V, H>;
+impl<S: Spec> Deref for BaseRef<'_, S> {
+    type Target = Base<S>;
 
     #[inline]
-    fn deref(&self) -> &Base<K, V, H> {
+    fn deref(&self) -> &Base<S> {
         // SAFETY: it lives.
         unsafe { self.at.as_ref() }
     }
@@ -187,11 +163,11 @@ fn filter_bit(head: u64) -> (usize, u64) {
     (hash as usize / 64, 1 << (hash % 64))
 }
 
-impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
+impl<S: Spec> Base<S> {
     /// The fence that it was made with. Of a chain on it, [`View::high`](super::node::View::high)
     /// knows better.
     #[inline]
-    pub(super) fn made_high(&self) -> Option<StoredKey<K, H>> {
+    pub(super) fn made_high(&self) -> Option<StoredKey<S>> {
         (self.flags & HAS_HIGH != 0).then(|| StoredKey::of_words(self.high_head, self.high_word))
     }
 
@@ -252,12 +228,12 @@ impl<K: Ord + Storable, V, H: KeyHead<K>> Base<K, V, H> {
     }
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
+impl<'g, S: Spec> BaseRef<'g, S> {
     /// # Safety
     ///
     /// The base node lives for `'g`.
     #[inline]
-    pub(super) unsafe fn of(at: NonNull<Base<K, V, H>>) -> Self {
+    pub(super) unsafe fn of(at: NonNull<Base<S>>) -> Self {
         Self {
             at,
             alive: PhantomData,
@@ -265,7 +241,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     #[inline]
-    pub(super) fn as_ptr(self) -> NonNull<Base<K, V, H>> {
+    pub(super) fn as_ptr(self) -> NonNull<Base<S>> {
         self.at
     }
 
@@ -279,20 +255,20 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     pub(super) fn bytes(self) -> usize {
-        plan::<K, V, H>(self.count as usize, self.slots as usize, self.is_spread())
+        plan::<S>(self.count as usize, self.slots as usize, self.is_spread())
             .layout
             .size()
     }
 
     #[inline]
     fn margin(self) -> &'g Margin {
-        let words = arrays_of::<K, H>();
+        let words = arrays_of::<S>();
         // SAFETY: the margin has been written behind the arrays.
         unsafe { &*self.arrays().add(words * self.count as usize).cast() }
     }
 
     #[inline]
-    pub(super) fn low(self) -> Option<StoredKey<K, H>> {
+    pub(super) fn low(self) -> Option<StoredKey<S>> {
         (self.flags & HAS_LOW != 0).then(|| {
             let margin = self.margin();
             StoredKey::of_words(margin.low_head, margin.low_word)
@@ -325,13 +301,13 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     pub(super) fn bytes_of_area(self) -> usize {
-        self.slots as usize * size_of::<Delta<K, V, H>>()
+        self.slots as usize * size_of::<Delta<S>>()
     }
 
     /// Claims a place for a delta, for the caller alone; returns it, and how far in front of the
     /// header it lies.
     #[inline]
-    pub(super) fn claim(self) -> Option<(NonNull<Delta<K, V, H>>, usize)> {
+    pub(super) fn claim(self) -> Option<(NonNull<Delta<S>>, usize)> {
         // Relaxed, both: each place is given out once, whatever the order; what is written there
         // is published by the word that leads to it.
         let slots = u32::from(self.slots);
@@ -346,7 +322,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         // SAFETY: `slots` deltas have room in front of the header, and `distance` is one of 1 to
         // `slots`. A base node is used by pointers to the whole allocation.
         unsafe {
-            let header = self.at.cast::<Delta<K, V, H>>();
+            let header = self.at.cast::<Delta<S>>();
             Some((header.sub(distance), distance))
         }
     }
@@ -369,7 +345,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     #[inline]
     fn arrays(self) -> *const u64 {
         // SAFETY: the arrays lie there.
-        unsafe { self.start().add(heads_at::<K, V, H>(self.count as usize)) }
+        unsafe { self.start().add(heads_at::<S>(self.count as usize)) }
     }
 
     #[inline]
@@ -387,12 +363,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 
     #[inline]
     pub(super) fn values(self) -> &'g [*mut ()] {
-        self.words(if head_is_key::<K, H>() { 1 } else { 2 })
+        self.words(if S::HEAD_IS_KEY { 1 } else { 2 })
     }
 
     #[inline]
-    pub(super) fn key(self, at: usize) -> StoredKey<K, H> {
-        let word = if head_is_key::<K, H>() {
+    pub(super) fn key(self, at: usize) -> StoredKey<S> {
+        let word = if S::HEAD_IS_KEY {
             ptr::null_mut()
         } else {
             self.words(1)[at]
@@ -401,14 +377,14 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 
     #[inline]
-    pub(super) fn entry(self, at: usize) -> Entry<K, H> {
+    pub(super) fn entry(self, at: usize) -> Entry<S> {
         Entry {
             key: self.key(at),
             value: self.values()[at],
         }
     }
 
-    pub(super) fn entries(self) -> impl Iterator<Item = Entry<K, H>> + use<'g, K, V, H> {
+    pub(super) fn entries(self) -> impl Iterator<Item = Entry<S>> + use<'g, S> {
         (0..self.count as usize).map(move |at| self.entry(at))
     }
 }
@@ -418,14 +394,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 /// # Safety
 ///
 /// Nobody else has it, or uses it ever again.
-pub(super) unsafe fn free_base<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    base: NonNull<Base<K, V, H>>,
-) {
+pub(super) unsafe fn free_base<S: Spec>(base: NonNull<Base<S>>) {
     // SAFETY: the caller alone has it; it was allocated with this layout, at this distance.
     unsafe {
         let (count, slots) = (base.as_ref().count, base.as_ref().slots);
         let sub_chains = BaseRef::of(base).sub_chains();
-        let plan = plan::<K, V, H>(count as usize, slots as usize, !sub_chains.is_empty());
+        let plan = plan::<S>(count as usize, slots as usize, !sub_chains.is_empty());
         ptr::from_ref(sub_chains).cast_mut().drop_in_place();
         let margin = ptr::from_ref(BaseRef::of(base).margin()).cast_mut();
         margin.drop_in_place();
@@ -435,30 +409,30 @@ pub(super) unsafe fn free_base<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 }
 
 /// A base node that is being filled. Dropping it frees it, but nothing that it leads to.
-pub(super) struct Draft<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    base: NonNull<Base<K, V, H>>,
+pub(super) struct Draft<S: Spec> {
+    base: NonNull<Base<S>>,
     /// Where the heads begin.
     heads: NonNull<u64>,
     count: usize,
     filled: usize,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
-    pub(super) fn new(position: Position<K, H>, count: usize, fittings: Fittings) -> Self {
-        let plan = plan::<K, V, H>(count, fittings.slots, fittings.is_spread);
+impl<S: Spec> Draft<S> {
+    pub(super) fn new(fences: Fences<S>, count: usize, fittings: Fittings) -> Self {
+        let plan = plan::<S>(count, fittings.slots, fittings.is_spread);
         // SAFETY: a header has a size.
         let start = unsafe { alloc(plan.layout) };
         if start.is_null() {
             handle_alloc_error(plan.layout);
         }
-        let words = |key: Option<StoredKey<K, H>>| {
+        let words = |key: Option<StoredKey<S>>| {
             key.map_or((0, ptr::null_mut()), |key| (key.head, key.word))
         };
         let ((low_head, low_word), (high_head, high_word)) =
-            (words(position.low), words(position.high));
+            (words(fences.low), words(fences.high));
         let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
-        let flags = flag(position.high.is_some(), HAS_HIGH)
-            | flag(position.low.is_some(), HAS_LOW)
+        let flags = flag(fences.high.is_some(), HAS_HIGH)
+            | flag(fences.low.is_some(), HAS_LOW)
             | flag(fittings.switches.search_shortcuts, SHORTCUTS)
             | flag(fittings.switches.fast_consolidation, SORTED_RUNS)
             | flag(!fittings.switches.whole_splits, SPLIT_DELTAS)
@@ -473,21 +447,21 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
         // SAFETY: the allocation has room for the header behind the area, and for the heads
         // behind that.
         unsafe {
-            let base = NonNull::new_unchecked(start.add(plan.area).cast::<Base<K, V, H>>());
+            let base = NonNull::new_unchecked(start.add(plan.area).cast::<Base<S>>());
             base.write(Base {
                 filter: std::array::from_fn(|_| AtomicU64::new(filter)),
                 high_head,
                 high_word,
-                made_right: position.right,
-                first_child: position.first_child,
+                made_right: fences.right,
+                first_child: fences.first_child,
                 claimed: AtomicU32::new(0),
                 count: count as u32,
-                level: position.level,
+                level: fences.level,
                 slots: fittings.slots as u16,
                 flags,
                 of: PhantomData,
             });
-            let words = arrays_of::<K, H>();
+            let words = arrays_of::<S>();
             let heads = base.cast::<u64>().add(plan.heads);
             heads.add(words * count).cast::<Margin>().write(Margin {
                 low_head,
@@ -511,12 +485,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
     }
 
     /// A base node of entries.
-    pub(super) fn of_entries(
-        position: Position<K, H>,
-        entries: &[Entry<K, H>],
-        fittings: Fittings,
-    ) -> Self {
-        let mut draft = Self::new(position, entries.len(), fittings);
+    pub(super) fn of_entries(fences: Fences<S>, entries: &[Entry<S>], fittings: Fittings) -> Self {
+        let mut draft = Self::new(fences, entries.len(), fittings);
         entries.iter().for_each(|entry| draft.push(*entry));
         draft
     }
@@ -533,13 +503,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, entry: Entry<K, H>) {
+    pub(super) fn push(&mut self, entry: Entry<S>) {
         let at = self.filled;
         assert!(at < self.count, "a node has the entries that it counted");
         // SAFETY: `at` is one of the places.
         unsafe {
             self.place(0, at).write(entry.key.head);
-            if head_is_key::<K, H>() {
+            if S::HEAD_IS_KEY {
                 self.place(1, at).cast().write(entry.value);
             } else {
                 self.place(1, at).cast().write(entry.key.word);
@@ -551,13 +521,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
 
     /// Copies a run of entries from a node.
     #[inline]
-    pub(super) fn push_run(&mut self, from: BaseRef<'_, K, V, H>, run: Range<usize>) {
+    pub(super) fn push_run(&mut self, from: BaseRef<'_, S>, run: Range<usize>) {
         let (at, length) = (self.filled, run.len());
         assert!(
             at + length <= self.count && run.end <= from.count as usize,
             "a node has the entries that it counted"
         );
-        for array in 0..arrays_of::<K, H>() {
+        for array in 0..arrays_of::<S>() {
             // SAFETY: both arrays are that long, and belong to different nodes.
             unsafe {
                 let source = from.arrays().add(array * from.count as usize + run.start);
@@ -571,7 +541,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
     #[inline]
     pub(super) fn replace(&mut self, at: usize, value: *mut ()) {
         assert!(at < self.filled, "an entry is there before it is changed");
-        let values = if head_is_key::<K, H>() { 1 } else { 2 };
+        let values = if S::HEAD_IS_KEY { 1 } else { 2 };
         // SAFETY: `at` is one of the places.
         unsafe { self.place(values, at).cast().write(value) };
     }
@@ -612,7 +582,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Draft<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Draft<K, V, H> {
+impl<S: Spec> Drop for Draft<S> {
     fn drop(&mut self) {
         // SAFETY: nobody has seen it.
         unsafe { free_base(self.base) };

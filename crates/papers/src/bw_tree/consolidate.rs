@@ -1,23 +1,20 @@
 //! Reading a chain: one key, all of it; and giving a long one a new base node.
 
-use super::BwTree;
+use super::Tree;
 use super::base::{Draft, Fittings};
 use super::descend::Spot;
 use super::free::free_chain;
-use super::keys::{Probe, StoredKey};
 use super::node::{Change, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use std::cmp::Ordering;
 use std::ops::Range;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::head_is_key;
+use tremula_index::kit::{SearchKey, Spec, StoredKey};
 
 /// What a node has of a key.
-pub(super) struct Found<K, H> {
+pub(super) struct Found<S: Spec> {
     /// The key's entry, if it is there.
-    pub(super) entry: Option<Entry<K, H>>,
+    pub(super) entry: Option<Entry<S>>,
     /// How many keys of the base node lie below.
     pub(super) offset: usize,
     /// Whether the base node has the key itself.
@@ -25,25 +22,25 @@ pub(super) struct Found<K, H> {
 }
 
 /// What a node has, in the order of the keys.
-pub(super) enum Contents<'g, K, V, H> {
+pub(super) enum Contents<'g, S: Spec> {
     /// The base node with other values here and there: the deltas, the oldest first.
-    Replaced(Vec<&'g Delta<K, V, H>>),
+    Replaced(Vec<&'g Delta<S>>),
     /// Runs of the base node, and the newest delta on each cell that has any, in order.
-    Runs(Vec<&'g Delta<K, V, H>>),
-    Entries(Vec<Entry<K, H>>),
+    Runs(Vec<&'g Delta<S>>),
+    Entries(Vec<Entry<S>>),
 }
 
 /// A part of what a consolidated node has, in the order of the keys.
-enum Part<K, H> {
+enum Part<S: Spec> {
     /// A run of the base node's entries.
     Run(Range<usize>),
-    One(Entry<K, H>),
+    One(Entry<S>),
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+impl<'g, S: Spec> View<'g, S> {
     /// The value of a key in a leaf.
     #[inline]
-    pub(super) fn value_of(&self, probe: &Probe<'_, K, H>) -> Option<*mut ()> {
+    pub(super) fn value_of(&self, probe: &SearchKey<'_, S>) -> Option<*mut ()> {
         if self.base.may_have_deltas(probe.head) {
             return self.find(probe).entry.map(|entry| entry.value);
         }
@@ -57,7 +54,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// The entry that it finds is alive, and so is its value, whatever the comparisons say: it is
     /// the newest of its cell. For an entry of the base node lies within what the deltas have left,
     /// and each delta that overwrites an entry leaves that out.
-    pub(super) fn find(&self, probe: &Probe<'_, K, H>) -> Found<K, H> {
+    pub(super) fn find(&self, probe: &SearchKey<'_, S>) -> Found<S> {
         let search = |all, places| {
             if self.base.has_shortcuts() {
                 return self.base.search(probe, places);
@@ -74,8 +71,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     pub(super) fn find_at(
         &self,
         place: Result<usize, usize>,
-        probe: &Probe<'_, K, H>,
-    ) -> Found<K, H> {
+        probe: &SearchKey<'_, S>,
+    ) -> Found<S> {
         self.find_beside(None, probe, |_, places| within(place, places))
     }
 
@@ -84,10 +81,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     #[inline(always)]
     fn find_beside(
         &self,
-        split: Option<&Delta<K, V, H>>,
-        probe: &Probe<'_, K, H>,
+        split: Option<&Delta<S>>,
+        probe: &SearchKey<'_, S>,
         search: impl FnOnce(Range<usize>, Range<usize>) -> Result<usize, usize>,
-    ) -> Found<K, H> {
+    ) -> Found<S> {
         let all = 0..split.map_or(self.base.count, |split| split.offset) as usize;
         let mut next = None;
         if self.base.may_have_deltas(probe.head) {
@@ -121,8 +118,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// The newest delta on the cell of one in this chain: that one, unless a comparison has passed by
     /// a newer one on the very same key.
     #[inline]
-    fn newest_on(&self, found: &'g Delta<K, V, H>) -> &'g Delta<K, V, H> {
-        if head_is_key::<K, H>() {
+    fn newest_on(&self, found: &'g Delta<S>) -> &'g Delta<S> {
+        if S::HEAD_IS_KEY {
             return found;
         }
         let mut newest = self.deltas();
@@ -132,7 +129,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// What a leaf that is not spread has of an entry that it has. No user code is asked.
-    pub(super) fn find_entry(&self, entry: &Entry<K, H>) -> Found<K, H> {
+    pub(super) fn find_entry(&self, entry: &Entry<S>) -> Found<S> {
         if let Some(delta) = self.changes().find(|delta| delta.key.is(entry.key)) {
             return Found::of(delta);
         }
@@ -150,7 +147,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The newest delta on each cell that has any, cells of one place side by side. No user code is
     /// asked.
-    fn newest_by_place(&self) -> Vec<&'g Delta<K, V, H>> {
+    fn newest_by_place(&self) -> Vec<&'g Delta<S>> {
         let mut newest = Vec::with_capacity(self.depth());
         if self.base.is_spread() || self.split().is_some() {
             newest.extend(self.changes());
@@ -164,12 +161,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// The same in the order of the keys.
-    fn newest(&self) -> Vec<&'g Delta<K, V, H>> {
+    fn newest(&self) -> Vec<&'g Delta<S>> {
         let mut newest = self.newest_by_place();
         // Of cells at one place of the base node at most one has anything left, for honest keys.
-        let are_beside = |a: &&Delta<K, V, H>, b: &&Delta<K, V, H>| {
-            a.offset == b.offset && !a.overwrites && !b.overwrites
-        };
+        let are_beside =
+            |a: &&Delta<S>, b: &&Delta<S>| a.offset == b.offset && !a.overwrites && !b.overwrites;
         for beside in newest.chunk_by_mut(are_beside) {
             if beside.len() > 1 {
                 // SAFETY: the chain lives, and with it the keys in it.
@@ -181,8 +177,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// Whether these are the leaf's entries in front of one of the base node's, by the offsets of
     /// deltas. No user code is asked.
-    pub(super) fn has_in_front(&self, offset: usize, entries: &[Entry<K, H>]) -> bool {
-        let name = |key: StoredKey<K, H>| (key.head, key.word.addr());
+    pub(super) fn has_in_front(&self, offset: usize, entries: &[Entry<S>]) -> bool {
+        let name = |key: StoredKey<S>| (key.head, key.word.addr());
         let newest = self.newest_by_place();
         let is_overwritten = |at: usize| {
             (newest.iter()).any(|delta| delta.overwrites && delta.offset as usize == at)
@@ -203,11 +199,11 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The deltas, the oldest first, if all that they do is to replace values of the base node:
     /// then nothing has to be sorted.
-    fn replacements(&self) -> Option<Vec<&'g Delta<K, V, H>>> {
+    fn replacements(&self) -> Option<Vec<&'g Delta<S>>> {
         if self.base.is_spread() || self.split().is_some() || !self.base.has_sorted_runs() {
             return None;
         }
-        let replaces = |delta: &Delta<K, V, H>| delta.change == Change::Update && delta.overwrites;
+        let replaces = |delta: &Delta<S>| delta.change == Change::Update && delta.overwrites;
         if !self.deltas().all(replaces) {
             return None;
         }
@@ -219,7 +215,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// All that is in the node, in the order of the keys, as the original Bw-tree has it: the
     /// deltas are replayed on a copy of the base node, and that is sorted.
-    fn replayed(&self) -> Vec<Entry<K, H>> {
+    fn replayed(&self) -> Vec<Entry<S>> {
         let mut entries: Vec<_> = self.base.entries().take(self.end()).collect();
         let mut deltas: Vec<_> = self.changes().collect();
         deltas.reverse();
@@ -243,7 +239,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// All that is in the node, in the order of the keys.
-    pub(super) fn contents(&self) -> Contents<'g, K, V, H> {
+    pub(super) fn contents(&self) -> Contents<'g, S> {
         if self.base.level > 0 {
             return match self.delta() {
                 None => Contents::Replaced(Vec::new()),
@@ -260,7 +256,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// All that is in the node, in any order. No user code is asked.
-    pub(super) fn cells(&self) -> Vec<Entry<K, H>> {
+    pub(super) fn cells(&self) -> Vec<Entry<S>> {
         let contents = if self.base.level > 0 {
             Contents::Entries(self.separators())
         } else {
@@ -270,15 +266,15 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// Appends a private copy of all that is in the node to `out`.
-    pub(super) fn entries(&self, out: &mut Vec<Entry<K, H>>) {
+    pub(super) fn entries(&self, out: &mut Vec<Entry<S>>) {
         self.contents().append_to(out, self);
     }
 }
 
-impl<K, H> Found<K, H> {
+impl<S: Spec> Found<S> {
     /// What the newest delta on a cell says.
     #[inline]
-    fn of<V>(delta: &Delta<K, V, H>) -> Self {
+    fn of(delta: &Delta<S>) -> Self {
         let entry = Entry {
             key: delta.key,
             value: delta.value,
@@ -300,9 +296,9 @@ fn within(found: Result<usize, usize>, places: Range<usize>) -> Result<usize, us
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, K, V, H> {
+impl<S: Spec> Contents<'_, S> {
     /// How many entries these are.
-    pub(super) fn count(&self, view: &View<'_, K, V, H>) -> usize {
+    pub(super) fn count(&self, view: &View<'_, S>) -> usize {
         match self {
             Self::Replaced(_) => view.base.count as usize,
             Self::Entries(entries) => entries.len(),
@@ -322,7 +318,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, K, V, H> {
     }
 
     /// Shows all of it but replaced values.
-    fn each_part(&self, view: &View<'_, K, V, H>, mut visit: impl FnMut(Part<K, H>)) {
+    fn each_part(&self, view: &View<'_, S>, mut visit: impl FnMut(Part<S>)) {
         let newest = match self {
             Self::Replaced(_) => return visit(Part::Run(0..view.base.count as usize)),
             Self::Entries(entries) => {
@@ -348,13 +344,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, K, V, H> {
         visit(Part::Run(at..view.end()));
     }
 
-    fn into_entries(self, view: &View<'_, K, V, H>) -> Vec<Entry<K, H>> {
+    fn into_entries(self, view: &View<'_, S>) -> Vec<Entry<S>> {
         let mut out = Vec::new();
         self.append_to(&mut out, view);
         out
     }
 
-    fn append_to(mut self, out: &mut Vec<Entry<K, H>>, view: &View<'_, K, V, H>) {
+    fn append_to(mut self, out: &mut Vec<Entry<S>>, view: &View<'_, S>) {
         if let Self::Entries(entries) = &mut self {
             return out.append(entries);
         }
@@ -371,8 +367,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, K, V, H> {
         }
     }
 
-    fn into_draft(self, view: &View<'_, K, V, H>, fittings: Fittings) -> Draft<K, V, H> {
-        let mut draft = Draft::new(view.position(), self.count(view), fittings);
+    fn into_draft(self, view: &View<'_, S>, fittings: Fittings) -> Draft<S> {
+        let mut draft = Draft::new(view.fences(), self.count(view), fittings);
         self.each_part(view, |part| match part {
             Part::Run(run) => draft.push_run(view.base, run),
             Part::One(entry) => draft.push(entry),
@@ -386,20 +382,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// A base node with all that is in a node.
-    pub(super) fn copy(&self, view: &View<'_, K, V, H>) -> Draft<K, V, H> {
+    pub(super) fn copy(&self, view: &View<'_, S>) -> Draft<S> {
         self.copy_with(view, self.fittings(view.base.level))
     }
 
-    pub(super) fn copy_with(&self, view: &View<'_, K, V, H>, fittings: Fittings) -> Draft<K, V, H> {
+    pub(super) fn copy_with(&self, view: &View<'_, S>, fittings: Fittings) -> Draft<S> {
         view.contents().into_draft(view, fittings)
     }
 
     /// Gives a leaf a new base node, unless somebody changes it meanwhile; splits or merges it if
     /// it is too large or small.
     #[cold]
-    pub(super) fn consolidate(&self, spot: &Spot<'_, K, V, H>, guard: &Guard) {
+    pub(super) fn consolidate(&self, spot: &Spot<'_, S>, guard: &Guard) {
         if !spot.word.is_open() {
             return;
         }
@@ -436,10 +432,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
         // SAFETY: passed on to the caller. Keys and values may be dropped by any thread at any
         // time: they are `Send` and `'static`.
-        unsafe { guard.defer_unchecked(move || free_chain::<K, V, H>(word.released())) };
+        unsafe { guard.defer_unchecked(move || free_chain::<S>(word.released())) };
     }
 
-    /// Consolidates, splits or merges the leaf responsible for a place, if it is due.
+    /// Consolidates, splits or merges the leaf responsible for a position, if it is due.
     #[inline]
     pub(super) fn tend(&self, id: usize, word: Word, guard: &Guard) {
         // SAFETY: the word was published during this pin.
@@ -455,7 +451,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
+impl<S: Spec> View<'_, S> {
     /// Whether everything that is new in the leaf lies behind what the base node has; of a spread
     /// leaf, where threads are not always in step, whether most of it does.
     fn appends(&self) -> bool {

@@ -1,31 +1,22 @@
-//! The way from the root to the node that is responsible for a place.
+//! The way from the root to the node that is responsible for a position.
 
-use super::keys::{Place, Probe};
+use super::Position;
 use super::node::View;
 use super::reclaim::Guard;
 use super::word::Word;
-use super::{BwTree, ROOT};
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
+use super::{ROOT, Tree};
+use tremula_index::kit::{SearchKey, Spec};
 use tremula_sync::Backoff;
 
 /// A node as it was found.
-pub(super) struct Spot<'g, K, V, H> {
+#[derive(Clone, Copy)]
+pub(super) struct Spot<'g, S: Spec> {
     pub(super) id: usize,
     pub(super) word: Word,
-    pub(super) view: View<'g, K, V, H>,
+    pub(super) view: View<'g, S>,
 }
 
-impl<K, V, H> Clone for Spot<'_, K, V, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for Spot<'_, K, V, H> {}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// A node as it is now; `None` if it has been merged away. If it is being merged away, that is
     /// over then.
     ///
@@ -33,11 +24,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     ///
     /// The id was in use at some time during the pin.
     #[inline]
-    pub(super) unsafe fn visit<'g>(
-        &self,
-        id: usize,
-        guard: &'g Guard,
-    ) -> Option<Spot<'g, K, V, H>> {
+    pub(super) unsafe fn visit<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, S>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
         let Some(view) = (unsafe { View::of(word, guard) }) else {
@@ -50,14 +37,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// The leaf responsible for a key: [`descend`](Self::descend) for the most frequent case.
     #[inline]
-    pub(super) fn leaf_of<'g>(
-        &self,
-        probe: &Probe<'_, K, H>,
-        guard: &'g Guard,
-    ) -> Spot<'g, K, V, H> {
-        let place = Place::At(*probe);
+    pub(super) fn leaf_of<'g>(&self, probe: &SearchKey<'_, S>, guard: &'g Guard) -> Spot<'g, S> {
+        let position = Position::At(*probe);
         if self.has_deltas_on_the_way {
-            return self.descend(&place, 0, guard);
+            return self.descend(&position, 0, guard);
         }
         let mut id = ROOT;
         // SAFETY: the root is always in use; others were linked by nodes that were.
@@ -65,30 +48,30 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             let base = spot.view.base;
             if base.level > 0 {
                 // If the key lies beyond its fence, it does so beyond that of its last child, too.
-                id = base.child(base.child_index(&place, base.count as usize));
+                id = base.child(base.child_index(&position, base.count as usize));
                 continue;
             }
             // SAFETY: the node can be read, and its fences live as long as that.
-            let is_beyond = |high| unsafe { place.is_behind(high) };
+            let is_beyond = |high| unsafe { position.is_behind(high) };
             if base.made_high().is_some_and(is_beyond) {
                 break;
             }
             return spot;
         }
-        self.descend(&place, 0, guard)
+        self.descend(&position, 0, guard)
     }
 
-    /// The node on a level that is responsible for a place. At the moment that its word was read
+    /// The node on a level that is responsible for a position. At the moment that its word was read
     /// it was. Posts the separators that it finds missing. Lock-free.
     pub(super) fn descend<'g>(
         &self,
-        place: &Place<'_, K, H>,
+        position: &Position<'_, S>,
         level: u32,
         guard: &'g Guard,
-    ) -> Spot<'g, K, V, H> {
+    ) -> Spot<'g, S> {
         let backoff = Backoff::new();
         loop {
-            if let Some(spot) = self.try_descend(place, level, guard) {
+            if let Some(spot) = self.try_descend(position, level, guard) {
                 return spot;
             }
             backoff.wait();
@@ -98,16 +81,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// `None` if it came to a node that has been merged away.
     fn try_descend<'g>(
         &self,
-        place: &Place<'_, K, H>,
+        position: &Position<'_, S>,
         level: u32,
         guard: &'g Guard,
-    ) -> Option<Spot<'g, K, V, H>> {
+    ) -> Option<Spot<'g, S>> {
         let mut parent = None;
         let mut id = ROOT;
         loop {
             // SAFETY: the root is always in use; others were linked by nodes that were.
             let spot = unsafe { self.visit(id, guard) }?;
-            if place.is_beyond(&spot.view) {
+            if spot.view.ends_before(position) {
                 if let Some((id, word)) = parent.take() {
                     self.post_below(id, word, &spot, guard);
                 }
@@ -118,33 +101,33 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 return Some(spot);
             }
             parent = Some((id, spot.word));
-            id = spot.view.child_of(place);
+            id = spot.view.child_of(position);
         }
     }
 
     /// Tells a parent, as it was when its word was read, of the node to the right of a child.
     #[cold]
-    fn post_below(&self, id: usize, word: Word, child: &Spot<'_, K, V, H>, guard: &Guard) {
+    fn post_below(&self, id: usize, word: Word, child: &Spot<'_, S>, guard: &Guard) {
         // SAFETY: the word was read during this pin.
         if let Some(view) = unsafe { View::of(word, guard) } {
             self.post(&Spot { id, word, view }, child, guard);
         }
     }
 
-    /// The leaf responsible for a place that `spot` was responsible for when it was read; more
+    /// The leaf responsible for a position that `spot` was responsible for when it was read; more
     /// quickly if it still is.
     #[inline]
     pub(super) fn again<'g>(
         &self,
-        spot: &Spot<'g, K, V, H>,
-        place: &Place<'_, K, H>,
+        spot: &Spot<'g, S>,
+        position: &Position<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, K, V, H> {
+    ) -> Spot<'g, S> {
         // SAFETY: it was in use during this pin.
         match unsafe { self.visit(spot.id, guard) } {
             // Its low fence has not changed.
-            Some(spot) if spot.view.base.level == 0 && !place.is_beyond(&spot.view) => spot,
-            _ => self.descend(place, 0, guard),
+            Some(spot) if spot.view.base.level == 0 && !spot.view.ends_before(position) => spot,
+            _ => self.descend(position, 0, guard),
         }
     }
 }

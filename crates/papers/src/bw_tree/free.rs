@@ -9,19 +9,16 @@
 //! A value's `Drop` may panic: all the rest is freed nevertheless, and then the first panic goes on.
 
 use super::base::{Base, BaseRef, free_base};
-use super::keys::{OwnedKey, OwnedValue, StoredKey};
 use super::node::{Change, Delta, Entry, View};
 use super::reclaim::Guard;
-use super::steps::Step;
+use super::steps::MergeDelta;
 use super::word::{Kind, Word};
 use std::alloc::{Layout, dealloc};
 use std::any::Any;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use tremula_index::Storable;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::head_is_key;
+use tremula_index::kit::{OwnedKey, OwnedValue, Spec, StoredKey};
 
 /// The first panic of several drops. The others are forgotten.
 #[derive(Default)]
@@ -71,8 +68,8 @@ impl FirstPanic {
     /// # Safety
     ///
     /// The caller owns the key, and nobody uses it ever again.
-    unsafe fn free_key<K: Ord + Storable, H: KeyHead<K>>(&mut self, key: StoredKey<K, H>) {
-        if !head_is_key::<K, H>() {
+    unsafe fn free_key<S: Spec>(&mut self, key: StoredKey<S>) {
+        if !S::HEAD_IS_KEY {
             // SAFETY: passed on to the caller.
             let key = unsafe { OwnedKey::of_stored(key) };
             self.catch(|| drop(key));
@@ -87,30 +84,27 @@ impl FirstPanic {
 ///
 /// The word leads to a base node or delta, the chain was unlinked, and nobody has it; another node
 /// has the entries that were left.
-pub(super) unsafe fn free_chain<K: Ord + Storable, V: Storable, H: KeyHead<K>>(word: Word) {
+pub(super) unsafe fn free_chain<S: Spec>(word: Word) {
     let mut panic = FirstPanic::default();
     // SAFETY: passed on to the caller.
-    unsafe { free_chain_with::<K, V, H>(word, &mut panic) };
+    unsafe { free_chain_with::<S>(word, &mut panic) };
     panic.go_on();
 }
 
 /// # Safety
 ///
 /// As for [`free_chain`].
-unsafe fn free_chain_with<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    word: Word,
-    panic: &mut FirstPanic,
-) {
+unsafe fn free_chain_with<S: Spec>(word: Word, panic: &mut FirstPanic) {
     // SAFETY: the caller alone has the chain.
     unsafe {
         if word.kind() == Kind::Base {
-            let base = BaseRef::of(NonNull::new_unchecked(word.address::<Base<K, V, H>>()));
+            let base = BaseRef::of(NonNull::new_unchecked(word.address::<Base<S>>()));
             for sub_chain in base.sub_chains() {
-                free_deltas::<K, V, H>(sub_chain.load(), panic);
+                free_deltas::<S>(sub_chain.load(), panic);
             }
         }
-        let base = free_deltas::<K, V, H>(word, panic);
-        free_base(NonNull::new_unchecked(base.address::<Base<K, V, H>>()));
+        let base = free_deltas::<S>(word, panic);
+        free_base(NonNull::new_unchecked(base.address::<Base<S>>()));
     }
 }
 
@@ -119,14 +113,11 @@ unsafe fn free_chain_with<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 /// # Safety
 ///
 /// As for [`free_chain`].
-unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    mut word: Word,
-    panic: &mut FirstPanic,
-) -> Word {
+unsafe fn free_deltas<S: Spec>(mut word: Word, panic: &mut FirstPanic) -> Word {
     // SAFETY: passed on to the caller. A key is deleted by one delta at most: see the module.
     unsafe {
         while word.kind() == Kind::Delta {
-            let at = word.address::<Delta<K, V, H>>();
+            let at = word.address::<Delta<S>>();
             // Most chains of words need not be walked again.
             if !(*at).owns {
                 return Word::base((*at).base);
@@ -134,7 +125,7 @@ unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
             let (change, key) = ((*at).change, (*at).key);
             let (next, on_heap) = ((*at).next, (*at).on_heap);
             if on_heap {
-                dealloc(at.cast(), Layout::new::<Delta<K, V, H>>());
+                dealloc(at.cast(), Layout::new::<Delta<S>>());
             }
             if change == Change::Delete {
                 panic.free_key(key);
@@ -150,18 +141,14 @@ unsafe fn free_deltas<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
 /// # Safety
 ///
 /// The word is the head of a linked node, and nobody else has the tree, or uses it ever again.
-pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    mut word: Word,
-    guard: &Guard,
-    panic: &mut FirstPanic,
-) {
+pub(super) unsafe fn free_node<S: Spec>(mut word: Word, guard: &Guard, panic: &mut FirstPanic) {
     // SAFETY: the caller alone has it, and each of its cells once.
     unsafe {
-        let step = (word.kind() == Kind::Step).then(|| Step::of_word(word));
+        let step = (word.kind() == Kind::MergeDelta).then(|| MergeDelta::of_word(word));
         if let Some(step) = &step {
             word = step.next;
         }
-        let Some(view) = View::<K, V, H>::of(word, guard) else {
+        let Some(view) = View::<S>::of(word, guard) else {
             return;
         };
         if let Some(low) = view.base.low() {
@@ -174,18 +161,18 @@ pub(super) unsafe fn free_node<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
             for entry in view.cells() {
                 panic.free_key(entry.key);
                 if view.base.level == 0 {
-                    panic.free_value::<V>(entry.value);
+                    panic.free_value::<S::Value>(entry.value);
                 }
             }
         }
-        free_chain_with::<K, V, H>(word, panic);
+        free_chain_with::<S>(word, panic);
     }
 }
 
 /// Entries that are in no node any more.
-pub(super) struct Removed<K, V, H>(pub(super) Vec<Entry<K, H>>, pub(super) PhantomData<V>);
+pub(super) struct Removed<S: Spec>(pub(super) Vec<Entry<S>>);
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Removed<K, V, H> {
+impl<S: Spec> Removed<S> {
     /// # Safety
     ///
     /// Nobody has the entries any more.
@@ -195,7 +182,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Removed<K, V, H> {
             // SAFETY: the caller's promise.
             unsafe {
                 panic.free_key(entry.key);
-                panic.free_value::<V>(entry.value);
+                panic.free_value::<S::Value>(entry.value);
             }
         }
         panic.go_on();

@@ -1,23 +1,22 @@
 //! Holding nodes, so that nobody else changes them: for what takes more than one step.
 
-use super::BwTree;
+use super::Position;
+use super::Tree;
 use super::descend::Spot;
-use super::keys::Place;
 use super::reclaim::Guard;
 use super::word::Word;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
+use tremula_index::kit::Spec;
 use tremula_sync::Backoff;
 
 /// Nodes that an operation holds. Dropping it lets them go as they were.
-pub(super) struct Holds<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    tree: &'t BwTree<K, V, H>,
+pub(super) struct Holds<'t, S: Spec> {
+    tree: &'t Tree<S>,
     /// Ids, and the words to let them go with.
     held: Vec<(usize, Word)>,
 }
 
-impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
-    pub(super) fn new(tree: &'t BwTree<K, V, H>) -> Self {
+impl<'t, S: Spec> Holds<'t, S> {
+    pub(super) fn new(tree: &'t Tree<S>) -> Self {
         Self {
             tree,
             held: Vec::new(),
@@ -37,16 +36,16 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
         holds
     }
 
-    /// Holds the leaf responsible for a place; waits while another thread does. What the caller
+    /// Holds the leaf responsible for a position; waits while another thread does. What the caller
     /// holds already is to the left of it.
     pub(super) fn hold_leaf<'g>(
         &mut self,
-        place: &Place<'_, K, H>,
+        position: &Position<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, K, V, H> {
+    ) -> Spot<'g, S> {
         let backoff = Backoff::new();
         loop {
-            let spot = self.tree.descend_to_whole_leaf(place, guard);
+            let spot = self.tree.descend_to_whole_leaf(position, guard);
             if self.try_hold(spot.id, spot.word) {
                 return spot;
             }
@@ -60,9 +59,9 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
     /// comparisons say.
     pub(super) fn hold_right_of<'g>(
         &mut self,
-        left: &Spot<'_, K, V, H>,
+        left: &Spot<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, K, V, H> {
+    ) -> Spot<'g, S> {
         let backoff = Backoff::new();
         let right = left.view.right();
         loop {
@@ -77,19 +76,19 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
         }
     }
 
-    /// Holds the leaf responsible for a place, which is on the left of one that the caller holds; gives
+    /// Holds the leaf responsible for a position, which is on the left of one that the caller holds; gives
     /// up after so many attempts. If the order of keys is none, there may be another leaf: then the
     /// one that is held already is returned.
     pub(super) fn hold_left_leaf<'g>(
         &mut self,
-        place: &Place<'_, K, H>,
-        held: Option<&Spot<'g, K, V, H>>,
+        position: &Position<'_, S>,
+        held: Option<&Spot<'g, S>>,
         attempts: usize,
         guard: &'g Guard,
-    ) -> Option<Spot<'g, K, V, H>> {
+    ) -> Option<Spot<'g, S>> {
         let backoff = Backoff::new();
         for _ in 0..attempts {
-            let spot = self.tree.descend_to_whole_leaf(place, guard);
+            let spot = self.tree.descend_to_whole_leaf(position, guard);
             match held {
                 Some(held) if spot.view.right() != held.id => return Some(*held),
                 _ => {}
@@ -128,7 +127,7 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Holds<'t, K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Holds<'_, K, V, H> {
+impl<S: Spec> Drop for Holds<'_, S> {
     fn drop(&mut self) {
         for (id, word) in &self.held {
             self.tree.table.store(*id, *word);

@@ -1,33 +1,32 @@
 //! Deltas of inner nodes: separators that were inserted or deleted since the base node was made.
 
+use super::Position;
 use super::base::NO_NODE;
-use super::keys::{Place, StoredKey};
 use super::node::{Change, Delta, Entry, View};
 use super::word::Word;
 use std::marker::PhantomData;
 use std::ptr;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
+use tremula_index::kit::{Spec, StoredKey};
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
-    /// The child of an inner node that is responsible for a place.
+impl<'g, S: Spec> View<'g, S> {
+    /// The child of an inner node that is responsible for a position.
     #[inline(always)]
-    pub(super) fn child_of(&self, place: &Place<'_, K, H>) -> usize {
+    pub(super) fn child_of(&self, position: &Position<'_, S>) -> usize {
         match self.delta() {
             None => {
                 let all = self.base.count as usize;
-                self.base.child(self.base.child_index(place, all))
+                self.base.child(self.base.child_index(position, all))
             }
-            Some(_) => self.child_beside_deltas(place),
+            Some(_) => self.child_beside_deltas(position),
         }
     }
 
-    /// The same, where there are deltas: the child of the greatest separator in front of the place,
+    /// The same, where there are deltas: the child of the greatest separator in front of the position,
     /// be it a delta's or the base node's.
     #[inline(never)]
-    fn child_beside_deltas(self, place: &Place<'_, K, H>) -> usize {
+    fn child_beside_deltas(self, position: &Position<'_, S>) -> usize {
         let split = self.split();
-        let mut nearest: Option<&Delta<K, V, H>> = None;
+        let mut nearest: Option<&Delta<S>> = None;
         let mut has_deleted = false;
         for delta in self.deltas() {
             if split.is_some_and(|split| !split.is_in_front(delta)) {
@@ -37,7 +36,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             // SAFETY: the chain lives, and with it the keys in it.
             let is_nearer = unsafe {
                 delta.change == Change::Insert
-                    && place.is_behind(delta.key)
+                    && position.is_behind(delta.key)
                     && nearest.is_none_or(|nearest| delta.key.compare(nearest.key).is_gt())
             };
             if is_nearer && !(has_deleted && self.is_deleted_again(delta)) {
@@ -46,7 +45,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         }
         // Keys of the base node from here on are greater than that.
         let floor = nearest.map_or(0, |delta| delta.offset + u32::from(delta.overwrites)) as usize;
-        let mut index = self.base.child_index(place, self.end());
+        let mut index = self.base.child_index(position, self.end());
         // What a delta overwrites has been deleted: otherwise that would be nearer.
         while index > floor && self.is_overwritten(index - 1) {
             index -= 1;
@@ -58,7 +57,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// Whether a newer delta deletes the separator that one inserts.
-    fn is_deleted_again(&self, inserted: &Delta<K, V, H>) -> bool {
+    fn is_deleted_again(&self, inserted: &Delta<S>) -> bool {
         (self.deltas().take_while(|delta| !ptr::eq(*delta, inserted)))
             .any(|delta| delta.change == Change::Delete && delta.value == inserted.value)
     }
@@ -69,8 +68,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The separators, each with the child on its right, in the order of the children: that of the
     /// links between these. No user code is asked, so that each child is in one node once.
-    pub(super) fn separators(&self) -> Vec<Entry<K, H>> {
-        let mut entries: Vec<Entry<K, H>> = self.base.entries().collect();
+    pub(super) fn separators(&self) -> Vec<Entry<S>> {
+        let mut entries: Vec<Entry<S>> = self.base.entries().collect();
         let mut deltas: Vec<_> = self.deltas().collect();
         deltas.reverse();
         for delta in deltas {
@@ -129,7 +128,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// front of that, and whether it is one itself.
     fn place_of(&self, child: usize) -> Option<(usize, bool)> {
         let is_it =
-            |delta: &&Delta<K, V, H>| delta.change == Change::Insert && delta.value.addr() == child;
+            |delta: &&Delta<S>| delta.change == Change::Insert && delta.value.addr() == child;
         if let Some(delta) = self.deltas().find(is_it) {
             return Some((delta.offset as usize, false));
         }
@@ -142,10 +141,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     pub(super) fn separator(
         &self,
         word: Word,
-        key: StoredKey<K, H>,
+        key: StoredKey<S>,
         left: usize,
         child: usize,
-    ) -> Option<Delta<K, V, H>> {
+    ) -> Option<Delta<S>> {
         let offset = if left == self.base.first_child {
             0
         } else {
@@ -165,9 +164,9 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     pub(super) fn without_separator(
         &self,
         word: Word,
-        key: StoredKey<K, H>,
+        key: StoredKey<S>,
         child: usize,
-    ) -> Option<Delta<K, V, H>> {
+    ) -> Option<Delta<S>> {
         Some(Delta {
             change: Change::Delete,
             value: ptr::without_provenance_mut(child),
@@ -180,9 +179,9 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     fn delta_on(
         &self,
         word: Word,
-        key: StoredKey<K, H>,
+        key: StoredKey<S>,
         (offset, overwrites): (usize, bool),
-    ) -> Delta<K, V, H> {
+    ) -> Delta<S> {
         Delta {
             change: Change::Delete,
             on_heap: false,

@@ -1,18 +1,21 @@
 //! The contract of an ordered index on the tree.
 
-use super::BwTree;
-use super::keys::OwnedValue;
 use super::node::Entry;
 use super::reclaim::Unlinked;
 use super::write::copied;
+use super::{BwTree, Tree};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::key::KeyHead;
-use tremula_index::kit::{Implementation as OrderedIndex, Packed};
+use tremula_index::kit::{Implementation as OrderedIndex, OwnedValue, Packed, Parameters, Spec};
 use tremula_index::{Direction, KeyRange, Shape, Storable, Update};
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// The first entry of a range.
-    fn nearest(&self, range: KeyRange<'_, K>, direction: Direction) -> Option<(K, V)> {
+    fn nearest(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+    ) -> Option<(S::Key, S::Value)> {
         let guard = &self.pin();
         let mut found = Vec::new();
         self.collect(&range, direction, 1, &mut found, guard);
@@ -27,8 +30,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let guard = &self.pin();
-        match self.lookup(key, guard) {
+        let guard = &self.tree.pin();
+        match self.tree.lookup(key, guard) {
             Some(value) => {
                 // SAFETY: what was in the tree during a pin is not freed before its end.
                 unsafe { Packed::<V>::of_word(value).with(read) };
@@ -39,64 +42,66 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     }
 
     fn get(&self, key: &K) -> Option<V> {
-        let guard = &self.pin();
-        self.lookup(key, guard).map(|value| copied(value, guard))
+        let guard = &self.tree.pin();
+        self.tree
+            .lookup(key, guard)
+            .map(|value| copied(value, guard))
     }
 
     fn contains_key(&self, key: &K) -> bool {
-        self.lookup(key, &self.pin()).is_some()
+        self.tree.lookup(key, &self.tree.pin()).is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {
-        let guard = &self.pin();
-        match self.put(key, OwnedValue::new(value), true, guard) {
+        let guard = &self.tree.pin();
+        match self.tree.put(key, OwnedValue::new(value), true, guard) {
             Ok(old) => old.map(Unlinked::hand_out),
             Err(_) => unreachable!("a value that may be replaced is put"),
         }
     }
 
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
-        let guard = &self.pin();
-        match self.put(key, OwnedValue::new(value), false, guard) {
+        let guard = &self.tree.pin();
+        match self.tree.put(key, OwnedValue::new(value), false, guard) {
             Ok(_) => Ok(()),
             Err(value) => Err(value.take()),
         }
     }
 
     fn remove(&self, key: &K) -> Option<V> {
-        let guard = &self.pin();
-        self.take(key, guard).map(Unlinked::hand_out)
+        let guard = &self.tree.pin();
+        self.tree.take(key, guard).map(Unlinked::hand_out)
     }
 
     fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
-        let guard = &self.pin();
-        self.decide(key, decide, guard).map(Unlinked::hand_out)
+        let guard = &self.tree.pin();
+        self.tree.decide(key, decide, guard).map(Unlinked::hand_out)
     }
 
     fn first(&self) -> Option<(K, V)> {
-        self.nearest(KeyRange::all(), Direction::Ascending)
+        self.tree.nearest(KeyRange::all(), Direction::Ascending)
     }
 
     fn last(&self) -> Option<(K, V)> {
-        self.nearest(KeyRange::all(), Direction::Descending)
+        self.tree.nearest(KeyRange::all(), Direction::Descending)
     }
 
     fn next(&self, key: &K) -> Option<(K, V)> {
         let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
-        self.nearest(above, Direction::Ascending)
+        self.tree.nearest(above, Direction::Ascending)
     }
 
     fn prev(&self, key: &K) -> Option<(K, V)> {
         let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
-        self.nearest(below, Direction::Descending)
+        self.tree.nearest(below, Direction::Descending)
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        self.pop(Direction::Ascending, &self.pin())
+        self.tree.pop(Direction::Ascending, &self.tree.pin())
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        self.pop(Direction::Descending, &self.pin())
+        self.tree.pop(Direction::Descending, &self.tree.pin())
     }
 
     fn scan(
@@ -106,11 +111,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
         limit: usize,
         out: &mut Vec<(K, V)>,
     ) {
-        let guard = &self.pin();
+        let guard = &self.tree.pin();
         let mut found = Vec::new();
-        self.collect(&range, direction, limit, &mut found, guard);
+        self.tree
+            .collect(&range, direction, limit, &mut found, guard);
         // SAFETY: what was in the tree during a pin is not freed before its end.
-        out.extend(found.iter().map(|entry| unsafe { entry.copy::<V>() }));
+        out.extend(found.iter().map(|entry| unsafe { entry.copy() }));
     }
 
     /// Copies no keys or values. What lies in one leaf is as of one moment, the next as of a later
@@ -122,24 +128,24 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
         direction: Direction,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
-        let guard = &self.pin();
+        let guard = &self.tree.pin();
         // SAFETY: what was in the tree during a pin is not freed before its end.
-        let show = |entry: &Entry<K, H>| unsafe {
+        let show = |entry: &Entry<Parameters<K, V, H>>| unsafe {
             let value = Packed::<V>::of_word(entry.value);
             entry.key.with(|key| value.with(|value| visit(key, value)))
         };
-        self.visit_range(&range, direction, show, guard);
+        self.tree.visit_range(&range, direction, show, guard);
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        self.remove_entries(&range)
+        self.tree.remove_entries(&range)
     }
 
     fn len(&self) -> usize {
-        self.entries()
+        self.tree.entries()
     }
 
     fn shape(&self) -> Shape {
-        self.describe(self.engine())
+        self.tree.describe(self.engine())
     }
 }

@@ -1,21 +1,20 @@
 //! Merging a small node with its neighbour, and taking levels away from the root.
 
-use super::base::{BaseRef, Draft, Position};
+use super::Position;
+use super::base::{BaseRef, Draft, Fences};
 use super::descend::Spot;
 use super::hold::Holds;
-use super::keys::{OwnedKey, Place, StoredKey};
 use super::node::{Claim, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
-use super::{BwTree, ROOT};
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
+use super::{ROOT, Tree};
+use tremula_index::kit::{OwnedKey, Spec, StoredKey};
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Merges a node that is small with the one on its left, or, if it is its parent's first
     /// child, the one on its right with it; then perhaps the parent, which may be small by that.
     /// Gives up when somebody else is at work there.
-    pub(super) fn merge(&self, small: &Spot<'_, K, V, H>, guard: &Guard) {
+    pub(super) fn merge(&self, small: &Spot<'_, S>, guard: &Guard) {
         let mut id = small.id;
         let mut base = small.view.base;
         while id != ROOT {
@@ -40,7 +39,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Merges a child with its neighbour; how many separators the parent has left, if it did.
-    fn merge_under(&self, parent: &Spot<'_, K, V, H>, id: usize, guard: &Guard) -> Option<usize> {
+    fn merge_under(&self, parent: &Spot<'_, S>, id: usize, guard: &Guard) -> Option<usize> {
         let pair = parent.view.pair(id)?;
         let is_merged = if self.config.switches.held_merges {
             self.merge_held(parent, &pair, guard)
@@ -51,7 +50,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Merges two children of a node, and holds all three meanwhile; whether it did.
-    fn merge_held(&self, parent: &Spot<'_, K, V, H>, pair: &Pair<K, H>, guard: &Guard) -> bool {
+    fn merge_held(&self, parent: &Spot<'_, S>, pair: &Pair<S>, guard: &Guard) -> bool {
         let mut holds = Holds::new(self);
         if !holds.try_hold(parent.id, parent.word) {
             return false;
@@ -95,7 +94,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Whether two nodes are neighbours, and fit into one.
-    pub(super) fn may_merge(&self, left: &Spot<'_, K, V, H>, right: &Spot<'_, K, V, H>) -> bool {
+    pub(super) fn may_merge(&self, left: &Spot<'_, S>, right: &Spot<'_, S>) -> bool {
         let counts = [left.view.count(), right.view.count()];
         let most = self.split_above(left.view.base.level);
         let most = if counts.contains(&0) {
@@ -109,14 +108,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// What two neighbours become; asks for the separator between them if they are inner nodes.
     pub(super) fn merged(
         &self,
-        left: &View<'_, K, V, H>,
-        right: &View<'_, K, V, H>,
-        separator: impl FnOnce() -> StoredKey<K, H>,
-    ) -> Merged<K, V, H> {
-        let position = left.position();
+        left: &View<'_, S>,
+        right: &View<'_, S>,
+        separator: impl FnOnce() -> StoredKey<S>,
+    ) -> Merged<S> {
+        let fences = left.fences();
         // A copy of the separator of inner nodes moves down.
         // SAFETY: it is an entry of a node that can be read.
-        let moved = (position.level > 0).then(|| unsafe { OwnedKey::<K, H>::copy_of(separator()) });
+        let moved = (fences.level > 0).then(|| unsafe { OwnedKey::<S>::copy_of(separator()) });
         let mut entries = Vec::new();
         left.entries(&mut entries);
         entries.extend(moved.as_ref().map(|moved| Entry {
@@ -124,14 +123,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             value: std::ptr::without_provenance_mut(right.base.first_child),
         }));
         right.entries(&mut entries);
-        let position = Position {
+        let fences = Fences {
             high: right.high(),
             right: right.right(),
-            ..position
+            ..fences
         };
-        let fittings = self.fittings(position.level);
+        let fittings = self.fittings(fences.level);
         Merged {
-            base: Draft::of_entries(position, &entries, fittings),
+            base: Draft::of_entries(fences, &entries, fittings),
             moved,
         }
     }
@@ -141,7 +140,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
-    pub(super) unsafe fn retire_left(&self, left: &Spot<'_, K, V, H>, guard: &Guard) {
+    pub(super) unsafe fn retire_left(&self, left: &Spot<'_, S>, guard: &Guard) {
         // SAFETY: passed on to the caller. The fence belongs to nobody now.
         unsafe {
             self.retire(left.word, guard);
@@ -156,7 +155,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// # Safety
     ///
     /// No node that can be reached leads to it any more, and it is retired once.
-    pub(super) unsafe fn retire_right(&self, right: &Spot<'_, K, V, H>, guard: &Guard) {
+    pub(super) unsafe fn retire_right(&self, right: &Spot<'_, S>, guard: &Guard) {
         // SAFETY: passed on to the caller. The fence belongs to nobody now.
         unsafe {
             self.retire(right.word, guard);
@@ -174,8 +173,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Both have been unlinked, and are retired once.
     pub(super) unsafe fn retire_parent(
         &self,
-        parent: &Spot<'_, K, V, H>,
-        separator: StoredKey<K, H>,
+        parent: &Spot<'_, S>,
+        separator: StoredKey<S>,
         guard: &Guard,
     ) {
         // SAFETY: passed on to the caller.
@@ -187,7 +186,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// An inner node without the separator between two of its children: a delta on its chain, or a
     /// new base node.
-    pub(super) fn without(&self, spot: &Spot<'_, K, V, H>, pair: &Pair<K, H>) -> Shorter<K, V, H> {
+    pub(super) fn without(&self, spot: &Spot<'_, S>, pair: &Pair<S>) -> Shorter<S> {
         let view = &spot.view;
         let by_delta = self.place_in_inner(view).and_then(|claim| {
             let delta = view.without_separator(spot.word, pair.separator, pair.right)?;
@@ -196,7 +195,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         match by_delta {
             Some((claim, delta)) => Shorter::Delta(claim.write(view.base, delta), claim),
             None => Shorter::Base(Draft::of_entries(
-                view.position(),
+                view.fences(),
                 &pair.others,
                 self.fittings(view.base.level),
             )),
@@ -244,18 +243,18 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 }
 
 /// Two neighbours among the children of an inner node.
-pub(super) struct Pair<K, H> {
+pub(super) struct Pair<S: Spec> {
     pub(super) left: usize,
     pub(super) right: usize,
     /// What is between them.
-    pub(super) separator: StoredKey<K, H>,
+    pub(super) separator: StoredKey<S>,
     /// The other separators of the node.
-    others: Vec<Entry<K, H>>,
+    others: Vec<Entry<S>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
+impl<S: Spec> View<'_, S> {
     /// A child of an inner node, and the one on its left, or, if it is the first one, on its right.
-    pub(super) fn pair(&self, child: usize) -> Option<Pair<K, H>> {
+    pub(super) fn pair(&self, child: usize) -> Option<Pair<S>> {
         let mut others = Vec::new();
         self.entries(&mut others);
         let first = std::iter::once(self.base.first_child);
@@ -275,13 +274,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'_, K, V, H> {
 }
 
 /// What two nodes are to become. Nobody has seen it; dropping it frees it.
-pub(super) struct Merged<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    base: Draft<K, V, H>,
+pub(super) struct Merged<S: Spec> {
+    base: Draft<S>,
     /// The separator between inner nodes.
-    moved: Option<OwnedKey<K, H>>,
+    moved: Option<OwnedKey<S>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Merged<K, V, H> {
+impl<S: Spec> Merged<S> {
     pub(super) fn word(&self) -> Word {
         self.base.word()
     }
@@ -297,12 +296,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Merged<K, V, H> {
 
 /// What an inner node is to be without one of its separators. Nobody has seen it; dropping it frees
 /// it.
-pub(super) enum Shorter<K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    Delta(Word, Claim<K, V, H>),
-    Base(Draft<K, V, H>),
+pub(super) enum Shorter<S: Spec> {
+    Delta(Word, Claim<S>),
+    Base(Draft<S>),
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Shorter<K, V, H> {
+impl<S: Spec> Shorter<S> {
     pub(super) fn word(&self) -> Word {
         match self {
             Self::Delta(word, _) => *word,
@@ -326,15 +325,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Shorter<K, V, H> {
 }
 
 /// The node above one that begins at a low fence.
-fn parent_of<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>>(
-    tree: &BwTree<K, V, H>,
-    base: BaseRef<'_, K, V, H>,
+fn parent_of<'g, S: Spec>(
+    tree: &Tree<S>,
+    base: BaseRef<'_, S>,
     level: u32,
     guard: &'g Guard,
-) -> Spot<'g, K, V, H> {
+) -> Spot<'g, S> {
     match base.low() {
-        None => tree.descend(&Place::Start, level, guard),
+        None => tree.descend(&Position::First, level, guard),
         // SAFETY: fences live as long as the node that they are of can be read.
-        Some(low) => unsafe { low.probe(|low| tree.descend(&Place::At(low), level, guard)) },
+        Some(low) => unsafe { low.search(|low| tree.descend(&Position::At(low), level, guard)) },
     }
 }

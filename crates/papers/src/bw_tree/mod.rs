@@ -139,11 +139,6 @@
 //! Wang, Pavlo, Lim, Leis, Zhang, Kaminsky, Andersen, "Building a Bw-Tree takes more than just buzz
 //! words", SIGMOD 2018.
 
-#![allow(
-    clippy::type_complexity,
-    reason = "nearly every type here has the tree's three parameters"
-)]
-
 mod base;
 mod consolidate;
 mod descend;
@@ -151,7 +146,6 @@ mod free;
 mod hold;
 mod ids;
 mod inner;
-mod keys;
 mod map;
 mod mapping_table;
 mod merge;
@@ -172,7 +166,7 @@ mod write;
 pub use multi_map::BwMultiMap;
 pub use switches::BwTreeSwitches;
 
-use base::{Draft, Fittings, NO_NODE, Position};
+use base::{Draft, Fences, Fittings, NO_NODE};
 use free::FirstPanic;
 use mapping_table::MappingTable;
 use pending::Pending;
@@ -181,6 +175,7 @@ use shape::Counters;
 use std::marker::PhantomData;
 use tremula_index::Storable;
 use tremula_index::key::{ByteHead, KeyHead};
+use tremula_index::kit::{self, Parameters, SearchKey, Spec};
 use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::{StripedCounter, epoch};
 
@@ -294,23 +289,8 @@ impl BwTreeConfig {
 /// assert_eq!(last, [(3999, 3), (3998, 2), (3997, 1)]);
 /// ```
 pub struct BwTree<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
-    table: MappingTable,
-    reclamation: Reclamation,
-    len: StripedCounter,
-    config: BwTreeConfig,
-    /// Whether there may be deltas in inner nodes, or some that move a fence.
-    has_deltas_on_the_way: bool,
-    counters: Counters,
-    pending: Pending,
-    /// Invariant in all three: a shared reference can insert.
-    entries: PhantomData<AtomicPtr<(K, V, H)>>,
+    tree: Tree<Parameters<K, V, H>>,
 }
-
-// SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
-// and `Sync`.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Send for BwTree<K, V, H> {}
-// SAFETY: as above; nodes are immutable but for atomics and what a claim gives to one thread.
-unsafe impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Sync for BwTree<K, V, H> {}
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// An empty tree in the default configuration.
@@ -323,6 +303,42 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// are taken for the nearest within.
     #[must_use]
     pub fn with_config(config: BwTreeConfig) -> Self {
+        let tree = Tree::new(config);
+        Self { tree }
+    }
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for BwTree<K, V, H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where a search goes.
+type Position<'k, S> = kit::Position<SearchKey<'k, S>>;
+
+/// The algorithm behind [`BwTree`].
+struct Tree<S: Spec> {
+    table: MappingTable,
+    reclamation: Reclamation,
+    len: StripedCounter,
+    config: BwTreeConfig,
+    /// Whether there may be deltas in inner nodes, or some that move a fence.
+    has_deltas_on_the_way: bool,
+    counters: Counters,
+    pending: Pending,
+    /// Invariant: a shared reference can insert.
+    entries: PhantomData<AtomicPtr<S>>,
+}
+
+// SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
+// and `Sync`.
+unsafe impl<S: Spec> Send for Tree<S> {}
+// SAFETY: as above; nodes are immutable but for atomics and what a claim gives to one thread.
+unsafe impl<S: Spec> Sync for Tree<S> {}
+
+impl<S: Spec> Tree<S> {
+    fn new(config: BwTreeConfig) -> Self {
         let config = config.sane();
         let tree = Self {
             table: MappingTable::new(),
@@ -337,14 +353,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         };
         let root = tree.table.allocate();
         debug_assert_eq!(root, ROOT, "the first id is the root's");
-        let position = Position {
+        let fences = Fences {
             level: 0,
             low: None,
             high: None,
             right: NO_NODE,
             first_child: NO_NODE,
         };
-        let leaf = Draft::<K, V, H>::new(position, 0, tree.fittings(0));
+        let leaf = Draft::<S>::new(fences, 0, tree.fittings(0));
         tree.table.store(root, leaf.word());
         leaf.give();
         tree
@@ -385,13 +401,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for BwTree<K, V, H> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BwTree<K, V, H> {
+impl<S: Spec> Drop for Tree<S> {
     fn drop(&mut self) {
         let mut panic = FirstPanic::default();
         let guard = self.reclamation.pin();
@@ -399,7 +409,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BwTree<K, V, H> {
             if !word.is_none() {
                 // SAFETY: nobody else has the tree, and each node is in the table once. Of one that was
                 // being merged away when a helper panicked, its steps tell whose the entries are.
-                unsafe { free::free_node::<K, V, H>(word, &guard, &mut panic) };
+                unsafe { free::free_node::<S>(word, &guard, &mut panic) };
             }
         }
         drop(guard);

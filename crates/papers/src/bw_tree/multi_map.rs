@@ -1,12 +1,12 @@
 //! Many values under one key.
 
-use super::keys::{StoredKey, not_told};
-use super::node::Entry;
 use super::{BwTree, BwTreeConfig};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use tremula_index::key::{ByteHead, KeyHead, NoHead};
-use tremula_index::kit::{Implementation as OrderedIndex, OwnPacking, Packed, head_is_key};
+use tremula_index::kit::{
+    Implementation as OrderedIndex, OwnPacking, Packed, gives_no_key, head_is_key,
+};
 use tremula_index::{Direction, KeyRange, Shape, Storable};
 
 /// A key with one of its values, or with a place in front of all of them or behind.
@@ -111,7 +111,7 @@ impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> 
             return unsafe { NoHead::with_packed(head, word, read) };
         }
         let Some(key) = H::key(head) else {
-            not_told(head)
+            gives_no_key(head)
         };
         // SAFETY: the word is the value, which owns nothing.
         read(&Pair::new(key, unsafe { Packed::of_word(word).take() }))
@@ -249,9 +249,6 @@ pub struct BwMultiMap<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K> = Byte
     pairs: BwTree<Pair<K, V>, (), PairHead<H>>,
 }
 
-/// A stored pair.
-type StoredPair<K, V, H> = StoredKey<Pair<K, V>, PairHead<H>>;
-
 impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
     /// An empty map in the default configuration.
     #[must_use]
@@ -382,7 +379,7 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
 
     /// What the tree looks like now: as that of [`BwTree`], an entry being a pair. O(nodes).
     pub fn shape(&self) -> Shape {
-        self.pairs.describe("bw_multi_map")
+        self.pairs.tree.describe("bw_multi_map")
     }
 
     /// Shows the first pairs within bounds, all as of one moment; returns how many there were.
@@ -392,14 +389,13 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
         limit: usize,
         mut show: impl FnMut(&Pair<K, V>),
     ) -> usize {
-        let guard = &self.pairs.pin();
-        let mut found: Vec<Entry<Pair<K, V>, PairHead<H>>> = Vec::new();
+        let guard = &self.pairs.tree.pin();
+        let mut found = Vec::new();
         let (range, direction) = (bounds.range(), Direction::Ascending);
-        (self.pairs).collect(&range, direction, limit, &mut found, guard);
+        (self.pairs.tree).collect(&range, direction, limit, &mut found, guard);
         for entry in &found {
-            let pair: StoredPair<K, V, H> = entry.key;
             // SAFETY: what was in the tree during a pin is not freed before its end.
-            unsafe { pair.with(&mut show) };
+            unsafe { entry.key.with(&mut show) };
         }
         found.len()
     }

@@ -1,17 +1,15 @@
 //! Deltas, chains of them, and the views that readers have of them.
 
-use super::base::{Base, BaseRef, LINE, Position};
-use super::keys::StoredKey;
+use super::Position;
+use super::base::{Base, BaseRef, Fences, LINE};
 use super::reclaim::Guard;
 use super::spread::SubChain;
-use super::steps::Step;
+use super::steps::MergeDelta;
 use super::word::{FARTHEST, Kind, Switch, Word};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::{Packed, head_is_key, prefetch};
+use tremula_index::kit::{Packed, Spec, StoredKey, prefetch};
 use tremula_sync::atomic::Ordering;
 
 /// What a delta says of its key.
@@ -27,7 +25,7 @@ pub(super) enum Change {
 
 /// One change of a node. Immutable once others see it. It is a cache line long.
 #[repr(C, align(64))]
-pub(super) struct Delta<K, V, H> {
+pub(super) struct Delta<S: Spec> {
     pub(super) change: Change,
     /// Allocated by itself, not in the area of the base node.
     pub(super) on_heap: bool,
@@ -41,18 +39,18 @@ pub(super) struct Delta<K, V, H> {
     pub(super) offset: u32,
     /// Entries of the node from here on: see [`View::count`].
     pub(super) count: u32,
-    pub(super) key: StoredKey<K, H>,
+    pub(super) key: StoredKey<S>,
     /// The value, unless this deletes: of a separator, the id of the child, also if this deletes.
     pub(super) value: *mut (),
     /// In an inner node, the id of the child behind which a separator is inserted.
     pub(super) left: usize,
     /// What this was prepended to.
     pub(super) next: Word,
-    pub(super) base: NonNull<Base<K, V, H>>,
-    pub(super) of: PhantomData<V>,
+    pub(super) base: NonNull<Base<S>>,
+    pub(super) of: PhantomData<S::Value>,
 }
 
-impl<K, V, H> Delta<K, V, H> {
+impl<S: Spec> Delta<S> {
     /// The delta below; `None` if that is the base node.
     #[inline]
     pub(super) fn next(&self) -> Option<&Self> {
@@ -61,13 +59,8 @@ impl<K, V, H> Delta<K, V, H> {
     }
 
     /// Whether there is anything to be freed of it, by itself.
-    fn owns_something(&self) -> bool
-    where
-        K: Ord + Storable,
-        V: Storable,
-        H: KeyHead<K>,
-    {
-        self.on_heap || self.change == Change::Delete && !head_is_key::<K, H>()
+    fn owns_something(&self) -> bool {
+        self.on_heap || self.change == Change::Delete && !S::HEAD_IS_KEY
     }
 
     /// What tells the *cell* that this is about: an entry of the base node, or one that was
@@ -87,21 +80,13 @@ impl<K, V, H> Delta<K, V, H> {
 }
 
 /// An entry of a node: words that own nothing. In an inner node the value is the id of the child.
-pub(super) struct Entry<K, H> {
-    pub(super) key: StoredKey<K, H>,
+#[derive(Clone, Copy)]
+pub(super) struct Entry<S: Spec> {
+    pub(super) key: StoredKey<S>,
     pub(super) value: *mut (),
 }
 
-impl<K, H> Clone for Entry<K, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, H> Copy for Entry<K, H> {}
-
-impl<K: Ord + Storable, H: KeyHead<K>> Entry<K, H> {
+impl<S: Spec> Entry<S> {
     pub(super) fn child(&self) -> usize {
         self.value.addr()
     }
@@ -111,29 +96,32 @@ impl<K: Ord + Storable, H: KeyHead<K>> Entry<K, H> {
     /// # Safety
     ///
     /// Neither has been freed: the caller is pinned since before they were unlinked.
-    pub(super) unsafe fn copy<V: Storable>(&self) -> (K, V) {
+    pub(super) unsafe fn copy(&self) -> (S::Key, S::Value) {
         // SAFETY: passed on to the caller.
         unsafe {
-            let key = self.key.with(K::clone);
-            (key, Packed::<V>::of_word(self.value).with(V::clone))
+            let key = self.key.with(S::Key::clone);
+            (
+                key,
+                Packed::<S::Value>::of_word(self.value).with(S::Value::clone),
+            )
         }
     }
 }
 
 /// A place for a delta that nobody sees yet.
-pub(super) struct Claim<K, V, H> {
-    at: NonNull<Delta<K, V, H>>,
+pub(super) struct Claim<S: Spec> {
+    at: NonNull<Delta<S>>,
     /// How far in front of the header of the base node it lies; 0 if its word does not tell.
     distance: usize,
     on_heap: bool,
     /// The base node that it may be used on.
-    pub(super) base: NonNull<Base<K, V, H>>,
+    pub(super) base: NonNull<Base<S>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
+impl<S: Spec> Claim<S> {
     /// A place in the area of a base node, if there is one left; on the heap, if it has no area.
     #[inline]
-    pub(super) fn new(base: BaseRef<'_, K, V, H>) -> Option<Self> {
+    pub(super) fn new(base: BaseRef<'_, S>) -> Option<Self> {
         if base.has_no_area() {
             return Some(Self::on_heap(base));
         }
@@ -148,7 +136,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
 
     /// The same, for a sub-chain of a spread leaf.
     pub(super) fn in_sub_chain(
-        base: BaseRef<'_, K, V, H>,
+        base: BaseRef<'_, S>,
         sub_chain: &SubChain,
         number: usize,
     ) -> Option<Self> {
@@ -164,8 +152,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
     }
 
     /// A place of its own.
-    pub(super) fn on_heap(base: BaseRef<'_, K, V, H>) -> Self {
-        let layout = Layout::new::<Delta<K, V, H>>();
+    pub(super) fn on_heap(base: BaseRef<'_, S>) -> Self {
+        let layout = Layout::new::<Delta<S>>();
         // SAFETY: a delta has a size.
         let Some(at) = NonNull::new(unsafe { alloc(layout) }.cast()) else {
             handle_alloc_error(layout)
@@ -181,7 +169,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
     /// Writes the delta; nobody sees it until the word is published, with
     /// [`forget`](Self::forget) next.
     #[inline]
-    pub(super) fn write(&self, base: BaseRef<'_, K, V, H>, mut delta: Delta<K, V, H>) -> Word {
+    pub(super) fn write(&self, base: BaseRef<'_, S>, mut delta: Delta<S>) -> Word {
         delta.on_heap = self.on_heap;
         delta.owns = delta.owns_something() || delta.next().is_some_and(|below| below.owns);
         base.announce_delta(delta.key.head);
@@ -197,32 +185,24 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Claim<K, V, H> {
     }
 }
 
-impl<K, V, H> Drop for Claim<K, V, H> {
+impl<S: Spec> Drop for Claim<S> {
     fn drop(&mut self) {
         if self.on_heap {
             // SAFETY: it came from `on_heap`, and nobody has seen it. A delta owns nothing.
-            unsafe { dealloc(self.at.as_ptr().cast(), Layout::new::<Delta<K, V, H>>()) };
+            unsafe { dealloc(self.at.as_ptr().cast(), Layout::new::<Delta<S>>()) };
         }
     }
 }
 
 /// A node as it was when a word of it was read.
-pub(super) struct View<'g, K, V, H> {
+#[derive(Clone, Copy)]
+pub(super) struct View<'g, S: Spec> {
     /// The newest delta, or the base node itself if there is none.
     head: NonNull<()>,
-    pub(super) base: BaseRef<'g, K, V, H>,
+    pub(super) base: BaseRef<'g, S>,
 }
 
-impl<K, V, H> Clone for View<'_, K, V, H> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, H> Copy for View<'_, K, V, H> {}
-
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+impl<'g, S: Spec> View<'g, S> {
     /// What a word leads to; `None` if the node has been merged away, or is being.
     ///
     /// # Safety
@@ -254,7 +234,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
             Kind::Delta => {
                 // SAFETY: what a word leads to is retired after it was replaced.
                 unsafe {
-                    let head = NonNull::new(word.address::<Delta<K, V, H>>())?;
+                    let head = NonNull::new(word.address::<Delta<S>>())?;
                     Some(Self {
                         head: head.cast(),
                         base: BaseRef::of(head.as_ref().base),
@@ -270,10 +250,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
                     Self::of(if is_over { switch.after } else { switch.before }, pinned)
                 }
             }
-            Kind::Step => {
+            Kind::MergeDelta => {
                 // SAFETY: the caller's promise; a step never leads to another.
                 unsafe {
-                    let step = &*word.address::<Step>();
+                    let step = &*word.address::<MergeDelta>();
                     step.can_be_read().then(|| Self::of(step.next, pinned))?
                 }
             }
@@ -283,7 +263,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The newest delta.
     #[inline]
-    pub(super) fn delta(&self) -> Option<&'g Delta<K, V, H>> {
+    pub(super) fn delta(&self) -> Option<&'g Delta<S>> {
         let is_base = self.head == self.base.as_ptr().cast();
         // SAFETY: what a word led to lives.
         (!is_base).then(|| unsafe { self.head.cast().as_ref() })
@@ -307,7 +287,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// # Safety
     ///
     /// The delta continues a chain that the caller has a view of.
-    pub(super) unsafe fn of_delta(delta: &'g Delta<K, V, H>, base: BaseRef<'g, K, V, H>) -> Self {
+    pub(super) unsafe fn of_delta(delta: &'g Delta<S>, base: BaseRef<'g, S>) -> Self {
         Self {
             head: NonNull::from(delta).cast(),
             base,
@@ -316,7 +296,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// The delta by which the node was split since it has this base node.
     #[inline(always)]
-    pub(super) fn split(&self) -> Option<&'g Delta<K, V, H>> {
+    pub(super) fn split(&self) -> Option<&'g Delta<S>> {
         if self.base.has_split_deltas() {
             self.find_split()
         } else {
@@ -325,7 +305,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     #[cold]
-    fn find_split(self) -> Option<&'g Delta<K, V, H>> {
+    fn find_split(self) -> Option<&'g Delta<S>> {
         if !self.base.may_be_split() {
             return None;
         }
@@ -334,11 +314,18 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// Where what is on the right begins, if there is anything.
     #[inline]
-    pub(super) fn high(&self) -> Option<StoredKey<K, H>> {
+    pub(super) fn high(&self) -> Option<StoredKey<S>> {
         match self.split() {
             None => self.base.made_high(),
             Some(split) => Some(split.key),
         }
+    }
+
+    /// Whether a position lies beyond the range of the node, to the right.
+    #[inline]
+    pub(super) fn ends_before(&self, position: &Position<'_, S>) -> bool {
+        // SAFETY: the node can be read, and its fences live as long as that.
+        (self.high()).is_some_and(|high| unsafe { position.is_behind(high) })
     }
 
     /// The node on the right.
@@ -356,8 +343,8 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
         self.split().map_or(self.base.count, |split| split.offset) as usize
     }
 
-    pub(super) fn position(&self) -> Position<K, H> {
-        Position {
+    pub(super) fn fences(&self) -> Fences<S> {
+        Fences {
             level: self.base.level,
             low: self.base.low(),
             high: self.high(),
@@ -402,12 +389,12 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 
     /// The deltas, the newest first.
-    pub(super) fn deltas(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
+    pub(super) fn deltas(&self) -> impl Iterator<Item = &'g Delta<S>> + use<'g, S> {
         std::iter::successors(self.delta(), |delta| delta.next())
     }
 
     /// Those of all sub-chains of a spread leaf, one behind another; else as [`deltas`](Self::deltas).
-    pub(super) fn all_deltas(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
+    pub(super) fn all_deltas(&self) -> impl Iterator<Item = &'g Delta<S>> + use<'g, S> {
         let whole = *self;
         let others = (self.base.sub_chains().iter())
             .flat_map(move |sub_chain| whole.of_sub_chain(sub_chain.load()).deltas());
@@ -416,7 +403,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
 
     /// Those of them that tell what is in the node; of one key, the newest first. A spread leaf is
     /// frozen.
-    pub(super) fn changes(&self) -> impl Iterator<Item = &'g Delta<K, V, H>> + use<'g, K, V, H> {
+    pub(super) fn changes(&self) -> impl Iterator<Item = &'g Delta<S>> + use<'g, S> {
         let split = self.split();
         (self.all_deltas()).filter(move |delta| split.is_none_or(|split| split.is_in_front(delta)))
     }

@@ -5,7 +5,7 @@
 //! with deleted keys are noted, where dropping a key means anything, and operations on the tree, reads
 //! among them, consolidate those leaves a while later. Most have been by then.
 
-use super::BwTree;
+use super::Tree;
 use super::descend::Spot;
 use super::free::FirstPanic;
 use super::node::{Change, View};
@@ -14,9 +14,7 @@ use super::word::Word;
 use std::cell::Cell;
 use std::mem::needs_drop;
 use std::ops::Deref;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::head_is_key;
+use tremula_index::kit::Spec;
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
@@ -76,12 +74,12 @@ fn count_down() -> bool {
 }
 
 /// An operation on a tree: its pin. When it ends, and it is time, deleted keys are seen to.
-pub(super) struct Pinned<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    tree: &'t BwTree<K, V, H>,
+pub(super) struct Pinned<'t, S: Spec> {
+    tree: &'t Tree<S>,
     guard: Guard<'t>,
 }
 
-impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Deref for Pinned<'t, K, V, H> {
+impl<'t, S: Spec> Deref for Pinned<'t, S> {
     type Target = Guard<'t>;
 
     #[inline]
@@ -90,26 +88,23 @@ impl<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> Deref for Pinned<'t, K, 
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for Pinned<'_, K, V, H> {
+impl<S: Spec> Drop for Pinned<'_, S> {
     #[inline]
     fn drop(&mut self) {
         let tree = self.tree;
-        if BwTree::<K, V, H>::DROPS_KEYS
-            && tree.pending.is_due()
-            && !tremula_sync::thread::panicking()
-        {
+        if Tree::<S>::DROPS_KEYS && tree.pending.is_due() && !tremula_sync::thread::panicking() {
             tree.see_to_deleted_keys(&self.guard);
         }
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Whether anybody can tell when a key is dropped.
-    const DROPS_KEYS: bool = !head_is_key::<K, H>() && needs_drop::<K>();
+    const DROPS_KEYS: bool = !S::HEAD_IS_KEY && needs_drop::<S::Key>();
 
     /// Begins an operation.
     #[inline]
-    pub(super) fn pin(&self) -> Pinned<'_, K, V, H> {
+    pub(super) fn pin(&self) -> Pinned<'_, S> {
         Pinned {
             tree: self,
             guard: self.reclamation.pin(),
@@ -122,7 +117,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     pub(super) fn note_deletion(&self, id: usize, word: Word, guard: &Guard) {
         if Self::DROPS_KEYS {
             // SAFETY: the word was published during this pin.
-            let view = unsafe { View::<K, V, H>::of(word, guard) };
+            let view = unsafe { View::<S>::of(word, guard) };
             let is_noted = view.is_some_and(|view| {
                 let below = view.deltas().skip(1);
                 { below }.any(|delta| delta.change == Change::Delete)
@@ -158,7 +153,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// A leaf with deleted keys, if this is the id of one.
-    fn has_deleted_keys<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, K, V, H>> {
+    fn has_deleted_keys<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, S>> {
         let word = self.table.peek(id)?;
         // SAFETY: the word was read during the pin; whatever is in the table is freed by the epoch.
         let view = unsafe { View::of(word, guard) }?;

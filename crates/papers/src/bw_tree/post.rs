@@ -1,24 +1,22 @@
 //! Splitting a node, and posting the separator in its parent.
 
-use super::base::{Draft, NO_NODE, Position};
+use super::Position;
+use super::base::{Draft, Fences, NO_NODE};
 use super::descend::Spot;
-use super::keys::{OwnedKey, Place, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
-use super::{BwTree, ROOT};
+use super::{ROOT, Tree};
 use std::marker::PhantomData;
 use std::ptr;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::head_is_key;
+use tremula_index::kit::{OwnedKey, Spec, StoredKey};
 
 /// Of what is appended to a leaf's end alone, this part moves to the right: appends leave leaves
 /// seven eighths full.
 const APPENDED_PART: usize = 8;
 
 /// The entry of a separator in an inner node.
-fn separator<K: Ord + Storable, H: KeyHead<K>>(key: &OwnedKey<K, H>, child: usize) -> Entry<K, H> {
+fn separator<S: Spec>(key: &OwnedKey<S>, child: usize) -> Entry<S> {
     Entry {
         key: key.stored(),
         value: ptr::without_provenance_mut(child),
@@ -27,21 +25,21 @@ fn separator<K: Ord + Storable, H: KeyHead<K>>(key: &OwnedKey<K, H>, child: usiz
 
 /// A node that has an id, and is in the table, but to which nothing leads. Dropping it frees both:
 /// after a while, for [`peek`](super::mapping_table::MappingTable::peek) may come to it.
-struct NewNode<'t, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    tree: &'t BwTree<K, V, H>,
+struct NewNode<'t, S: Spec> {
+    tree: &'t Tree<S>,
     guard: &'t Guard<'t>,
     id: usize,
-    node: Option<Draft<K, V, H>>,
+    node: Option<Draft<S>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> NewNode<'_, K, V, H> {
+impl<S: Spec> NewNode<'_, S> {
     /// Leaves it to the nodes that lead to it now.
     fn give(mut self) {
         self.node.take().into_iter().for_each(Draft::give);
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for NewNode<'_, K, V, H> {
+impl<S: Spec> Drop for NewNode<'_, S> {
     fn drop(&mut self) {
         let Some(node) = self.node.take() else {
             return;
@@ -55,8 +53,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for NewNode<'_, K, V, H
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
-    fn new_node<'t>(&'t self, node: Draft<K, V, H>, guard: &'t Guard<'t>) -> NewNode<'t, K, V, H> {
+impl<S: Spec> Tree<S> {
+    fn new_node<'t>(&'t self, node: Draft<S>, guard: &'t Guard<'t>) -> NewNode<'t, S> {
         let id = self.table.allocate();
         self.table.store(id, node.word());
         NewNode {
@@ -71,8 +69,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// new base nodes, or a new one and a split delta.
     pub(super) fn split(
         &self,
-        spot: &Spot<'_, K, V, H>,
-        entries: &[Entry<K, H>],
+        spot: &Spot<'_, S>,
+        entries: &[Entry<S>],
         appends: bool,
         guard: &Guard,
     ) {
@@ -88,11 +86,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             "both halves have entries"
         );
         let middle = entries[place];
-        let position = spot.view.position();
-        let level = position.level;
+        let fences = spot.view.fences();
+        let level = fences.level;
         let (left_fittings, right_fittings) = self.fittings_of_halves(&spot.view, middle.key);
         // SAFETY: it is an entry of a node that can be read; so in all copies of it.
-        let copy = || unsafe { OwnedKey::<K, H>::copy_of(middle.key) };
+        let copy = || unsafe { OwnedKey::<S>::copy_of(middle.key) };
         let (low, high) = (copy(), copy());
         let (left_entries, right_entries) = entries.split_at(place);
         let (right_entries, first_child) = if level == 0 {
@@ -101,11 +99,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             // The separator moves up.
             (&right_entries[1..], middle.child())
         };
-        let right = Draft::<K, V, H>::of_entries(
-            Position {
+        let right = Draft::<S>::of_entries(
+            Fences {
                 low: Some(low.stored()),
                 first_child,
-                ..position
+                ..fences
             },
             right_entries,
             right_fittings,
@@ -135,11 +133,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             }
             claim.forget();
         } else {
-            let left = Draft::<K, V, H>::of_entries(
-                Position {
+            let left = Draft::<S>::of_entries(
+                Fences {
                     high: Some(high.stored()),
                     right: right.id,
-                    ..position
+                    ..fences
                 },
                 left_entries,
                 left_fittings,
@@ -166,7 +164,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             unsafe {
                 middle
                     .key
-                    .probe(|middle| self.descend(&Place::At(middle), level, guard))
+                    .search(|middle| self.descend(&Position::At(middle), level, guard))
             };
         }
     }
@@ -176,8 +174,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// the offsets of older deltas tell on which side they are.
     fn place_of_split_delta(
         &self,
-        spot: &Spot<'_, K, V, H>,
-        entries: &[Entry<K, H>],
+        spot: &Spot<'_, S>,
+        entries: &[Entry<S>],
         place: usize,
     ) -> Option<(usize, usize)> {
         let view = &spot.view;
@@ -205,9 +203,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// level higher: then the left half is new, too.
     fn replace_by_left(
         &self,
-        spot: &Spot<'_, K, V, H>,
-        left: Draft<K, V, H>,
-        copy_of_separator: impl FnOnce() -> OwnedKey<K, H>,
+        spot: &Spot<'_, S>,
+        left: Draft<S>,
+        copy_of_separator: impl FnOnce() -> OwnedKey<S>,
         right: usize,
         guard: &Guard,
     ) -> bool {
@@ -215,8 +213,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         if spot.id == ROOT {
             let up = copy_of_separator();
             let left = self.new_node(left, guard);
-            let root = Draft::<K, V, H>::of_entries(
-                Position {
+            let root = Draft::<S>::of_entries(
+                Fences {
                     level: level + 1,
                     low: None,
                     high: None,
@@ -247,8 +245,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
-    pub(super) unsafe fn retire_key(&self, key: StoredKey<K, H>, guard: &Guard) {
-        if !head_is_key::<K, H>() {
+    pub(super) unsafe fn retire_key(&self, key: StoredKey<S>, guard: &Guard) {
+        if !S::HEAD_IS_KEY {
             // SAFETY: passed on to the caller; keys may be dropped by any thread at any time.
             unsafe { guard.defer_unchecked(move || key.free()) };
         }
@@ -262,12 +260,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// always in the order of their links, and each is there once, whatever comparisons say: it
     /// suffices to look at the child that is next.
     #[cold]
-    pub(super) fn post(
-        &self,
-        parent: &Spot<'_, K, V, H>,
-        child: &Spot<'_, K, V, H>,
-        guard: &Guard,
-    ) {
+    pub(super) fn post(&self, parent: &Spot<'_, S>, child: &Spot<'_, S>, guard: &Guard) {
         let (base, left) = (parent.view.base, &child.view);
         let Some(high) = left.high() else {
             return;
@@ -289,7 +282,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return;
         }
         // SAFETY: fences live as long as the node that they are of can be read.
-        let key = unsafe { OwnedKey::<K, H>::copy_of(high) };
+        let key = unsafe { OwnedKey::<S>::copy_of(high) };
         let Some(delta) = (parent.view).separator(parent.word, key.stored(), child.id, right)
         else {
             return;
@@ -324,12 +317,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Prepends a delta to an inner node, or, if its chain is long enough, gives it a new base node
     /// with that change; unless somebody changes the node meanwhile. Returns the word by which it is
     /// found then.
-    fn prepend_to_inner(
-        &self,
-        spot: &Spot<'_, K, V, H>,
-        delta: Delta<K, V, H>,
-        guard: &Guard,
-    ) -> Option<Word> {
+    fn prepend_to_inner(&self, spot: &Spot<'_, S>, delta: Delta<S>, guard: &Guard) -> Option<Word> {
         let base = spot.view.base;
         if let Some(claim) = self.place_in_inner(&spot.view) {
             let word = claim.write(base, delta);
@@ -345,7 +333,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// A place for a delta of an inner node; `None` if it is to have a new base node.
-    pub(super) fn place_in_inner(&self, view: &View<'_, K, V, H>) -> Option<Claim<K, V, H>> {
+    pub(super) fn place_in_inner(&self, view: &View<'_, S>) -> Option<Claim<S>> {
         let has_room = view.depth() < self.config.inner_chain;
         if self.config.switches.whole_inner_nodes || !has_room {
             return None;
@@ -355,12 +343,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Gives an inner node a new base node, unless somebody changes it meanwhile; returns the word
     /// by which it is found then.
-    fn replace_inner(
-        &self,
-        spot: &Spot<'_, K, V, H>,
-        new: Draft<K, V, H>,
-        guard: &Guard,
-    ) -> Option<Word> {
+    fn replace_inner(&self, spot: &Spot<'_, S>, new: Draft<S>, guard: &Guard) -> Option<Word> {
         let word = new.word();
         if !self.table.exchange(spot.id, spot.word, word) {
             return None;

@@ -1,19 +1,18 @@
 //! More than one entry: scans, neighbours, the ends, and ranges removed at one moment.
 
-use super::BwTree;
+use super::Position;
+use super::Tree;
 use super::base::{BaseRef, Draft};
 use super::descend::Spot;
 use super::free::Removed;
 use super::hold::Holds;
-use super::keys::{Place, Probe, StoredKey};
 use super::node::Entry;
 use super::reclaim::{Guard, Unlinked};
 use super::word::{Kind, Switch, Word};
-use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow, Range};
 use std::ptr::NonNull;
-use tremula_index::key::KeyHead;
-use tremula_index::{Direction, KeyRange, Storable};
+use tremula_index::kit::{SearchRange, Spec, StoredKey};
+use tremula_index::{Direction, KeyRange};
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
@@ -24,12 +23,12 @@ const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 const PATIENCE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
 
 /// What is in a leaf: in its base node, if there are no deltas, else in a private copy.
-enum Contents<'a, 'g, K, V, H> {
-    Base(BaseRef<'g, K, V, H>),
-    Copy(&'a [Entry<K, H>]),
+enum Contents<'a, 'g, S: Spec> {
+    Base(BaseRef<'g, S>),
+    Copy(&'a [Entry<S>]),
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, '_, K, V, H> {
+impl<S: Spec> Contents<'_, '_, S> {
     fn len(&self) -> usize {
         match self {
             Self::Base(base) => base.count as usize,
@@ -38,7 +37,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, '_, K, V, H> {
     }
 
     #[inline]
-    fn entry(&self, at: usize) -> Entry<K, H> {
+    fn entry(&self, at: usize) -> Entry<S> {
         match self {
             Self::Base(base) => base.entry(at),
             Self::Copy(entries) => entries[at],
@@ -46,7 +45,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, '_, K, V, H> {
     }
 
     /// How many entries from the first on have keys like this.
-    fn partition(&self, mut is_before: impl FnMut(StoredKey<K, H>) -> bool) -> usize {
+    fn partition(&self, mut is_before: impl FnMut(StoredKey<S>) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -60,15 +59,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, '_, K, V, H> {
     }
 
     /// The places of the entries in a range.
-    fn within(&self, bounds: &Bounds<'_, K, H>) -> Range<usize> {
+    fn within(&self, range: &SearchRange<'_, S>) -> Range<usize> {
         // SAFETY: keys live as long as the nodes that they are in can be read.
         unsafe {
-            let start = match bounds.low {
+            let start = match range.low {
                 Bound::Unbounded => 0,
                 Bound::Included(low) => self.partition(|key| low.compare(key).is_gt()),
                 Bound::Excluded(low) => self.partition(|key| low.compare(key).is_ge()),
             };
-            let end = match bounds.high {
+            let end = match range.high {
                 Bound::Unbounded => self.len(),
                 Bound::Included(high) => self.partition(|key| high.compare(key).is_ge()),
                 Bound::Excluded(high) => self.partition(|key| high.compare(key).is_gt()),
@@ -78,73 +77,30 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Contents<'_, '_, K, V, H> {
     }
 }
 
-/// A range, with the heads of its bounds.
-struct Bounds<'k, K, H> {
-    low: Bound<Probe<'k, K, H>>,
-    high: Bound<Probe<'k, K, H>>,
-}
-
-impl<'k, K: Ord + Storable, H: KeyHead<K>> Bounds<'k, K, H> {
-    fn new(range: &KeyRange<'k, K>) -> Self {
-        Self {
-            low: range.low.map(Probe::new),
-            high: range.high.map(Probe::new),
-        }
-    }
-
-    /// Whether it goes on at a fence, to the right.
-    fn reaches_up_to(&self, fence: StoredKey<K, H>) -> bool {
-        // SAFETY: fences live as long as the node that they are of can be read.
-        unsafe {
-            match self.high {
-                Bound::Unbounded => true,
-                Bound::Included(high) => high.compare(fence).is_ge(),
-                Bound::Excluded(high) => high.compare(fence).is_gt(),
-            }
-        }
-    }
-
-    /// Whether it goes on in front of a fence, to the left.
-    fn reaches_below(&self, fence: StoredKey<K, H>) -> bool {
-        match self.low {
-            Bound::Unbounded => true,
-            // SAFETY: as above.
-            Bound::Included(low) | Bound::Excluded(low) => unsafe { low.compare(fence).is_lt() },
-        }
-    }
-}
-
-/// A place at, or just in front of, a fence of a node that can be read.
-fn at_fence<K: Ord + Storable, H: KeyHead<K>, R>(
-    fence: StoredKey<K, H>,
+/// Shows the position at, or just below, a fence of a node that can be read.
+fn at_fence<S: Spec, R>(
+    fence: StoredKey<S>,
     direction: Direction,
-    read: impl FnOnce(&Place<'_, K, H>) -> R,
+    read: impl FnOnce(&Position<'_, S>) -> R,
 ) -> R {
     // SAFETY: fences live as long as the node that they are of can be read.
-    unsafe {
-        fence.probe(|fence| {
-            read(&match direction {
-                Direction::Ascending => Place::At(fence),
-                Direction::Descending => Place::Before(fence),
-            })
-        })
-    }
+    unsafe { fence.search(|fence| read(&Position::beyond(fence, direction))) }
 }
 
 /// Where a walk goes from leaf to leaf.
-struct Walk<'k, K, H> {
-    bounds: Bounds<'k, K, H>,
+struct Walk<'k, S: Spec> {
+    range: SearchRange<'k, S>,
     direction: Direction,
     /// The fence that it has come to.
-    fence: Option<StoredKey<K, H>>,
+    fence: Option<StoredKey<S>>,
     /// Going left, the leaves that it has been to.
     visited: Vec<usize>,
 }
 
-impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
-    fn new(range: &KeyRange<'k, K>, direction: Direction) -> Self {
+impl<'k, S: Spec> Walk<'k, S> {
+    fn new(range: &KeyRange<'k, S::Key>, direction: Direction) -> Self {
         Self {
-            bounds: Bounds::new(range),
+            range: SearchRange::new(*range),
             direction,
             fence: None,
             visited: Vec::new(),
@@ -155,7 +111,7 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
     /// the left descends to the place in front of a fence; that leaf leads to the one before, or
     /// that one has been merged away, and then it has not been here. If the order of keys is none,
     /// the walk may come to a leaf again: there it has to end.
-    fn gets_on<V: Storable>(&mut self, spot: &Spot<'_, K, V, H>) -> bool {
+    fn gets_on(&mut self, spot: &Spot<'_, S>) -> bool {
         if self.direction == Direction::Ascending {
             return true;
         }
@@ -168,17 +124,37 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
     }
 
     /// Where the next leaf is.
-    fn at_next<R>(&self, range: &KeyRange<'k, K>, read: impl FnOnce(&Place<'_, K, H>) -> R) -> R {
-        match (self.fence, self.direction) {
-            (Some(fence), direction) => at_fence(fence, direction, read),
-            (None, Direction::Ascending) => read(&Place::low(range)),
-            (None, Direction::Descending) => read(&Place::high(range)),
+    fn at_next<R>(&self, read: impl FnOnce(&Position<'_, S>) -> R) -> R {
+        match self.fence {
+            Some(fence) => at_fence(fence, self.direction, read),
+            None => read(&self.range.start(self.direction)),
+        }
+    }
+
+    /// Whether the range goes on at a fence, to the right.
+    fn goes_on_at(&self, fence: StoredKey<S>) -> bool {
+        // SAFETY: fences live as long as the node that they are of can be read.
+        unsafe {
+            match self.range.high {
+                Bound::Unbounded => true,
+                Bound::Included(high) => high.compare(fence).is_ge(),
+                Bound::Excluded(high) => high.compare(fence).is_gt(),
+            }
+        }
+    }
+
+    /// Whether the range goes on below a fence, to the left.
+    fn goes_on_below(&self, fence: StoredKey<S>) -> bool {
+        match self.range.low {
+            Bound::Unbounded => true,
+            // SAFETY: as in `goes_on_at`.
+            Bound::Included(low) | Bound::Excluded(low) => unsafe { low.compare(fence).is_lt() },
         }
     }
 
     /// The places of a leaf's entries that are in the range, and that the walk has not seen.
-    fn places<V: Storable>(&self, contents: &Contents<'_, '_, K, V, H>) -> Range<usize> {
-        let mut places = contents.within(&self.bounds);
+    fn places(&self, contents: &Contents<'_, '_, S>) -> Range<usize> {
+        let mut places = contents.within(&self.range);
         if let Some(fence) = self.fence {
             // Since then the leaf may have taken in the one on its right, or been taken in by the
             // one on its left: what this walk has seen already is left out.
@@ -193,29 +169,27 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
     }
 
     /// Goes on to the end of a leaf. Whether there may be more behind that.
-    fn go_on<V: Storable>(&mut self, spot: &Spot<'_, K, V, H>) -> bool {
+    fn go_on(&mut self, spot: &Spot<'_, S>) -> bool {
         match self.direction {
             Direction::Ascending => {
                 self.fence = spot.view.high();
-                self.fence
-                    .is_some_and(|fence| self.bounds.reaches_up_to(fence))
+                self.fence.is_some_and(|fence| self.goes_on_at(fence))
             }
             Direction::Descending => {
                 self.fence = spot.view.base.low();
-                self.fence
-                    .is_some_and(|fence| self.bounds.reaches_below(fence))
+                self.fence.is_some_and(|fence| self.goes_on_below(fence))
             }
         }
     }
 
     /// Appends what a leaf has in the range, up to `limit` entries in all, and goes on to its end.
     /// Whether there may be more behind that.
-    fn read<V: Storable>(
+    fn read(
         &mut self,
-        spot: &Spot<'_, K, V, H>,
+        spot: &Spot<'_, S>,
         limit: usize,
-        scratch: &mut Vec<Entry<K, H>>,
-        out: &mut Vec<Entry<K, H>>,
+        scratch: &mut Vec<Entry<S>>,
+        out: &mut Vec<Entry<S>>,
     ) -> bool {
         let base = spot.view.base;
         let contents = if spot.view.delta().is_none() {
@@ -238,18 +212,18 @@ impl<'k, K: Ord + Storable, H: KeyHead<K>> Walk<'k, K, H> {
 }
 
 /// What is to become of a leaf that has a part of a range that is being removed.
-struct Plan<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> {
-    spot: Spot<'g, K, V, H>,
-    rest: Draft<K, V, H>,
+struct Plan<'g, S: Spec> {
+    spot: Spot<'g, S>,
+    rest: Draft<S>,
     rest_count: usize,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Whether leaves are as they were read: then all of them were so at the moment when the last
     /// one was read.
-    fn are_unchanged(&self, seen: &[Spot<'_, K, V, H>]) -> bool {
+    fn are_unchanged(&self, seen: &[Spot<'_, S>]) -> bool {
         let is_unchanged =
-            |spot: &Spot<'_, K, V, H>| self.table.load(spot.id).released() == spot.word.released();
+            |spot: &Spot<'_, S>| self.table.load(spot.id).released() == spot.word.released();
         seen.len() < 2 || seen.iter().all(is_unchanged)
     }
 
@@ -257,11 +231,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// removed from one of them.
     fn gather<'g>(
         &self,
-        range: &KeyRange<'_, K>,
+        range: &KeyRange<'_, S::Key>,
         direction: Direction,
         limit: usize,
-        seen: &mut Vec<Spot<'g, K, V, H>>,
-        out: &mut Vec<Entry<K, H>>,
+        seen: &mut Vec<Spot<'g, S>>,
+        out: &mut Vec<Entry<S>>,
         guard: &'g Guard,
     ) -> bool {
         seen.clear();
@@ -276,8 +250,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 }
                 _ => None,
             };
-            let spot = linked
-                .unwrap_or_else(|| walk.at_next(range, |place| self.descend(place, 0, guard)));
+            let spot =
+                linked.unwrap_or_else(|| walk.at_next(|position| self.descend(position, 0, guard)));
             if spot.word.kind() == Kind::Switch {
                 return false;
             }
@@ -299,10 +273,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// left.
     fn gather_held(
         &self,
-        range: &KeyRange<'_, K>,
+        range: &KeyRange<'_, S::Key>,
         direction: Direction,
         limit: usize,
-        out: &mut Vec<Entry<K, H>>,
+        out: &mut Vec<Entry<S>>,
         guard: &Guard,
     ) -> bool {
         out.clear();
@@ -313,10 +287,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         loop {
             let spot = match (direction, last) {
                 (Direction::Ascending, Some(last)) => Some(holds.hold_right_of(&last, guard)),
-                _ => walk.at_next(range, |place| match direction {
-                    Direction::Ascending => Some(holds.hold_leaf(place, guard)),
+                _ => walk.at_next(|position| match direction {
+                    Direction::Ascending => Some(holds.hold_leaf(position, guard)),
                     Direction::Descending => {
-                        holds.hold_left_leaf(place, last.as_ref(), PATIENCE, guard)
+                        holds.hold_left_leaf(position, last.as_ref(), PATIENCE, guard)
                     }
                 }),
             };
@@ -335,10 +309,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// The first entries of a range, all as of one moment.
     pub(super) fn collect(
         &self,
-        range: &KeyRange<'_, K>,
+        range: &KeyRange<'_, S::Key>,
         direction: Direction,
         limit: usize,
-        out: &mut Vec<Entry<K, H>>,
+        out: &mut Vec<Entry<S>>,
         guard: &Guard,
     ) {
         if limit == 0 || range.is_empty() {
@@ -361,7 +335,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Removes the entry at an end of the tree.
-    pub(super) fn pop(&self, direction: Direction, guard: &Guard) -> Option<(K, V)> {
+    pub(super) fn pop(&self, direction: Direction, guard: &Guard) -> Option<(S::Key, S::Value)> {
         let backoff = Backoff::new();
         let (mut seen, mut entries) = (Vec::new(), Vec::new());
         let all = KeyRange::all();
@@ -384,11 +358,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Removes an entry from the last of these leaves, if all of them are as they were read.
     fn remove_end(
         &self,
-        seen: &[Spot<'_, K, V, H>],
-        last: &Spot<'_, K, V, H>,
-        entry: &Entry<K, H>,
+        seen: &[Spot<'_, S>],
+        last: &Spot<'_, S>,
+        entry: &Entry<S>,
         guard: &Guard,
-    ) -> Option<(K, V)> {
+    ) -> Option<(S::Key, S::Value)> {
         let mut holds = Holds::new(self);
         if let Some(spot) = (seen.iter()).find(|spot| !holds.try_hold(spot.id, spot.word)) {
             drop(holds);
@@ -396,12 +370,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             return None;
         }
         // SAFETY: the entry is in the tree during this pin.
-        let key = unsafe { entry.key.with(K::clone) };
+        let key = unsafe { entry.key.with(S::Key::clone) };
         let word = self.prepare_removal(last, entry)?;
         holds.release(last.id, word);
         drop(holds);
         // SAFETY: it has just been unlinked, by this thread alone.
-        let value = unsafe { Unlinked::<V>::of_word(entry.value, guard) };
+        let value = unsafe { Unlinked::<S::Value>::of_word(entry.value, guard) };
         self.len.add(-1);
         self.note_deletion(last.id, word, guard);
         self.tend(last.id, word, guard);
@@ -411,9 +385,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// Shows the entries of a range to `visit`, a private copy of a leaf after another.
     pub(super) fn visit_range(
         &self,
-        range: &KeyRange<'_, K>,
+        range: &KeyRange<'_, S::Key>,
         direction: Direction,
-        mut visit: impl FnMut(&Entry<K, H>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&Entry<S>) -> ControlFlow<()>,
         guard: &Guard,
     ) {
         if range.is_empty() {
@@ -421,7 +395,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
         let mut walk = Walk::new(range, direction);
         let (mut scratch, mut entries) = (Vec::new(), Vec::new());
-        let mut last: Option<Spot<'_, K, V, H>> = None;
+        let mut last: Option<Spot<'_, S>> = None;
         loop {
             let linked = match (direction, last) {
                 (Direction::Ascending, Some(last)) => {
@@ -431,7 +405,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 _ => None,
             };
             let spot = linked.unwrap_or_else(|| {
-                walk.at_next(range, |place| self.descend_to_whole_leaf(place, guard))
+                walk.at_next(|position| self.descend_to_whole_leaf(position, guard))
             });
             if !walk.gets_on(&spot) {
                 return;
@@ -446,7 +420,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Removes the entries of a range at one moment; returns how many there were.
-    pub(super) fn remove_entries(&self, range: &KeyRange<'_, K>) -> usize {
+    pub(super) fn remove_entries(&self, range: &KeyRange<'_, S::Key>) -> usize {
         if range.is_empty() {
             return 0;
         }
@@ -466,7 +440,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 small.push(plan.spot);
             }
         }
-        let removed = Removed::<K, V, H>(removed, PhantomData);
+        let removed = Removed::<S>(removed);
         // SAFETY: the entries have just been unlinked, and nobody else frees them.
         unsafe { guard.defer_unchecked(move || removed.free()) };
         for spot in small {
@@ -479,30 +453,30 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// what that is.
     fn plan_removal<'g>(
         &self,
-        range: &KeyRange<'_, K>,
-        holds: &mut Holds<'_, K, V, H>,
+        range: &KeyRange<'_, S::Key>,
+        holds: &mut Holds<'_, S>,
         guard: &'g Guard,
-    ) -> (Vec<Plan<'g, K, V, H>>, Vec<Entry<K, H>>) {
+    ) -> (Vec<Plan<'g, S>>, Vec<Entry<S>>) {
         let (mut plans, mut removed) = (Vec::new(), Vec::new());
         let mut walk = Walk::new(range, Direction::Ascending);
         let mut last = None;
         loop {
             let spot = match &last {
-                None => walk.at_next(range, |place| holds.hold_leaf(place, guard)),
+                None => walk.at_next(|position| holds.hold_leaf(position, guard)),
                 Some(last) => holds.hold_right_of(last, guard),
             };
             last = Some(spot);
             // What is asked once is what is done: an entry is in the rest, or among those removed.
             let mut entries = Vec::new();
             spot.view.entries(&mut entries);
-            let inside = walk.places(&Contents::<K, V, H>::Copy(&entries));
+            let inside = walk.places(&Contents::<S>::Copy(&entries));
             let goes_on = walk.go_on(&spot);
             if !inside.is_empty() {
                 removed.extend(entries.drain(inside));
-                let position = spot.view.position();
+                let fences = spot.view.fences();
                 plans.push(Plan {
                     spot,
-                    rest: Draft::of_entries(position, &entries, self.fittings(0)),
+                    rest: Draft::of_entries(fences, &entries, self.fittings(0)),
                     rest_count: entries.len(),
                 });
             }
@@ -514,7 +488,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Gives leaves that are held their new base nodes, all at one moment, and lets all go. Runs no
     /// user code.
-    fn carry_out(&self, plans: &[Plan<'_, K, V, H>], holds: Holds<'_, K, V, H>, guard: &Guard) {
+    fn carry_out(&self, plans: &[Plan<'_, S>], holds: Holds<'_, S>, guard: &Guard) {
         if plans.len() > 1 {
             let turn = Turn::new(plans);
             for (plan, switch) in plans.iter().zip(&turn.switches) {
@@ -545,7 +519,7 @@ struct Turn {
 }
 
 impl Turn {
-    fn new<K: Ord + Storable, V: Storable, H: KeyHead<K>>(plans: &[Plan<'_, K, V, H>]) -> Self {
+    fn new<S: Spec>(plans: &[Plan<'_, S>]) -> Self {
         let is_over = NonNull::from(Box::leak(Box::new(AtomicBool::new(false))));
         let switches = plans.iter().map(|plan| {
             NonNull::from(Box::leak(Box::new(Switch {

@@ -1,42 +1,15 @@
 //! Searching a base node: the hints tell a segment, and then its heads are compared.
 
-use super::base::{BaseRef, GROUP, STRIDE};
-use super::keys::{Place, Probe};
+use super::Position;
+use super::base::BaseRef;
 use std::ops::Range;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::{head_is_key, prefetch};
+use tremula_index::kit::{STRIDE, SearchKey, Spec, count_below, prefetch};
 
-/// How many of a few ascending heads lie below `head`. Nothing is there to be mispredicted, and
-/// none of the comparisons waits for another.
-#[inline(always)]
-fn count_below<const N: usize>(heads: [u64; N], head: u64) -> usize {
-    heads
-        .into_iter()
-        .map(|other| usize::from(other < head))
-        .sum()
-}
-
-/// How many of some ascending heads, whole groups of them, lie below `head`: the greatest of each
-/// group tell the group, and then its heads are looked at.
-#[inline(always)]
-fn count_below_in_groups(heads: &[u64], head: u64) -> usize {
-    let Some(last) = heads.len().checked_sub(GROUP) else {
-        return 0;
-    };
-    let mut start = 0;
-    for group in heads[..last].chunks_exact(GROUP) {
-        start += GROUP * usize::from(group[GROUP - 1] < head);
-    }
-    let group = heads[start..].first_chunk::<GROUP>();
-    start + group.map_or(0, |group| count_below(*group, head))
-}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
+impl<S: Spec> BaseRef<'_, S> {
     /// How many heads lie below one, by the hints.
     #[inline(always)]
     fn below(self, head: u64) -> usize {
-        let segment = count_below_in_groups(self.hints(), head);
+        let segment = count_below(self.hints(), head);
         let heads = self.heads();
         // The last segment is as long as the others, and so begins in the one before.
         let Some(last) = heads.len().checked_sub(STRIDE) else {
@@ -47,7 +20,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
         prefetch(values);
         prefetch(values.wrapping_add(STRIDE / 2));
         let segment = heads[start..].first_chunk::<STRIDE>();
-        start + segment.map_or(0, |segment| count_below_in_groups(segment, head))
+        start + segment.map_or(0, |segment| count_below(segment, head))
     }
 
     /// How many heads of these places, and in front of them, lie below one.
@@ -63,12 +36,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
     #[inline(always)]
     pub(super) fn search(
         self,
-        probe: &Probe<'_, K, H>,
+        probe: &SearchKey<'_, S>,
         places: Range<usize>,
     ) -> Result<usize, usize> {
         let end = places.end;
         let mut first = self.below_in(places, probe.head);
-        if head_is_key::<K, H>() {
+        if S::HEAD_IS_KEY {
             let is_there = first < end && self.heads()[first] == probe.head;
             return if is_there { Ok(first) } else { Err(first) };
         }
@@ -86,19 +59,19 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'_, K, V, H> {
         Err(first)
     }
 
-    /// How many of the first `end` separators lie in front of a place: its child has this index.
+    /// How many of the first `end` separators lie in front of a position: its child has this index.
     #[inline(always)]
-    pub(super) fn child_index(self, place: &Place<'_, K, H>, end: usize) -> usize {
+    pub(super) fn child_index(self, position: &Position<'_, S>, end: usize) -> usize {
         let all = 0..end;
-        match place {
-            Place::Start => 0,
-            Place::At(probe) if head_is_key::<K, H>() => match probe.head.checked_add(1) {
+        match position {
+            Position::First => 0,
+            Position::At(probe) if S::HEAD_IS_KEY => match probe.head.checked_add(1) {
                 Some(above) => self.below_in(all, above),
                 None => all.end,
             },
-            Place::At(probe) => self.search(probe, all).map_or_else(|at| at, |at| at + 1),
-            Place::Before(probe) => self.search(probe, all).unwrap_or_else(|at| at),
-            Place::End => all.end,
+            Position::At(probe) => self.search(probe, all).map_or_else(|at| at, |at| at + 1),
+            Position::Below(probe) => self.search(probe, all).unwrap_or_else(|at| at),
+            Position::Last => all.end,
         }
     }
 

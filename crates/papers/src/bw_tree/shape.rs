@@ -3,10 +3,10 @@
 use super::base::NO_NODE;
 use super::node::{Delta, View};
 use super::reclaim::Guard;
-use super::{BwTree, ROOT};
+use super::{ROOT, Tree};
+use tremula_index::Shape;
 use tremula_index::key::KeyHead;
-use tremula_index::kit::{Packed, head_is_key};
-use tremula_index::{Shape, Storable};
+use tremula_index::kit::{Packed, Spec};
 use tremula_sync::StripedCounter;
 
 /// What is counted along the way. Only what is rare is.
@@ -25,7 +25,7 @@ pub(super) struct Counters {
     pub(super) held_scans: StripedCounter,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Visits every node.
     pub(super) fn describe(&self, engine: &'static str) -> Shape {
         let guard = self.pin();
@@ -60,16 +60,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             wasted += (base.claimed() * Self::BYTES_OF_DELTA).saturating_sub(used_here);
         });
         let entries = self.entries();
-        let key = if head_is_key::<K, H>() {
+        let key = if S::HEAD_IS_KEY {
             0
         } else {
-            H::bytes_beside()
+            S::Head::bytes_beside()
         };
         let ids = self.table.count();
         bytes += ids.bytes
             + on_heap * Self::BYTES_OF_DELTA
             + (entries + keys) * key
-            + entries * Packed::<V>::bytes_beside();
+            + entries * Packed::<S::Value>::bytes_beside();
         Shape {
             engine,
             figures: vec![
@@ -99,7 +99,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Shows each node, level by level; what others change meanwhile may be missed.
-    fn each_node<'g>(&self, guard: &'g Guard, mut show: impl FnMut(&View<'g, K, V, H>)) {
+    fn each_node<'g>(&self, guard: &'g Guard, mut show: impl FnMut(&View<'g, S>)) {
         let mut first = ROOT;
         while first != NO_NODE {
             let (mut id, mut below) = (first, NO_NODE);
@@ -118,7 +118,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
     }
 
-    const BYTES_OF_DELTA: usize = size_of::<Delta<K, V, H>>();
+    const BYTES_OF_DELTA: usize = size_of::<Delta<S>>();
 
     /// The number of entries.
     pub(super) fn entries(&self) -> usize {

@@ -35,18 +35,17 @@
 //! right: what it finds was so when it read the word of the leaf, or when the last delta came, before
 //! the leaf was replaced.
 
-use super::BwTree;
+use super::Position;
+use super::Tree;
 use super::base::{BaseRef, Fittings, LINE};
 use super::consolidate::Found;
 use super::descend::Spot;
-use super::keys::{Place, Probe, StoredKey};
 use super::node::{Claim, Delta, View};
 use super::reclaim::Guard;
 use super::word::Word;
 use super::write::{Changed, Decision, delta};
 use std::ptr::NonNull;
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
+use tremula_index::kit::{SearchKey, Spec, StoredKey};
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Sub-chains of a spread leaf.
@@ -108,7 +107,7 @@ fn sub_chain_of(hash: u64) -> usize {
     (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SUB_CHAINS.ilog2())) as usize
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
+impl<'g, S: Spec> BaseRef<'g, S> {
     /// The sub-chains of a spread leaf; none of another.
     #[inline]
     pub(super) fn sub_chains(self) -> &'g [SubChain] {
@@ -122,11 +121,7 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
 
     /// Claims a place for a delta of a sub-chain, for the caller alone.
     #[inline]
-    pub(super) fn claim_in(
-        self,
-        sub_chain: &SubChain,
-        number: usize,
-    ) -> Option<NonNull<Delta<K, V, H>>> {
+    pub(super) fn claim_in(self, sub_chain: &SubChain, number: usize) -> Option<NonNull<Delta<S>>> {
         // Relaxed: as in `claim`. Nobody adds to it any more when all places are claimed: so it does
         // not begin anew, however many ask.
         if sub_chain.claimed.load(Ordering::Relaxed) as usize >= SUB_CHAIN {
@@ -140,14 +135,14 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
         // SAFETY: in front of the sub-chains is room for so many deltas of each.
         unsafe {
             let sub_chains = self.as_ptr().cast::<SubChain>().sub(SUB_CHAINS);
-            Some(sub_chains.cast::<Delta<K, V, H>>().sub(ahead))
+            Some(sub_chains.cast::<Delta<S>>().sub(ahead))
         }
     }
 
     /// The sub-chain of a spread leaf that the deltas on a key belong to, its number, and the place
     /// of the key in the base node. The deltas on an entry of the base node are in one sub-chain,
     /// whatever hashes say of equal keys.
-    fn sub_chain(self, probe: &Probe<'_, K, H>) -> (&'g SubChain, usize, Result<usize, usize>) {
+    fn sub_chain(self, probe: &SearchKey<'_, S>) -> (&'g SubChain, usize, Result<usize, usize>) {
         let place = self.search(probe, 0..self.count as usize);
         let number = sub_chain_of(match place {
             Ok(at) => at as u64,
@@ -161,10 +156,10 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> BaseRef<'g, K, V, H> {
     }
 }
 
-impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
+impl<'g, S: Spec> View<'g, S> {
     /// The value of a key in a spread leaf.
     #[inline(never)]
-    pub(super) fn value_in_sub_chain(self, probe: &Probe<'_, K, H>) -> Option<*mut ()> {
+    pub(super) fn value_in_sub_chain(self, probe: &SearchKey<'_, S>) -> Option<*mut ()> {
         let (sub_chain, _, place) = self.base.sub_chain(probe);
         let view = self.of_sub_chain(sub_chain.load());
         let found = view.find_at(place, probe);
@@ -174,14 +169,14 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     /// Whether not all deltas belong to one sub-chain.
     fn can_be_spread(&self) -> bool {
         // SAFETY: the chain lives, and with it the keys in it.
-        let hash = |key: StoredKey<K, H>| unsafe { key.with(|key| Probe::<K, H>::new(key).hash()) };
+        let hash = |key: StoredKey<S>| unsafe { key.with(|key| SearchKey::<S>::new(key).hash()) };
         let mut numbers = (self.changes()).map(|delta| sub_chain_of(hash(delta.key)));
         let first = numbers.next();
         numbers.any(|number| Some(number) != first)
     }
 
     /// How many deltas are about keys at or behind one, and in front of it.
-    fn deltas_around(&self, middle: StoredKey<K, H>) -> (usize, usize) {
+    fn deltas_around(&self, middle: StoredKey<S>) -> (usize, usize) {
         let (mut behind, mut in_front) = (0, 0);
         for delta in self.changes() {
             // SAFETY: the chain lives, and with it the keys in it.
@@ -195,9 +190,9 @@ impl<'g, K: Ord + Storable, V: Storable, H: KeyHead<K>> View<'g, K, V, H> {
     }
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// What a leaf's next base node has, by what the leaf has seen of contention.
-    pub(super) fn fittings_after(&self, view: &View<'_, K, V, H>) -> Fittings {
+    pub(super) fn fittings_after(&self, view: &View<'_, S>) -> Fittings {
         let base = view.base;
         let fittings = self.fittings(base.level);
         if base.level > 0 || !self.config.switches.spread_leaves {
@@ -233,8 +228,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// What the two halves of a leaf that is split at a key have.
     pub(super) fn fittings_of_halves(
         &self,
-        view: &View<'_, K, V, H>,
-        middle: StoredKey<K, H>,
+        view: &View<'_, S>,
+        middle: StoredKey<S>,
     ) -> (Fittings, Fittings) {
         let fittings = self.fittings_after(view);
         if !fittings.is_spread {
@@ -253,14 +248,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     #[inline(never)]
     pub(super) fn change_in_sub_chain(
         &self,
-        spot: &Spot<'_, K, V, H>,
-        probe: &Probe<'_, K, H>,
-        decide: impl Fn(&Found<K, H>) -> Option<Decision<K, H>>,
+        spot: &Spot<'_, S>,
+        probe: &SearchKey<'_, S>,
+        decide: impl Fn(&Found<S>) -> Option<Decision<S>>,
         guard: &Guard,
     ) -> Option<Option<Changed>> {
         let base = spot.view.base;
         let (sub_chain, number, place) = base.sub_chain(probe);
-        let mut claim: Option<Claim<K, V, H>> = None;
+        let mut claim: Option<Claim<S>> = None;
         loop {
             let word = sub_chain.load();
             let view = spot.view.of_sub_chain(word);
@@ -292,7 +287,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Counts a compare-and-swap on a leaf that was lost.
     #[cold]
-    pub(super) fn note_contention(&self, base: BaseRef<'_, K, V, H>) {
+    pub(super) fn note_contention(&self, base: BaseRef<'_, S>) {
         self.counters.aborts.add(1);
         if self.config.switches.spread_leaves {
             base.note_contention(self.config.leaf_contention as u32);
@@ -300,7 +295,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Freezes the sub-chains of a leaf, if it is spread: then it can be looked at as a whole.
-    pub(super) fn freeze(&self, view: &View<'_, K, V, H>) {
+    pub(super) fn freeze(&self, view: &View<'_, S>) {
         if view.base.is_spread() {
             view.base.freeze();
         }
@@ -308,7 +303,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Makes a spread leaf whole, unless somebody replaces it meanwhile.
     #[cold]
-    pub(super) fn make_whole(&self, spot: &Spot<'_, K, V, H>, guard: &Guard) {
+    pub(super) fn make_whole(&self, spot: &Spot<'_, S>, guard: &Guard) {
         self.freeze(&spot.view);
         let fittings = Fittings {
             contention: spot.view.base.contention() / 2,
@@ -325,7 +320,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Counts what became of a leaf that was replaced, if it was spread, or is now.
-    pub(super) fn count_spread(&self, before: &View<'_, K, V, H>, is_spread: bool) {
+    pub(super) fn count_spread(&self, before: &View<'_, S>, is_spread: bool) {
         match (before.base.is_spread(), is_spread) {
             (false, true) => self.counters.spreads.add(1),
             (true, false) => self.counters.made_whole.add(1),
@@ -342,7 +337,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         &self,
         id: usize,
         guard: &'g Guard,
-    ) -> Option<Spot<'g, K, V, H>> {
+    ) -> Option<Spot<'g, S>> {
         loop {
             // SAFETY: passed on to the caller.
             let spot = unsafe { self.visit(id, guard) }?;
@@ -353,15 +348,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         }
     }
 
-    /// The leaf responsible for a place, as [`descend`](Self::descend) has it; a spread one is made
+    /// The leaf responsible for a position, as [`descend`](Self::descend) has it; a spread one is made
     /// whole first.
     pub(super) fn descend_to_whole_leaf<'g>(
         &self,
-        place: &Place<'_, K, H>,
+        position: &Position<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, K, V, H> {
+    ) -> Spot<'g, S> {
         loop {
-            let spot = self.descend(place, 0, guard);
+            let spot = self.descend(position, 0, guard);
             if !spot.view.base.is_spread() {
                 return spot;
             }
@@ -373,25 +368,29 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::bw_tree::base::{Draft, NO_NODE, Position};
+    use crate::bw_tree::BwTreeConfig;
+    use crate::bw_tree::base::{Draft, Fences, NO_NODE};
     use tremula_index::key::ByteHead;
+    use tremula_index::kit::Parameters;
+
+    type Words = Parameters<u64, u64, ByteHead>;
 
     /// It would fail if each claim that is refused were counted: the count would begin anew some
     /// time, and with it the places.
     #[test]
     fn each_place_of_a_sub_chain_is_given_out_once() {
-        let tree = BwTree::<u64, u64>::new();
-        let position = Position {
+        let tree = Tree::<Words>::new(BwTreeConfig::default());
+        let fences = Fences {
             level: 0,
             low: None,
             high: None,
             right: NO_NODE,
             first_child: NO_NODE,
         };
-        let draft = Draft::<u64, u64, ByteHead>::new(position, 0, tree.spread(tree.fittings(0)));
+        let draft = Draft::<Words>::new(fences, 0, tree.spread(tree.fittings(0)));
         let guard = tree.pin();
         // SAFETY: it lives as long as the draft.
-        let view = unsafe { View::<u64, u64, ByteHead>::of(draft.word(), &guard) };
+        let view = unsafe { View::<Words>::of(draft.word(), &guard) };
         let base = view.unwrap().base;
         let sub_chain = &base.sub_chains()[0];
         let claims = (0..1_000).filter(|_| base.claim_in(sub_chain, 0).is_some());

@@ -46,7 +46,7 @@
 //! User code (comparisons and clones of keys) runs while steps 4 and 5 are prepared. If it panics the merge
 //! stays as it is, for the next one to help.
 
-use super::BwTree;
+use super::Tree;
 use super::base::{LINE, NO_NODE};
 use super::descend::Spot;
 use super::merge::Pair;
@@ -54,8 +54,7 @@ use super::node::View;
 use super::reclaim::Guard;
 use super::word::{Kind, Word};
 use std::ptr::{self, NonNull};
-use tremula_index::Storable;
-use tremula_index::key::KeyHead;
+use tremula_index::kit::Spec;
 use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
@@ -79,16 +78,16 @@ enum Phase {
 
 /// One of the deltas of a merge.
 #[repr(align(64))]
-pub(super) struct Step {
+pub(super) struct MergeDelta {
     phase: Phase,
     of: Arc<Merge>,
     /// The chain of the node.
     pub(super) next: Word,
 }
 
-const _: () = assert!(align_of::<Step>() == LINE);
+const _: () = assert!(align_of::<MergeDelta>() == LINE);
 
-impl Step {
+impl MergeDelta {
     /// Whether the node can be read as it is below.
     pub(super) fn can_be_read(&self) -> bool {
         self.phase != Phase::Remove
@@ -110,28 +109,28 @@ impl Step {
 }
 
 /// A step of a merge, and what is below it.
-struct Found<'g, K, V, H> {
+struct Marked<'g, S: Spec> {
     word: Word,
-    below: Spot<'g, K, V, H>,
+    below: Spot<'g, S>,
 }
 
 /// What there is of a merge's left node.
-enum Left<'g, K, V, H> {
+enum Left<'g, S: Spec> {
     /// It leads to the right one, and has no merge delta.
-    Open(Spot<'g, K, V, H>),
+    Open(Spot<'g, S>),
     /// It has.
-    Marked(Found<'g, K, V, H>),
+    Marked(Marked<'g, S>),
     /// No node leads to the right one.
     Over,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// Merges two children of a node, if they fit into one; whether it did. Leaves the merge to
     /// others if one of the two is held.
     pub(super) fn merge_by_steps(
         &self,
-        parent: &Spot<'_, K, V, H>,
-        pair: &Pair<K, H>,
+        parent: &Spot<'_, S>,
+        pair: &Pair<S>,
         guard: &Guard,
     ) -> bool {
         if !parent.word.is_open() {
@@ -160,11 +159,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     #[cold]
     #[inline(never)]
     pub(super) fn make_way(&self, word: Word, guard: &Guard) -> bool {
-        if word.kind() != Kind::Step {
+        if word.kind() != Kind::MergeDelta {
             return true;
         }
         // SAFETY: steps are retired when they have been unlinked.
-        let step = unsafe { &*word.address::<Step>() };
+        let step = unsafe { &*word.address::<MergeDelta>() };
         self.help(&step.of, guard)
     }
 
@@ -197,7 +196,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// A node of a merge as it is now, whatever becomes of it; `None` if it cannot be read.
-    fn glance<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, K, V, H>> {
+    fn glance<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, S>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
         let view = unsafe { View::of(word, guard) }?;
@@ -205,12 +204,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// The step of a merge that a node has now.
-    fn step_on<'g>(
-        &self,
-        id: usize,
-        merge: &Merge,
-        guard: &'g Guard,
-    ) -> Option<Found<'g, K, V, H>> {
+    fn step_on<'g>(&self, id: usize, merge: &Merge, guard: &'g Guard) -> Option<Marked<'g, S>> {
         Self::step_of(merge, id, self.table.load(id), guard)
     }
 
@@ -220,14 +214,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         id: usize,
         word: Word,
         guard: &'g Guard,
-    ) -> Option<Found<'g, K, V, H>> {
-        if word.kind() != Kind::Step {
+    ) -> Option<Marked<'g, S>> {
+        if word.kind() != Kind::MergeDelta {
             return None;
         }
         // SAFETY: the word was read during the pin; steps, and what is below them, are retired when
         // they have been unlinked.
         unsafe {
-            let step = &*word.address::<Step>();
+            let step = &*word.address::<MergeDelta>();
             // The merge lives as long as any of its steps, of which the caller has met one.
             if !ptr::eq(&raw const *step.of, merge) {
                 return None;
@@ -237,7 +231,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 word: step.next,
                 view: View::of(step.next, guard)?,
             };
-            Some(Found { word, below })
+            Some(Marked { word, below })
         }
     }
 
@@ -246,9 +240,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     fn left_of<'g>(
         &self,
         merge: &Merge,
-        remove: Option<&Found<'_, K, V, H>>,
+        remove: Option<&Marked<'_, S>>,
         guard: &'g Guard,
-    ) -> Left<'g, K, V, H> {
+    ) -> Left<'g, S> {
         let end = remove.map(|remove| remove.below.view.right());
         let mut id = merge.left;
         while id != NO_NODE && Some(id) != end {
@@ -271,17 +265,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Puts a delta of a merge on one of its nodes, unless somebody changes that; whether it could.
-    fn mark(&self, phase: Phase, merge: &Arc<Merge>, spot: &Spot<'_, K, V, H>) -> bool {
-        let step = Box::leak(Box::new(Step {
+    fn mark(&self, phase: Phase, merge: &Arc<Merge>, spot: &Spot<'_, S>) -> bool {
+        let step = Box::leak(Box::new(MergeDelta {
             phase,
             of: Arc::clone(merge),
             next: spot.word,
         }));
-        let word = Word::step(NonNull::from(step));
+        let word = Word::merge_delta(NonNull::from(step));
         let is_put = self.table.exchange(spot.id, spot.word, word);
         if !is_put {
             // SAFETY: nobody has seen it.
-            drop(unsafe { Step::of_word(word) });
+            drop(unsafe { MergeDelta::of_word(word) });
         }
         is_put
     }
@@ -292,10 +286,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         &self,
         phase: Phase,
         merge: &Arc<Merge>,
-        spot: &Spot<'_, K, V, H>,
+        spot: &Spot<'_, S>,
         guard: &Guard,
     ) -> bool {
-        if spot.word.kind() == Kind::Step {
+        if spot.word.kind() == Kind::MergeDelta {
             // Of two nodes below this one.
             return self.make_way(spot.word, guard);
         }
@@ -314,9 +308,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     fn unite(
         &self,
         merge: &Merge,
-        abort: &Found<'_, K, V, H>,
-        left: &Found<'_, K, V, H>,
-        right: &Found<'_, K, V, H>,
+        abort: &Marked<'_, S>,
+        left: &Marked<'_, S>,
+        right: &Marked<'_, S>,
         guard: &Guard,
     ) {
         let separator = || Self::pair_of(merge, abort).separator;
@@ -339,8 +333,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     fn delete_separator(
         &self,
         merge: &Merge,
-        abort: &Found<'_, K, V, H>,
-        right: &Found<'_, K, V, H>,
+        abort: &Marked<'_, S>,
+        right: &Marked<'_, S>,
         guard: &Guard,
     ) {
         let pair = Self::pair_of(merge, abort);
@@ -365,7 +359,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// The nodes of a merge as their parent has them, under the abort delta.
-    fn pair_of(merge: &Merge, abort: &Found<'_, K, V, H>) -> Pair<K, H> {
+    fn pair_of(merge: &Merge, abort: &Marked<'_, S>) -> Pair<S> {
         match abort.below.view.pair(merge.right) {
             Some(pair) => pair,
             None => unreachable!("a separator stays where it is under an abort delta"),
@@ -379,6 +373,6 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// It has been unlinked, and is retired once.
     unsafe fn retire_step(word: Word, guard: &Guard) {
         // SAFETY: passed on to the caller; a step may be dropped by any thread at any time.
-        unsafe { guard.defer_unchecked(move || drop(Step::of_word(word))) };
+        unsafe { guard.defer_unchecked(move || drop(MergeDelta::of_word(word))) };
     }
 }

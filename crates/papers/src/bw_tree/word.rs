@@ -2,8 +2,9 @@
 
 use super::base::{Base, LINE};
 use super::node::Delta;
-use super::steps::Step;
+use super::steps::MergeDelta;
 use std::ptr::{self, NonNull};
+use tremula_index::kit::Spec;
 use tremula_sync::atomic::AtomicBool;
 
 /// What the mapping table has of a node: the address of the head of its chain, and in its lowest
@@ -21,8 +22,8 @@ pub(super) enum Kind {
     Delta,
     /// A [`Switch`], while a range is removed from several nodes.
     Switch,
-    /// A [`Step`] of a merge.
-    Step,
+    /// A [`MergeDelta`].
+    MergeDelta,
     /// Nothing: the node has been merged away.
     Removed,
 }
@@ -38,7 +39,7 @@ pub(super) const FARTHEST: usize = 27;
 const APART: usize = (FARTHEST + 1) * STEP;
 /// From here on are those that no delta is prepended to.
 const SWITCH: usize = (FARTHEST + 2) * STEP;
-const STEP_OF_MERGE: usize = (FARTHEST + 3) * STEP;
+const MERGE: usize = (FARTHEST + 3) * STEP;
 const REMOVED: usize = (FARTHEST + 4) * STEP;
 const _: () = assert!(REMOVED < LINE);
 
@@ -60,13 +61,13 @@ impl Word {
         Self(at.as_ptr().cast::<()>().map_addr(|address| address | tag))
     }
 
-    pub(super) fn base<K, V, H>(base: NonNull<Base<K, V, H>>) -> Self {
+    pub(super) fn base<S: Spec>(base: NonNull<Base<S>>) -> Self {
         Self::tagged(base, 0)
     }
 
     /// A delta that lies so far in front of the header, or if that is 0, on the heap.
     #[inline]
-    pub(super) fn delta<K, V, H>(delta: NonNull<Delta<K, V, H>>, distance: usize) -> Self {
+    pub(super) fn delta<S: Spec>(delta: NonNull<Delta<S>>, distance: usize) -> Self {
         let is_told = (1..=FARTHEST).contains(&distance);
         Self::tagged(delta, if is_told { distance * STEP } else { APART })
     }
@@ -75,8 +76,8 @@ impl Word {
         Self::tagged(switch, SWITCH)
     }
 
-    pub(super) fn step(step: NonNull<Step>) -> Self {
-        Self::tagged(step, STEP_OF_MERGE)
+    pub(super) fn merge_delta(delta: NonNull<MergeDelta>) -> Self {
+        Self::tagged(delta, MERGE)
     }
 
     #[inline]
@@ -89,7 +90,7 @@ impl Word {
         match self.tag() {
             0 => Kind::Base,
             SWITCH => Kind::Switch,
-            STEP_OF_MERGE => Kind::Step,
+            MERGE => Kind::MergeDelta,
             REMOVED => Kind::Removed,
             _ => Kind::Delta,
         }
@@ -97,9 +98,9 @@ impl Word {
 
     /// The base node, if the word itself tells where it is.
     #[inline]
-    pub(super) fn base_node<K, V, H>(self) -> Option<NonNull<Base<K, V, H>>> {
+    pub(super) fn base_node<S: Spec>(self) -> Option<NonNull<Base<S>>> {
         let distance = self.tag() / STEP;
-        let base = self.address::<Delta<K, V, H>>().wrapping_add(distance);
+        let base = self.address::<Delta<S>>().wrapping_add(distance);
         NonNull::new(base.cast()).filter(|_| distance <= FARTHEST)
     }
 

@@ -1,18 +1,17 @@
 //! Point writes: each prepends a delta to a leaf.
 
-use super::BwTree;
+use super::Position;
+use super::Tree;
 use super::base::NO_NODE;
 use super::consolidate::Found;
 use super::descend::Spot;
 use super::hold::Holds;
-use super::keys::{OwnedKey, OwnedValue, Place, Probe, StoredKey};
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::{Guard, Unlinked};
 use super::word::Word;
 use std::marker::PhantomData;
 use std::ptr;
-use tremula_index::key::KeyHead;
-use tremula_index::kit::Packed;
+use tremula_index::kit::{OwnedKey, OwnedValue, Packed, SearchKey, Spec, StoredKey};
 use tremula_index::{Storable, Update};
 use tremula_sync::Backoff;
 
@@ -24,21 +23,21 @@ pub(super) fn copied<V: Storable>(value: *mut (), _pinned: &Guard) -> V {
 }
 
 /// What is to be done with a key: how to change it, the key if it is new, and the value.
-pub(super) type Decision<K, H> = (Change, Option<StoredKey<K, H>>, *mut ());
+pub(super) type Decision<S> = (Change, Option<StoredKey<S>>, *mut ());
 
 /// What came of a change: the leaf, its word, and the value before.
 pub(super) type Changed = (usize, Word, Option<*mut ()>);
 
 /// The delta that changes a key, as it was found in a leaf; `value` is null to delete.
 #[inline]
-pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
+pub(super) fn delta<S: Spec>(
     change: Change,
-    found: &Found<K, H>,
-    new_key: Option<StoredKey<K, H>>,
+    found: &Found<S>,
+    new_key: Option<StoredKey<S>>,
     value: *mut (),
     word: Word,
-    view: &View<'_, K, V, H>,
-) -> Option<Delta<K, V, H>> {
+    view: &View<'_, S>,
+) -> Option<Delta<S>> {
     let count = view.count_of_chain() as u32;
     Some(Delta {
         change,
@@ -63,11 +62,11 @@ pub(super) fn delta<K: Ord + Storable, V: Storable, H: KeyHead<K>>(
     })
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
+impl<S: Spec> Tree<S> {
     /// The value of a key.
     #[inline]
-    pub(super) fn lookup(&self, key: &K, guard: &Guard) -> Option<*mut ()> {
-        let probe = Probe::new(key);
+    pub(super) fn lookup(&self, key: &S::Key, guard: &Guard) -> Option<*mut ()> {
+        let probe = SearchKey::new(key);
         let view = self.leaf_of(&probe, guard).view;
         if view.base.is_spread() {
             return view.value_in_sub_chain(&probe);
@@ -80,13 +79,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     #[inline]
     pub(super) fn put<'g>(
         &self,
-        key: K,
-        value: OwnedValue<V>,
+        key: S::Key,
+        value: OwnedValue<S::Value>,
         may_replace: bool,
         guard: &'g Guard,
-    ) -> Result<Option<Unlinked<'g, V>>, OwnedValue<V>> {
-        let key = OwnedKey::<K, H>::new(key);
-        let put = key.probe(|probe| {
+    ) -> Result<Option<Unlinked<'g, S::Value>>, OwnedValue<S::Value>> {
+        let key = OwnedKey::<S>::new(key);
+        let put = key.search(|probe| {
             self.change(
                 &probe,
                 |found| match found.entry {
@@ -113,8 +112,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Removes a key; returns its value, unlinked.
     #[inline]
-    pub(super) fn take<'g>(&self, key: &K, guard: &'g Guard) -> Option<Unlinked<'g, V>> {
-        let probe = Probe::new(key);
+    pub(super) fn take<'g>(
+        &self,
+        key: &S::Key,
+        guard: &'g Guard,
+    ) -> Option<Unlinked<'g, S::Value>> {
+        let probe = SearchKey::new(key);
         let (id, word, old) = self.change(
             &probe,
             |found| {
@@ -138,21 +141,21 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     #[inline]
     fn change(
         &self,
-        probe: &Probe<'_, K, H>,
-        decide: impl Fn(&Found<K, H>) -> Option<Decision<K, H>>,
+        probe: &SearchKey<'_, S>,
+        decide: impl Fn(&Found<S>) -> Option<Decision<S>>,
         guard: &Guard,
     ) -> Option<Changed> {
-        let place = Place::At(*probe);
+        let position = Position::At(*probe);
         let backoff = Backoff::new();
         let mut spot = self.leaf_of(probe, guard);
-        let mut claim: Option<Claim<K, V, H>> = None;
+        let mut claim: Option<Claim<S>> = None;
         loop {
             let base = spot.view.base;
             if base.is_spread() {
                 match self.change_in_sub_chain(&spot, probe, &decide, guard) {
                     Some(change) => return change,
                     None => {
-                        spot = self.again(&spot, &place, guard);
+                        spot = self.again(&spot, &position, guard);
                         continue;
                     }
                 }
@@ -162,7 +165,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
             if !spot.word.is_open() {
                 self.make_way(spot.word, guard);
                 backoff.wait();
-                spot = self.again(&spot, &place, guard);
+                spot = self.again(&spot, &position, guard);
                 continue;
             }
             claim = claim
@@ -170,7 +173,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 .or_else(|| Claim::new(base));
             let Some(claimed) = &claim else {
                 self.consolidate(&spot, guard);
-                spot = self.again(&spot, &place, guard);
+                spot = self.again(&spot, &position, guard);
                 continue;
             };
             let delta = delta(change, &found, key, value, spot.word, &spot.view)?;
@@ -182,7 +185,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
                 return Some((spot.id, word, found.entry.map(|entry| entry.value)));
             }
             self.note_contention(base);
-            spot = self.again(&spot, &place, guard);
+            spot = self.again(&spot, &position, guard);
         }
     }
 
@@ -190,20 +193,20 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     /// that was replaced or removed.
     pub(super) fn decide<'g>(
         &self,
-        key: K,
-        decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
+        key: S::Key,
+        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
         guard: &'g Guard,
-    ) -> Option<Unlinked<'g, V>> {
-        let key = OwnedKey::<K, H>::new(key);
+    ) -> Option<Unlinked<'g, S::Value>> {
+        let key = OwnedKey::<S>::new(key);
         let mut holds = Holds::new(self);
-        let (spot, found) = key.probe(|probe| {
-            let spot = holds.hold_leaf(&Place::At(probe), guard);
+        let (spot, found) = key.search(|probe| {
+            let spot = holds.hold_leaf(&Position::At(probe), guard);
             (spot, spot.view.find(&probe))
         });
         let old = found.entry.map(|entry| entry.value);
         let decision = match old {
             // SAFETY: it is in the tree during this pin.
-            Some(old) => unsafe { Packed::<V>::of_word(old).with(|old| decide(Some(old))) },
+            Some(old) => unsafe { Packed::<S::Value>::of_word(old).with(|old| decide(Some(old))) },
             None => decide(None),
         };
         let (change, value) = match (decision, old) {
@@ -239,7 +242,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
     }
 
     /// Writes the delta of a node that is held somewhere, for the word that is to be published.
-    fn prepare(view: &View<'_, K, V, H>, delta: Delta<K, V, H>) -> Word {
+    fn prepare(view: &View<'_, S>, delta: Delta<S>) -> Word {
         let claim = Claim::new(view.base).unwrap_or_else(|| Claim::on_heap(view.base));
         let word = claim.write(view.base, delta);
         claim.forget();
@@ -248,11 +251,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
 
     /// Removes an entry from a leaf that this thread holds as it was found; returns the leaf's
     /// new word, which is not set yet. Asks no user code.
-    pub(super) fn prepare_removal(
-        &self,
-        spot: &Spot<'_, K, V, H>,
-        entry: &Entry<K, H>,
-    ) -> Option<Word> {
+    pub(super) fn prepare_removal(&self, spot: &Spot<'_, S>, entry: &Entry<S>) -> Option<Word> {
         let found = spot.view.find_entry(entry);
         let (word, view) = (spot.word, &spot.view);
         let delta = delta(Change::Delete, &found, None, ptr::null_mut(), word, view)?;

@@ -88,8 +88,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "skip_list_keeps_a_copy_of_what_it_hands_out",
         file: "crates/papers/src/skip_list/edit.rs",
-        original: "if !needs_drop::<V>() {",
-        replacement: "if needs_drop::<V>() {",
+        original: "if !needs_drop::<S::Value>() {",
+        replacement: "if needs_drop::<S::Value>() {",
         why: "What is handed out is a copy, and the removed value waits with its node.",
         checker: Checker {
             flavour: Flavour::Plain,
