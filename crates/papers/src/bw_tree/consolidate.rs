@@ -2,7 +2,7 @@
 
 use super::Tree;
 use super::base::{Draft, Fittings};
-use super::descend::Spot;
+use super::descend::Place;
 use super::free::free_chain;
 use super::node::{Change, Delta, Entry, View};
 use super::reclaim::Guard;
@@ -395,32 +395,32 @@ impl<S: Spec> Tree<S> {
     /// Gives a leaf a new base node, unless somebody changes it meanwhile; splits or merges it if
     /// it is too large or small.
     #[cold]
-    pub(super) fn consolidate(&self, spot: &Spot<'_, S>, guard: &Guard) {
-        if !spot.word.is_open() {
+    pub(super) fn consolidate(&self, place: &Place<'_, S>, guard: &Guard) {
+        if !place.word.is_open() {
             return;
         }
-        let view = &spot.view;
+        let view = &place.view;
         self.freeze(view);
         let level = view.base.level;
         let contents = view.contents();
         let count = contents.count(view);
         if count > self.split_above(level) {
             let entries = contents.into_entries(view);
-            self.split(spot, &entries, view.appends(), guard);
+            self.split(place, &entries, view.appends(), guard);
             return;
         }
         let fittings = self.fittings_after(view);
         let copy = contents.into_draft(view, fittings);
-        if !self.table.exchange(spot.id, spot.word, copy.word()) {
+        if !self.table.exchange(place.id, place.word, copy.word()) {
             return;
         }
         copy.give();
         // SAFETY: it has just been unlinked; the new base node has what is left of it.
-        unsafe { self.retire(spot.word, guard) };
+        unsafe { self.retire(place.word, guard) };
         self.counters.consolidations.add(1);
         self.count_spread(view, fittings.is_spread);
         if count <= self.merge_below(level) {
-            self.merge(spot, guard);
+            self.merge(place, guard);
         }
     }
 
@@ -446,7 +446,7 @@ impl<S: Spec> Tree<S> {
         let is_empty = view.count_of_chain() == 0 && !view.base.is_spread();
         let is_long = view.depth() >= self.config.leaf_chain;
         if is_long || (is_empty && view.base.low().or(view.base.made_high()).is_some()) {
-            self.consolidate(&Spot { id, word, view }, guard);
+            self.consolidate(&Place { id, word, view }, guard);
         }
     }
 }

@@ -8,9 +8,9 @@ use super::{ROOT, Tree};
 use tremula_index::kit::{SearchKey, Spec};
 use tremula_sync::Backoff;
 
-/// A node as it was found.
+/// A node that a descent has come to, as it was found.
 #[derive(Clone, Copy)]
-pub(super) struct Spot<'g, S: Spec> {
+pub(super) struct Place<'g, S: Spec> {
     pub(super) id: usize,
     pub(super) word: Word,
     pub(super) view: View<'g, S>,
@@ -24,7 +24,7 @@ impl<S: Spec> Tree<S> {
     ///
     /// The id was in use at some time during the pin.
     #[inline]
-    pub(super) unsafe fn visit<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, S>> {
+    pub(super) unsafe fn visit<'g>(&self, id: usize, guard: &'g Guard) -> Option<Place<'g, S>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
         let Some(view) = (unsafe { View::of(word, guard) }) else {
@@ -32,20 +32,20 @@ impl<S: Spec> Tree<S> {
             return None;
         };
         view.base.prefetch();
-        Some(Spot { id, word, view })
+        Some(Place { id, word, view })
     }
 
     /// The leaf responsible for a key: [`descend`](Self::descend) for the most frequent case.
     #[inline]
-    pub(super) fn leaf_of<'g>(&self, probe: &SearchKey<'_, S>, guard: &'g Guard) -> Spot<'g, S> {
+    pub(super) fn leaf_of<'g>(&self, probe: &SearchKey<'_, S>, guard: &'g Guard) -> Place<'g, S> {
         let position = Position::At(*probe);
         if self.has_deltas_on_the_way {
             return self.descend(&position, 0, guard);
         }
         let mut id = ROOT;
         // SAFETY: the root is always in use; others were linked by nodes that were.
-        while let Some(spot) = unsafe { self.visit(id, guard) } {
-            let base = spot.view.base;
+        while let Some(place) = unsafe { self.visit(id, guard) } {
+            let base = place.view.base;
             if base.level > 0 {
                 // If the key lies beyond its fence, it does so beyond that of its last child, too.
                 id = base.child(base.child_index(&position, base.count as usize));
@@ -56,7 +56,7 @@ impl<S: Spec> Tree<S> {
             if base.made_high().is_some_and(is_beyond) {
                 break;
             }
-            return spot;
+            return place;
         }
         self.descend(&position, 0, guard)
     }
@@ -68,11 +68,11 @@ impl<S: Spec> Tree<S> {
         position: &Position<'_, S>,
         level: u32,
         guard: &'g Guard,
-    ) -> Spot<'g, S> {
+    ) -> Place<'g, S> {
         let backoff = Backoff::new();
         loop {
-            if let Some(spot) = self.try_descend(position, level, guard) {
-                return spot;
+            if let Some(place) = self.try_descend(position, level, guard) {
+                return place;
             }
             backoff.wait();
         }
@@ -84,49 +84,49 @@ impl<S: Spec> Tree<S> {
         position: &Position<'_, S>,
         level: u32,
         guard: &'g Guard,
-    ) -> Option<Spot<'g, S>> {
+    ) -> Option<Place<'g, S>> {
         let mut parent = None;
         let mut id = ROOT;
         loop {
             // SAFETY: the root is always in use; others were linked by nodes that were.
-            let spot = unsafe { self.visit(id, guard) }?;
-            if spot.view.ends_before(position) {
+            let place = unsafe { self.visit(id, guard) }?;
+            if place.view.ends_before(position) {
                 if let Some((id, word)) = parent.take() {
-                    self.post_below(id, word, &spot, guard);
+                    self.post_below(id, word, &place, guard);
                 }
-                id = spot.view.right();
+                id = place.view.right();
                 continue;
             }
-            if spot.view.base.level <= level {
-                return Some(spot);
+            if place.view.base.level <= level {
+                return Some(place);
             }
-            parent = Some((id, spot.word));
-            id = spot.view.child_of(position);
+            parent = Some((id, place.word));
+            id = place.view.child_of(position);
         }
     }
 
     /// Tells a parent, as it was when its word was read, of the node to the right of a child.
     #[cold]
-    fn post_below(&self, id: usize, word: Word, child: &Spot<'_, S>, guard: &Guard) {
+    fn post_below(&self, id: usize, word: Word, child: &Place<'_, S>, guard: &Guard) {
         // SAFETY: the word was read during this pin.
         if let Some(view) = unsafe { View::of(word, guard) } {
-            self.post(&Spot { id, word, view }, child, guard);
+            self.post(&Place { id, word, view }, child, guard);
         }
     }
 
-    /// The leaf responsible for a position that `spot` was responsible for when it was read; more
+    /// The leaf responsible for a position that `place` was responsible for when it was read; more
     /// quickly if it still is.
     #[inline]
     pub(super) fn again<'g>(
         &self,
-        spot: &Spot<'g, S>,
+        place: &Place<'g, S>,
         position: &Position<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, S> {
+    ) -> Place<'g, S> {
         // SAFETY: it was in use during this pin.
-        match unsafe { self.visit(spot.id, guard) } {
+        match unsafe { self.visit(place.id, guard) } {
             // Its low fence has not changed.
-            Some(spot) if spot.view.base.level == 0 && !spot.view.ends_before(position) => spot,
+            Some(place) if place.view.base.level == 0 && !place.view.ends_before(position) => place,
             _ => self.descend(position, 0, guard),
         }
     }

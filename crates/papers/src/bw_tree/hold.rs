@@ -2,7 +2,7 @@
 
 use super::Position;
 use super::Tree;
-use super::descend::Spot;
+use super::descend::Place;
 use super::reclaim::Guard;
 use super::word::Word;
 use tremula_index::kit::Spec;
@@ -42,14 +42,14 @@ impl<'t, S: Spec> Holds<'t, S> {
         &mut self,
         position: &Position<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, S> {
+    ) -> Place<'g, S> {
         let backoff = Backoff::new();
         loop {
-            let spot = self.tree.descend_to_whole_leaf(position, guard);
-            if self.try_hold(spot.id, spot.word) {
-                return spot;
+            let place = self.tree.descend_to_whole_leaf(position, guard);
+            if self.try_hold(place.id, place.word) {
+                return place;
             }
-            self.tree.make_way(spot.word, guard);
+            self.tree.make_way(place.word, guard);
             backoff.wait();
         }
     }
@@ -59,18 +59,18 @@ impl<'t, S: Spec> Holds<'t, S> {
     /// comparisons say.
     pub(super) fn hold_right_of<'g>(
         &mut self,
-        left: &Spot<'_, S>,
+        left: &Place<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, S> {
+    ) -> Place<'g, S> {
         let backoff = Backoff::new();
         let right = left.view.right();
         loop {
             // SAFETY: a leaf whose left neighbour is held stays in use.
-            if let Some(spot) = unsafe { self.tree.visit_whole(right, guard) } {
-                if self.try_hold(spot.id, spot.word) {
-                    return spot;
+            if let Some(place) = unsafe { self.tree.visit_whole(right, guard) } {
+                if self.try_hold(place.id, place.word) {
+                    return place;
                 }
-                self.tree.make_way(spot.word, guard);
+                self.tree.make_way(place.word, guard);
             }
             backoff.wait();
         }
@@ -82,21 +82,21 @@ impl<'t, S: Spec> Holds<'t, S> {
     pub(super) fn hold_left_leaf<'g>(
         &mut self,
         position: &Position<'_, S>,
-        held: Option<&Spot<'g, S>>,
+        held: Option<&Place<'g, S>>,
         attempts: usize,
         guard: &'g Guard,
-    ) -> Option<Spot<'g, S>> {
+    ) -> Option<Place<'g, S>> {
         let backoff = Backoff::new();
         for _ in 0..attempts {
-            let spot = self.tree.descend_to_whole_leaf(position, guard);
+            let place = self.tree.descend_to_whole_leaf(position, guard);
             match held {
-                Some(held) if spot.view.right() != held.id => return Some(*held),
+                Some(held) if place.view.right() != held.id => return Some(*held),
                 _ => {}
             }
-            if self.try_hold(spot.id, spot.word) {
-                return Some(spot);
+            if self.try_hold(place.id, place.word) {
+                return Some(place);
             }
-            self.tree.make_way(spot.word, guard);
+            self.tree.make_way(place.word, guard);
             backoff.wait();
         }
         None

@@ -2,7 +2,7 @@
 
 use super::Position;
 use super::base::{BaseRef, Draft, Fences};
-use super::descend::Spot;
+use super::descend::Place;
 use super::hold::Holds;
 use super::node::{Claim, Entry, View};
 use super::reclaim::Guard;
@@ -14,7 +14,7 @@ impl<S: Spec> Tree<S> {
     /// Merges a node that is small with the one on its left, or, if it is its parent's first
     /// child, the one on its right with it; then perhaps the parent, which may be small by that.
     /// Gives up when somebody else is at work there.
-    pub(super) fn merge(&self, small: &Spot<'_, S>, guard: &Guard) {
+    pub(super) fn merge(&self, small: &Place<'_, S>, guard: &Guard) {
         let mut id = small.id;
         let mut base = small.view.base;
         while id != ROOT {
@@ -39,7 +39,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Merges a child with its neighbour; how many separators the parent has left, if it did.
-    fn merge_under(&self, parent: &Spot<'_, S>, id: usize, guard: &Guard) -> Option<usize> {
+    fn merge_under(&self, parent: &Place<'_, S>, id: usize, guard: &Guard) -> Option<usize> {
         let pair = parent.view.pair(id)?;
         let is_merged = if self.config.switches.held_merges {
             self.merge_held(parent, &pair, guard)
@@ -50,7 +50,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Merges two children of a node, and holds all three meanwhile; whether it did.
-    fn merge_held(&self, parent: &Spot<'_, S>, pair: &Pair<S>, guard: &Guard) -> bool {
+    fn merge_held(&self, parent: &Place<'_, S>, pair: &Pair<S>, guard: &Guard) -> bool {
         let mut holds = Holds::new(self);
         if !holds.try_hold(parent.id, parent.word) {
             return false;
@@ -94,7 +94,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Whether two nodes are neighbours, and fit into one.
-    pub(super) fn may_merge(&self, left: &Spot<'_, S>, right: &Spot<'_, S>) -> bool {
+    pub(super) fn may_merge(&self, left: &Place<'_, S>, right: &Place<'_, S>) -> bool {
         let counts = [left.view.count(), right.view.count()];
         let most = self.split_above(left.view.base.level);
         let most = if counts.contains(&0) {
@@ -140,7 +140,7 @@ impl<S: Spec> Tree<S> {
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
-    pub(super) unsafe fn retire_left(&self, left: &Spot<'_, S>, guard: &Guard) {
+    pub(super) unsafe fn retire_left(&self, left: &Place<'_, S>, guard: &Guard) {
         // SAFETY: passed on to the caller. The fence belongs to nobody now.
         unsafe {
             self.retire(left.word, guard);
@@ -155,7 +155,7 @@ impl<S: Spec> Tree<S> {
     /// # Safety
     ///
     /// No node that can be reached leads to it any more, and it is retired once.
-    pub(super) unsafe fn retire_right(&self, right: &Spot<'_, S>, guard: &Guard) {
+    pub(super) unsafe fn retire_right(&self, right: &Place<'_, S>, guard: &Guard) {
         // SAFETY: passed on to the caller. The fence belongs to nobody now.
         unsafe {
             self.retire(right.word, guard);
@@ -173,7 +173,7 @@ impl<S: Spec> Tree<S> {
     /// Both have been unlinked, and are retired once.
     pub(super) unsafe fn retire_parent(
         &self,
-        parent: &Spot<'_, S>,
+        parent: &Place<'_, S>,
         separator: StoredKey<S>,
         guard: &Guard,
     ) {
@@ -186,10 +186,10 @@ impl<S: Spec> Tree<S> {
 
     /// An inner node without the separator between two of its children: a delta on its chain, or a
     /// new base node.
-    pub(super) fn without(&self, spot: &Spot<'_, S>, pair: &Pair<S>) -> Shorter<S> {
-        let view = &spot.view;
+    pub(super) fn without(&self, place: &Place<'_, S>, pair: &Pair<S>) -> Shorter<S> {
+        let view = &place.view;
         let by_delta = self.place_in_inner(view).and_then(|claim| {
-            let delta = view.without_separator(spot.word, pair.separator, pair.right)?;
+            let delta = view.without_separator(place.word, pair.separator, pair.right)?;
             Some((claim, delta))
         });
         match by_delta {
@@ -261,9 +261,9 @@ impl<S: Spec> View<'_, S> {
         let children: Vec<_> = first.chain(others.iter().map(Entry::child)).collect();
         let index = children.iter().position(|other| *other == child)?;
         // The place of the separator between the two.
-        let place = index.max(1) - 1;
-        let (left, right) = (children[place], *children.get(place + 1)?);
-        let separator = others.remove(place).key;
+        let at = index.max(1) - 1;
+        let (left, right) = (children[at], *children.get(at + 1)?);
+        let separator = others.remove(at).key;
         Some(Pair {
             left,
             right,
@@ -330,7 +330,7 @@ fn parent_of<'g, S: Spec>(
     base: BaseRef<'_, S>,
     level: u32,
     guard: &'g Guard,
-) -> Spot<'g, S> {
+) -> Place<'g, S> {
     match base.low() {
         None => tree.descend(&Position::First, level, guard),
         // SAFETY: fences live as long as the node that they are of can be read.

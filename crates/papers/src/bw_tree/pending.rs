@@ -6,7 +6,7 @@
 //! among them, consolidate those leaves a while later. Most have been by then.
 
 use super::Tree;
-use super::descend::Spot;
+use super::descend::Place;
 use super::free::FirstPanic;
 use super::node::{Change, View};
 use super::reclaim::Guard;
@@ -141,11 +141,11 @@ impl<S: Spec> Tree<S> {
     }
 
     fn see_to_leaf(&self, leaf: usize, guard: &Guard) {
-        let Some(spot) = self.has_deleted_keys(leaf, guard) else {
+        let Some(place) = self.has_deleted_keys(leaf, guard) else {
             return;
         };
-        self.make_way(spot.word, guard);
-        self.consolidate(&spot, guard);
+        self.make_way(place.word, guard);
+        self.consolidate(&place, guard);
         if self.has_deleted_keys(leaf, guard).is_some() {
             // Somebody holds it, or it was split by a delta.
             self.pending.note(leaf);
@@ -153,12 +153,12 @@ impl<S: Spec> Tree<S> {
     }
 
     /// A leaf with deleted keys, if this is the id of one.
-    fn has_deleted_keys<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, S>> {
+    fn has_deleted_keys<'g>(&self, id: usize, guard: &'g Guard) -> Option<Place<'g, S>> {
         let word = self.table.peek(id)?;
         // SAFETY: the word was read during the pin; whatever is in the table is freed by the epoch.
         let view = unsafe { View::of(word, guard) }?;
         let has_deleted =
             view.base.level == 0 && (view.all_deltas()).any(|delta| delta.change == Change::Delete);
-        has_deleted.then_some(Spot { id, word, view })
+        has_deleted.then_some(Place { id, word, view })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Position;
 use super::base::{Draft, Fences, NO_NODE};
-use super::descend::Spot;
+use super::descend::Place;
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
@@ -69,30 +69,30 @@ impl<S: Spec> Tree<S> {
     /// new base nodes, or a new one and a split delta.
     pub(super) fn split(
         &self,
-        spot: &Spot<'_, S>,
+        place: &Place<'_, S>,
         entries: &[Entry<S>],
         appends: bool,
         guard: &Guard,
     ) {
-        let place = if appends {
+        let cut = if appends {
             entries.len() - (entries.len() / APPENDED_PART).max(1)
         } else {
             entries.len() / 2
         };
-        let by_delta = self.place_of_split_delta(spot, entries, place);
-        let place = by_delta.map_or(place, |(place, _)| place);
+        let by_delta = self.place_of_split_delta(place, entries, cut);
+        let cut = by_delta.map_or(cut, |(cut, _)| cut);
         assert!(
-            0 < place && place < entries.len(),
+            0 < cut && cut < entries.len(),
             "both halves have entries"
         );
-        let middle = entries[place];
-        let fences = spot.view.fences();
+        let middle = entries[cut];
+        let fences = place.view.fences();
         let level = fences.level;
-        let (left_fittings, right_fittings) = self.fittings_of_halves(&spot.view, middle.key);
+        let (left_fittings, right_fittings) = self.fittings_of_halves(&place.view, middle.key);
         // SAFETY: it is an entry of a node that can be read; so in all copies of it.
         let copy = || unsafe { OwnedKey::<S>::copy_of(middle.key) };
         let (low, high) = (copy(), copy());
-        let (left_entries, right_entries) = entries.split_at(place);
+        let (left_entries, right_entries) = entries.split_at(cut);
         let (right_entries, first_child) = if level == 0 {
             (right_entries, NO_NODE)
         } else {
@@ -115,20 +115,20 @@ impl<S: Spec> Tree<S> {
                 on_heap: false,
                 owns: false,
                 overwrites: true,
-                depth: spot.view.depth() as u32 + 1,
+                depth: place.view.depth() as u32 + 1,
                 offset: offset as u32,
                 count: left_entries.len() as u32,
                 key: high.stored(),
                 value: ptr::without_provenance_mut(right.id),
                 left: NO_NODE,
-                next: spot.word.released(),
-                base: spot.view.base.as_ptr(),
+                next: place.word.released(),
+                base: place.view.base.as_ptr(),
                 of: PhantomData,
             };
-            let base = spot.view.base;
+            let base = place.view.base;
             let claim = Claim::new(base).unwrap_or_else(|| Claim::on_heap(base));
             base.announce_split();
-            if !(self.table).exchange(spot.id, spot.word, claim.write(base, delta)) {
+            if !(self.table).exchange(place.id, place.word, claim.write(base, delta)) {
                 return;
             }
             claim.forget();
@@ -142,7 +142,7 @@ impl<S: Spec> Tree<S> {
                 left_entries,
                 left_fittings,
             );
-            if !self.replace_by_left(spot, left, copy, right.id, guard) {
+            if !self.replace_by_left(place, left, copy, right.id, guard) {
                 return;
             }
         }
@@ -157,8 +157,8 @@ impl<S: Spec> Tree<S> {
         }
         self.counters.splits.add(1);
         let is_spread = left_fittings.is_spread || right_fittings.is_spread;
-        self.count_spread(&spot.view, is_spread);
-        if spot.id != ROOT {
+        self.count_spread(&place.view, is_spread);
+        if place.id != ROOT {
             // On the way there the separator is found missing, and posted.
             // SAFETY: what was retired is alive during this pin.
             unsafe {
@@ -170,47 +170,47 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Where to split a node by a delta, if that is how it is to be: at the entry nearest to
-    /// `place`, not behind it, whose key the base node has, too; also tells where that has it. So
+    /// `cut`, not behind it, whose key the base node has, too; also tells where that has it. So
     /// the offsets of older deltas tell on which side they are.
     fn place_of_split_delta(
         &self,
-        spot: &Spot<'_, S>,
+        place: &Place<'_, S>,
         entries: &[Entry<S>],
-        place: usize,
+        cut: usize,
     ) -> Option<(usize, usize)> {
-        let view = &spot.view;
-        let keeps_chain = !self.config.switches.whole_splits && spot.id != ROOT;
+        let view = &place.view;
+        let keeps_chain = !self.config.switches.whole_splits && place.id != ROOT;
         if !keeps_chain || view.split().is_some() || view.base.is_spread() {
             return None;
         }
         let base = view.base;
-        let (place, offset) = (1..=place).rev().find_map(|place| {
+        let (cut, offset) = (1..=cut).rev().find_map(|cut| {
             let is_there = |at: &usize| {
                 let entry = base.entry(*at);
                 // Of an inner node's the child tells.
-                entry.key.is(entries[place].key)
-                    && (base.level == 0 || entry.value == entries[place].value)
+                entry.key.is(entries[cut].key)
+                    && (base.level == 0 || entry.value == entries[cut].value)
             };
             let offset = (0..base.count as usize).find(is_there);
-            offset.map(|offset| (place, offset))
+            offset.map(|offset| (cut, offset))
         })?;
         // The order that comparisons gave must be that of the offsets.
-        let agree = base.level > 0 || view.has_in_front(offset, &entries[..place]);
-        agree.then_some((place, offset))
+        let agree = base.level > 0 || view.has_in_front(offset, &entries[..cut]);
+        agree.then_some((cut, offset))
     }
 
     /// Puts the left half of a node in its place; whether it could. The root stays where it is, one
     /// level higher: then the left half is new, too.
     fn replace_by_left(
         &self,
-        spot: &Spot<'_, S>,
+        place: &Place<'_, S>,
         left: Draft<S>,
         copy_of_separator: impl FnOnce() -> OwnedKey<S>,
         right: usize,
         guard: &Guard,
     ) -> bool {
-        let level = spot.view.base.level;
-        if spot.id == ROOT {
+        let level = place.view.base.level;
+        if place.id == ROOT {
             let up = copy_of_separator();
             let left = self.new_node(left, guard);
             let root = Draft::<S>::of_entries(
@@ -224,19 +224,19 @@ impl<S: Spec> Tree<S> {
                 &[separator(&up, right)],
                 self.fittings(level + 1),
             );
-            if !self.table.exchange(ROOT, spot.word, root.word()) {
+            if !self.table.exchange(ROOT, place.word, root.word()) {
                 return false;
             }
             root.give();
             up.give();
             left.give();
-        } else if self.table.exchange(spot.id, spot.word, left.word()) {
+        } else if self.table.exchange(place.id, place.word, left.word()) {
             left.give();
         } else {
             return false;
         }
         // SAFETY: the chain has just been unlinked; the two nodes have what was left of it.
-        unsafe { self.retire(spot.word, guard) };
+        unsafe { self.retire(place.word, guard) };
         true
     }
 
@@ -260,7 +260,7 @@ impl<S: Spec> Tree<S> {
     /// always in the order of their links, and each is there once, whatever comparisons say: it
     /// suffices to look at the child that is next.
     #[cold]
-    pub(super) fn post(&self, parent: &Spot<'_, S>, child: &Spot<'_, S>, guard: &Guard) {
+    pub(super) fn post(&self, parent: &Place<'_, S>, child: &Place<'_, S>, guard: &Guard) {
         let (base, left) = (parent.view.base, &child.view);
         let Some(high) = left.high() else {
             return;
@@ -298,7 +298,7 @@ impl<S: Spec> Tree<S> {
                 let mut entries = Vec::new();
                 view.entries(&mut entries);
                 let id = parent.id;
-                self.split(&Spot { id, word, view }, &entries, false, guard);
+                self.split(&Place { id, word, view }, &entries, false, guard);
             }
         }
     }
@@ -317,11 +317,11 @@ impl<S: Spec> Tree<S> {
     /// Prepends a delta to an inner node, or, if its chain is long enough, gives it a new base node
     /// with that change; unless somebody changes the node meanwhile. Returns the word by which it is
     /// found then.
-    fn prepend_to_inner(&self, spot: &Spot<'_, S>, delta: Delta<S>, guard: &Guard) -> Option<Word> {
-        let base = spot.view.base;
-        if let Some(claim) = self.place_in_inner(&spot.view) {
+    fn prepend_to_inner(&self, place: &Place<'_, S>, delta: Delta<S>, guard: &Guard) -> Option<Word> {
+        let base = place.view.base;
+        if let Some(claim) = self.place_in_inner(&place.view) {
             let word = claim.write(base, delta);
-            let is_done = self.table.exchange(spot.id, spot.word, word);
+            let is_done = self.table.exchange(place.id, place.word, word);
             return is_done.then(|| {
                 claim.forget();
                 word
@@ -329,7 +329,7 @@ impl<S: Spec> Tree<S> {
         }
         // SAFETY: it continues the chain.
         let view = unsafe { View::of_delta(&delta, base) };
-        self.replace_inner(spot, self.copy(&view), guard)
+        self.replace_inner(place, self.copy(&view), guard)
     }
 
     /// A place for a delta of an inner node; `None` if it is to have a new base node.
@@ -343,14 +343,14 @@ impl<S: Spec> Tree<S> {
 
     /// Gives an inner node a new base node, unless somebody changes it meanwhile; returns the word
     /// by which it is found then.
-    fn replace_inner(&self, spot: &Spot<'_, S>, new: Draft<S>, guard: &Guard) -> Option<Word> {
+    fn replace_inner(&self, place: &Place<'_, S>, new: Draft<S>, guard: &Guard) -> Option<Word> {
         let word = new.word();
-        if !self.table.exchange(spot.id, spot.word, word) {
+        if !self.table.exchange(place.id, place.word, word) {
             return None;
         }
         new.give();
         // SAFETY: it has just been unlinked; the new base node has its entries.
-        unsafe { self.retire(spot.word, guard) };
+        unsafe { self.retire(place.word, guard) };
         Some(word)
     }
 }

@@ -3,7 +3,7 @@
 use super::Position;
 use super::Tree;
 use super::base::{BaseRef, Draft};
-use super::descend::Spot;
+use super::descend::Place;
 use super::free::Removed;
 use super::hold::Holds;
 use super::node::Entry;
@@ -111,15 +111,15 @@ impl<'k, S: Spec> Walk<'k, S> {
     /// the left descends to the place in front of a fence; that leaf leads to the one before, or
     /// that one has been merged away, and then it has not been here. If the order of keys is none,
     /// the walk may come to a leaf again: there it has to end.
-    fn gets_on(&mut self, spot: &Spot<'_, S>) -> bool {
+    fn gets_on(&mut self, place: &Place<'_, S>) -> bool {
         if self.direction == Direction::Ascending {
             return true;
         }
-        let leads_back = self.visited.last() == Some(&spot.view.right());
-        if !leads_back && self.visited.contains(&spot.id) {
+        let leads_back = self.visited.last() == Some(&place.view.right());
+        if !leads_back && self.visited.contains(&place.id) {
             return false;
         }
-        self.visited.push(spot.id);
+        self.visited.push(place.id);
         true
     }
 
@@ -169,14 +169,14 @@ impl<'k, S: Spec> Walk<'k, S> {
     }
 
     /// Goes on to the end of a leaf. Whether there may be more behind that.
-    fn go_on(&mut self, spot: &Spot<'_, S>) -> bool {
+    fn go_on(&mut self, place: &Place<'_, S>) -> bool {
         match self.direction {
             Direction::Ascending => {
-                self.fence = spot.view.high();
+                self.fence = place.view.high();
                 self.fence.is_some_and(|fence| self.goes_on_at(fence))
             }
             Direction::Descending => {
-                self.fence = spot.view.base.low();
+                self.fence = place.view.base.low();
                 self.fence.is_some_and(|fence| self.goes_on_below(fence))
             }
         }
@@ -186,17 +186,17 @@ impl<'k, S: Spec> Walk<'k, S> {
     /// Whether there may be more behind that.
     fn read(
         &mut self,
-        spot: &Spot<'_, S>,
+        place: &Place<'_, S>,
         limit: usize,
         scratch: &mut Vec<Entry<S>>,
         out: &mut Vec<Entry<S>>,
     ) -> bool {
-        let base = spot.view.base;
-        let contents = if spot.view.delta().is_none() {
+        let base = place.view.base;
+        let contents = if place.view.delta().is_none() {
             Contents::Base(base)
         } else {
             scratch.clear();
-            spot.view.entries(scratch);
+            place.view.entries(scratch);
             Contents::Copy(scratch)
         };
         let places = self.places(&contents);
@@ -207,13 +207,13 @@ impl<'k, S: Spec> Walk<'k, S> {
                 out.extend(places.rev().take(room).map(|at| contents.entry(at)));
             }
         }
-        out.len() < limit && self.go_on(spot)
+        out.len() < limit && self.go_on(place)
     }
 }
 
 /// What is to become of a leaf that has a part of a range that is being removed.
 struct Plan<'g, S: Spec> {
-    spot: Spot<'g, S>,
+    place: Place<'g, S>,
     rest: Draft<S>,
     rest_count: usize,
 }
@@ -221,9 +221,9 @@ struct Plan<'g, S: Spec> {
 impl<S: Spec> Tree<S> {
     /// Whether leaves are as they were read: then all of them were so at the moment when the last
     /// one was read.
-    fn are_unchanged(&self, seen: &[Spot<'_, S>]) -> bool {
+    fn are_unchanged(&self, seen: &[Place<'_, S>]) -> bool {
         let is_unchanged =
-            |spot: &Spot<'_, S>| self.table.load(spot.id).released() == spot.word.released();
+            |place: &Place<'_, S>| self.table.load(place.id).released() == place.word.released();
         seen.len() < 2 || seen.iter().all(is_unchanged)
     }
 
@@ -234,7 +234,7 @@ impl<S: Spec> Tree<S> {
         range: &KeyRange<'_, S::Key>,
         direction: Direction,
         limit: usize,
-        seen: &mut Vec<Spot<'g, S>>,
+        seen: &mut Vec<Place<'g, S>>,
         out: &mut Vec<Entry<S>>,
         guard: &'g Guard,
     ) -> bool {
@@ -250,20 +250,20 @@ impl<S: Spec> Tree<S> {
                 }
                 _ => None,
             };
-            let spot =
+            let place =
                 linked.unwrap_or_else(|| walk.at_next(|position| self.descend(position, 0, guard)));
-            if spot.word.kind() == Kind::Switch {
+            if place.word.kind() == Kind::Switch {
                 return false;
             }
-            if spot.view.base.is_spread() {
-                self.make_whole(&spot, guard);
+            if place.view.base.is_spread() {
+                self.make_whole(&place, guard);
                 continue;
             }
-            if !walk.gets_on(&spot) {
+            if !walk.gets_on(&place) {
                 return true;
             }
-            seen.push(spot);
-            if !walk.read(&spot, limit, &mut scratch, out) {
+            seen.push(place);
+            if !walk.read(&place, limit, &mut scratch, out) {
                 return true;
             }
         }
@@ -285,7 +285,7 @@ impl<S: Spec> Tree<S> {
         let mut scratch = Vec::new();
         let mut last = None;
         loop {
-            let spot = match (direction, last) {
+            let place = match (direction, last) {
                 (Direction::Ascending, Some(last)) => Some(holds.hold_right_of(&last, guard)),
                 _ => walk.at_next(|position| match direction {
                     Direction::Ascending => Some(holds.hold_leaf(position, guard)),
@@ -294,15 +294,15 @@ impl<S: Spec> Tree<S> {
                     }
                 }),
             };
-            let Some(spot) = spot else {
+            let Some(place) = place else {
                 return false;
             };
-            if last.is_some_and(|last| last.id == spot.id)
-                || !walk.read(&spot, limit, &mut scratch, out)
+            if last.is_some_and(|last| last.id == place.id)
+                || !walk.read(&place, limit, &mut scratch, out)
             {
                 return true;
             }
-            last = Some(spot);
+            last = Some(place);
         }
     }
 
@@ -358,15 +358,15 @@ impl<S: Spec> Tree<S> {
     /// Removes an entry from the last of these leaves, if all of them are as they were read.
     fn remove_end(
         &self,
-        seen: &[Spot<'_, S>],
-        last: &Spot<'_, S>,
+        seen: &[Place<'_, S>],
+        last: &Place<'_, S>,
         entry: &Entry<S>,
         guard: &Guard,
     ) -> Option<(S::Key, S::Value)> {
         let mut holds = Holds::new(self);
-        if let Some(spot) = (seen.iter()).find(|spot| !holds.try_hold(spot.id, spot.word)) {
+        if let Some(place) = (seen.iter()).find(|place| !holds.try_hold(place.id, place.word)) {
             drop(holds);
-            self.make_way(spot.word, guard);
+            self.make_way(place.word, guard);
             return None;
         }
         // SAFETY: the entry is in the tree during this pin.
@@ -395,7 +395,7 @@ impl<S: Spec> Tree<S> {
         }
         let mut walk = Walk::new(range, direction);
         let (mut scratch, mut entries) = (Vec::new(), Vec::new());
-        let mut last: Option<Spot<'_, S>> = None;
+        let mut last: Option<Place<'_, S>> = None;
         loop {
             let linked = match (direction, last) {
                 (Direction::Ascending, Some(last)) => {
@@ -404,15 +404,15 @@ impl<S: Spec> Tree<S> {
                 }
                 _ => None,
             };
-            let spot = linked.unwrap_or_else(|| {
+            let place = linked.unwrap_or_else(|| {
                 walk.at_next(|position| self.descend_to_whole_leaf(position, guard))
             });
-            if !walk.gets_on(&spot) {
+            if !walk.gets_on(&place) {
                 return;
             }
-            last = Some(spot);
+            last = Some(place);
             entries.clear();
-            let goes_on = walk.read(&spot, usize::MAX, &mut scratch, &mut entries);
+            let goes_on = walk.read(&place, usize::MAX, &mut scratch, &mut entries);
             if entries.iter().any(|entry| visit(entry).is_break()) || !goes_on {
                 return;
             }
@@ -434,17 +434,17 @@ impl<S: Spec> Tree<S> {
         for plan in plans {
             // SAFETY: it has just been unlinked; the new base node has the rest, and what was
             // removed is freed below.
-            unsafe { self.retire(plan.spot.word, guard) };
+            unsafe { self.retire(plan.place.word, guard) };
             plan.rest.give();
             if plan.rest_count <= self.config.leaf_merge {
-                small.push(plan.spot);
+                small.push(plan.place);
             }
         }
         let removed = Removed::<S>(removed);
         // SAFETY: the entries have just been unlinked, and nobody else frees them.
         unsafe { guard.defer_unchecked(move || removed.free()) };
-        for spot in small {
-            self.merge(&spot, guard);
+        for place in small {
+            self.merge(&place, guard);
         }
         count
     }
@@ -461,21 +461,21 @@ impl<S: Spec> Tree<S> {
         let mut walk = Walk::new(range, Direction::Ascending);
         let mut last = None;
         loop {
-            let spot = match &last {
+            let place = match &last {
                 None => walk.at_next(|position| holds.hold_leaf(position, guard)),
                 Some(last) => holds.hold_right_of(last, guard),
             };
-            last = Some(spot);
+            last = Some(place);
             // What is asked once is what is done: an entry is in the rest, or among those removed.
             let mut entries = Vec::new();
-            spot.view.entries(&mut entries);
+            place.view.entries(&mut entries);
             let inside = walk.places(&Contents::<S>::Copy(&entries));
-            let goes_on = walk.go_on(&spot);
+            let goes_on = walk.go_on(&place);
             if !inside.is_empty() {
                 removed.extend(entries.drain(inside));
-                let fences = spot.view.fences();
+                let fences = place.view.fences();
                 plans.push(Plan {
-                    spot,
+                    place,
                     rest: Draft::of_entries(fences, &entries, self.fittings(0)),
                     rest_count: entries.len(),
                 });
@@ -492,13 +492,13 @@ impl<S: Spec> Tree<S> {
         if plans.len() > 1 {
             let turn = Turn::new(plans);
             for (plan, switch) in plans.iter().zip(&turn.switches) {
-                self.table.store(plan.spot.id, Word::switch(*switch).held());
+                self.table.store(plan.place.id, Word::switch(*switch).held());
             }
             // SAFETY: it lives as long as the turn.
             // SeqCst: as the heads of chains. At this moment the range is removed.
             unsafe { turn.is_over.as_ref().store(true, Ordering::SeqCst) };
             for plan in plans {
-                self.table.store(plan.spot.id, plan.rest.word().held());
+                self.table.store(plan.place.id, plan.rest.word().held());
             }
             // SAFETY: no node leads to the switches any more.
             unsafe { guard.defer_unchecked(move || turn.free()) };
@@ -506,7 +506,7 @@ impl<S: Spec> Tree<S> {
         let mut plans = plans.iter().peekable();
         holds.release_all(|id, word| {
             plans
-                .next_if(|plan| plan.spot.id == id)
+                .next_if(|plan| plan.place.id == id)
                 .map_or(word, |plan| plan.rest.word())
         });
     }
@@ -524,7 +524,7 @@ impl Turn {
         let switches = plans.iter().map(|plan| {
             NonNull::from(Box::leak(Box::new(Switch {
                 is_over: is_over.as_ptr(),
-                before: plan.spot.word.released(),
+                before: plan.place.word.released(),
                 after: plan.rest.word(),
             })))
         });

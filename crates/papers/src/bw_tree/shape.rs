@@ -105,14 +105,14 @@ impl<S: Spec> Tree<S> {
             let (mut id, mut below) = (first, NO_NODE);
             while id != NO_NODE {
                 // SAFETY: the root is always in use; others were linked by nodes that were.
-                let Some(spot) = (unsafe { self.visit(id, guard) }) else {
+                let Some(place) = (unsafe { self.visit(id, guard) }) else {
                     break;
                 };
-                show(&spot.view);
+                show(&place.view);
                 if id == first {
-                    below = spot.view.base.first_child;
+                    below = place.view.base.first_child;
                 }
-                id = spot.view.right();
+                id = place.view.right();
             }
             first = below;
         }

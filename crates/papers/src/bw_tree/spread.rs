@@ -39,7 +39,7 @@ use super::Position;
 use super::Tree;
 use super::base::{BaseRef, Fittings, LINE};
 use super::consolidate::Found;
-use super::descend::Spot;
+use super::descend::Place;
 use super::node::{Claim, Delta, View};
 use super::reclaim::Guard;
 use super::word::Word;
@@ -127,11 +127,11 @@ impl<'g, S: Spec> BaseRef<'g, S> {
         if sub_chain.claimed.load(Ordering::Relaxed) as usize >= SUB_CHAIN {
             return None;
         }
-        let place = sub_chain.claimed.fetch_add(1, Ordering::Relaxed) as usize;
-        if place >= SUB_CHAIN {
+        let at = sub_chain.claimed.fetch_add(1, Ordering::Relaxed) as usize;
+        if at >= SUB_CHAIN {
             return None;
         }
-        let ahead = number * SUB_CHAIN + place + 1;
+        let ahead = number * SUB_CHAIN + at + 1;
         // SAFETY: in front of the sub-chains is room for so many deltas of each.
         unsafe {
             let sub_chains = self.as_ptr().cast::<SubChain>().sub(SUB_CHAINS);
@@ -143,12 +143,12 @@ impl<'g, S: Spec> BaseRef<'g, S> {
     /// of the key in the base node. The deltas on an entry of the base node are in one sub-chain,
     /// whatever hashes say of equal keys.
     fn sub_chain(self, probe: &SearchKey<'_, S>) -> (&'g SubChain, usize, Result<usize, usize>) {
-        let place = self.search(probe, 0..self.count as usize);
-        let number = sub_chain_of(match place {
+        let at = self.search(probe, 0..self.count as usize);
+        let number = sub_chain_of(match at {
             Ok(at) => at as u64,
             Err(_) => probe.hash(),
         });
-        (&self.sub_chains()[number], number, place)
+        (&self.sub_chains()[number], number, at)
     }
 
     fn freeze(self) {
@@ -160,9 +160,9 @@ impl<'g, S: Spec> View<'g, S> {
     /// The value of a key in a spread leaf.
     #[inline(never)]
     pub(super) fn value_in_sub_chain(self, probe: &SearchKey<'_, S>) -> Option<*mut ()> {
-        let (sub_chain, _, place) = self.base.sub_chain(probe);
+        let (sub_chain, _, at) = self.base.sub_chain(probe);
         let view = self.of_sub_chain(sub_chain.load());
-        let found = view.find_at(place, probe);
+        let found = view.find_at(at, probe);
         found.entry.map(|entry| entry.value)
     }
 
@@ -248,18 +248,18 @@ impl<S: Spec> Tree<S> {
     #[inline(never)]
     pub(super) fn change_in_sub_chain(
         &self,
-        spot: &Spot<'_, S>,
+        place: &Place<'_, S>,
         probe: &SearchKey<'_, S>,
         decide: impl Fn(&Found<S>) -> Option<Decision<S>>,
         guard: &Guard,
     ) -> Option<Option<Changed>> {
-        let base = spot.view.base;
-        let (sub_chain, number, place) = base.sub_chain(probe);
+        let base = place.view.base;
+        let (sub_chain, number, at) = base.sub_chain(probe);
         let mut claim: Option<Claim<S>> = None;
         loop {
             let word = sub_chain.load();
-            let view = spot.view.of_sub_chain(word);
-            let found = view.find_at(place, probe);
+            let view = place.view.of_sub_chain(word);
+            let found = view.find_at(at, probe);
             let Some((change, key, value)) = decide(&found) else {
                 return Some(None);
             };
@@ -268,7 +268,7 @@ impl<S: Spec> Tree<S> {
                 .filter(|_| is_open)
                 .or_else(|| Claim::in_sub_chain(base, sub_chain, number).filter(|_| is_open));
             let Some(claimed) = &claim else {
-                self.consolidate(spot, guard);
+                self.consolidate(place, guard);
                 return None;
             };
             let Some(delta) = delta(change, &found, key, value, word, &view) else {
@@ -279,7 +279,7 @@ impl<S: Spec> Tree<S> {
                     claimed.forget();
                 }
                 let old = found.entry.map(|entry| entry.value);
-                return Some(Some((spot.id, spot.word, old)));
+                return Some(Some((place.id, place.word, old)));
             }
             self.note_contention(base);
         }
@@ -303,20 +303,20 @@ impl<S: Spec> Tree<S> {
 
     /// Makes a spread leaf whole, unless somebody replaces it meanwhile.
     #[cold]
-    pub(super) fn make_whole(&self, spot: &Spot<'_, S>, guard: &Guard) {
-        self.freeze(&spot.view);
+    pub(super) fn make_whole(&self, place: &Place<'_, S>, guard: &Guard) {
+        self.freeze(&place.view);
         let fittings = Fittings {
-            contention: spot.view.base.contention() / 2,
+            contention: place.view.base.contention() / 2,
             ..self.fittings(0)
         };
-        let copy = self.copy_with(&spot.view, fittings);
-        if !self.table.exchange(spot.id, spot.word, copy.word()) {
+        let copy = self.copy_with(&place.view, fittings);
+        if !self.table.exchange(place.id, place.word, copy.word()) {
             return;
         }
         copy.give();
         // SAFETY: it has just been unlinked; the new base node has what is left of it.
-        unsafe { self.retire(spot.word, guard) };
-        self.count_spread(&spot.view, false);
+        unsafe { self.retire(place.word, guard) };
+        self.count_spread(&place.view, false);
     }
 
     /// Counts what became of a leaf that was replaced, if it was spread, or is now.
@@ -337,14 +337,14 @@ impl<S: Spec> Tree<S> {
         &self,
         id: usize,
         guard: &'g Guard,
-    ) -> Option<Spot<'g, S>> {
+    ) -> Option<Place<'g, S>> {
         loop {
             // SAFETY: passed on to the caller.
-            let spot = unsafe { self.visit(id, guard) }?;
-            if !spot.view.base.is_spread() {
-                return Some(spot);
+            let place = unsafe { self.visit(id, guard) }?;
+            if !place.view.base.is_spread() {
+                return Some(place);
             }
-            self.make_whole(&spot, guard);
+            self.make_whole(&place, guard);
         }
     }
 
@@ -354,13 +354,13 @@ impl<S: Spec> Tree<S> {
         &self,
         position: &Position<'_, S>,
         guard: &'g Guard,
-    ) -> Spot<'g, S> {
+    ) -> Place<'g, S> {
         loop {
-            let spot = self.descend(position, 0, guard);
-            if !spot.view.base.is_spread() {
-                return spot;
+            let place = self.descend(position, 0, guard);
+            if !place.view.base.is_spread() {
+                return place;
             }
-            self.make_whole(&spot, guard);
+            self.make_whole(&place, guard);
         }
     }
 }

@@ -48,7 +48,7 @@
 
 use super::Tree;
 use super::base::{LINE, NO_NODE};
-use super::descend::Spot;
+use super::descend::Place;
 use super::merge::Pair;
 use super::node::View;
 use super::reclaim::Guard;
@@ -111,13 +111,13 @@ impl MergeDelta {
 /// A step of a merge, and what is below it.
 struct Marked<'g, S: Spec> {
     word: Word,
-    below: Spot<'g, S>,
+    below: Place<'g, S>,
 }
 
 /// What there is of a merge's left node.
 enum Left<'g, S: Spec> {
     /// It leads to the right one, and has no merge delta.
-    Open(Spot<'g, S>),
+    Open(Place<'g, S>),
     /// It has.
     Marked(Marked<'g, S>),
     /// No node leads to the right one.
@@ -129,7 +129,7 @@ impl<S: Spec> Tree<S> {
     /// others if one of the two is held.
     pub(super) fn merge_by_steps(
         &self,
-        parent: &Spot<'_, S>,
+        parent: &Place<'_, S>,
         pair: &Pair<S>,
         guard: &Guard,
     ) -> bool {
@@ -196,11 +196,11 @@ impl<S: Spec> Tree<S> {
     }
 
     /// A node of a merge as it is now, whatever becomes of it; `None` if it cannot be read.
-    fn glance<'g>(&self, id: usize, guard: &'g Guard) -> Option<Spot<'g, S>> {
+    fn glance<'g>(&self, id: usize, guard: &'g Guard) -> Option<Place<'g, S>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
         let view = unsafe { View::of(word, guard) }?;
-        Some(Spot { id, word, view })
+        Some(Place { id, word, view })
     }
 
     /// The step of a merge that a node has now.
@@ -226,7 +226,7 @@ impl<S: Spec> Tree<S> {
             if !ptr::eq(&raw const *step.of, merge) {
                 return None;
             }
-            let below = Spot {
+            let below = Place {
                 id,
                 word: step.next,
                 view: View::of(step.next, guard)?,
@@ -246,15 +246,15 @@ impl<S: Spec> Tree<S> {
         let end = remove.map(|remove| remove.below.view.right());
         let mut id = merge.left;
         while id != NO_NODE && Some(id) != end {
-            let Some(spot) = self.glance(id, guard) else {
+            let Some(place) = self.glance(id, guard) else {
                 break;
             };
-            if let Some(found) = Self::step_of(merge, id, spot.word, guard) {
+            if let Some(found) = Self::step_of(merge, id, place.word, guard) {
                 return Left::Marked(found);
             }
-            id = spot.view.right();
+            id = place.view.right();
             if id == merge.right {
-                return Left::Open(spot);
+                return Left::Open(place);
             }
             if remove.is_none() && self.step_on(merge.right, merge, guard).is_some() {
                 // Others are faster. This has perhaps come too far.
@@ -265,14 +265,14 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Puts a delta of a merge on one of its nodes, unless somebody changes that; whether it could.
-    fn mark(&self, phase: Phase, merge: &Arc<Merge>, spot: &Spot<'_, S>) -> bool {
+    fn mark(&self, phase: Phase, merge: &Arc<Merge>, place: &Place<'_, S>) -> bool {
         let step = Box::leak(Box::new(MergeDelta {
             phase,
             of: Arc::clone(merge),
-            next: spot.word,
+            next: place.word,
         }));
         let word = Word::merge_delta(NonNull::from(step));
-        let is_put = self.table.exchange(spot.id, spot.word, word);
+        let is_put = self.table.exchange(place.id, place.word, word);
         if !is_put {
             // SAFETY: nobody has seen it.
             drop(unsafe { MergeDelta::of_word(word) });
@@ -286,20 +286,20 @@ impl<S: Spec> Tree<S> {
         &self,
         phase: Phase,
         merge: &Arc<Merge>,
-        spot: &Spot<'_, S>,
+        place: &Place<'_, S>,
         guard: &Guard,
     ) -> bool {
-        if spot.word.kind() == Kind::MergeDelta {
+        if place.word.kind() == Kind::MergeDelta {
             // Of two nodes below this one.
-            return self.make_way(spot.word, guard);
+            return self.make_way(place.word, guard);
         }
-        if !spot.word.is_open() {
+        if !place.word.is_open() {
             return false;
         }
-        if spot.view.base.is_spread() {
-            self.make_whole(spot, guard);
+        if place.view.base.is_spread() {
+            self.make_whole(place, guard);
         } else {
-            self.mark(phase, merge, spot);
+            self.mark(phase, merge, place);
         }
         true
     }

@@ -4,7 +4,7 @@ use super::Position;
 use super::Tree;
 use super::base::NO_NODE;
 use super::consolidate::Found;
-use super::descend::Spot;
+use super::descend::Place;
 use super::hold::Holds;
 use super::node::{Change, Claim, Delta, Entry, View};
 use super::reclaim::{Guard, Unlinked};
@@ -96,7 +96,7 @@ impl<S: Spec> Tree<S> {
                 guard,
             )
         });
-        let Some((spot, word, old)) = put else {
+        let Some((place, word, old)) = put else {
             return Err(value);
         };
         value.give();
@@ -106,7 +106,7 @@ impl<S: Spec> Tree<S> {
             key.give();
             self.len.add(1);
         }
-        self.tend(spot, word, guard);
+        self.tend(place, word, guard);
         Ok(old)
     }
 
@@ -147,45 +147,45 @@ impl<S: Spec> Tree<S> {
     ) -> Option<Changed> {
         let position = Position::At(*probe);
         let backoff = Backoff::new();
-        let mut spot = self.leaf_of(probe, guard);
+        let mut place = self.leaf_of(probe, guard);
         let mut claim: Option<Claim<S>> = None;
         loop {
-            let base = spot.view.base;
+            let base = place.view.base;
             if base.is_spread() {
-                match self.change_in_sub_chain(&spot, probe, &decide, guard) {
+                match self.change_in_sub_chain(&place, probe, &decide, guard) {
                     Some(change) => return change,
                     None => {
-                        spot = self.again(&spot, &position, guard);
+                        place = self.again(&place, &position, guard);
                         continue;
                     }
                 }
             }
-            let found = spot.view.find(probe);
+            let found = place.view.find(probe);
             let (change, key, value) = decide(&found)?;
-            if !spot.word.is_open() {
-                self.make_way(spot.word, guard);
+            if !place.word.is_open() {
+                self.make_way(place.word, guard);
                 backoff.wait();
-                spot = self.again(&spot, &position, guard);
+                place = self.again(&place, &position, guard);
                 continue;
             }
             claim = claim
                 .filter(|claim| claim.base == base.as_ptr())
                 .or_else(|| Claim::new(base));
             let Some(claimed) = &claim else {
-                self.consolidate(&spot, guard);
-                spot = self.again(&spot, &position, guard);
+                self.consolidate(&place, guard);
+                place = self.again(&place, &position, guard);
                 continue;
             };
-            let delta = delta(change, &found, key, value, spot.word, &spot.view)?;
+            let delta = delta(change, &found, key, value, place.word, &place.view)?;
             let word = claimed.write(base, delta);
-            if self.table.exchange(spot.id, spot.word, word) {
+            if self.table.exchange(place.id, place.word, word) {
                 if let Some(claimed) = claim {
                     claimed.forget();
                 }
-                return Some((spot.id, word, found.entry.map(|entry| entry.value)));
+                return Some((place.id, word, found.entry.map(|entry| entry.value)));
             }
             self.note_contention(base);
-            spot = self.again(&spot, &position, guard);
+            place = self.again(&place, &position, guard);
         }
     }
 
@@ -199,9 +199,9 @@ impl<S: Spec> Tree<S> {
     ) -> Option<Unlinked<'g, S::Value>> {
         let key = OwnedKey::<S>::new(key);
         let mut holds = Holds::new(self);
-        let (spot, found) = key.search(|probe| {
-            let spot = holds.hold_leaf(&Position::At(probe), guard);
-            (spot, spot.view.find(&probe))
+        let (place, found) = key.search(|probe| {
+            let place = holds.hold_leaf(&Position::At(probe), guard);
+            (place, place.view.find(&probe))
         });
         let old = found.entry.map(|entry| entry.value);
         let decision = match old {
@@ -217,9 +217,9 @@ impl<S: Spec> Tree<S> {
         };
         let new = value.as_ref().map_or(ptr::null_mut(), OwnedValue::word);
         let new_key = Some(key.stored());
-        let delta = delta(change, &found, new_key, new, spot.word, &spot.view)?;
-        let word = Self::prepare(&spot.view, delta);
-        holds.release(spot.id, word);
+        let delta = delta(change, &found, new_key, new, place.word, &place.view)?;
+        let word = Self::prepare(&place.view, delta);
+        holds.release(place.id, word);
         if let Some(value) = value {
             value.give();
         }
@@ -232,12 +232,12 @@ impl<S: Spec> Tree<S> {
             }
             Change::Delete => {
                 self.len.add(-1);
-                self.note_deletion(spot.id, word, guard);
+                self.note_deletion(place.id, word, guard);
             }
             Change::Update | Change::Split => {}
         }
         drop(holds);
-        self.tend(spot.id, word, guard);
+        self.tend(place.id, word, guard);
         old
     }
 
@@ -251,10 +251,10 @@ impl<S: Spec> Tree<S> {
 
     /// Removes an entry from a leaf that this thread holds as it was found; returns the leaf's
     /// new word, which is not set yet. Asks no user code.
-    pub(super) fn prepare_removal(&self, spot: &Spot<'_, S>, entry: &Entry<S>) -> Option<Word> {
-        let found = spot.view.find_entry(entry);
-        let (word, view) = (spot.word, &spot.view);
+    pub(super) fn prepare_removal(&self, place: &Place<'_, S>, entry: &Entry<S>) -> Option<Word> {
+        let found = place.view.find_entry(entry);
+        let (word, view) = (place.word, &place.view);
         let delta = delta(Change::Delete, &found, None, ptr::null_mut(), word, view)?;
-        Some(Self::prepare(&spot.view, delta))
+        Some(Self::prepare(&place.view, delta))
     }
 }

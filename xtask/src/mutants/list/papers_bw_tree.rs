@@ -187,8 +187,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_write_goes_into_a_held_leaf",
         file: "crates/papers/src/bw_tree/write.rs",
-        original: "            if !spot.word.is_open() {\n                self.make_way(spot.word, guard);",
-        replacement: "            if !spot.word.released().is_open() {\n                self.make_way(spot.word, guard);",
+        original: "            if !place.word.is_open() {\n                self.make_way(place.word, guard);",
+        replacement: "            if !place.word.released().is_open() {\n                self.make_way(place.word, guard);",
         why: "A write slips in while another thread decides about the leaf, and is lost when that is done.",
         checker: LOOM,
         hangs: false,
@@ -295,8 +295,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_scan_passes_sub_chains_by",
         file: "crates/papers/src/bw_tree/ranges.rs",
-        original: "            if spot.view.base.is_spread() {",
-        replacement: "            if spot.view.base.is_spread() && limit == 0 {",
+        original: "            if place.view.base.is_spread() {",
+        replacement: "            if place.view.base.is_spread() && limit == 0 {",
         why: "A scan shows a spread leaf without its deltas.",
         checker: SPREAD,
         hangs: false,
@@ -340,8 +340,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_merge_goes_on_in_a_held_node",
         file: "crates/papers/src/bw_tree/steps.rs",
-        original: "        if !spot.word.is_open() {\n            return false;",
-        replacement: "        if !spot.word.released().is_open() {\n            return false;",
+        original: "        if !place.word.is_open() {\n            return false;",
+        replacement: "        if !place.word.released().is_open() {\n            return false;",
         why: "Who holds the node overwrites the delta that is put on it, or brings back what has been merged away.",
         checker: LOOM_MERGES,
         hangs: true,
@@ -376,8 +376,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_left_node_of_a_merge_is_the_one_it_was",
         file: "crates/papers/src/bw_tree/steps.rs",
-        original: "            if id == merge.right {\n                return Left::Open(spot);",
-        replacement: "            if id == merge.right || spot.id == merge.left {\n                return Left::Open(spot);",
+        original: "            if id == merge.right {\n                return Left::Open(place);",
+        replacement: "            if id == merge.right || place.id == merge.left {\n                return Left::Open(place);",
         why: "The left half of a node that has been split takes in what belongs behind the right half.",
         checker: LOOM_MERGES,
         hangs: false,
