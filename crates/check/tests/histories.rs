@@ -163,13 +163,13 @@ fn histories_of_every_engine_with_dawdling_values_are_right() {
 
 #[test]
 fn histories_of_locked_with_dawdling_keys_are_right() {
-    let make = || Indexed::new(Locked::<Dawdler, Dawdler, Avl<_, _>>::new());
+    let make = || Indexed::new(Locked::<Dawdler, Dawdler, NoHead, Avl<_, _>>::new());
     check_dawdling("locked on avl, dawdling", make);
 }
 
 #[test]
 fn histories_of_a_restless_ca_tree_are_right() {
-    let make = || CaTree::<_, _, BTree<_, _, NoHead, 4>>::with_config(RESTLESS);
+    let make = || CaTree::<_, _, NoHead, BTree<_, _, NoHead, 4>>::with_config(RESTLESS);
     check_restless(
         "restless ca_tree on b_tree, dawdling",
         ["splits", "joins"],
@@ -179,7 +179,7 @@ fn histories_of_a_restless_ca_tree_are_right() {
 
 #[test]
 fn histories_of_a_restless_ca_tree_on_avl_are_right() {
-    let make = || CaTree::<_, _, Avl<_, _>>::with_config(RESTLESS);
+    let make = || CaTree::<_, _, NoHead, Avl<_, _>>::with_config(RESTLESS);
     check_restless(
         "restless ca_tree on avl, dawdling",
         ["splits", "joins"],

@@ -20,11 +20,9 @@ pub enum Scans {
 /// What an engine needs of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keys {
-    /// An order, and nothing else.
+    /// An order, and nothing else. Its third type parameter says where it takes the heads of keys from,
+    /// if it has any ([`KeyHead`]).
     Compared,
-    /// An order; and their heads, which it takes from their byte forms ([`ByteKey`]) unless its
-    /// type is named with [`NoHead`](crate::key::NoHead).
-    Headed,
     /// Their byte forms ([`ByteKey`]).
     Bytes,
 }
@@ -137,8 +135,7 @@ pub trait RegisteredEngine:
 /// facts, and how indexes are made. With `each row` before it: `row!(name, Type, keys, scans);` for each
 /// engine, which is how a test program gets a test for each.
 ///
-/// A type that is `Compared` takes its heads of keys, where it is to have some, with its container; one
-/// that is `Headed` has them as its third parameter.
+/// The third parameter of a type that is `Compared` says where the heads of keys come from.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! engines {
@@ -257,11 +254,7 @@ macro_rules! engines {
             }
         }
     };
-    (@with_heads Compared, $Index:ident, $work:ident) => {{
-        type Heads<K, V, H> = $crate::container::BTree<K, V, $crate::container::Beside<H>>;
-        Some($work.run(<$Index<K, V, Heads<K, V, H>>>::new))
-    }};
-    (@with_heads Headed, $Index:ident, $work:ident) => {
+    (@with_heads Compared, $Index:ident, $work:ident) => {
         Some($work.run(<$Index<K, V, H>>::new))
     };
     (@with_heads Bytes, $Index:ident, $work:ident) => {
@@ -291,9 +284,9 @@ macro_rules! index_engines {
                 /// [`CaTree`]: the contention-adapting search tree.
                 CaTree = ca_tree: CaTree, Compared, OneMoment;
                 /// [`LfcaTree`]: the lock-free contention-adapting tree.
-                LfcaTree = lfca_tree: LfcaTree, Headed, OneMoment;
+                LfcaTree = lfca_tree: LfcaTree, Compared, OneMoment;
                 /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
-                BTree = b_tree: OlcBTree, Headed, OneMoment;
+                BTree = b_tree: OlcBTree, Compared, OneMoment;
                 /// [`Art`]: the adaptive radix tree.
                 Art = art: Art, Bytes, OneMoment;
                 /// [`Masstree`]: the trie of B+trees.

@@ -6,7 +6,7 @@ mod suite;
 mod support;
 
 use suite::panics;
-use tremula_index::container::{BTree, Beside};
+use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
 
 /// A tree of narrow nodes: deep while it is small.
@@ -24,5 +24,5 @@ fn panics_leave_narrow_b_tree_as_it_was() {
 
 #[test]
 fn panics_leave_headed_b_tree_as_it_was() {
-    panics::<BTree<_, _, Beside<ByteHead>, 4>>();
+    panics::<BTree<_, _, ByteHead, 4>>();
 }

@@ -6,7 +6,7 @@ mod suite;
 mod support;
 
 use suite::container;
-use tremula_index::container::{BTree, Beside};
+use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
 
 container!(b_tree, BTree);
@@ -16,6 +16,6 @@ type NarrowBTree<K, V> = BTree<K, V, NoHead, 4>;
 container!(narrow_b_tree, NarrowBTree);
 
 /// The same with heads, which tell some keys apart and others not.
-type HeadedBTree<K, V> = BTree<K, V, Beside<ByteHead>, 4>;
+type HeadedBTree<K, V> = BTree<K, V, ByteHead, 4>;
 
 container!(headed_b_tree, HeadedBTree);

@@ -8,7 +8,7 @@ mod support;
 
 use suite::{Key, Value, WholeHead, engine, registered};
 use support::{restless, restless_lfca};
-use tremula_index::container::{BTree, Beside};
+use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::*;
 
@@ -16,11 +16,11 @@ tremula_index::index_engines!(each registered);
 
 engine!(
     locked_on_b_tree_of_small_nodes,
-    Locked::<Key, Value, BTree<Key, Value, NoHead, 4>>::new()
+    Locked::<Key, Value, NoHead, BTree<Key, Value, NoHead, 4>>::new()
 );
 engine!(
     locked_on_b_tree_with_heads,
-    Locked::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::new()
+    Locked::<Key, Value, ByteHead, BTree<Key, Value, ByteHead, 4>>::new()
 );
 engine!(
     restless_ca_tree,
@@ -28,11 +28,11 @@ engine!(
 );
 engine!(
     ca_tree_on_b_tree_of_small_nodes,
-    CaTree::<Key, Value, BTree<Key, Value, NoHead, 4>>::with_config(restless())
+    CaTree::<Key, Value, NoHead, BTree<Key, Value, NoHead, 4>>::with_config(restless())
 );
 engine!(
     ca_tree_on_b_tree_with_heads,
-    CaTree::<Key, Value, BTree<Key, Value, Beside<ByteHead>, 4>>::with_config(restless())
+    CaTree::<Key, Value, ByteHead, BTree<Key, Value, ByteHead, 4>>::with_config(restless())
 );
 engine!(
     b_tree_of_small_nodes,

@@ -7,25 +7,25 @@ mod support;
 
 use suite::{Liar, Value, engine};
 use support::restless;
-use tremula_index::container::{BTree, Beside};
+use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::{CaTree, Locked, OlcBTree};
 
 engine!(
     ca_tree_on_b_tree_comes_back,
-    CaTree::<Liar, Value, BTree<Liar, Value, NoHead, 4>>::with_config(restless())
+    CaTree::<Liar, Value, NoHead, BTree<Liar, Value, NoHead, 4>>::with_config(restless())
 );
 engine!(
     ca_tree_on_b_tree_with_heads_comes_back,
-    CaTree::<Liar, Value, BTree<Liar, Value, Beside<ByteHead>, 4>>::with_config(restless())
+    CaTree::<Liar, Value, ByteHead, BTree<Liar, Value, ByteHead, 4>>::with_config(restless())
 );
 engine!(
     locked_on_b_tree_comes_back,
-    Locked::<Liar, Value, BTree<Liar, Value, NoHead, 4>>::new()
+    Locked::<Liar, Value, NoHead, BTree<Liar, Value, NoHead, 4>>::new()
 );
 engine!(
     locked_on_b_tree_with_heads_comes_back,
-    Locked::<Liar, Value, BTree<Liar, Value, Beside<ByteHead>, 4>>::new()
+    Locked::<Liar, Value, ByteHead, BTree<Liar, Value, ByteHead, 4>>::new()
 );
 engine!(
     b_tree_comes_back,

@@ -27,11 +27,11 @@ macro_rules! paper_engines {
             /// ```
             pub enum PaperEngine {
                 /// [`BwTree`]: the OpenBw-Tree.
-                BwTree = bw_tree: BwTree, Headed, OneMoment;
+                BwTree = bw_tree: BwTree, Compared, OneMoment;
                 /// [`SkipList`]: the lock-free skip list.
-                SkipList = skip_list: SkipList, Headed, Ordered;
+                SkipList = skip_list: SkipList, Compared, Ordered;
                 /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
-                BackgroundSkipList = background_skip_list: BackgroundSkipList, Headed, Ordered;
+                BackgroundSkipList = background_skip_list: BackgroundSkipList, Compared, Ordered;
             }
         }
     };

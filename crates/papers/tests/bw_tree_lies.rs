@@ -279,6 +279,7 @@ fn pairs_of_keys_that_lie_are_dropped_once() {
 struct Untold;
 
 impl KeyHead<Key> for Untold {
+    type Word = u64;
     const IS_KEY: bool = true;
 
     fn head(key: &Key) -> u64 {
@@ -291,6 +292,7 @@ impl KeyHead<Key> for Untold {
 }
 
 impl KeyHead<u64> for Untold {
+    type Word = u64;
     const IS_KEY: bool = true;
 
     fn head(key: &u64) -> u64 {

@@ -16,8 +16,14 @@ fn a_closure_that_calls_its_own_index_panics_with_a_sentence_on_every_engine() {
         check(engine.name(), &engine.create::<u64, u64>());
         check(engine.name(), &*engine.create::<u64, u64>());
     }
-    check("ca_tree on avl", &CaTree::<u64, u64, Avl<u64, u64>>::new());
-    check("locked on avl", &Locked::<u64, u64, Avl<u64, u64>>::new());
+    check(
+        "ca_tree on avl",
+        &CaTree::<u64, u64, NoHead, Avl<u64, u64>>::new(),
+    );
+    check(
+        "locked on avl",
+        &Locked::<u64, u64, NoHead, Avl<u64, u64>>::new(),
+    );
     check("skip_list", &SkipList::<u64, u64, NoHead>::new());
 }
 

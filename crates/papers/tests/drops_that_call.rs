@@ -14,10 +14,13 @@ use tremula_papers::*;
 
 tremula_papers::paper_engines!(each registered);
 
-engine!(locked_on_avl, Locked::<Key, Value, Avl<Key, Value>>::new());
+engine!(
+    locked_on_avl,
+    Locked::<Key, Value, NoHead, Avl<Key, Value>>::new()
+);
 engine!(
     ca_tree_on_avl,
-    CaTree::<Key, Value, Avl<Key, Value>>::with_config(restless())
+    CaTree::<Key, Value, NoHead, Avl<Key, Value>>::with_config(restless())
 );
 engine!(
     bw_tree_of_small_nodes,

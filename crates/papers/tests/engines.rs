@@ -13,7 +13,7 @@ use tremula_index::{ByteKey, CaTree, Locked, Storable};
 use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_papers::*;
 
-fn locked_avl<K, V>() -> Locked<K, V, Avl<K, V>>
+fn locked_avl<K, V>() -> Locked<K, V, NoHead, Avl<K, V>>
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
@@ -22,7 +22,7 @@ where
 }
 
 /// The same on the other container.
-fn restless_ca_tree_avl<K, V>() -> CaTree<K, V, Avl<K, V>>
+fn restless_ca_tree_avl<K, V>() -> CaTree<K, V, NoHead, Avl<K, V>>
 where
     K: Ord + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,

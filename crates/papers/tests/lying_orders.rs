@@ -13,9 +13,9 @@ use tremula_papers::Avl;
 
 engine!(
     ca_tree_on_avl_comes_back,
-    CaTree::<Liar, Value, Avl<Liar, Value>>::with_config(restless())
+    CaTree::<Liar, Value, NoHead, Avl<Liar, Value>>::with_config(restless())
 );
 engine!(
     locked_on_avl_comes_back,
-    Locked::<Liar, Value, Avl<Liar, Value>>::new()
+    Locked::<Liar, Value, NoHead, Avl<Liar, Value>>::new()
 );

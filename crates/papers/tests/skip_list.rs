@@ -354,6 +354,7 @@ impl Drop for Witness {
 enum NeverGivesKeys {}
 
 impl KeyHead<Witness> for NeverGivesKeys {
+    type Word = u64;
     const IS_KEY: bool = true;
 
     fn head(_: &Witness) -> u64 {

@@ -16,9 +16,9 @@ tremula_papers::paper_engines!(each registered);
 
 engine!(
     restless_ca_tree_on_avl,
-    CaTree::<_, _, Avl<_, _>>::with_config(restless())
+    CaTree::<_, _, NoHead, Avl<_, _>>::with_config(restless())
 );
-engine!(locked_on_avl, Locked::<_, _, Avl<_, _>>::new());
+engine!(locked_on_avl, Locked::<_, _, NoHead, Avl<_, _>>::new());
 engine!(
     bw_tree_of_small_nodes,
     BwTree::<_, _>::with_config(restless_bw())

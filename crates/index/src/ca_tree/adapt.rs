@@ -35,7 +35,7 @@ impl Adaptations {
     }
 }
 
-impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Splits or joins a base node whose statistics are beyond a limit, and unlocks it.
     #[inline]
     pub(super) fn adapt_if_asked<'g>(&self, place: &Place<'g, K, C>, base: BaseGuard<'g, C>) {
@@ -268,7 +268,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
 /// Adaptation at will, for the checkers: they explore what happens meanwhile, not what leads to
 /// it.
 #[cfg(any(loom, shuttle))]
-impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Splits the base node that is responsible for `key`, if it has two entries.
     pub fn split_now(&self, key: &K) {
         let guard = self.collector.pin();

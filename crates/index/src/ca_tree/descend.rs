@@ -63,7 +63,7 @@ impl<'g, K, C> Place<'g, K, C> {
     }
 }
 
-impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// The trunk, while it is the only base node. It may be invalid by the time it is locked.
     #[inline]
     pub(super) fn undivided(&self) -> Option<Place<'_, K, C>> {

@@ -73,6 +73,7 @@ mod shape;
 
 use crate::container::{BTree, Container};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
+use crate::key::NoHead;
 use adapt::Adaptations;
 use descend::{Place, Position};
 use node::{BaseGuard, Link, Trunk};
@@ -127,7 +128,7 @@ impl Default for CaTreeConfig {
 /// assert_eq!(tree.len(), 4000);
 /// assert_eq!(tree.next(&41).map(|(key, _)| key), Some(42));
 /// ```
-pub struct CaTree<K, V, C = BTree<K, V>> {
+pub struct CaTree<K, V, H = NoHead, C = BTree<K, V, H>> {
     root: Link<K, C>,
     trunk: Trunk<K, C>,
     len: StripedCounter,
@@ -135,17 +136,17 @@ pub struct CaTree<K, V, C = BTree<K, V>> {
     config: CaTreeConfig,
     adaptations: Adaptations,
     collector: Collector,
-    entry: PhantomData<(K, V)>,
+    types: PhantomData<(K, V, fn() -> H)>,
 }
 
 // SAFETY: the links own nodes of keys and containers, which may all be sent; nothing is tied
 // to a thread.
-unsafe impl<K: Send, V: Send, C: Send> Send for CaTree<K, V, C> {}
+unsafe impl<K: Send, V: Send, H, C: Send> Send for CaTree<K, V, H, C> {}
 // SAFETY: threads share nodes, whose keys and containers they see by shared reference (`Sync`),
 // and take containers over, or free nodes, on any thread (`Send`).
-unsafe impl<K: Send + Sync, V: Send + Sync, C: Send + Sync> Sync for CaTree<K, V, C> {}
+unsafe impl<K: Send + Sync, V: Send + Sync, H, C: Send + Sync> Sync for CaTree<K, V, H, C> {}
 
-impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// An empty tree in the default configuration.
     #[must_use]
     pub fn new() -> Self {
@@ -165,7 +166,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
             config,
             adaptations: Adaptations::default(),
             collector: Collector::new(),
-            entry: PhantomData,
+            types: PhantomData,
         }
     }
 
@@ -330,20 +331,20 @@ fn copied<K: Clone, V: Clone>(key: &K, value: &V) -> (K, V) {
     (key.clone(), value.clone())
 }
 
-impl<K: Ord + Clone, V, C: Container<K, V>> Default for CaTree<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> Default for CaTree<K, V, H, C> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K, V, C> Drop for CaTree<K, V, C> {
+impl<K, V, H, C> Drop for CaTree<K, V, H, C> {
     fn drop(&mut self) {
         // SAFETY: whoever drops the tree is alone with it.
         unsafe { self.trunk.free_with(&self.root) };
     }
 }
 
-impl<K, V, C> OrderedIndex<K, V> for CaTree<K, V, C>
+impl<K, V, H, C> OrderedIndex<K, V> for CaTree<K, V, H, C>
 where
     K: Ord + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,

@@ -28,7 +28,7 @@ const STRAYS: usize = 100;
 /// A base node that a scan holds.
 type Held<'g, K, C> = (Place<'g, K, C>, ReadGuard<'g, BaseState<C>>);
 
-impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Where a walk over `range` goes on behind the base node at `position`, which is `held` by the
     /// caller. Comes with the boundary at which it goes on. The boundaries that were seen on the way
     /// to the base node may be too narrow (invariant 6), so this goes there again. Where that leads
@@ -54,7 +54,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone, C: Container<K, V>> CaTree<K, V, C> {
+impl<K: Ord + Clone, V: Clone, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Appends up to `limit` entries of `range` to `out`, as of one moment.
     pub(super) fn scan_bases(
         &self,
@@ -213,7 +213,7 @@ fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
     })
 }
 
-impl<K: Ord + Clone, V, C: Container<K, V>> CaTree<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Removes every entry of `range`, as of one moment.
     pub(super) fn remove_from_bases(&self, range: KeyRange<'_, K>, guard: &Guard<'_>) -> usize {
         // Dropped after all locks, whatever happens: `K::drop` may call this tree.

@@ -6,7 +6,7 @@ use crate::contract::{OrderedIndex, Shape};
 use tremula_sync::StatisticsLock;
 use tremula_sync::atomic::Ordering;
 
-impl<K, V, C> CaTree<K, V, C>
+impl<K, V, H, C> CaTree<K, V, H, C>
 where
     K: Ord + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,

@@ -5,7 +5,7 @@
 
 mod b_tree;
 
-pub use b_tree::{BTree, Beside, Headed, NodeHeads};
+pub use b_tree::{BTree, Headed};
 
 use crate::contract::{Direction, KeyRange, Update};
 use std::ops::ControlFlow;

@@ -21,6 +21,7 @@ use std::mem::needs_drop;
 /// struct Numbers;
 ///
 /// impl KeyHead<Version> for Numbers {
+///     type Word = u64;
 ///     const IS_KEY: bool = false; // two versions may differ in their tags only
 ///
 ///     fn head(key: &Version) -> u64 {
@@ -34,6 +35,9 @@ use std::mem::needs_drop;
 /// # let _ = Numbers::head(&Version { major: 1, minor: 2, tag: String::new() });
 /// ```
 pub trait KeyHead<K>: Send + Sync + 'static {
+    /// What a node has room for beside a key: a `u64`; `()` if there are no heads.
+    type Word: HeadWord;
+
     /// Whether the head tells the key: different keys have different heads, and
     /// [`key`](Self::key) gives every key back. The index then keeps nothing but the head, if
     /// dropping a key does nothing: keys with a `Drop` of their own are kept as they are.
@@ -105,6 +109,25 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     {
         Packed::<K>::bytes_beside()
     }
+}
+
+/// A head in a node that has no other form of it: a `u64`, or `()` where there are no heads.
+pub trait HeadWord: Copy + Ord + Send + Sync + 'static {
+    /// The word of a head.
+    #[doc(hidden)]
+    fn of(head: u64) -> Self;
+}
+
+impl HeadWord for u64 {
+    #[inline]
+    fn of(head: u64) -> Self {
+        head
+    }
+}
+
+impl HeadWord for () {
+    #[inline]
+    fn of(_: u64) {}
 }
 
 /// Whether an index keeps the heads of these keys and not the keys. Such a key is made from its head
@@ -186,6 +209,8 @@ pub(crate) unsafe fn free_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) {
 pub enum ByteHead {}
 
 impl<K: ByteKey> KeyHead<K> for ByteHead {
+    type Word = u64;
+
     const IS_KEY: bool = K::HEAD_IS_KEY;
 
     #[inline]
@@ -215,6 +240,8 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
 pub enum NoHead {}
 
 impl<K> KeyHead<K> for NoHead {
+    type Word = ();
+
     const IS_KEY: bool = false;
 
     #[inline]

@@ -14,7 +14,7 @@ mod tuples;
 
 pub use float::{TotalF32, TotalF64};
 pub(crate) use head::head_is_key;
-pub use head::{ByteHead, KeyHead, NoHead};
+pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 
 /// A key with a byte form in the same order.
 ///

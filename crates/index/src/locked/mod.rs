@@ -7,6 +7,7 @@
 
 use crate::container::{BTree, Container};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
+use crate::key::NoHead;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use tremula_sync::RwLock;
@@ -21,9 +22,9 @@ use tremula_sync::RwLock;
 /// index.insert(1, "one");
 /// assert_eq!(index.first(), Some((1, "one")));
 /// ```
-pub struct Locked<K, V, C = BTree<K, V>> {
+pub struct Locked<K, V, H = NoHead, C = BTree<K, V, H>> {
     inner: RwLock<Inner<C>>,
-    entry: PhantomData<(K, V)>,
+    types: PhantomData<(K, V, fn() -> H)>,
 }
 
 #[derive(Default)]
@@ -38,7 +39,7 @@ impl<C> Inner<C> {
     }
 }
 
-impl<K, V, C: Container<K, V>> Locked<K, V, C>
+impl<K, V, H, C: Container<K, V>> Locked<K, V, H, C>
 where
     K: Ord + Clone,
 {
@@ -47,7 +48,7 @@ where
     pub fn new() -> Self {
         Self {
             inner: RwLock::new(Inner::default()),
-            entry: PhantomData,
+            types: PhantomData,
         }
     }
 
@@ -65,7 +66,7 @@ where
     }
 }
 
-impl<K: Ord + Clone, V, C: Container<K, V>> Default for Locked<K, V, C> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> Default for Locked<K, V, H, C> {
     fn default() -> Self {
         Self::new()
     }
@@ -75,7 +76,7 @@ fn owned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
     (key.clone(), value.clone())
 }
 
-impl<K, V, C> OrderedIndex<K, V> for Locked<K, V, C>
+impl<K, V, H, C> OrderedIndex<K, V> for Locked<K, V, H, C>
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,

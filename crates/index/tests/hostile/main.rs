@@ -43,7 +43,7 @@ mod values;
 use rows::{filled, index, loaded, registered, subject};
 use subject::Contained;
 use support::{restless, restless_lfca};
-use tremula_index::container::{BTree, Beside};
+use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_index::{Engine as Tested, *};
@@ -65,7 +65,7 @@ index!(
     restless_ca_tree_with_heads,
     [PLAIN HEAD_IS_KEY],
     |entries| filled(
-        CaTree::<_, _, BTree<_, _, Beside<ByteHead>, 4>>::with_config(restless()),
+        CaTree::<_, _, ByteHead, BTree<_, _, ByteHead, 4>>::with_config(restless()),
         entries
     )
 );
@@ -114,12 +114,12 @@ index!(
     |entries| filled(Masstree::<_, _, 3>::new(), entries)
 );
 index!(locked_b_tree, [PLAIN], |entries| filled(
-    Locked::<_, _, BTree<_, _, NoHead, 4>>::new(),
+    Locked::<_, _, NoHead, BTree<_, _, NoHead, 4>>::new(),
     entries
 ));
 index!(locked_b_tree_with_heads, [PLAIN], |entries| {
     filled(
-        Locked::<_, _, BTree<_, _, Beside<ByteHead>, 4>>::new(),
+        Locked::<_, _, ByteHead, BTree<_, _, ByteHead, 4>>::new(),
         entries,
     )
 });
@@ -128,8 +128,7 @@ fn narrow_b_tree<const FORM: u8>() -> Contained<FORM, BTree<Key<FORM>, Value, No
     Contained::default()
 }
 
-fn headed_b_tree<const FORM: u8>() -> Contained<FORM, BTree<Key<FORM>, Value, Beside<ByteHead>, 4>>
-{
+fn headed_b_tree<const FORM: u8>() -> Contained<FORM, BTree<Key<FORM>, Value, ByteHead, 4>> {
     Contained::default()
 }
 

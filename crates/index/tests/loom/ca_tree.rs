@@ -1,6 +1,7 @@
 //! Every interleaving of a split or a join with a reader and a writer.
 
 use avl::Avl;
+use tremula_index::key::NoHead;
 use tremula_index::{CaTree, OrderedIndex};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
@@ -15,7 +16,7 @@ use tremula_sync::{Arc, thread};
 mod avl;
 
 /// The binary container: it does the same for the tree, in fewer steps.
-type Tree = CaTree<u32, u32, Avl<u32, u32>>;
+type Tree = CaTree<u32, u32, NoHead, Avl<u32, u32>>;
 
 /// A tree with these keys, each its own value.
 fn tree(keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {

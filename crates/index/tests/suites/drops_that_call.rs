@@ -94,6 +94,7 @@ thread_local!(static HOME: Cell<Option<Arc<Home>>> = const { Cell::new(None) });
 pub(crate) struct WholeHead;
 
 impl KeyHead<Key> for WholeHead {
+    type Word = u64;
     const IS_KEY: bool = true;
 
     fn head(key: &Key) -> u64 {

@@ -77,6 +77,7 @@ impl<H> PairHead<H> {
 }
 
 impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> {
+    type Word = u64;
     const IS_KEY: bool = false;
 
     // SAFETY: where key and value are in words, both methods know it by `is_in_words`, a constant: `pack`

@@ -81,10 +81,7 @@ impl<S: Spec> Tree<S> {
         };
         let by_delta = self.place_of_split_delta(place, entries, cut);
         let cut = by_delta.map_or(cut, |(cut, _)| cut);
-        assert!(
-            0 < cut && cut < entries.len(),
-            "both halves have entries"
-        );
+        assert!(0 < cut && cut < entries.len(), "both halves have entries");
         let middle = entries[cut];
         let fences = place.view.fences();
         let level = fences.level;
@@ -317,7 +314,12 @@ impl<S: Spec> Tree<S> {
     /// Prepends a delta to an inner node, or, if its chain is long enough, gives it a new base node
     /// with that change; unless somebody changes the node meanwhile. Returns the word by which it is
     /// found then.
-    fn prepend_to_inner(&self, place: &Place<'_, S>, delta: Delta<S>, guard: &Guard) -> Option<Word> {
+    fn prepend_to_inner(
+        &self,
+        place: &Place<'_, S>,
+        delta: Delta<S>,
+        guard: &Guard,
+    ) -> Option<Word> {
         let base = place.view.base;
         if let Some(claim) = self.place_in_inner(&place.view) {
             let word = claim.write(base, delta);

@@ -492,7 +492,8 @@ impl<S: Spec> Tree<S> {
         if plans.len() > 1 {
             let turn = Turn::new(plans);
             for (plan, switch) in plans.iter().zip(&turn.switches) {
-                self.table.store(plan.place.id, Word::switch(*switch).held());
+                self.table
+                    .store(plan.place.id, Word::switch(*switch).held());
             }
             // SAFETY: it lives as long as the turn.
             // SeqCst: as the heads of chains. At this moment the range is removed.

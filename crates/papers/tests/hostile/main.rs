@@ -37,7 +37,7 @@ const KNOWN: &[(&str, &[&str])] = &[];
 tremula_papers::paper_engines!(each registered);
 
 index!(restless_ca_tree_on_avl, [PLAIN], |entries| filled(
-    CaTree::<_, _, Avl<_, _>>::with_config(restless()),
+    CaTree::<_, _, NoHead, Avl<_, _>>::with_config(restless()),
     entries
 ));
 index!(skip_list_with_whole_heads, [HEAD_IS_KEY], |entries| filled(
@@ -57,7 +57,7 @@ index!(background_skip_list_without_heads, [PLAIN], |entries| {
     filled(BackgroundSkipList::<_, _, NoHead>::new(), entries)
 });
 index!(locked_avl, [PLAIN], |entries| filled(
-    Locked::<_, _, Avl<_, _>>::new(),
+    Locked::<_, _, NoHead, Avl<_, _>>::new(),
     entries
 ));
 

@@ -33,6 +33,7 @@ use tremula_index::key::KeyHead;
 pub enum TermHead {}
 
 impl KeyHead<Term> for TermHead {
+    type Word = u64;
     const IS_KEY: bool = false;
 
     #[inline]

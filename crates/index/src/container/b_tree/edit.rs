@@ -5,13 +5,14 @@
 //! the nodes on its way back up; by then all comparisons are over.
 
 use super::BTree;
-use super::keys::{Headed, NodeHeads, Row, Sought};
+use super::keys::{Headed, Row, SearchKey};
 use super::node::{Inner, Leaf, Node, Upper};
 use crate::container::Dropped;
 use crate::contract::{Direction, Update};
+use crate::key::KeyHead;
 use std::mem;
 
-impl<K, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     /// A leaf or inner node of this size or smaller looks for a neighbour to merge with.
     pub(super) const SMALL: usize = N / 4;
     /// Two neighbours merge when they have this many entries or children together: few enough
@@ -19,11 +20,11 @@ impl<K, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     pub(super) const MERGED: usize = N / 4 * 3;
 }
 
-impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
+impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     #[inline]
     fn leaf_of_mut<'a>(
         root: &'a mut Option<Node<K, V, H, N>>,
-        key: Sought<'_, K, H>,
+        key: SearchKey<'_, K, H>,
     ) -> Option<&'a mut Leaf<K, V, H, N>> {
         let mut node = root.as_mut()?;
         loop {
@@ -40,11 +41,11 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     #[inline]
     pub(super) fn insert_entry(&mut self, key: K, value: V) -> Option<V> {
         let key = Headed::new(key);
-        let Some(leaf) = Self::leaf_of_mut(&mut self.root, key.sought()) else {
+        let Some(leaf) = Self::leaf_of_mut(&mut self.root, key.search_key()) else {
             self.insert_at_leaf(key, value);
             return None;
         };
-        match leaf.keys().find(key.sought()) {
+        match leaf.keys().find(key.search_key()) {
             Ok(at) => {
                 self.dropped.keep(key.key);
                 return Some(mem::replace(&mut leaf.values_mut()[at], value));
@@ -77,13 +78,13 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
         decide: &mut dyn FnMut(Option<&V>) -> Update<V>,
     ) -> (Option<V>, i8) {
         let key = Headed::new(key);
-        let place = Self::leaf_of_mut(&mut self.root, key.sought())
-            .map(|leaf| (leaf.keys().find(key.sought()), leaf));
+        let place = Self::leaf_of_mut(&mut self.root, key.search_key())
+            .map(|leaf| (leaf.keys().find(key.search_key()), leaf));
         let result = match place {
             Some((Ok(at), leaf)) => match decide(Some(&leaf.values()[at])) {
                 Update::Put(value) => (Some(mem::replace(&mut leaf.values_mut()[at], value)), 0),
                 Update::Keep => (None, 0),
-                Update::Remove => match self.remove_sought(key.sought()) {
+                Update::Remove => match self.remove_sought(key.search_key()) {
                     Some((stored, value)) => {
                         self.dropped.keep(stored);
                         (Some(value), -1)
@@ -116,11 +117,11 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
 
     #[inline]
     pub(super) fn remove_entry(&mut self, key: &K) -> Option<(K, V)> {
-        self.remove_sought(Sought::new(key))
+        self.remove_sought(SearchKey::new(key))
     }
 
     #[inline]
-    fn remove_sought(&mut self, key: Sought<'_, K, H>) -> Option<(K, V)> {
+    fn remove_sought(&mut self, key: SearchKey<'_, K, H>) -> Option<(K, V)> {
         let leaf = Self::leaf_of_mut(&mut self.root, key)?;
         let at = leaf.keys().find(key).ok()?;
         if leaf.len() > Self::SMALL {
@@ -162,7 +163,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     }
 }
 
-impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
+impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
     /// An inner node with two children.
     pub(super) fn pair(lower: Self, separator: Headed<K, H>, upper: Self) -> Self {
         let mut inner = Inner::new(lower);
@@ -174,7 +175,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
     fn insert(&mut self, key: Headed<K, H>, value: V) -> Upper<K, V, H, N> {
         match self {
             Self::Leaf(leaf) => {
-                let at = leaf.keys().below(key.sought());
+                let at = leaf.keys().below(key.search_key());
                 if !leaf.is_full() {
                     leaf.insert(at, key, value);
                     return None;
@@ -196,7 +197,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
                 Some((separator, Self::Leaf(upper)))
             }
             Self::Inner(inner) => {
-                let at = inner.keys().at_or_below(key.sought());
+                let at = inner.keys().at_or_below(key.search_key());
                 let (separator, upper) = inner.children_mut()[at].insert(key, value)?;
                 inner.add_behind(at, separator, upper)
             }
@@ -249,7 +250,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
     }
 }
 
-impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
+impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
     /// Puts `child` behind child `at`. A node that had to be split returns its upper part.
     pub(super) fn add_behind(
         &mut self,

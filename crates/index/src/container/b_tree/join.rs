@@ -8,15 +8,16 @@
 //! binary trees.)
 
 use super::BTree;
-use super::keys::{Headed, NodeHeads, Sought};
+use super::keys::{Headed, SearchKey};
 use super::node::{Inner, Node, Upper};
 use crate::container::Dropped;
 use crate::contract::KeyRange;
+use crate::key::KeyHead;
 use std::mem;
 use std::ops::Bound;
 
 /// A tree on the way: its root and height, 0 when empty.
-struct Part<K, V, H: NodeHeads<K>, const N: usize> {
+struct Part<K, V, H: KeyHead<K>, const N: usize> {
     root: Option<Node<K, V, H, N>>,
     height: usize,
 }
@@ -28,7 +29,7 @@ pub(super) struct Cut {
     entry: usize,
 }
 
-impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
+impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     fn take_part(&mut self) -> Part<K, V, H, N> {
         let height = self.root.as_ref().map_or(0, Node::height);
         Part {
@@ -67,7 +68,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     /// Where to cut so that the upper part begins with the first key that is above `key`, or
     /// at it if `inclusive`.
     fn cut(&self, key: &K, inclusive: bool) -> Option<Cut> {
-        let key = Sought::new(key);
+        let key = SearchKey::new(key);
         let mut node = self.root.as_ref()?;
         let mut children = Vec::new();
         loop {
@@ -140,13 +141,13 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
 
 /// The upper part of a tree while its upper end is being looked for: goes back when a
 /// comparison panics.
-struct Taken<'a, K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> {
+struct Taken<'a, K: Ord + Clone, V, H: KeyHead<K>, const N: usize> {
     lower: &'a mut BTree<K, V, H, N>,
     separator: Option<Headed<K, H>>,
     upper: BTree<K, V, H, N>,
 }
 
-impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Drop for Taken<'_, K, V, H, N> {
+impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Drop for Taken<'_, K, V, H, N> {
     fn drop(&mut self) {
         self.lower.dropped.append(&mut self.upper.dropped);
         let upper = BTree::of(self.upper.root.take());
@@ -159,7 +160,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Drop for Taken<'_, K, V
     }
 }
 
-impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Part<K, V, H, N> {
+impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Part<K, V, H, N> {
     const EMPTY: Self = Self {
         root: None,
         height: 0,
@@ -263,7 +264,7 @@ impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Part<K, V, H, N> {
     }
 }
 
-impl<K: Ord + Clone, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
+impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
     /// A copy of the first key behind the cut.
     fn key_at(&self, cut: &Cut) -> Option<Headed<K, H>> {
         let mut node = self;

@@ -1,65 +1,21 @@
 //! The keys of a node, and what lies beside them to find them by.
 
 use super::slots::Slots;
-use crate::key::{KeyHead, NoHead};
+use crate::key::{HeadWord, KeyHead};
 use std::cmp::Ordering;
-use std::marker::PhantomData;
-
-/// What the nodes of a [`BTree`](super::BTree) keep beside each key.
-///
-/// [`NoHead`] keeps nothing: the keys themselves are searched, which is best for keys that are
-/// compared without following a pointer. [`Beside`] keeps the eight bytes of a [`KeyHead`].
-pub trait NodeHeads<K>: Send + Sync + 'static {
-    /// What is kept: a `u64`, or nothing.
-    type Word: Copy + Ord + Send + Sync;
-
-    /// The word of a key: never greater for a smaller key, and always the same for the same key.
-    fn word(key: &K) -> Self::Word;
-}
-
-impl<K> NodeHeads<K> for NoHead {
-    type Word = ();
-
-    #[inline]
-    fn word(_: &K) {}
-}
-
-/// The heads of the keys lie side by side in each node, apart from the keys: a search goes
-/// through them, and looks at a key only where its head is the one that is sought.
-///
-/// ```
-/// use tremula_index::container::{BTree, Beside, Container};
-/// use tremula_index::key::ByteHead;
-///
-/// let mut tree: BTree<String, u32, Beside<ByteHead>> = BTree::default();
-/// tree.insert("poplar".to_owned(), 1);
-/// tree.insert("aspen".to_owned(), 2);
-/// assert_eq!(tree.first(), Some((&"aspen".to_owned(), &2)));
-/// ```
-///
-pub struct Beside<H>(PhantomData<fn() -> H>);
-
-impl<K, H: KeyHead<K>> NodeHeads<K> for Beside<H> {
-    type Word = u64;
-
-    #[inline]
-    fn word(key: &K) -> u64 {
-        H::head(key)
-    }
-}
 
 /// A key and its word, on their way into a node or out of one.
-pub struct Headed<K, H: NodeHeads<K>> {
+pub struct Headed<K, H: KeyHead<K>> {
     pub(super) key: K,
     pub(super) word: H::Word,
 }
 
-impl<K, H: NodeHeads<K>> Headed<K, H> {
+impl<K, H: KeyHead<K>> Headed<K, H> {
     /// With the word of its key.
     #[inline]
     pub(super) fn new(key: K) -> Self {
         Self {
-            word: H::word(&key),
+            word: H::Word::of(H::head(&key)),
             key,
         }
     }
@@ -75,8 +31,8 @@ impl<K, H: NodeHeads<K>> Headed<K, H> {
     }
 
     #[inline]
-    pub(super) const fn sought(&self) -> Sought<'_, K, H> {
-        Sought {
+    pub(super) const fn search_key(&self) -> SearchKey<'_, K, H> {
+        SearchKey {
             key: &self.key,
             word: self.word,
         }
@@ -84,37 +40,37 @@ impl<K, H: NodeHeads<K>> Headed<K, H> {
 }
 
 /// A key that is looked for.
-pub(super) struct Sought<'a, K, H: NodeHeads<K>> {
+pub(super) struct SearchKey<'a, K, H: KeyHead<K>> {
     key: &'a K,
     word: H::Word,
 }
 
-impl<K, H: NodeHeads<K>> Clone for Sought<'_, K, H> {
+impl<K, H: KeyHead<K>> Clone for SearchKey<'_, K, H> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K, H: NodeHeads<K>> Copy for Sought<'_, K, H> {}
+impl<K, H: KeyHead<K>> Copy for SearchKey<'_, K, H> {}
 
-impl<'a, K, H: NodeHeads<K>> Sought<'a, K, H> {
+impl<'a, K, H: KeyHead<K>> SearchKey<'a, K, H> {
     #[inline]
     pub(super) fn new(key: &'a K) -> Self {
         Self {
             key,
-            word: H::word(key),
+            word: H::Word::of(H::head(key)),
         }
     }
 }
 
 /// Room for `N` keys, and their words. As [`Slots`], it leaves its length to its owner: the
 /// first `len` are in use.
-pub(super) struct Keys<K, H: NodeHeads<K>, const N: usize> {
+pub(super) struct Keys<K, H: KeyHead<K>, const N: usize> {
     words: Slots<H::Word, N>,
     keys: Slots<K, N>,
 }
 
-impl<K, H: NodeHeads<K>, const N: usize> Keys<K, H, N> {
+impl<K, H: KeyHead<K>, const N: usize> Keys<K, H, N> {
     pub(super) const fn new() -> Self {
         Self {
             words: Slots::new(),
@@ -211,12 +167,12 @@ impl<K, H: NodeHeads<K>, const N: usize> Keys<K, H, N> {
 }
 
 /// The keys of a node that are in use, and their words, both ascending.
-pub(super) struct Row<'a, K, H: NodeHeads<K>> {
+pub(super) struct Row<'a, K, H: KeyHead<K>> {
     pub(super) keys: &'a [K],
     words: &'a [H::Word],
 }
 
-impl<K, H: NodeHeads<K>> Row<'_, K, H> {
+impl<K, H: KeyHead<K>> Row<'_, K, H> {
     #[inline]
     pub(super) const fn len(&self) -> usize {
         self.keys.len()
@@ -234,22 +190,22 @@ impl<K, H: NodeHeads<K>> Row<'_, K, H> {
     }
 }
 
-impl<K: Ord, H: NodeHeads<K>> Row<'_, K, H> {
+impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
     /// How many lie below a key.
     #[inline]
-    pub(super) fn below(&self, key: Sought<'_, K, H>) -> usize {
+    pub(super) fn below(&self, key: SearchKey<'_, K, H>) -> usize {
         self.rank(key, false)
     }
 
     /// How many lie at or below a key: in an inner node, the child that it belongs to.
     #[inline]
-    pub(super) fn at_or_below(&self, key: Sought<'_, K, H>) -> usize {
+    pub(super) fn at_or_below(&self, key: SearchKey<'_, K, H>) -> usize {
         self.rank(key, true)
     }
 
     /// Where a key is among those of a leaf, or where it belongs.
     #[inline]
-    pub(super) fn find(&self, key: Sought<'_, K, H>) -> Result<usize, usize> {
+    pub(super) fn find(&self, key: SearchKey<'_, K, H>) -> Result<usize, usize> {
         let at = self.below(key);
         let is_there = self.keys.get(at).is_some_and(|found| {
             self.words[at] == key.word && found.cmp(key.key) == Ordering::Equal
@@ -258,7 +214,7 @@ impl<K: Ord, H: NodeHeads<K>> Row<'_, K, H> {
     }
 
     #[inline]
-    fn rank(&self, key: Sought<'_, K, H>, or_equal: bool) -> usize {
+    fn rank(&self, key: SearchKey<'_, K, H>, or_equal: bool) -> usize {
         if const { size_of::<H::Word>() == 0 } {
             return rank(self.keys, key.key, or_equal);
         }

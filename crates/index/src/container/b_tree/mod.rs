@@ -37,9 +37,9 @@ mod visit;
 
 use super::{Container, Dropped};
 use crate::contract::{Direction, KeyRange, Update};
-use crate::key::NoHead;
-use keys::Sought;
-pub use keys::{Beside, Headed, NodeHeads};
+use crate::key::{KeyHead, NoHead};
+pub use keys::Headed;
+use keys::SearchKey;
 use node::Node;
 use std::ops::ControlFlow;
 
@@ -54,9 +54,9 @@ const WIDTH: usize = 4;
 /// A sequential B+tree with nodes of `N` entries or children.
 ///
 /// Keys lie side by side in wide nodes: small keys that need no drop are searched without
-/// following a pointer or mispredicting a branch, others by halving, unless `H` keeps the heads
-/// of the keys [`Beside`] them, which are searched like small keys. Neighbours that get small
-/// are merged; an append leaves full leaves behind.
+/// following a pointer or mispredicting a branch, others by halving, unless `H` gives heads: these lie
+/// beside the keys, and are searched like small keys; a key is looked at only where its head is the
+/// one that is sought. Neighbours that get small are merged; an append leaves full leaves behind.
 ///
 /// `N` must be even, at least 4, and below 65,536.
 ///
@@ -72,12 +72,12 @@ const WIDTH: usize = 4;
 /// lower.join(separator, upper);
 /// assert_eq!(lower.count(), 3);
 /// ```
-pub struct BTree<K, V, H: NodeHeads<K> = NoHead, const N: usize = WIDTH> {
+pub struct BTree<K, V, H: KeyHead<K> = NoHead, const N: usize = WIDTH> {
     root: Option<Node<K, V, H, N>>,
     dropped: Dropped<K>,
 }
 
-impl<K, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     const fn of(root: Option<Node<K, V, H, N>>) -> Self {
         Self {
             root,
@@ -86,7 +86,7 @@ impl<K, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     }
 }
 
-impl<K, V, H: NodeHeads<K>, const N: usize> Default for BTree<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> Default for BTree<K, V, H, N> {
     fn default() -> Self {
         const {
             assert!(
@@ -102,13 +102,13 @@ impl<K, V, H, const N: usize> Container<K, V> for BTree<K, V, H, N>
 where
     K: Ord + Clone + Send + Sync,
     V: Send + Sync,
-    H: NodeHeads<K>,
+    H: KeyHead<K>,
 {
     const NAME: &'static str = "b_tree";
 
     #[inline]
     fn get(&self, key: &K) -> Option<&V> {
-        let key = Sought::new(key);
+        let key = SearchKey::new(key);
         let leaf = self.leaf_of(key)?;
         let at = leaf.keys().find(key).ok()?;
         Some(&leaf.values()[at])

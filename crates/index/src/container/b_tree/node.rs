@@ -1,12 +1,13 @@
 //! Leaves and inner nodes: arrays of entries or children that are edited as a whole, so that
 //! no caller sees one in between.
 
-use super::keys::{Headed, Keys, NodeHeads, Row};
+use super::keys::{Headed, Keys, Row};
 use super::slots::Slots;
 use crate::contract::KeyRange;
+use crate::key::KeyHead;
 use std::ops::Bound;
 
-pub(super) enum Node<K, V, H: NodeHeads<K>, const N: usize> {
+pub(super) enum Node<K, V, H: KeyHead<K>, const N: usize> {
     Leaf(Box<Leaf<K, V, H, N>>),
     Inner(Box<Inner<K, V, H, N>>),
 }
@@ -16,7 +17,7 @@ pub(super) type Upper<K, V, H, const N: usize> = Option<(Headed<K, H>, Node<K, V
 
 /// Entries, in the order of their keys. The length comes first, on the line of the first keys.
 #[repr(C)]
-pub(super) struct Leaf<K, V, H: NodeHeads<K>, const N: usize> {
+pub(super) struct Leaf<K, V, H: KeyHead<K>, const N: usize> {
     len: u16,
     keys: Keys<K, H, N>,
     values: Slots<V, N>,
@@ -24,14 +25,14 @@ pub(super) struct Leaf<K, V, H: NodeHeads<K>, const N: usize> {
 
 /// Children, and a key between each two.
 #[repr(C)]
-pub(super) struct Inner<K, V, H: NodeHeads<K>, const N: usize> {
+pub(super) struct Inner<K, V, H: KeyHead<K>, const N: usize> {
     /// Children in use; the keys in use are one fewer.
     len: u16,
     keys: Keys<K, H, N>,
     children: Slots<Node<K, V, H, N>, N>,
 }
 
-impl<K, V, H: NodeHeads<K>, const N: usize> Leaf<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
     pub(super) fn new() -> Box<Self> {
         Box::new(Self {
             len: 0,
@@ -112,7 +113,7 @@ impl<K, V, H: NodeHeads<K>, const N: usize> Leaf<K, V, H, N> {
     }
 }
 
-impl<K, V, H: NodeHeads<K>, const N: usize> Drop for Leaf<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> Drop for Leaf<K, V, H, N> {
     fn drop(&mut self) {
         let len = self.len();
         // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
@@ -124,7 +125,7 @@ impl<K, V, H: NodeHeads<K>, const N: usize> Drop for Leaf<K, V, H, N> {
     }
 }
 
-impl<K, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
     pub(super) fn new(first: Node<K, V, H, N>) -> Box<Self> {
         let mut inner = Box::new(Self {
             len: 0,
@@ -249,7 +250,7 @@ impl<K, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
     }
 }
 
-impl<K, V, H: NodeHeads<K>, const N: usize> Drop for Inner<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> Drop for Inner<K, V, H, N> {
     fn drop(&mut self) {
         let len = self.len();
         // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
@@ -261,7 +262,7 @@ impl<K, V, H: NodeHeads<K>, const N: usize> Drop for Inner<K, V, H, N> {
     }
 }
 
-impl<K, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
+impl<K, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
     /// Entries of a leaf, children of an inner node.
     pub(super) fn len(&self) -> usize {
         match self {
@@ -323,7 +324,7 @@ impl<K, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
     }
 }
 
-impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
+impl<K: Ord, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
     /// Panics unless the invariants of the module hold from here down, all keys being within
     /// `range`. Returns the height.
     pub(super) fn check(&self, range: KeyRange<'_, K>) -> usize {

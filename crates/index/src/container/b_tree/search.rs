@@ -1,13 +1,14 @@
 //! Searching down the tree.
 
 use super::BTree;
-use super::keys::{NodeHeads, Sought};
+use super::keys::SearchKey;
 use super::node::{Leaf, Node};
+use crate::key::KeyHead;
 
-impl<K: Ord, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
+impl<K: Ord, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     /// The leaf that `key` is in, if it is anywhere.
     #[inline]
-    pub(super) fn leaf_of(&self, key: Sought<'_, K, H>) -> Option<&Leaf<K, V, H, N>> {
+    pub(super) fn leaf_of(&self, key: SearchKey<'_, K, H>) -> Option<&Leaf<K, V, H, N>> {
         let mut node = self.root.as_ref()?;
         loop {
             match node {
@@ -20,7 +21,7 @@ impl<K: Ord, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     /// The entry with the smallest key above `key`.
     #[inline]
     pub(super) fn entry_above(&self, key: &K) -> Option<(&K, &V)> {
-        let key = Sought::new(key);
+        let key = SearchKey::new(key);
         let mut node = self.root.as_ref()?;
         // The nearest subtree to the right of the path.
         let mut right = None;
@@ -45,7 +46,7 @@ impl<K: Ord, V, H: NodeHeads<K>, const N: usize> BTree<K, V, H, N> {
     /// The entry with the largest key below `key`.
     #[inline]
     pub(super) fn entry_below(&self, key: &K) -> Option<(&K, &V)> {
-        let key = Sought::new(key);
+        let key = SearchKey::new(key);
         let mut node = self.root.as_ref()?;
         // The nearest subtree to the left of the path.
         let mut left = None;

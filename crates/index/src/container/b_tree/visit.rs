@@ -1,39 +1,40 @@
 //! Visiting a range in either direction.
 
-use super::keys::{NodeHeads, Sought};
+use super::keys::SearchKey;
 use super::node::{Inner, Leaf, Node};
 use crate::contract::{Direction, KeyRange};
+use crate::key::KeyHead;
 use std::ops::{Bound, ControlFlow, Range};
 
-impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Leaf<K, V, H, N> {
+impl<K: Ord, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
     /// The places of the entries within `range`.
     fn places(&self, range: KeyRange<'_, K>) -> Range<usize> {
         let from = match range.low {
-            Bound::Included(low) => self.keys().below(Sought::new(low)),
-            Bound::Excluded(low) => self.keys().at_or_below(Sought::new(low)),
+            Bound::Included(low) => self.keys().below(SearchKey::new(low)),
+            Bound::Excluded(low) => self.keys().at_or_below(SearchKey::new(low)),
             Bound::Unbounded => 0,
         };
         let to = match range.high {
-            Bound::Included(high) => self.keys().at_or_below(Sought::new(high)),
-            Bound::Excluded(high) => self.keys().below(Sought::new(high)),
+            Bound::Included(high) => self.keys().at_or_below(SearchKey::new(high)),
+            Bound::Excluded(high) => self.keys().below(SearchKey::new(high)),
             Bound::Unbounded => self.len(),
         };
         from..to.max(from)
     }
 }
 
-impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
+impl<K: Ord, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
     /// The first and the last child that may have entries within `range`.
     fn outermost(&self, range: KeyRange<'_, K>) -> (usize, usize) {
         let first = match range.low {
             Bound::Included(low) | Bound::Excluded(low) => {
-                self.keys().at_or_below(Sought::new(low))
+                self.keys().at_or_below(SearchKey::new(low))
             }
             Bound::Unbounded => 0,
         };
         let last = match range.high {
             Bound::Included(high) | Bound::Excluded(high) => {
-                self.keys().at_or_below(Sought::new(high))
+                self.keys().at_or_below(SearchKey::new(high))
             }
             Bound::Unbounded => self.keys().len(),
         };
@@ -41,7 +42,7 @@ impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Inner<K, V, H, N> {
     }
 }
 
-impl<K: Ord, V, H: NodeHeads<K>, const N: usize> Node<K, V, H, N> {
+impl<K: Ord, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
     /// Visits the entries within `range`, which is not empty by its bounds.
     pub(super) fn visit<'a>(
         &'a self,

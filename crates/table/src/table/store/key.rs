@@ -72,6 +72,7 @@ impl Eq for OrderedKey {}
 pub(super) enum KeptHead {}
 
 impl KeyHead<OrderedKey> for KeptHead {
+    type Word = u64;
     const IS_KEY: bool = false;
 
     #[inline]
