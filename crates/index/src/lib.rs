@@ -20,8 +20,6 @@ mod ordered_index;
 mod ordered_map;
 mod reentry;
 
-use kit::{bounds, packed, prefetch};
-
 pub use art::Art;
 pub use b_tree::OlcBTree;
 pub use bulk::NotSorted;

@@ -9,7 +9,7 @@ use crate::bulk::{Ascending, NotSorted};
 use crate::byte_keyed::{ByteForm, RecordRef};
 use crate::contract::Storable;
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use tremula_sync::atomic::Ordering;
 
 /// A node on the way of the last key, with what it has so far. What it is made of, once the keys

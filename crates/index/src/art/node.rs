@@ -4,7 +4,7 @@ use super::child::{Kind, NewNode, NodeRef, Word};
 use super::header::{Header, Prefix, Symbol, Tail};
 use super::kinds::{CAPACITIES, FortyEight, Four, Full, SHRINK_TO, Sixteen, Sorted};
 use crate::contract::Direction;
-use crate::prefetch::prefetch;
+use crate::kit::prefetch;
 use std::ops::ControlFlow;
 use std::ptr;
 

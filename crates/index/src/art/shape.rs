@@ -5,7 +5,7 @@ use super::child::{Child, Is, Kind, NodeRef, Word};
 use crate::byte_keyed::Record;
 use crate::contract::{OrderedIndex, Shape, Storable};
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// What the tree has done to its nodes.

@@ -12,7 +12,7 @@ use super::locate::{Above, Ahead, Found, Place, Spot};
 use crate::byte_keyed::{ByteForm, RecordRef, Writes, key_of};
 use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use tremula_sync::atomic::Ordering;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};

@@ -3,7 +3,7 @@
 use super::record::RecordRef;
 use crate::contract::Storable;
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use tremula_sync::reclaim::Guard;
 
 /// An entry that a walk has come by.

@@ -4,7 +4,7 @@ use super::Trie;
 use super::bounds::ByteForm;
 use crate::contract::Storable;
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use std::ops::ControlFlow;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;

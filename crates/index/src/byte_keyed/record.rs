@@ -1,6 +1,6 @@
 //! Records: keys that are not put together from the way to them, with their values.
 
-use crate::packed::Packed;
+use crate::kit::Packed;
 use std::marker::PhantomData;
 use std::mem::needs_drop;
 use std::ptr::NonNull;

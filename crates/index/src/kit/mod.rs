@@ -10,17 +10,15 @@
 //! | [`Packed`], [`Slot`], [`OwnedValue`]: a value as it is in a node | `packed` |
 //! | `Heads`, [`count_below`]: the heads of a node, and how they are searched | `heads` |
 //! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
-//! | `Bounds`: ranges of keys in their byte forms | `bounds` |
 //! | [`prefetch`], [`on_unwind`] | `prefetch`, `unwind` |
 //!
 //! Not a part of the public API: what is here may change in any version.
 
-pub(crate) mod bounds;
 pub(crate) mod bytes;
 mod heads;
-pub(crate) mod packed;
+mod packed;
 mod position;
-pub(crate) mod prefetch;
+mod prefetch;
 mod search_key;
 mod spec;
 mod stored_key;

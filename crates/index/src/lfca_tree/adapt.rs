@@ -410,7 +410,7 @@ impl<S: Spec> Tree<S> {
 impl<S: Spec> Tree<S> {
     /// Splits the base node that is responsible for `key`, if nobody is in the way and it has two
     /// entries.
-    pub fn split_now(&self, key: &S::Key) {
+    pub(super) fn split_now(&self, key: &S::Key) {
         let guard = &self.collector.pin();
         let place = self.locate(&Position::At(SearchKey::new(key)), guard);
         self.split(place.base, guard);
@@ -418,7 +418,7 @@ impl<S: Spec> Tree<S> {
 
     /// Joins the base node that is responsible for `key` with its neighbour, if nobody is in the
     /// way. Returns whether it did.
-    pub fn join_now(&self, key: &S::Key) -> bool {
+    pub(super) fn join_now(&self, key: &S::Key) -> bool {
         let guard = &self.collector.pin();
         let place = self.locate(&Position::At(SearchKey::new(key)), guard);
         self.join(place.base, guard)

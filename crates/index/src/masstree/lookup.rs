@@ -8,7 +8,7 @@ use super::slices::Slices;
 use crate::byte_keyed::Lookups;
 use crate::contract::Storable;
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use std::ops::ControlFlow;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};

@@ -2,8 +2,7 @@
 
 use super::invariants::check_before_change;
 use super::order::{MOST, Order};
-use crate::kit::{close, open};
-use crate::prefetch::prefetch;
+use crate::kit::{close, open, prefetch};
 use std::array;
 use std::marker::PhantomData;
 use std::ops::Deref;

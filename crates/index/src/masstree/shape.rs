@@ -6,7 +6,7 @@ use super::record::Entry;
 use crate::byte_keyed::Record;
 use crate::contract::{OrderedIndex, Shape, Storable};
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// What the tree has decided so far. Written only where the shape changes; all accesses are

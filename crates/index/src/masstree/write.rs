@@ -9,7 +9,7 @@ use super::slices::Slices;
 use crate::byte_keyed::{RecordRef, Walks, Writes};
 use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
-use crate::packed::Packed;
+use crate::kit::Packed;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
