@@ -8,6 +8,7 @@ mod support;
 
 use suite::{Liar, Value, engine};
 use support::restless;
+use tremula_index::key::NoHead;
 use tremula_index::{CaTree, Locked};
 use tremula_papers::Avl;
 
