@@ -57,7 +57,7 @@ impl Head for AtomicU64 {
 /// First the greatest of each group tell the group, then its heads are looked at: of sixteen
 /// three and four are compared. One by one, sixteen comparisons take longer, and so do the four
 /// of a binary search, each of which waits for the last.
-#[inline]
+#[inline(always)]
 pub fn count_below<T: Head>(heads: &[T], head: u64) -> usize {
     let is_below = |other: &T| usize::from(other.load() < head);
     let Some(last) = heads.len().checked_sub(GROUP) else {
