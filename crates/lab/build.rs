@@ -19,7 +19,6 @@ fn main() {
     let profile = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
     // The figures of other builds mean little, and they are not to be built anew for each commit.
     if env::var_os("PROFILE").is_some_and(|profile| profile == "release") {
-        println!("cargo:rerun-if-changed=..");
         if let Some(commit) = commit() {
             println!("cargo:rustc-env=TREMULA_LAB_COMMIT={commit}");
         }
@@ -30,9 +29,13 @@ fn main() {
     }
 }
 
-/// The commit that is built, with a `+` behind it if files differ from it; `None` outside of a
-/// repository.
+/// The commit that is built, with a `+` behind it if files differ from it; `None` outside of this
+/// project's repository, as in a package from a registry.
 fn commit() -> Option<String> {
+    if git(&["rev-parse", "--show-prefix"])? != "crates/lab/" {
+        return None;
+    }
+    println!("cargo:rerun-if-changed=..");
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }
