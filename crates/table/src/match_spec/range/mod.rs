@@ -139,7 +139,7 @@ impl MatchSpec {
         let clauses = self.program.clauses.iter();
         let mut intervals: Vec<_> = clauses
             .filter_map(|clause| plan::interval(clause, &self.program, key_position))
-            .map(|plan| plan.interval)
+            .map(plan::Plan::interval)
             .filter(|interval| !interval.is_empty())
             .collect();
         // What begins before all keys is first: `None` is less than any bound.
@@ -180,7 +180,7 @@ impl MatchSpec {
         let clauses = self.program.clauses.iter();
         let mut keys = clauses
             .filter_map(|clause| plan::interval(clause, &self.program, key_position))
-            .map(|plan| plan.exact_key.map(Exact))
+            .map(|plan| plan.exact_key().map(Exact))
             .collect::<Option<Vec<_>>>()?;
         keys.sort();
         keys.dedup();

@@ -9,11 +9,14 @@ use crate::match_spec::program::{
 };
 use crate::term::{Atom, Elements, Term};
 
-/// What is known of the keys that a clause can match.
-pub(super) struct Plan {
-    pub(super) interval: KeyInterval,
-    /// The one key, if there is but one under `=:=`.
-    pub(super) exact_key: Option<Term>,
+/// The keys that a clause can match.
+pub(super) enum Plan {
+    Interval(KeyInterval),
+    /// The keys that equal this one under `==`; only this one under `=:=` if it is `exact`.
+    Key {
+        key: Term,
+        exact: bool,
+    },
 }
 
 /// What is yet to come of the key's pattern.
@@ -36,7 +39,7 @@ struct Limits<'a> {
 pub(super) fn interval(clause: &Clause, program: &Program, key_position: usize) -> Option<Plan> {
     let key = match (clause.shape, &clause.head) {
         (Shape::Size(_), Term::Tuple(head)) => head.get(key_position)?,
-        (Shape::Any, _) => return Some(Plan::of_any(KeyInterval::ALL)),
+        (Shape::Any, _) => return Some(Plan::Interval(KeyInterval::ALL)),
         _ => return None,
     };
     let guards = &clause.operations[..clause.body];
@@ -66,9 +69,9 @@ pub(super) fn interval(clause: &Clause, program: &Program, key_position: usize) 
             }
             Term::List(list) if !list.is_empty() => ahead.push(Ahead::Rest(list.iter())),
             // It matches larger maps, which lie elsewhere.
-            Term::Map(_) => return Some(Plan::of_any(within(pieces, Limits::default(), false))),
+            Term::Map(_) => return Some(Plan::Interval(within(pieces, Limits::default(), false))),
             _ if is_atom(pattern, Atom::UNDERSCORE) => {
-                return Some(Plan::of_any(within(pieces, Limits::default(), false)));
+                return Some(Plan::Interval(within(pieces, Limits::default(), false)));
             }
             _ => match variable(pattern) {
                 None => pieces.push(Piece::Term(pattern.clone())),
@@ -81,7 +84,7 @@ pub(super) fn interval(clause: &Clause, program: &Program, key_position: usize) 
                         }
                         None => {
                             let last = ahead.is_empty();
-                            return Some(Plan::of_any(within(pieces, limits, last)));
+                            return Some(Plan::Interval(within(pieces, limits, last)));
                         }
                     }
                 }
@@ -89,20 +92,25 @@ pub(super) fn interval(clause: &Clause, program: &Program, key_position: usize) 
         }
     }
     let key = term_of(&pieces);
-    Some(Plan {
-        interval: KeyInterval {
-            low: Some(KeyBound::before(key.clone())),
-            high: Some(KeyBound::behind(key.clone())),
-        },
-        exact_key: exact.then_some(key),
-    })
+    Some(Plan::Key { key, exact })
 }
 
 impl Plan {
-    const fn of_any(interval: KeyInterval) -> Self {
-        Self {
-            interval,
-            exact_key: None,
+    pub(super) fn interval(self) -> KeyInterval {
+        match self {
+            Self::Interval(interval) => interval,
+            Self::Key { key, .. } => KeyInterval {
+                low: Some(KeyBound::before(key.clone())),
+                high: Some(KeyBound::behind(key)),
+            },
+        }
+    }
+
+    /// The one key, if there is only one under `=:=`.
+    pub(super) fn exact_key(self) -> Option<Term> {
+        match self {
+            Self::Key { key, exact: true } => Some(key),
+            _ => None,
         }
     }
 }
