@@ -164,6 +164,10 @@ impl Shape {
     }
 }
 
+/// The closure of an `update`.
+#[doc(hidden)]
+pub type Decide<'d, V> = dyn FnMut(Option<&V>) -> Update<V> + 'd;
+
 /// How much of a limited scan [`OrderedIndex::range`](crate::OrderedIndex::range) copies out at first, in entries; each
 /// further batch is twice as large, up to [`LAST_BATCH`].
 pub const FIRST_BATCH: usize = 32;

@@ -136,7 +136,8 @@ pub struct CaTree<K, V, H = NoHead, C = BTree<K, V, H>> {
     config: CaTreeConfig,
     adaptations: Adaptations,
     collector: Collector,
-    types: PhantomData<(K, V, fn() -> H)>,
+    entry: PhantomData<(K, V)>,
+    heads: PhantomData<fn() -> H>,
 }
 
 // SAFETY: the links own nodes of keys and containers, which may all be sent; nothing is tied
@@ -166,7 +167,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
             config,
             adaptations: Adaptations::default(),
             collector: Collector::new(),
-            types: PhantomData,
+            entry: PhantomData,
+            heads: PhantomData,
         }
     }
 

@@ -24,7 +24,7 @@ mod spec;
 mod stored_key;
 mod unwind;
 
-pub use crate::contract::Implementation;
+pub use crate::contract::{Decide, Implementation};
 pub use crate::delegate_to_target;
 pub use crate::key::head::{OwnPacking, head_is_key};
 pub use heads::{GROUP, STRIDE, count_below};

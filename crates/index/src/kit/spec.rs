@@ -20,7 +20,7 @@ pub trait Spec: Copy + Send + Sync + 'static {
 }
 
 /// The [`Spec`] of an engine's type parameters.
-pub struct Parameters<K, V, H, const NODE_BYTES: usize = 0>(PhantomData<fn() -> (K, V, H)>);
+pub struct Parameters<K, V, H, const NODE_BYTES: usize = 0>(PhantomData<fn(K, V, H)>);
 
 impl<K, V, H, const NODE_BYTES: usize> Clone for Parameters<K, V, H, NODE_BYTES> {
     fn clone(&self) -> Self {

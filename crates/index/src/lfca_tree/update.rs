@@ -1,11 +1,11 @@
 //! Lookups and changes of single entries.
 
 use super::Tree;
-use super::contents::{Edit, Owned, Path, Word};
+use super::contents::{Edit, Owned, OwnedEntry, Path, Word};
 use super::descend::Position;
 use super::node::{BaseRef, Retired, Role};
 use crate::contract::{Direction, Update};
-use crate::kit::{SearchKey, Spec, on_unwind};
+use crate::kit::{Decide, SearchKey, Spec, on_unwind};
 use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 use tremula_sync::reclaim::Guard;
@@ -146,7 +146,7 @@ impl<S: Spec> Tree<S> {
         &self,
         key: &S::Key,
         word: Owned<S::Key>,
-        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
+        decide: &mut Decide<'_, S::Value>,
         guard: &Guard<'_>,
     ) -> Option<S::Value> {
         let probe = SearchKey::new(key);
@@ -230,7 +230,7 @@ impl<S: Spec> Tree<S> {
         base: BaseRef<'_, S>,
         new: BaseRef<'_, S>,
         edit: Edit<'_, '_, S>,
-        put: Option<(Owned<S::Key>, Owned<S::Value>)>,
+        put: Option<OwnedEntry<S>>,
         old: Option<Word<S::Value>>,
         guard: &Guard<'_>,
     ) -> Option<S::Value> {

@@ -24,7 +24,8 @@ use tremula_sync::RwLock;
 /// ```
 pub struct Locked<K, V, H = NoHead, C = BTree<K, V, H>> {
     inner: RwLock<Inner<C>>,
-    types: PhantomData<(K, V, fn() -> H)>,
+    entry: PhantomData<(K, V)>,
+    heads: PhantomData<fn() -> H>,
 }
 
 #[derive(Default)]
@@ -48,7 +49,8 @@ where
     pub fn new() -> Self {
         Self {
             inner: RwLock::new(Inner::default()),
-            types: PhantomData,
+            entry: PhantomData,
+            heads: PhantomData,
         }
     }
 

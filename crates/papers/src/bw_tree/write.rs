@@ -11,7 +11,7 @@ use super::reclaim::{Guard, Unlinked};
 use super::word::Word;
 use std::marker::PhantomData;
 use std::ptr;
-use tremula_index::kit::{OwnedKey, OwnedValue, Packed, SearchKey, Spec, StoredKey};
+use tremula_index::kit::{Decide, OwnedKey, OwnedValue, Packed, SearchKey, Spec, StoredKey};
 use tremula_index::{Storable, Update};
 use tremula_sync::Backoff;
 
@@ -194,7 +194,7 @@ impl<S: Spec> Tree<S> {
     pub(super) fn decide<'g>(
         &self,
         key: S::Key,
-        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
+        decide: &mut Decide<'_, S::Value>,
         guard: &'g Guard,
     ) -> Option<Unlinked<'g, S::Value>> {
         let key = OwnedKey::<S>::new(key);

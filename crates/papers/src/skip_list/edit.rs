@@ -5,7 +5,7 @@ use super::node::{EntryGuard, Finished, NodeRef};
 use super::search::{Gap, Path};
 use std::cell::Cell;
 use std::mem::{ManuallyDrop, needs_drop};
-use tremula_index::kit::{Packed, SearchKey, Spec, on_unwind};
+use tremula_index::kit::{Decide, Packed, SearchKey, Spec, on_unwind};
 use tremula_index::{Storable, Update};
 use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::reclaim::Guard;
@@ -334,7 +334,7 @@ impl<S: Spec> List<S> {
     pub(super) fn update_present<'g>(
         &'g self,
         node: NodeRef<'g, S>,
-        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
+        decide: &mut Decide<'_, S::Value>,
         guard: &'g Guard<'_>,
     ) -> Option<Option<S::Value>> {
         let entry = node.lock()?;
@@ -368,7 +368,7 @@ impl<S: Spec> List<S> {
         &'g self,
         node: NodeRef<'g, S>,
         path: Path<'g, S>,
-        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
+        decide: &mut Decide<'_, S::Value>,
         guard: &'g Guard<'_>,
     ) {
         // Removes the node; its builder, too, is this thread.

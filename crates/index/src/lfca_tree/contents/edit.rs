@@ -1,7 +1,7 @@
 //! Putting and removing one entry: new nodes for the leaf and the path to it.
 
 use super::node::{Entry, NodeList, NodeRef, Part, fewest, most};
-use super::{Owned, OwnedTree, Root, View, Word};
+use super::{Owned, OwnedEntry, OwnedTree, Root, View, Word};
 use crate::contract::Direction;
 use crate::kit::{SearchKey, Spec};
 
@@ -460,7 +460,7 @@ impl<S: Spec> Edit<'_, '_, S> {
     #[inline]
     pub(in crate::lfca_tree) unsafe fn commit(
         self,
-        put: Option<(Owned<S::Key>, Owned<S::Value>)>,
+        put: Option<OwnedEntry<S>>,
     ) -> (NodeList<S>, Root<S>) {
         let mut replaced = NodeList::new();
         for level in 0..self.moved {

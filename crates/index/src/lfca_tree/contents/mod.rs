@@ -32,7 +32,7 @@ mod word;
 
 pub(super) use edit::{Edit, Path};
 pub(super) use node::{Node, NodeList, NodeRef};
-pub(super) use word::{Owned, Word};
+pub(super) use word::{Owned, OwnedEntry, Word};
 
 use crate::contract::Direction;
 use crate::kit::{SearchKey, SearchRange, Spec};

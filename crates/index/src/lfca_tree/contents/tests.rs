@@ -1,6 +1,6 @@
 //! That edits free every node and release every entry once, however trees share them.
 
-use super::{Edit, Owned, OwnedTree, Root, View};
+use super::{Edit, Owned, OwnedEntry, OwnedTree, Root, View};
 use crate::key::{ByteHead, KeyHead, NoHead};
 use crate::kit::{Parameters, SearchKey, Spec};
 use std::cell::Cell;
@@ -31,7 +31,7 @@ impl<S: Spec<Value = Arc<()>>> Contents<S> {
         unsafe { self.root.view() }
     }
 
-    fn commit(&mut self, edit: Edit<'_, '_, S>, put: Option<(Owned<S::Key>, Owned<Arc<()>>)>) {
+    fn commit(&mut self, edit: Edit<'_, '_, S>, put: Option<OwnedEntry<S>>) {
         let root = edit.root();
         // SAFETY: the new tree replaces the old one, which nobody looks at any more.
         unsafe {

@@ -1,6 +1,6 @@
 //! Keys and values in the slots of nodes that share them.
 
-use crate::kit::Packed;
+use crate::kit::{Packed, Spec};
 use std::mem::ManuallyDrop;
 use tremula_sync::Arc;
 
@@ -89,6 +89,9 @@ impl<T: 'static> Word<T> {
         }
     }
 }
+
+/// A key and a value, with counts of their own.
+pub(in crate::lfca_tree) type OwnedEntry<S> = (Owned<<S as Spec>::Key>, Owned<<S as Spec>::Value>);
 
 /// A [`Word`] with a count of its own.
 pub(in crate::lfca_tree) struct Owned<T: 'static>(Word<T>);
