@@ -66,7 +66,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "match_spec_map_as_a_key",
         file: "crates/table/src/match_spec/range/plan.rs",
-        original: "Term::Map(_) => return Some(Plan::of_any(within(pieces, Limits::default(), false))),",
+        original: "Term::Map(_) => return Some(Plan::Interval(within(pieces, Limits::default(), false))),",
         replacement: "Term::Map(_) => pieces.push(Piece::Term(pattern.clone())),",
         why: "The pattern {#{}} is looked for at the key #{}, but it matches every map.",
         checker: KEYS,
