@@ -427,7 +427,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     }
 
     /// [`find`](Self::find), when the segment is known.
-    #[inline]
+    // Always: as `look_into`.
+    #[inline(always)]
     pub(super) fn find_in(
         self,
         segment: usize,
