@@ -47,8 +47,8 @@ impl CounterKind {
         match self {
             Self::Central => measure(&AtomicU64::new(0), job),
             Self::Striped => measure(&StripedCounter::new(), job),
-            Self::SizeOfSet => measure(&table(RowTable::Set)?, job),
-            Self::SizeOfOrderedSet => measure(&table(RowTable::CaTree)?, job),
+            Self::SizeOfSet => measure(&table(RowTable::SET)?, job),
+            Self::SizeOfOrderedSet => measure(&table(RowTable::ordered_set())?, job),
         }
     }
 }

@@ -54,7 +54,7 @@ static ALL: LazyLock<Vec<ContestantName>> = LazyLock::new(|| {
     enter(&mut all, Table::ours());
     enter(&mut all, [PlainBTreeMap]);
     enter(&mut all, Rival::ALL.map(Table::Rival));
-    enter(&mut all, RowTable::ALL);
+    enter(&mut all, RowTable::all());
     enter(&mut all, Ets::ALL);
     enter(&mut all, ChannelKind::all());
     enter(&mut all, MessageQueue::ALL);

@@ -16,19 +16,11 @@ use crate::{
 
 impl Entrant for RowTable {
     fn name(&self) -> &'static str {
-        match self {
-            Self::Set => "table_set",
-            Self::CaTree => "table_ca_tree",
-            Self::Locked => "table_locked",
-            Self::BTree => "table_b_tree",
-            Self::BwTree => "table_bw_tree",
-            Self::SkipList => "table_skip_list",
-            Self::BackgroundSkipList => "table_background_skip_list",
-        }
+        self.name
     }
 
     fn about(&self) -> &'static str {
-        match self.engine() {
+        match self.engine {
             None => "a table of type set of Tremula, in this process",
             Some(_) => "a table of type ordered_set of Tremula, in this process",
         }
@@ -43,8 +35,8 @@ impl Entrant for RowTable {
     }
 
     fn refuses(&self, asked: &Asked<'_>) -> Option<&'static str> {
-        match self {
-            Self::Set if asked.experiment == "ets_throughput" => refused_by_sets(asked),
+        match self.engine {
+            None if asked.experiment == "ets_throughput" => refused_by_sets(asked),
             _ => None,
         }
     }
@@ -60,7 +52,7 @@ struct RowTableContestant(RowTable);
 
 impl Started for RowTableContestant {
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.0.name
     }
 
     fn version(&self) -> String {
@@ -70,7 +62,7 @@ impl Started for RowTableContestant {
     fn check_against_model(&mut self, case: &Case, seed: u64) -> Result<(), LabError> {
         let checked = row_model::check(self.0, rows_of(case), seed);
         checked.map_err(|fault| LabError::Wrong {
-            engine: self.name(),
+            engine: self.0.name,
             fault,
         })
     }
@@ -85,7 +77,7 @@ impl Measures<RowJob> for RowTableContestant {
                 table.and_then(|table| alone(|| row_bench::measure(&table, job)))
             }
         };
-        samples(self.name(), measured.map(|sample| vec![Ok(sample)]))
+        samples(self.0.name, measured.map(|sample| vec![Ok(sample)]))
     }
 }
 

@@ -7,61 +7,56 @@ use crate::{
         self, BINARY_BYTES, EtsJob, EtsMix, Kind as Operation, Rows, SELECTED_KEYS, Selected,
     },
 };
-use std::hint::black_box;
-use tremula_index::Engine;
-use tremula_papers::{AnyEngine, PaperEngine};
+use std::{hint::black_box, sync::LazyLock};
+use tremula_index::Keys;
+use tremula_papers::AnyEngine;
 use tremula_table::{
     Access, BadArgument, Kind, MatchSpec, Options, Table, Tables, Term, WriteConcurrency,
 };
 
 /// A kind of table of this project.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RowTable {
-    /// A `set`.
-    Set,
-    /// An `ordered_set` on `ca_tree`, which is what `write_concurrency` gives.
-    CaTree,
-    /// An `ordered_set` on `locked`.
-    Locked,
-    /// An `ordered_set` on `b_tree`.
-    BTree,
-    /// An `ordered_set` on `bw_tree`.
-    BwTree,
-    /// An `ordered_set` on `skip_list`.
-    SkipList,
-    /// An `ordered_set` on the skip list with towers in the background.
-    BackgroundSkipList,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowTable {
+    /// `table_set`, or `table_` and the name of the engine.
+    pub(super) name: &'static str,
+    /// The engine of an `ordered_set`; `None` for a `set`.
+    pub(super) engine: Option<AnyEngine>,
 }
 
-impl RowTable {
-    /// Every kind.
-    pub const ALL: [Self; 7] = [
-        Self::Set,
-        Self::CaTree,
-        Self::Locked,
-        Self::BTree,
-        Self::BwTree,
-        Self::SkipList,
-        Self::BackgroundSkipList,
-    ];
+/// Every kind: a `set`, and then an `ordered_set` on each engine that asks nothing of keys but their
+/// order, the default engine first.
+static ALL: LazyLock<Vec<RowTable>> = LazyLock::new(|| {
+    let compares = |engine: &AnyEngine| engine.facts().keys == Keys::Compared;
+    let engines = AnyEngine::ALL.into_iter().filter(compares);
+    let ordered_sets = engines.map(|engine| RowTable {
+        name: format!("table_{engine}").leak(),
+        engine: Some(engine),
+    });
+    std::iter::once(RowTable::SET).chain(ordered_sets).collect()
+});
 
-    pub(super) const fn engine(self) -> Option<AnyEngine> {
-        Some(match self {
-            Self::Set => return None,
-            Self::CaTree => AnyEngine::Index(Engine::CaTree),
-            Self::Locked => AnyEngine::Index(Engine::Locked),
-            Self::BTree => AnyEngine::Index(Engine::BTree),
-            Self::BwTree => AnyEngine::Paper(PaperEngine::BwTree),
-            Self::SkipList => AnyEngine::Paper(PaperEngine::SkipList),
-            Self::BackgroundSkipList => AnyEngine::Paper(PaperEngine::BackgroundSkipList),
-        })
+impl RowTable {
+    /// A `set`.
+    pub(super) const SET: Self = Self {
+        name: "table_set",
+        engine: None,
+    };
+
+    /// An `ordered_set` on the default engine.
+    pub(super) fn ordered_set() -> Self {
+        ALL[1]
+    }
+
+    /// Every kind.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        ALL.iter().copied()
     }
 
     pub(super) fn create(self) -> Result<Table, BadArgument> {
         let public = Options::new()
             .access(Access::Public)
             .write_concurrency(WriteConcurrency::On);
-        let options = match self.engine() {
+        let options = match self.engine {
             None => public.kind(Kind::Set),
             Some(engine) => public.kind(Kind::OrderedSet).engine(engine),
         };
@@ -251,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_range_is_selected_whatever_the_rows_are() {
-        for kind in RowTable::ALL {
+        for kind in RowTable::all() {
             for rows in Rows::ALL {
                 let table = kind.create().unwrap();
                 for key in 0..3000 {
@@ -273,7 +268,7 @@ mod tests {
 
     #[test]
     fn every_table_answers_as_the_model_does() {
-        for kind in RowTable::ALL {
+        for kind in RowTable::all() {
             for rows in Rows::ALL {
                 assert_eq!(row_model::check(kind, rows, 5), Ok(()), "{kind:?}");
             }
@@ -282,9 +277,9 @@ mod tests {
 
     #[test]
     fn every_table_does_every_mix_that_it_can() {
-        for kind in RowTable::ALL {
+        for kind in RowTable::all() {
             for mix in EtsMix::ALL {
-                if mix.needs_order() && kind == RowTable::Set {
+                if mix.needs_order() && kind == RowTable::SET {
                     continue;
                 }
                 let kinds = [Operation::Lookup, Operation::Insert, Operation::Remove];
@@ -304,7 +299,7 @@ mod tests {
 
     #[test]
     fn every_table_does_every_operation() {
-        for kind in RowTable::ALL {
+        for kind in RowTable::all() {
             for rows in Rows::ALL {
                 for operation in EtsOperation::ALL {
                     let job = EtsBenchJob {
@@ -323,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_row_of_another_width_is_wrong() {
-        let table = RowTable::CaTree.create().unwrap();
+        let table = RowTable::ordered_set().create().unwrap();
         table.insert(row(Rows::IntBinary, 1)).unwrap();
         assert!(check(&table, Rows::Int).unwrap_err().contains("2 elements"));
     }
