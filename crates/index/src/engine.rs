@@ -1,7 +1,7 @@
 //! The engines by name, for whoever picks one at run time.
 
 use crate::key::KeyHead;
-use crate::{Art, ByteKey, CaTree, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex, Storable};
+use crate::*; // the types that the rows name
 use std::{fmt, hash::Hash};
 
 /// What an engine promises of the operations that meet several entries.

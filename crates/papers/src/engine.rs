@@ -1,6 +1,6 @@
 //! The engines by name: those of this crate, and all that there are.
 
-use crate::{BackgroundSkipList, BwTree, SkipList};
+use crate::*; // the types that the rows name
 use std::{fmt, str::FromStr};
 use tremula_index::key::KeyHead;
 use tremula_index::{
