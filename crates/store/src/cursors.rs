@@ -5,7 +5,7 @@
 //! 64-bit number for that key; this table knows which key it is.
 //!
 //! The table is bounded. Cursors that have been resumed from are forgotten first, oldest first:
-//! their scan has moved on to another cursor. Then those that nobody has resumed from, oldest
+//! their scan has moved on to another cursor. Then come cursors that no scan has resumed from, oldest
 //! first. A forgotten cursor means the beginning: such a scan returns some elements again, as
 //! `SCAN` is allowed to, but loses none. That happens to a scan only when [`MAX_CURSORS`] other
 //! scans have been begun and left alone since its last call, or when they hold
@@ -18,7 +18,7 @@ use crate::Key;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-/// Cursors that are remembered: more than there are clients, each with a scan or two under way.
+/// The number of cursors kept: more than there are clients, each with a scan or two under way.
 pub const MAX_CURSORS: usize = 32_768;
 
 /// Bytes of keys that the cursors may hold, as long as there is more than one.

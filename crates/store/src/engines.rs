@@ -1,9 +1,9 @@
-//! Which engines can be served: those that keep what the server promises.
+//! The engines that the server accepts: those that can keep its promises.
 
 use std::fmt;
 use tremula_index::{Engine, Facts, Scans};
 
-/// An engine that does not keep what the server promises of its commands.
+/// The engine cannot keep what the server promises of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfitEngine {
     /// The name of the engine that was asked for.

@@ -21,7 +21,7 @@ impl Keyspace {
     ///
     /// # Errors
     ///
-    /// [`UnfitEngine`] if the engine does not keep what the server promises.
+    /// [`UnfitEngine`] if the engine cannot keep the server's promises.
     pub fn new(engine: Engine) -> Result<Self, UnfitEngine> {
         engines::check(engine)?;
         Ok(Self {
@@ -41,16 +41,16 @@ impl Keyspace {
     }
 }
 
-/// How many keys a range, or a page of keys, may have and still always be of one moment.
+/// The largest number of keys for which a range, or a page of keys, is always of one moment.
 pub const ONE_MOMENT: usize = LAST_BATCH;
 
-/// Entries that a walk copies at once. With one more than [`ONE_MOMENT`], the first batch tells
-/// whether the range has more, and a range that has not is done as of that moment.
+/// Entries that a walk copies at once: one more than [`ONE_MOMENT`], so that the first batch shows
+/// whether the range is longer. If it is not, the walk ends with that batch, as of its moment.
 const BATCH: usize = ONE_MOMENT + 1;
 
-/// Visits up to `limit` entries of a range. As of one moment, if there are no more than
-/// [`ONE_MOMENT`]. Beyond, each batch is as of one moment and later batches as of later ones: keys
-/// come in strict order, and a key that is present throughout is visited.
+/// Visits up to `limit` entries of a range. Up to [`ONE_MOMENT`] entries, the visit is of one moment.
+/// A longer one copies batches: each batch is of one moment, and later batches are of later moments.
+/// Keys come in strict order, and a key that is present throughout is visited.
 pub fn walk(
     database: &Database,
     range: KeyRange<'_, Key>,
@@ -87,7 +87,7 @@ pub fn walk(
 #[derive(Debug)]
 pub struct TooManyKeys;
 
-/// Copies of up to `limit` entries of a range, all as of one moment, if they are at most `most`.
+/// Copies up to `limit` entries of a range, as of one moment, unless there are more than `most`.
 pub fn snapshot(
     database: &Database,
     range: KeyRange<'_, Key>,
@@ -106,8 +106,8 @@ pub fn snapshot(
 
 /// The bounds of the keys that begin with `prefix`.
 pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Key>, Bound<Key>) {
-    // The smallest key above all of them: the prefix up to its last byte that can be raised,
-    // and that one raised.
+    // The smallest key above all of them: the prefix up to its last byte below 255, with that byte
+    // raised by one.
     let raised = prefix.iter().rposition(|byte| *byte < u8::MAX).map(|last| {
         let mut above = prefix[..=last].to_vec();
         above[last] += 1;
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// A database with so many keys.
+    /// A database with this many keys.
     fn filled(engine: Engine, keys: usize) -> Keyspace {
         let keyspace = Keyspace::new(engine).expect("a fit engine");
         for number in 0..keys {
@@ -215,8 +215,8 @@ mod tests {
         }
     }
 
-    /// If the first batch ended where the promise does, a key that came later would follow on a
-    /// range that was seen whole, and the two would not be of one moment.
+    /// If the first batch ended at exactly [`ONE_MOMENT`] entries, a key inserted later would be visited
+    /// behind a range that was complete, and the two would not be of one moment.
     #[test]
     fn a_walk_sees_nothing_later_behind_as_many_keys_as_promised() {
         let keyspace = filled(Engine::Locked, ONE_MOMENT);

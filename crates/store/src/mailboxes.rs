@@ -1,9 +1,9 @@
-//! The server's mailboxes: many clients send, one at a time receives.
+//! The server's mailboxes: many clients send, and one at a time receives.
 //!
 //! A mailbox lives under a name until it is dropped. Each connection sends through a sender of
-//! its own, so that what it sends arrives in its order. The receiving end is lent to one
-//! connection at a time ([`Lease`]), for as long as that waits for messages and until they have
-//! been written to its socket; what could not be written goes back to the front.
+//! its own, so that what it sends arrives in its order. One connection at a time
+//! has a lease of the receiving end ([`Lease`]), from when it begins to wait until the messages have
+//! been written to its socket. Messages that could not be written go back to the front.
 
 use crate::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,7 @@ use tremula_sync::system::Arc;
 use tremula_table::term::Pid;
 use tremula_table::{Access, Owner, Tables, Term, Transfer};
 
-/// How long a receiver waits for another one to be done.
+/// How long a receiver waits for another receiver to finish.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// Every mailbox, by name.
@@ -26,22 +26,22 @@ pub struct Mailboxes(Mutex<BTreeMap<Box<[u8]>, Arc<Post>>>);
 
 /// One mailbox.
 pub struct Post {
-    /// Whether it adapts, and to what.
+    /// How its queue adapts.
     pub mode: Mode,
-    /// How it was set up.
+    /// Its configuration.
     pub config: Config,
-    /// What connections clone theirs from.
+    /// The sender that connections clone.
     sender: Sender<Value>,
-    /// `None` while it is lent.
+    /// `None` while a connection has it on lease.
     receiver: Mutex<Option<Receiver>>,
     /// Messages that were received and could not be delivered.
     returned: AtomicUsize,
-    /// What it has of tables, once it is an heir or was given one.
+    /// Its side of the tables, once it is an heir or has been given a table.
     estate: Mutex<Option<Estate>>,
     dropped: AtomicBool,
-    /// Tells the one who waits for messages that the mailbox was dropped.
+    /// Notifies the receiver that waits for messages that the mailbox was dropped.
     gone: Notify,
-    /// Tells who wants to receive that the receiving end is back.
+    /// Notifies connections that want to receive that the receiving end is back.
     back: Notify,
 }
 
@@ -49,19 +49,19 @@ pub struct Post {
 struct Estate {
     owner: Owner,
     sender: Sender<Value>,
-    /// What a full mailbox has no room for yet.
+    /// Messages for which the full mailbox has no room yet.
     waiting: Option<Value>,
 }
 
 /// The receiving end.
 struct Receiver {
     mailbox: Mailbox<Value>,
-    /// In front of all that is in the mailbox.
+    /// Messages that come before all that are in the mailbox.
     returned: VecDeque<Value>,
 }
 
 impl Mailboxes {
-    /// Makes a mailbox; whether there was none of this name.
+    /// Makes a mailbox. Returns `false` if one of this name exists.
     pub fn add(&self, name: &[u8], mode: Mode, config: Config) -> bool {
         let mut all = self.0.lock();
         if all.contains_key(name) {
@@ -92,14 +92,13 @@ impl Mailboxes {
         self.0.lock().get(name).cloned()
     }
 
-    /// Drops the mailbox of this name with all that is in it, and says how many messages these
-    /// were.
+    /// Drops the mailbox of this name with its messages, and returns their number.
     pub fn remove(&self, name: &[u8]) -> Option<usize> {
         let post = self.0.lock().remove(name)?;
         let left = post.len();
         post.dropped.store(true, SeqCst);
         post.gone.notify_waiters();
-        // If it is lent, its lease drops it.
+        // If it is on lease, the lease drops it.
         drop(post.receiver.lock().take());
         // Its tables go to their heirs, outside of its lock.
         let estate = post.estate.lock().take();
@@ -125,14 +124,14 @@ impl Post {
         self.sender.clone()
     }
 
-    /// The messages that are in it; exact when nobody sends or receives.
+    /// The number of messages in it. Exact if no thread sends or receives meanwhile.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a count for statistics")]
     pub fn len(&self) -> usize {
         self.sender.len() + self.returned.load(SeqCst)
     }
 
-    /// Whether it was dropped: what is sent to it from then on is lost.
+    /// Whether it was dropped. Messages sent after that are lost.
     #[must_use]
     pub fn is_dropped(&self) -> bool {
         self.dropped.load(SeqCst)
@@ -153,26 +152,26 @@ impl Post {
         Some(estate.owner.pid().clone())
     }
 
-    /// Puts the messages about tables that have come to this mailbox into it, as far as there is
-    /// room; the others wait until somebody receives again.
+    /// Sends this mailbox the messages about tables that have come to it, as far as there is room. The
+    /// others wait until a client receives again.
     pub fn forward_transfers(&self) {
         if let Some(estate) = &mut *self.estate.lock() {
             estate.forward_transfers();
         }
     }
 
-    /// What the mailbox has counted, and whether its senders meet.
+    /// The mailbox's counters, and whether its senders contend.
     pub fn stats(&self) -> (tremula_mailbox::Stats, bool) {
         (self.sender.stats(), self.sender.is_contended())
     }
 
-    /// Whether somebody receives from it now.
+    /// Whether a connection is receiving from it.
     pub fn is_lent(&self) -> bool {
         self.receiver.lock().is_none()
     }
 
-    /// The receiving end, unless somebody has it and keeps it. One whose client has its reply
-    /// already, as far as that client can tell, gets a tenth of a second to give it back.
+    /// The receiving end, unless another connection keeps it. A connection whose client already has its
+    /// reply, as far as that client can see, gets a tenth of a second to give it back.
     pub async fn lease(self: &Arc<Self>) -> Option<Lease> {
         let deadline = Instant::now() + GRACE;
         loop {
@@ -204,7 +203,7 @@ impl Estate {
         loop {
             let message = self.waiting.take().or_else(|| {
                 let transfer = self.owner.transfers().try_recv().ok()?;
-                // Who owns it is no connection, so all may use it. It may be deleted meanwhile.
+                // Its owner is no connection, so all may use it. It may be deleted meanwhile.
                 let _ = transfer.table.set_access(Access::Public);
                 Some(message_of(transfer))
             });
@@ -228,7 +227,7 @@ fn message_of(transfer: Transfer) -> Value {
 /// with the messages that were not [delivered](Self::delivered) in front.
 pub struct Lease {
     post: Arc<Post>,
-    /// There until the lease is dropped.
+    /// `Some` until the lease is dropped.
     receiver: Option<Receiver>,
     /// Messages received and not delivered yet.
     taken: Vec<Value>,

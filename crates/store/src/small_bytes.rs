@@ -1,18 +1,18 @@
-//! Bytes in 24 bytes: what a key and a value are made of.
+//! Byte strings in 24 bytes, of which keys and values are made.
 
 use std::cmp::Ordering;
 use std::ops::Deref;
 use tremula_sync::system::Arc;
 
-/// Up to this many bytes live in the index's own slot: no allocation, no pointer to follow. It
-/// is what is left of 24 bytes, the size of a `Vec`, beside the tag and the length; and the
-/// common keys (`user:1234567`, sixteen hexadecimal digits), counters and flags fit.
+/// Byte strings of up to this length live in the index's own slot, without an allocation or a pointer
+/// to follow. The limit is 24 bytes, the size of a `Vec`, less the tag and the length. Common keys
+/// (`user:1234567`, sixteen hexadecimal digits), counters and flags fit.
 pub(crate) const INLINE_BYTES: usize = 22;
 
 /// Immutable bytes: short ones in place, long ones shared, so that a clone is cheap whatever the
 /// length. Ordered byte by byte as unsigned numbers, a prefix before what extends it.
 ///
-/// What is in place is padded with zeros.
+/// Short strings are padded with zeros.
 #[derive(Clone)]
 pub(crate) enum SmallBytes {
     Short {
@@ -23,7 +23,7 @@ pub(crate) enum SmallBytes {
 }
 
 impl SmallBytes {
-    /// So many bytes, zero at first, that `fill` writes.
+    /// A string of `length` bytes, zero at first, that `fill` writes.
     pub(crate) fn build(length: usize, fill: impl FnOnce(&mut [u8])) -> Self {
         match u8::try_from(length) {
             Ok(short) if length <= INLINE_BYTES => {
@@ -36,7 +36,7 @@ impl SmallBytes {
             }
             _ => {
                 let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
-                // Nobody else has it yet.
+                // No other thread has it yet.
                 if let Some(bytes) = Arc::get_mut(&mut bytes) {
                     fill(bytes);
                 }
@@ -67,8 +67,8 @@ impl Deref for SmallBytes {
     }
 }
 
-/// Compares what is in place word by word: a few loads, where comparing slices is a call. The
-/// search of an index does little else.
+/// Compares short strings word by word: a few loads, where comparing slices is a call. An index
+/// search spends most of its time here.
 #[inline]
 fn compare_short(left: &[u8; INLINE_BYTES], right: &[u8; INLINE_BYTES]) -> Ordering {
     // The last word begins two bytes early, to end where the bytes do.
@@ -93,8 +93,8 @@ impl Ord for SmallBytes {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // Padding decides nothing wrongly: where it meets a zero of the other, the lengths
-            // do.
+            // Padding cannot decide wrongly: where it meets a zero byte of the other string, the
+            // lengths decide.
             (
                 Self::Short { length, bytes },
                 Self::Short {

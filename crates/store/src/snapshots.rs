@@ -1,10 +1,9 @@
-//! The account of snapshots: how many there were, and what they copied.
+//! Counters of snapshots: how many there were, and how much they copied.
 
 use crate::{Key, Value};
 use tremula_sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the snapshots of one server have copied. The counters are for `INFO`, without order between
-/// them.
+/// Counters of the snapshots of one server, for `INFO`. They are updated one by one, in no order.
 #[derive(Default)]
 pub struct Snapshots {
     taken: AtomicU64,
@@ -13,7 +12,7 @@ pub struct Snapshots {
     held: AtomicU64,
 }
 
-/// The copies of one snapshot, on the account until they are dropped.
+/// The copies of one snapshot. They count as held until they are dropped.
 pub struct Copies<'a> {
     entries: Vec<(Key, Value)>,
     account: &'a Snapshots,

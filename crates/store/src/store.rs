@@ -14,18 +14,18 @@ use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, MutexGuard};
 use tremula_table::Tables;
 
-/// How a store is to be set up.
+/// Configuration of a [`Store`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// The index that each database is.
+    /// The engine of every database.
     pub engine: Engine,
-    /// Where large values that are appended to are kept; `None` keeps them in the index.
+    /// The cache for large values that clients append to. With `None` they stay in the index.
     pub cache: Option<CacheSettings>,
 }
 
 impl StoreConfig {
-    /// Databases of this engine, and no cache.
+    /// A configuration with databases of this engine and no cache.
     #[must_use]
     pub const fn new(engine: Engine) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl StoreConfig {
         }
     }
 
-    /// The same with this cache.
+    /// This configuration with a cache.
     #[must_use]
     pub const fn cache(mut self, cache: Option<CacheSettings>) -> Self {
         self.cache = cache;
@@ -42,14 +42,14 @@ impl StoreConfig {
     }
 }
 
-/// Why a store was not made.
+/// Why [`Store::new`] failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The engine does not keep what the store promises.
+    /// The engine cannot keep the store's promises.
     #[error(transparent)]
     Engine(#[from] UnfitEngine),
-    /// The cache's workers could not be made.
+    /// The operating system refused the cache's worker threads.
     #[error("cannot start the cache: {0}")]
     Cache(#[from] tremula_shard::StartError),
 }
@@ -70,8 +70,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if the engine does not keep what the store promises, or the threads of the cache
-    /// cannot be made.
+    /// [`OpenError`] if the engine cannot keep the store's promises, or if the operating system refuses
+    /// the cache's worker threads.
     pub fn new(config: &StoreConfig) -> Result<Self, OpenError> {
         Ok(Self {
             keyspace: Keyspace::new(config.engine)?,
@@ -126,13 +126,13 @@ impl Store {
         &self.mailboxes
     }
 
-    /// The account of what snapshots have copied.
+    /// Counters of what snapshots have copied.
     #[must_use]
     pub const fn snapshots(&self) -> &Snapshots {
         &self.snapshots
     }
 
-    /// Where scans stand. A panic while they are held leaves at worst a cursor that is unknown.
+    /// The cursors of scans. If a thread panics while it holds them, the worst outcome is an unknown cursor.
     pub fn cursors(&self) -> MutexGuard<'_, Cursors> {
         self.cursors.lock()
     }

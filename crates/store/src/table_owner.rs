@@ -5,7 +5,7 @@ use tremula_sync::system::Arc;
 use tremula_table::{Owner, Tables};
 
 /// A connection as an owner of tables. When it is dropped, each of its tables goes to the mailbox
-/// that is its heir, which is told, or is deleted.
+/// that is its heir, which gets a message, or is deleted.
 pub struct TableOwner {
     // Dropped in this order.
     /// The owner, which the operations on tables take.
@@ -13,7 +13,7 @@ pub struct TableOwner {
     _forward: Forward,
 }
 
-/// Tells the heirs when it is dropped.
+/// Sends the heirs their messages when it is dropped.
 struct Forward(Arc<Mailboxes>);
 
 impl TableOwner {

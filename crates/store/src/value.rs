@@ -7,8 +7,8 @@ use std::ops::Deref;
 /// A value: any bytes, immutable. Up to 22 bytes take no allocation, and a clone of a longer one
 /// is one reference count, so that scans can copy values out of an index.
 ///
-/// Or the number of one that lies in the cache of values that are appended to: that has no bytes
-/// of its own, and is to be asked for there.
+/// A value may instead be the number of a value in the cache. Then it has no bytes of its own, and
+/// the cache has them.
 #[derive(Clone)]
 pub struct Value(Place);
 
@@ -25,7 +25,7 @@ impl Value {
         Self(Place::Here(SmallBytes::build(length, fill)))
     }
 
-    /// What stands for a value in the cache.
+    /// The stand-in for a value in the cache.
     pub const fn in_cache(number: u64) -> Self {
         Self(Place::Cached(number))
     }

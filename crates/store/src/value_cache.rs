@@ -1,8 +1,8 @@
 //! The cache of values that are appended to: the shards of [`tremula_shard::cache::Cache`].
 //!
-//! A value in it has a number that no other ever had; in the index its key has that number in the
-//! value's place. So what is done with a number can be done at any time: if the key has another value
-//! since, nobody asks for the number any more.
+//! Each value in the cache has a number that no other value ever had. In the index, the key maps to that
+//! number. So an operation on a number may come late without harm: if the key has got another value
+//! meanwhile, nothing refers to the number any more.
 
 use crate::Key;
 use bytes::Bytes;
@@ -13,28 +13,29 @@ use tremula_shard::cache::{AppendError, Cache, CacheConfig};
 use tremula_shard::{Config, Shards, StartError, Strategy};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes from which a value that is appended to lies in the cache, unless told otherwise. Below, a
-/// copy costs less than the way to the cache.
+/// Default length from which a value that is appended to moves to the cache. Copying a shorter value
+/// costs less than a call to the cache.
 pub const CACHED_FROM: usize = 4096;
 
-/// The least bytes of a cache: some values of every shard.
+/// The smallest size of a cache, in bytes: room for some values in every shard.
 pub const LEAST_CACHE: usize = 1 << 20;
 
-/// Shards, whatever the workers: each has its part of the bytes, and a value must fit in one.
+/// The number of shards, for any number of workers. Each shard has an equal part of the bytes, and a
+/// value must fit into one.
 const SHARDS: usize = 8;
 
 /// How large values are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// Who runs the shards.
+    /// The strategy of the shards.
     pub strategy: Strategy,
     /// Bytes that all values in the cache may hold together.
     pub bytes: usize,
-    /// Bytes from which a value that is appended to lies there.
+    /// Length, in bytes, from which a value that is appended to moves to the cache.
     pub from: usize,
 }
 
-/// Whose value it is: its number, and where its key is, to be told when it is evicted.
+/// The owner of a cached value: its number and its key, which an eviction reports.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedId {
     /// The number by which the cache knows it.
@@ -65,15 +66,15 @@ impl PartialEq for CachedId {
 
 impl Eq for CachedId {}
 
-/// What an append comes to.
+/// The outcome of an append.
 pub(crate) enum Appended {
-    /// The value's length then.
+    /// The new length of the value.
     To(usize),
-    /// It would be longer than a value may be, and is as it was.
+    /// The value would be too long, and is unchanged.
     TooLong,
-    /// It is too large for the cache, and is here, no longer there.
+    /// The value is too large for the cache, which has given it up: here it is.
     NoRoom(Bytes),
-    /// It has been evicted.
+    /// The value has been evicted.
     Gone,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct ValueCache {
     next: AtomicU64,
 }
 
-/// Values that others had to give way to.
+/// The values that were evicted to make room.
 pub(crate) type Evicted = Vec<CachedId>;
 
 impl ValueCache {
@@ -101,8 +102,7 @@ impl ValueCache {
         })
     }
 
-    /// Asks the shard of a number. `None` stands for a value that is not there, too: a shard that
-    /// cannot answer has lost it.
+    /// Asks the shard of a number. `None` also if the shard cannot answer: then its value is lost.
     fn ask<R: Send + 'static>(
         &self,
         number: u64,
@@ -118,7 +118,8 @@ impl ValueCache {
         answer
     }
 
-    /// Puts a value into the cache, of two pieces; its number, or `None` if it is too large.
+    /// Puts the concatenation of two pieces into the cache. Returns its number, or `None` if it is too
+    /// large.
     pub(crate) fn begin(
         &self,
         database: usize,
@@ -139,7 +140,7 @@ impl ValueCache {
         })
     }
 
-    /// Appends to a value, which may have at most `longest` bytes then.
+    /// Appends to a value, whose new length may be at most `longest` bytes.
     pub(crate) fn append(
         &self,
         id: CachedId,
@@ -175,7 +176,7 @@ impl ValueCache {
         self.ask(number, evicted, move |cache| cache.read(&number, part))
     }
 
-    /// Takes a value out; `None` if it has been evicted.
+    /// Takes a value out. `None` if it has been evicted.
     pub(crate) fn take(&self, number: u64, evicted: &mut Evicted) -> Option<Bytes> {
         self.ask(number, evicted, move |cache| {
             let bytes = cache.get(&number, usize::MAX);
@@ -184,7 +185,7 @@ impl ValueCache {
         })
     }
 
-    /// Removes a value; whether it was there.
+    /// Removes a value. Returns whether it was there.
     pub(crate) fn remove(&self, number: u64) -> bool {
         let removed = self.ask(number, &mut Vec::new(), move |cache| {
             cache.remove(&number).then_some(())

@@ -1,7 +1,8 @@
 //! The values of one database, wherever they lie: in the index, or in the cache.
 //!
 //! A key whose value was evicted is removed from the index before the command that caused it is
-//! answered. Who comes in between finds the number, and nothing in the cache, and removes the key.
+//! answered. A thread that comes in between finds the number in the index and nothing in the cache, and removes
+//! the key.
 
 use crate::keyspace::{Database, Keyspace};
 use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
@@ -46,9 +47,8 @@ impl<'a> Values<'a> {
         self.keyspace.database(self.number)
     }
 
-    /// Calls `show` with the length of the value under a key and those of its bytes that `part`
-    /// picks by the length: where they lie, if that is in the index. Returns whether the key has a
-    /// value.
+    /// Calls `show` with the length of a key's value and the bytes that `part` picks, given the length.
+    /// Bytes in the index are shown without a copy. Returns whether the key has a value.
     pub fn read(
         &self,
         key: &Key,
@@ -73,8 +73,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The length and a part of the value with this number. `None` if it has been evicted, or the key
-    /// has another value since, which is to be looked for.
+    /// The length and a part of the value with this number. `None` if the value has been evicted, or if
+    /// the key has got another value meanwhile: the caller looks the key up again.
     fn read_cached(
         &self,
         cache: &ValueCache,
@@ -91,8 +91,8 @@ impl<'a> Values<'a> {
         answer
     }
 
-    /// The bytes of a value that was found under this key; if it has been evicted, those of the value
-    /// that the key has since.
+    /// The bytes of a value that was found under this key. If the cache has evicted that value, the bytes
+    /// of the value that the key has now.
     pub fn text(&self, key: &Key, value: &Value) -> Option<Text> {
         let mut value = value.clone();
         loop {
@@ -118,7 +118,7 @@ impl<'a> Values<'a> {
         bytes.map(Text::Cached)
     }
 
-    /// A value was taken out of the index, and nobody wants it: whether it was there.
+    /// Drops a value that was taken out of the index. Returns whether the value still existed.
     pub fn dropped(&self, value: Option<Value>) -> bool {
         let Some(value) = value else { return false };
         match (value.cached(), self.cache) {
@@ -127,7 +127,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Changes the value of a key by its bytes; what is put lies in the index.
+    /// Changes a key's value by its bytes. A value that is put lies in the index.
     pub fn update(&self, key: Key, change: &mut dyn FnMut(Option<&[u8]>) -> Update<Value>) {
         let mut evicted = Evicted::new();
         let mut replaced = None;
@@ -153,7 +153,7 @@ impl<'a> Values<'a> {
         self.forget(evicted);
     }
 
-    /// Appends to the value of a key; its length then.
+    /// Appends to a key's value and returns the new length.
     pub fn append(&self, key: Key, suffix: &[u8], limit: usize) -> Result<usize, TooLong> {
         let mut evicted = Evicted::new();
         let mut length = Ok(0);
