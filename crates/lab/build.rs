@@ -18,10 +18,10 @@ fn main() {
     let out = env::var_os("OUT_DIR").expect("cargo names the folder");
     let profile = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
     // The figures of other builds mean little, and they are not to be built anew for each commit.
-    if env::var_os("PROFILE").is_some_and(|profile| profile == "release") {
-        if let Some(commit) = commit() {
-            println!("cargo:rustc-env=TREMULA_LAB_COMMIT={commit}");
-        }
+    if env::var_os("PROFILE").is_some_and(|profile| profile == "release")
+        && let Some(commit) = commit()
+    {
+        println!("cargo:rustc-env=TREMULA_LAB_COMMIT={commit}");
     }
     println!("cargo:rustc-check-cfg=cfg(measure)");
     if profile.is_some_and(|profile| profile == MEASURE) {

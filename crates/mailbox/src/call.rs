@@ -9,23 +9,23 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tremula_sync::{Arc, Mutex, Waiter, park};
 
-/// What lies between who asks and who answers.
+/// The state that the caller and the answering thread share.
 struct Answer<R>(Mutex<State<R>>);
 
 enum State<R> {
-    /// No answer yet; who asks may sleep.
+    /// No answer yet. The caller may be asleep.
     Open(Option<Waiter>),
     Answered(R),
     /// The way back was dropped.
     Down,
-    /// The answer was taken, or nobody waits for it any more.
+    /// The caller has taken the answer, or no longer waits for one.
     Over,
 }
 
-/// The way back to who sent a request, part of the request.
+/// The way back to the caller, which is part of its request.
 ///
-/// It takes one answer. Dropped without one, also with a request that nobody received, it tells
-/// the caller that no answer will come.
+/// It takes one answer. If it is dropped without one, perhaps with a request that was never received,
+/// the caller's wait ends with an error.
 pub struct Reply<R> {
     answer: Arc<Answer<R>>,
 }
@@ -35,7 +35,7 @@ impl<R> Reply<R> {
     ///
     /// # Errors
     ///
-    /// Nobody waits for the answer any more; the error is the answer.
+    /// The caller no longer waits. The error holds the answer.
     pub fn send(self, answer: R) -> Result<(), R> {
         self.answer.put(State::Answered(answer)).map_err(|state| {
             let State::Answered(answer) = state else {
@@ -60,7 +60,7 @@ impl<R> fmt::Debug for Reply<R> {
 }
 
 impl<R> Answer<R> {
-    /// Settles the answer and wakes who waits; gives the state back if it is settled already.
+    /// Settles the answer and wakes the caller. Gives the state back if it has been settled before.
     fn put(&self, state: State<R>) -> Result<(), State<R>> {
         let mut guard = self.0.lock();
         let State::Open(waiter) = &mut *guard else {
@@ -75,7 +75,7 @@ impl<R> Answer<R> {
         Ok(())
     }
 
-    /// Takes the answer, or registers who is to be woken when there is one.
+    /// Takes the answer, or registers the waiter to wake when it comes.
     fn take_or_wait(&self, waiter: Waiter) -> Option<Result<R, CallError>> {
         let mut guard = self.0.lock();
         if let State::Open(before) = &mut *guard {
@@ -91,7 +91,7 @@ impl<R> Answer<R> {
     }
 }
 
-/// Whoever waits for an answer; dropped, it takes back the wish for one.
+/// A caller that waits for an answer. When dropped, it no longer wants one.
 struct Asked<R>(Arc<Answer<R>>);
 
 impl<R> Drop for Asked<R> {
@@ -110,8 +110,8 @@ fn ask<R>() -> (Reply<R>, Asked<R>) {
 }
 
 impl<T> Sender<T> {
-    /// Sends a request and waits for its answer, together no longer than `timeout`. `request`
-    /// makes the message from the way back.
+    /// Sends a request and waits for its answer; both together take no longer than `timeout`.
+    /// `request` makes the message, given the way back.
     ///
     /// # Errors
     ///
@@ -159,8 +159,8 @@ impl<T> Sender<T> {
         }
     }
 
-    /// As [`call`](Self::call), as a task, on any runtime. How long to wait is for the
-    /// runtime's own timeouts: a future that is dropped takes the wish for an answer back.
+    /// As [`call`](Self::call), as a task, on any runtime. Limit the wait with the
+    /// runtime's own timeouts: dropping the future gives the answer up.
     ///
     /// # Errors
     ///

@@ -5,14 +5,15 @@ use std::num::NonZeroUsize;
 /// How a mailbox takes messages in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// In place while senders do not meet, by way of slots when they do. The default.
+    /// Messages are written in place while senders do not contend, and through slots when they do. The
+    /// default.
     #[default]
     Auto,
-    /// In place while senders do not meet; never by way of slots.
+    /// Messages are written in place while senders do not contend, and never through slots.
     ///
     /// Named after Erlang's mode that places messages on the receiver's heap.
     OnHeap,
-    /// Never in place; by way of slots when senders meet.
+    /// Messages are never written in place, and go through slots when senders contend.
     ///
     /// Named after Erlang's mode that keeps messages off the receiver's heap.
     OffHeap,
@@ -39,7 +40,7 @@ impl std::fmt::Display for Mode {
     }
 }
 
-/// A name that is no [`Mode`]'s.
+/// The error for a name that no [`Mode`] has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no mailbox mode '{0}'; there are auto, on_heap and off_heap")]
 pub struct UnknownMode(pub String);
@@ -47,7 +48,7 @@ pub struct UnknownMode(pub String);
 impl std::str::FromStr for Mode {
     type Err = UnknownMode;
 
-    /// The mode of this name, in capitals or not.
+    /// The mode of this name. Case does not matter.
     fn from_str(name: &str) -> Result<Self, UnknownMode> {
         let known = |mode: &Self| mode.name().eq_ignore_ascii_case(name);
         let found = Self::ALL.into_iter().find(known);
@@ -56,7 +57,7 @@ impl std::str::FromStr for Mode {
 }
 
 /// The configuration of a mailbox: unbounded, mode [`Auto`](Mode::Auto) and the measured
-/// thresholds unless told otherwise.
+/// thresholds are the defaults.
 ///
 /// ```
 /// use tremula_mailbox::{Config, Mode, mailbox};
@@ -91,8 +92,8 @@ impl Config {
         self
     }
 
-    /// Lets the mailbox hold that many messages, urgent ones included, and senders wait when
-    /// it does.
+    /// Limits the mailbox to `capacity` messages, urgent ones included. Senders wait while it is
+    /// full.
     ///
     /// # Panics
     ///
@@ -107,8 +108,8 @@ impl Config {
         self
     }
 
-    /// Sets how many slots are installed under contention: 1 to 64, the default. A number out
-    /// of this range is moved into it.
+    /// Sets how many slots are installed under contention: 1 to 64, the default. A number outside
+    /// this range is clamped to it.
     #[must_use]
     pub const fn slots(mut self, slots: u32) -> Self {
         self.limits.slots = match slots {
@@ -122,8 +123,8 @@ impl Config {
     /// Sets how much a send that had to wait adds to the measure of contention, and how much
     /// one that did not takes off: 10 and 1 by default.
     ///
-    /// With a negative number that is taken off, contention rises whatever happens: for tests
-    /// that want to see slots come without it.
+    /// If the number that is taken off is negative, contention always rises. Tests use this to get
+    /// slots without contention.
     #[must_use]
     pub const fn weights(mut self, contended: u16, uncontended: i32) -> Self {
         self.limits.contended = contended;
@@ -145,7 +146,7 @@ impl Config {
         self
     }
 
-    /// Sets when slots are removed: every `window` flushes of theirs, if these brought fewer
+    /// Sets when slots are removed: after each `window` flushes of the slots, if they brought fewer
     /// than `fewest` messages each on average.
     #[must_use]
     pub const fn remove_below(mut self, fewest: f32, window: u32) -> Self {

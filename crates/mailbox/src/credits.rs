@@ -2,15 +2,15 @@
 //!
 //! A sender takes a credit before it sends; the receiver gives it back when it hands the
 //! message out. One word holds the free credits and whether somebody waits, so that neither
-//! side can miss the other: a sender sets [`WAITING`] only in a word without credits, and who
-//! gives a credit back sees the mark. Waiting senders queue, and credits go to the first of
-//! them; a credit that is free is not taken past those who wait.
+//! side can miss the other: a sender sets [`WAITING`] only in a word without credits, and a thread that
+//! gives a credit back sees the mark. Waiting senders queue, and credits go to the first of them. No
+//! sender takes a free credit past the queue.
 
 use std::collections::VecDeque;
 use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tremula_sync::{Arc, Mutex, Waiter};
 
-/// Somebody waits for a credit, or did.
+/// A sender waits for a credit, or did.
 const WAITING: usize = 1;
 /// The mailbox is closed.
 const CLOSED: usize = 2;
@@ -23,11 +23,11 @@ pub(crate) struct Credits {
     /// Free credits, times [`CREDIT`], and the marks.
     word: AtomicUsize,
     waiting: Mutex<VecDeque<Arc<Turn>>>,
-    /// Messages that were sent without a credit: as many are kept when they are given back.
+    /// Messages that were sent without a credit. When credits are given back, this many are kept.
     debt: AtomicUsize,
 }
 
-/// What came of asking for a credit.
+/// The outcome of asking for a credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credit {
     Taken,
@@ -35,9 +35,9 @@ pub(crate) enum Credit {
     Closed,
 }
 
-/// The place of a sender in the queue of those who wait.
+/// A sender's entry in the queue.
 pub(crate) struct Turn {
-    /// A credit has been given, or the mailbox is closed: no use to wait.
+    /// A credit has been given, or the mailbox is closed: the wait is over.
     over: AtomicBool,
     waiter: Mutex<Option<Waiter>>,
 }
@@ -62,7 +62,7 @@ impl Credits {
         self.debt.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Keeps what pays for messages without a credit; answers with the rest.
+    /// Keeps the credits that pay for messages sent without one, and returns the others.
     ///
     /// The receiver pays, and so does a waiting send that is given up and gives its credit back:
     /// two threads may pay at the same time, and together they must not pay more than is owed.
@@ -84,7 +84,7 @@ impl Credits {
         }
     }
 
-    /// Takes a credit if one is free and nobody waits for it.
+    /// Takes a credit if one is free and no sender waits for it.
     #[inline]
     pub(crate) fn try_take(&self) -> Credit {
         self.take_unless(WAITING | CLOSED)
@@ -115,7 +115,7 @@ impl Credits {
     /// Takes a credit, or a place in the queue for one.
     pub(crate) fn take_or_queue(&self) -> Result<Credit, Arc<Turn>> {
         let mut waiting = self.waiting.lock();
-        // Under the lock nobody else marks the word. With the mark set first, a credit that is
+        // Under the lock no other thread marks the word. With the mark set first, a credit that is
         // given back from now on is seen here or comes by the queue.
         let word = self.word.fetch_or(WAITING, Ordering::SeqCst);
         if word & CLOSED != 0 {
@@ -133,7 +133,7 @@ impl Credits {
         Err(turn)
     }
 
-    /// Leaves the queue. Answers what the turn had come to by then.
+    /// Leaves the queue. Returns how the wait had ended by then.
     pub(crate) fn leave(&self, turn: &Arc<Turn>) -> Credit {
         let mut waiting = self.waiting.lock();
         if let Some(place) = waiting.iter().position(|other| Arc::ptr_eq(other, turn)) {
@@ -156,7 +156,7 @@ impl Credits {
         }
     }
 
-    /// Gives credits back, to those who wait first.
+    /// Gives credits back, to waiting senders first.
     #[inline]
     pub(crate) fn give(&self, count: usize) {
         let in_debt = self.debt.load(Ordering::Relaxed) > 0;
@@ -201,13 +201,13 @@ impl Credits {
 }
 
 impl Turn {
-    /// Whether there is no use to wait.
+    /// Whether the wait is over.
     pub(crate) fn is_over(&self) -> bool {
         // Acquire: pairs with the Release store in `end`.
         self.over.load(Ordering::Acquire)
     }
 
-    /// Registers who is to be woken when the turn is over. `false` if it is already.
+    /// Registers the waiter to wake when the wait is over. `false` if it is over already.
     pub(crate) fn wait_as(&self, waiter: Waiter) -> bool {
         let before = self.waiter.lock().replace(waiter);
         drop(before); // the user's code, if it is a task's: not under the lock

@@ -10,7 +10,7 @@ pub struct SendError<T>(pub T);
 /// The message could not be sent at once. Holds it.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TrySendError<T> {
-    /// The mailbox holds as many messages as it may.
+    /// The mailbox is full.
     #[error("the mailbox is full")]
     Full(T),
     /// The mailbox is closed.
@@ -21,7 +21,7 @@ pub enum TrySendError<T> {
 /// The message could not be sent in time. Holds it.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendTimeoutError<T> {
-    /// The mailbox held as many messages as it may, for all of the time.
+    /// The mailbox was full all the time.
     #[error("the mailbox was full for too long")]
     Timeout(T),
     /// The mailbox is closed.
@@ -29,13 +29,13 @@ pub enum SendTimeoutError<T> {
     Closed(T),
 }
 
-/// No message will come any more: all senders are gone (or the mailbox has been closed), and
-/// what they sent has been received.
+/// No further message will come: all senders are gone, or the mailbox has been closed, and every
+/// message has been received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no message is left, and no sender")]
 pub struct RecvError;
 
-/// There is no message at the moment.
+/// The mailbox has no message at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TryRecvError {
     /// Some may come.
@@ -60,7 +60,7 @@ pub enum RecvTimeoutError {
 /// A call had no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// None came in time. The request may still be served; its answer goes nowhere.
+    /// No answer came in time. The request may still be served, and its answer is dropped.
     #[error("no answer came in time")]
     Timeout,
     /// The mailbox was closed, or the request was dropped without an answer.

@@ -1,4 +1,4 @@
-//! What few mailboxes need, made when one does: the urgent queue and the monitors.
+//! The urgent queue and the monitors: parts that few mailboxes need, made on first use.
 
 use std::collections::VecDeque;
 use tremula_sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ struct Urgent<T> {
     closed: bool,
 }
 
-/// Who wants to be told when the mailbox goes down.
+/// The monitors to notify when the mailbox goes down.
 #[derive(Default)]
 pub(crate) struct MonitorList(Mutex<Monitors>);
 
@@ -83,7 +83,7 @@ impl<T> Extras<T> {
         &self.monitors
     }
 
-    /// Takes no more urgent messages; those that are there go to the end of `into`.
+    /// Closes the urgent queue. Its messages go to the end of `into`.
     pub(crate) fn close_urgent(&self, into: &mut VecDeque<T>) {
         let mut urgent = self.urgent.lock();
         urgent.closed = true;
@@ -92,7 +92,7 @@ impl<T> Extras<T> {
 }
 
 impl MonitorList {
-    /// Adds a notice and answers with its number; gives it back if the mailbox is down.
+    /// Adds a notice and returns its number. Gives the notice back if the mailbox is down.
     pub(crate) fn add(&self, notice: Notice) -> Result<u64, Notice> {
         let mut monitors = self.0.lock();
         if monitors.closed {
@@ -114,7 +114,7 @@ impl MonitorList {
         Some(monitors.notices.remove(index).1)
     }
 
-    /// Takes no more monitors, and answers with the notices to give, oldest first.
+    /// Closes the list of monitors and returns the notices to send, oldest first.
     pub(crate) fn close(&self) -> impl Iterator<Item = Notice> + use<> {
         let mut monitors = self.0.lock();
         monitors.closed = true;

@@ -49,11 +49,11 @@ pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
 /// There is one receiver, and receiving takes `&mut self`. Messages of one sender are received
 /// in the order sent.
 ///
-/// How to receive: [`recv`](Self::recv) and its kin wait as a thread,
-/// [`recv_async`](Self::recv_async) and [`Stream`](futures_core::Stream) as a task,
-/// [`recv_matching`](Self::recv_matching) and its kin select. They can be mixed.
+/// [`recv`](Self::recv) and its variants block the thread, [`recv_async`](Self::recv_async) and
+/// [`Stream`](futures_core::Stream) wait as a task, and [`recv_matching`](Self::recv_matching) and its
+/// variants select. They can be mixed.
 ///
-/// Dropping the mailbox closes it, drops what was not received, and tells the monitors.
+/// Dropping the mailbox closes it, drops the messages in it, and notifies the monitors.
 pub struct Mailbox<T> {
     pub(crate) shared: Link<T>,
     pub(crate) inbox: Inbox<T>,
@@ -65,8 +65,8 @@ pub struct Mailbox<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// The next message, if one is there. No lock is taken if the receiver has some already or
-    /// if there is none.
+    /// The next message, if one is there. Takes no lock if the receiver already has messages, or if the
+    /// mailbox is empty.
     #[inline]
     pub(crate) fn next_message(&mut self) -> Option<T> {
         if self.shared.signals().any(URGENT) || !self.inbox.urgent.is_empty() {
@@ -85,7 +85,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Moves ordinary messages to the inbox. `false` if there is none.
+    /// Moves ordinary messages to the inbox. `false` if there are none.
     #[inline]
     pub(crate) fn collect(&mut self) -> bool {
         let signals = self.shared.signals();
@@ -130,7 +130,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Whether no message can come any more, but those that are there.
+    /// Whether no message can come but those that are there.
     pub(crate) fn is_disconnected(&self) -> bool {
         self.closed || self.shared.is_disconnected()
     }
@@ -143,9 +143,9 @@ impl<T> Mailbox<T> {
         self.closed
     }
 
-    /// Lets no more message in. What has been sent can still be received, and then receiving
-    /// says that the mailbox is disconnected. Senders that wait for room get their messages
-    /// back. Monitors are told only when the mailbox is dropped.
+    /// Closes the mailbox to further messages. Those that have been sent can still be received; after
+    /// them, receiving fails as disconnected. Senders that wait for room get their messages back.
+    /// Monitors are notified only when the mailbox is dropped.
     ///
     /// ```
     /// use tremula_mailbox::{Config, RecvError, mailbox};
@@ -199,7 +199,7 @@ impl<T> fmt::Debug for Mailbox<T> {
     }
 }
 
-/// The deadline of a wait that begins now; none if no clock can tell it.
+/// The deadline of a wait that begins now. `None` if it is beyond what the clock can express.
 pub(crate) fn deadline(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }

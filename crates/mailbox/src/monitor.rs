@@ -5,15 +5,15 @@ use crate::extras::{MonitorList, Notice};
 use std::fmt;
 use tremula_sync::Arc;
 
-/// The wish for a message when a mailbox goes down, see [`Sender::monitor`]. Dropping it
-/// changes nothing; [`demonitor`](Self::demonitor) takes the wish back.
+/// A request for a message when a mailbox goes down, see [`Sender::monitor`]. Dropping it changes
+/// nothing; [`demonitor`](Self::demonitor) cancels the request.
 pub struct Monitor {
-    /// The list that the wish is on and its number there, if the mailbox was not down.
+    /// The list that the request is on, and its number there. `None` if the mailbox was down already.
     entry: Option<(Arc<MonitorList>, u64)>,
 }
 
 impl Monitor {
-    /// Takes the wish back. `true` if the message has not been sent, and will not be.
+    /// Cancels the request. `true` if the message has not been sent, and will not be.
     pub fn demonitor(self) -> bool {
         let notice = self.entry.and_then(|(list, number)| list.remove(number));
         notice.is_some()
@@ -52,7 +52,7 @@ impl<T> Sender<T> {
     pub fn monitor<U: Send + 'static>(&self, watcher: &Sender<U>, down: U) -> Monitor {
         let watcher = watcher.clone();
         let notice: Notice = Box::new(move || {
-            // A watcher that is down itself need not be told.
+            // A watcher that is down itself needs no message.
             let _ = watcher.send_behind_all(down);
         });
         let Some(extras) = self.shared.make_extras() else {

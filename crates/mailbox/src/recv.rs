@@ -11,7 +11,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tremula_sync::{Waiter, park, thread};
 
-/// Looks at the signals, with a pause after each, before a receiver thread sleeps.
+/// The number of times that a receiver thread looks at the signals, with a pause after each, before it
+/// sleeps.
 const SPINS: u32 = 100;
 
 impl<T> Mailbox<T> {
@@ -21,7 +22,7 @@ impl<T> Mailbox<T> {
     ///
     /// # Errors
     ///
-    /// No message is left, and no sender (or the mailbox has been closed).
+    /// No message is left, and all senders are gone or the mailbox has been closed.
     ///
     /// ```
     /// use tremula_mailbox::{Config, RecvError, mailbox};
@@ -46,7 +47,7 @@ impl<T> Mailbox<T> {
     ///
     /// # Errors
     ///
-    /// There is no message at the moment, or there will be none any more.
+    /// No message is there at the moment, or none will come any more.
     ///
     /// ```
     /// use tremula_mailbox::{Config, TryRecvError, mailbox};
@@ -94,8 +95,8 @@ impl<T> Mailbox<T> {
         self.wait(Some(deadline), Self::next_message)
     }
 
-    /// Waits for a message, then appends what is there to `into`, up to `limit` messages, and
-    /// answers how many. 0 only if the limit is 0 or no message will come any more.
+    /// Waits for a message, then appends the messages that are there to `into`, up to `limit`, and
+    /// returns their number. 0 only if the limit is 0 or no further message will come.
     ///
     /// Costs a copy of the messages and little else.
     ///
@@ -188,13 +189,13 @@ impl<T> Mailbox<T> {
         TryIter { mailbox: self }
     }
 
-    /// Tries once, and says why there is nothing.
+    /// Tries once, and says why it found nothing.
     #[cold]
     pub(crate) fn try_once<R>(
         &mut self,
         mut attempt: impl FnMut(&mut Self) -> Option<R>,
     ) -> Result<R, TryRecvError> {
-        // Asked first: what the last sender sent is there if it is gone.
+        // Checked first: if the last sender is gone, its messages are there.
         let disconnected = self.is_disconnected();
         attempt(self).ok_or(if disconnected {
             TryRecvError::Disconnected
@@ -262,8 +263,9 @@ impl<T> Mailbox<T> {
         false
     }
 
-    /// Sleeps until something is there, or the deadline: for a while, and when that was in
-    /// vain without the memory that is kept for the next messages. Answers whether it was.
+    /// Sleeps until a message comes or the deadline passes: at most for [`GRACE`], unless the mailbox is
+    /// `idle`. An idle mailbox first frees the memory that it keeps for the next messages. Returns whether
+    /// the mailbox is idle from now on.
     #[cold]
     fn sleep(&mut self, deadline: Option<Instant>, idle: bool) -> bool {
         if idle && !self.free_memory() {
@@ -284,8 +286,8 @@ impl<T> Mailbox<T> {
         idle || grace.is_some_and(|grace| Instant::now() >= grace)
     }
 
-    /// Frees the memory that is kept for the next messages. Answers whether there still is
-    /// no message.
+    /// Frees the memory that is kept for the next messages. Returns whether the mailbox is still
+    /// empty.
     fn free_memory(&mut self) -> bool {
         let signals = self.shared.signals();
         let freed = self.shared.queue.collect_and_free(signals, &mut self.inbox);
@@ -307,7 +309,7 @@ impl<T> Mailbox<T> {
                 Err(TryRecvError::Disconnected) => return Poll::Ready(Err(RecvError)),
                 Err(TryRecvError::Empty) => {}
             }
-            // A task has no clock: it lets go of the memory each time.
+            // A task has no clock, so it frees the memory each time.
             let waiter = Waiter::Task(cx.waker().clone());
             if self.free_memory() && self.shared.signals().sleep(waiter) {
                 self.batch_delay = BatchDelay::none();

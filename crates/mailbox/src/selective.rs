@@ -5,8 +5,8 @@ use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use std::future::poll_fn;
 use std::time::Duration;
 
-/// How far one selective receive has looked. What lies before has been seen and does not fit,
-/// and is not looked at again by the same receive.
+/// How far one selective receive has looked. The messages before this point did not fit, and the
+/// same receive does not look at them again.
 #[derive(Default)]
 struct Seen {
     urgent: usize,
@@ -14,19 +14,19 @@ struct Seen {
 }
 
 impl<T> Mailbox<T> {
-    /// Waits for a message that fits, and takes the first that does: urgent messages come
-    /// before ordinary ones, and else those that arrived earlier. The others stay as they are.
+    /// Waits for a message that fits, and takes the first one: urgent messages come before ordinary
+    /// ones, and earlier messages before later ones. The others stay as they are.
     ///
     /// O(messages seen). While it waits for more, what has been seen is not looked at again; a
     /// new call begins at the first message.
     ///
     /// # Errors
     ///
-    /// No message that is left fits, and no sender is.
+    /// None of the messages fits, and no sender is left.
     ///
     /// # Panics
     ///
-    /// If `fits` does; no message is lost by it.
+    /// If `fits` panics. No message is lost.
     ///
     /// ```
     /// use tremula_mailbox::{Config, mailbox};
@@ -78,7 +78,7 @@ impl<T> Mailbox<T> {
     ///
     /// # Errors
     ///
-    /// No message that is left fits, and no sender is.
+    /// None of the messages fits, and no sender is left.
     pub async fn recv_matching_async(
         &mut self,
         mut fits: impl FnMut(&T) -> bool,

@@ -13,10 +13,10 @@ use tremula_sync::{Arc, Waiter, park};
 /// Sends messages to one [`Mailbox`](crate::Mailbox).
 ///
 /// Each clone is a sender with an order of its own: the messages of one sender arrive in the
-/// order in which they were sent; nothing is said between different senders. A sender may be
+/// order in which they were sent; between different senders no order is promised. A sender may be
 /// shared by threads, whose messages arrive in the order in which their sends followed each
-/// other. Many threads that send much had better have a clone each: a clone is cheap, and
-/// senders that meet are spread by their identity.
+/// other. Give each thread that sends much a clone of its own: a clone is cheap, and
+/// contending senders are spread by their identity.
 ///
 /// When the last sender is dropped the mailbox is disconnected.
 pub struct Sender<T> {

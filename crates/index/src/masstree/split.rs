@@ -16,12 +16,15 @@ const NEARLY_LAST: usize = 2;
 
 /// Where to split a full leaf: what lies from there on goes to the right.
 ///
-/// In the middle, unless the insertions look as if they went on upwards or downwards from this
-/// place: then they find room there, and what they leave behind stays full.
-fn place_to_split<const W: usize>(leaf: NodeRef<'_, W>, order: Order, at: usize) -> usize {
-    let entries = order.count();
+/// In the middle, unless the insertions look as if they went on upwards or downwards from the place of
+/// this slice: then they find room there, and what they leave behind stays full. If another thread has
+/// inserted the slice meanwhile as the first of the leaf, no entry may stay in front of it: the right
+/// leaf would begin where the left one does.
+fn place_to_split<const W: usize>(leaf: NodeRef<'_, W>, order: Order, slice: u64) -> usize {
+    let (entries, at) = (order.count(), leaf.rank(order, slice));
+    let descends = at == 0 && leaf.slice(order.slot(0)) != slice;
     let appends = leaf.next().is_none() && at + NEARLY_LAST >= entries && W > 2 * NEARLY_LAST;
-    if at == 0 || at == entries || appends {
+    if descends || at == entries || appends {
         at
     } else {
         entries / 2
@@ -90,8 +93,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 /// Gives a part of a full leaf, which the caller changes, to a new right neighbour.
 fn split_leaf<'g, const W: usize>(leaf: NodeRef<'g, W>, slice: u64) -> (u64, NodeRef<'g, W>) {
     let order = leaf.order();
-    let at = leaf.rank(order, slice);
-    let middle = place_to_split(leaf, order, at);
+    let middle = place_to_split(leaf, order, slice);
     let (low, right) = right_part(leaf, order, middle, slice);
     right.set_next(leaf.next());
     right.set_prev(Some(leaf.pointer()));
@@ -145,4 +147,26 @@ fn grow<const W: usize>(root: NodeRef<'_, W>, slice: u64) {
     };
     let children = [left, right].map(|node| Some(node.pointer()));
     root.set_branches(level + 1, &[separator], &children);
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::OrderedIndex;
+
+    /// A thread that wants to insert a slice finds its leaf full and goes to split it. Until it has the
+    /// locks, others make room, insert the slice, and fill the leaf that begins with it.
+    #[test]
+    fn a_split_for_a_slice_that_begins_its_leaf_by_now_moves_only_a_part_to_the_right() {
+        let tree = Masstree::<u64, u64, 3>::new();
+        for (keys, slice) in [([5, 6, 7], 8), ([8, 9, 10], 8)] {
+            for key in keys {
+                tree.insert(key, key);
+            }
+            let _guard = tree.collector.pin();
+            tree.split_down(tree.root(), slice);
+        }
+        tree.check_at_rest();
+        assert!((5..=10).all(|key| tree.get(&key) == Some(key)));
+    }
 }

@@ -1,8 +1,7 @@
 //! What the contestants are asked to do: operation streams, made before the time runs, and the
 //! jobs that carry them.
 //!
-//! Everything random here comes from [`generator`](crate::random::generator), so that one seed gives
-//! one workload.
+//! Everything random here comes from [`generator`], so that one seed gives one workload.
 
 mod adaptation;
 mod counter;

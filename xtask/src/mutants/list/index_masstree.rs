@@ -192,4 +192,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: SHUTTLE,
         hangs: false,
     },
+    Mutant {
+        name: "masstree_moves_all_of_a_leaf_to_the_right",
+        file: "crates/index/src/masstree/split.rs",
+        original: "let descends = at == 0 && leaf.slice(order.slot(0)) != slice;",
+        replacement: "let descends = at == 0;",
+        why: "A leaf that begins with the slice loses all entries to a right leaf with the same bound: two equal separators.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Lib,
+            filter: "masstree::split",
+        },
+        hangs: false,
+    },
 ];
