@@ -10,7 +10,7 @@
 //! | [`Packed`], [`Slot`], [`OwnedValue`]: a value as it is in a node | `packed` |
 //! | `Heads`, [`count_below`]: the heads of a node, and how they are searched | `heads` |
 //! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
-//! | [`prefetch`], [`on_unwind`] | `prefetch`, `unwind` |
+//! | `prefetch`, `on_unwind` | `prefetch`, `unwind` |
 //!
 //! Not a part of the public API: what is here may change in any version.
 
