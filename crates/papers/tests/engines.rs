@@ -6,7 +6,7 @@
 mod rows;
 mod support;
 
-use rows::{engine, engine_under_panics, registered};
+use rows::{engine, engine_under_panics, registered, registered_under_panics};
 use support::{bw_of_spread_leaves, bw_with_deltas, bw_with_merge_deltas, restless, restless_bw};
 use tremula_index::key::NoHead;
 use tremula_index::{ByteKey, CaTree, Locked, Storable};
@@ -114,6 +114,12 @@ engine!(bw_tree_with_held_merges, bw_tree_of_held_merges);
 engine!(bw_tree_with_deltas_of_every_kind, bw_tree_of_deltas);
 engine!(bw_tree_with_merge_deltas, bw_tree_of_merge_deltas);
 engine!(bw_tree_of_spread_leaves_only, bw_tree_of_spread_leaves);
+
+mod panics_leave_usable {
+    use super::*;
+
+    tremula_papers::paper_engines!(each registered_under_panics);
+}
 
 engine_under_panics!(panics_leave_locked_on_avl_usable, locked_avl);
 engine_under_panics!(panics_leave_ca_tree_on_avl_usable, restless_ca_tree_avl);

@@ -83,12 +83,10 @@ macro_rules! registered {
 }
 
 /// Runs the tests of panics on a registered engine, as users get it.
-#[allow(unused_macros, reason = "each test program uses a part of it")]
 macro_rules! registered_under_panics {
     ($name:ident, $Index:ident, $($facts:ident),*) => {
         engine_under_panics!($name, $Index::<_, _>::new);
     };
 }
 
-#[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use {engine, engine_under_panics, registered, registered_under_panics};

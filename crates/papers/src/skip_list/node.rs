@@ -221,6 +221,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// A node that is in no list yet, its links at the end of their levels. Without a value it is
     /// vacant, and locked by the caller.
     pub(super) fn new(key: S::Key, value: Option<S::Value>, height: usize) -> Self {
+        // First: the code of the key may panic, and a slot does not drop its value.
+        let head = S::Head::head(&key);
         let mut state = height as u32 * KEEPER;
         if height > 1 {
             state |= BUILDING;
@@ -236,7 +238,6 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 Slot::empty()
             }
         };
-        let head = S::Head::head(&key);
         let layout = Self::layout(height);
         // SAFETY: the layout is not empty. The parts lie inside it and apart, as KEY and TOWER
         // are computed, and each is aligned.
