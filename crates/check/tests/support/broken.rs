@@ -38,7 +38,7 @@ pub(crate) enum Flaw {
     RemoveLater,
     /// Now and then a write is dropped.
     LostInsert,
-    /// A counter beside the map is read, and then written.
+    /// A counter beside the map is read before a write, and written after it.
     CounterLosesUpdates,
     /// A range visits a key twice where it goes on after a batch.
     RangeRepeats,
@@ -245,6 +245,7 @@ impl Broken {
             }
             (F::LostInsert, O::Insert(key, _)) if self.every(64) => Response::Value(self.get(key)),
             (F::CounterLosesUpdates, O::Insert(..) | O::Remove(_)) => {
+                let len = self.len.load(Ordering::SeqCst);
                 let response = self.inner.call(operation);
                 let found = response != Response::Value(None);
                 let change = match (operation.kind(), found) {
@@ -252,7 +253,6 @@ impl Broken {
                     (Kind::Remove, true) => u64::MAX,
                     _ => 0,
                 };
-                let len = self.len.load(Ordering::SeqCst);
                 self.len.store(len.wrapping_add(change), Ordering::SeqCst);
                 response
             }
