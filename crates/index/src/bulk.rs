@@ -1,12 +1,11 @@
-//! Input that is said to be sorted, and is looked at.
+//! Checks that the input of a bulk load is sorted, as its caller claims.
 
 use std::fmt;
 
 /// The input of a bulk load is not in strictly ascending order of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotSorted {
-    /// The place in the input, from 0, of the first entry whose key is not above that of the
-    /// entry before it.
+    /// The index in the input, from 0, of the first entry whose key is not above the key before it.
     pub position: usize,
 }
 
@@ -23,9 +22,9 @@ impl fmt::Display for NotSorted {
 
 impl std::error::Error for NotSorted {}
 
-/// Hands entries on as long as their keys ascend strictly; after a [`NotSorted`] it ends.
+/// Yields the entries as long as their keys ascend strictly, and ends after a [`NotSorted`].
 ///
-/// An entry is kept back until the next one has been compared with it: nothing is copied.
+/// It keeps an entry back until it has compared the next one with it, so it copies nothing.
 pub(crate) struct Ascending<I: Iterator> {
     entries: I,
     /// The entry before the next one.

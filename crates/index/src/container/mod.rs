@@ -1,7 +1,7 @@
-//! Sequential ordered maps that split and join in logarithmic time: what a base node of the
-//! contention-adapting tree, or the one lock of [`Locked`](crate::Locked), has inside.
+//! Containers: sequential ordered maps that split and join in logarithmic time. Each base node of
+//! the contention-adapting tree holds one, and so does the one lock of [`Locked`](crate::Locked).
 //!
-//! [`BTree`] is the default. Other crates of this family have further ones: see [`Container`].
+//! [`BTree`] is the default. Other crates of this family implement [`Container`] too.
 
 mod b_tree;
 
@@ -10,15 +10,15 @@ pub use b_tree::{BTree, Headed};
 use crate::contract::{Direction, KeyRange, Update};
 use std::ops::ControlFlow;
 
-/// Keys that a container has let go of: a stored key whose entry was removed, a key that was given
-/// for an entry that is already there, and copies of keys that separated two nodes.
+/// Keys that a container no longer needs: the stored key of a removed entry, a key passed for an
+/// entry that is already there, and copies of keys that separated two nodes.
 ///
-/// `K::drop` is user code and may call the index that the container is a part of. So a container
-/// drops no key in an operation: it keeps the keys here, until the thread that holds the lock takes
-/// them out with [`Container::take_dropped`], and drops them after it has released the lock.
+/// `K::drop` is user code and may call the index that the container is a part of. So no operation
+/// of a container drops a key: it keeps the key here. The thread that holds the lock takes the keys
+/// out with [`Container::take_dropped`], and drops them after it has released the lock.
 pub struct Dropped<K> {
-    /// Most operations let go of one key at most: it needs no allocation. `None` only if there are no
-    /// others.
+    /// Most operations leave at most one key, which needs no allocation. `None` only if `more` is
+    /// empty.
     first: Option<K>,
     #[allow(
         clippy::box_collection,
@@ -36,7 +36,7 @@ impl<K> Dropped<K> {
         }
     }
 
-    /// Keeps a key, unless to drop it does nothing.
+    /// Keeps a key, unless dropping it does nothing.
     #[doc(hidden)]
     #[inline]
     pub fn keep(&mut self, key: K) {
@@ -62,7 +62,7 @@ impl<K> Dropped<K> {
         }
     }
 
-    /// Takes all of them out.
+    /// Takes all keys out.
     #[doc(hidden)]
     #[inline]
     pub fn take(&mut self) -> Self {
@@ -83,37 +83,37 @@ impl<K> Dropped<K> {
 
 /// A sequential ordered map with split and join.
 ///
-/// `n` is the number of entries. A panic in `K::cmp`, `K::clone` or a closure leaves the
-/// container valid, with the operation either done or not begun.
+/// `n` is the number of entries. If `K::cmp`, `K::clone` or a closure panics, the container stays
+/// valid, and the operation has either happened or not begun.
 ///
-/// An operation drops no key: see [`Dropped`]. Only when user code panics in an operation, the key
-/// that it was given is dropped at once.
+/// No operation drops a key: see [`Dropped`]. The exception: if user code panics in an operation,
+/// the key that the operation was given is dropped at once.
 pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
-    /// What a container needs to know of a key that separates two others.
+    /// A key that separates two containers, with all that a join needs to know of it.
     type Separator;
 
-    /// The container's name, for reports.
+    /// The name of the container in reports.
     const NAME: &'static str;
 
     /// The value under `key`. O(log n).
     fn get(&self, key: &K) -> Option<&V>;
 
-    /// Stores `value` under `key`, keeping the key that is there, and returns the value that
-    /// it replaced. O(log n).
+    /// Stores `value` under `key` and returns the value that it replaced. A key that is already
+    /// stored stays. O(log n).
     fn insert(&mut self, key: K, value: V) -> Option<V>;
 
-    /// Stores `value` under `key` if the key is absent, else hands `value` back. O(log n).
+    /// Stores `value` under `key` if the key is absent. O(log n).
     ///
     /// # Errors
     ///
-    /// Hands `value` back if the key is present.
+    /// Returns `value` if the key is present.
     fn insert_if_absent(&mut self, key: K, value: V) -> Result<(), V>;
 
     /// Removes `key`. O(log n).
     fn remove(&mut self, key: &K) -> Option<V>;
 
-    /// Shows the value under `key` to `decide`, once, and does what it says. Returns the value
-    /// replaced or removed, and by how much the number of entries changed: −1, 0 or 1.
+    /// Calls `decide` once with the value under `key` and applies its decision. Returns the value
+    /// that was replaced or removed, and the change in the number of entries: −1, 0 or 1.
     /// O(log n).
     fn update(
         &mut self,
@@ -139,8 +139,8 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// Removes the entry with the largest key. O(log n).
     fn pop_last(&mut self) -> Option<(K, V)>;
 
-    /// Visits the entries of `range` in the order of `direction` until `visit` breaks; returns
-    /// whether it broke. O(log n + visited).
+    /// Visits the entries of `range` in `direction` until `visit` breaks, and returns whether it
+    /// broke. O(log n + visited).
     fn visit<'a>(
         &'a self,
         range: KeyRange<'_, K>,
@@ -148,44 +148,42 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
         visit: &mut dyn FnMut(&'a K, &'a V) -> ControlFlow<()>,
     ) -> ControlFlow<()>;
 
-    /// Takes out every entry of `range` as a container of its own, by two splits and a join.
-    /// O(log n).
+    /// Moves all entries of `range` into a new container, by two splits and a join. O(log n).
     fn split_range(&mut self, range: KeyRange<'_, K>) -> Self;
 
-    /// Splits near the middle: `self` keeps the lower part; the upper part is returned with a
+    /// Splits near the middle: `self` keeps the lower part, and the upper part is returned with a
     /// copy of its smallest key. `None` if there are fewer than two entries. O(log n).
     fn split(&mut self) -> Option<(K, Self)>;
 
-    /// Makes ready to join two containers at `key`, which lies above all keys of the lower and at
-    /// or below all of the upper, as [`split`](Self::split) returns it. O(1).
+    /// The separator for a join at `key`, which lies above all keys of the lower container and at
+    /// or below all keys of the upper one, as the key that [`split`](Self::split) returns. O(1).
     fn separator(key: K) -> Self::Separator;
 
     /// Appends `upper`. Runs no user code. O(log n).
     fn join_at(&mut self, separator: Self::Separator, upper: Self);
 
-    /// Appends `upper` at the key that separates the two. O(log n). Should
-    /// [`separator`](Self::separator) panic, `upper` is dropped.
+    /// Appends `upper` at the key that separates the two. O(log n). If
+    /// [`separator`](Self::separator) panics, `upper` is dropped.
     fn join(&mut self, key: K, upper: Self) {
         self.join_at(Self::separator(key), upper);
     }
 
-    /// Takes out the keys that operations have let go of since the last call. O(1).
+    /// Takes out the keys that operations have dropped since the last call. O(1).
     fn take_dropped(&mut self) -> Dropped<K>;
 
-    /// Keeps these keys with those that operations have let go of.
+    /// Adds keys to those that operations have dropped.
     fn keep_dropped(&mut self, dropped: Dropped<K>);
 
     /// Whether there are no entries. O(1).
     fn is_empty(&self) -> bool;
 
-    /// The number of entries, counted. O(n / node size).
+    /// Counts the entries. O(n / node size).
     fn count(&self) -> usize;
 
     /// The number of levels: 0 when empty, 1 for a single node. O(log n).
     fn depth(&self) -> usize;
 
-    /// The bytes of the nodes, without what keys and values own elsewhere.
-    /// O(n / node size).
+    /// The bytes of the nodes, without what keys and values own elsewhere. O(n / node size).
     fn bytes(&self) -> usize;
 
     /// Panics if a structural invariant does not hold. For tests. O(n).

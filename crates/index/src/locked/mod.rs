@@ -1,9 +1,9 @@
 //! One readers-writer lock over a sequential container: the base line.
 //!
-//! What ETS had before contention adaptation, and what `RwLock<BTreeMap>` is to a Rust
-//! program. Every operation is linearizable, scans and snapshots too, because each holds the
-//! one lock. Take it when one thread does nearly all the work; with more, every operation
-//! (reads as well) writes the line that the lock lives on.
+//! ETS worked like this before contention adaptation, and a Rust program gets the same from
+//! `RwLock<BTreeMap>`. Every operation is linearizable, scans and snapshots too, because each holds
+//! the one lock. Use it if one thread does nearly all the work. With several threads every
+//! operation, reads too, writes the cache line of the lock.
 
 use crate::container::{BTree, Container};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
@@ -54,8 +54,8 @@ where
         }
     }
 
-    /// Works under the lock. Keys that the container lets go of are dropped when it has been
-    /// released: `K::drop` may call this index.
+    /// Runs `work` under the lock. Keys that the container drops are dropped after the lock has
+    /// been released, because `K::drop` may call this index.
     #[inline]
     fn write<R>(&self, work: impl FnOnce(&mut Inner<C>) -> R) -> R {
         let dropped;
@@ -198,7 +198,7 @@ where
             inner.len -= count;
             (removed, count)
         });
-        // The entries are dropped here, after the lock.
+        // The entries are dropped here, after the lock has been released.
         removed.1
     }
 

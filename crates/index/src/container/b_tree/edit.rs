@@ -1,8 +1,8 @@
 //! Inserting and removing single entries.
 //!
-//! Each operation goes down without changing anything and, in the common case, edits one leaf
-//! and is done. Only when that leaf is full, or gets small, does it go down once more and mend
-//! the nodes on its way back up; by then all comparisons are over.
+//! Each operation descends without changing anything and, in the common case, edits one leaf. Only
+//! if that leaf is full or becomes small does the operation descend once more, and split, merge or
+//! unlink nodes on its way back up, after all comparisons.
 
 use super::BTree;
 use super::keys::{Headed, Row, SearchKey};
@@ -13,10 +13,10 @@ use crate::key::KeyHead;
 use std::mem;
 
 impl<K, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
-    /// A leaf or inner node of this size or smaller looks for a neighbour to merge with.
+    /// A removal that leaves a node with this size or a smaller one tries to merge it.
     pub(super) const SMALL: usize = N / 4;
-    /// Two neighbours merge when they have this many entries or children together: few enough
-    /// that the next insertion does not split them again.
+    /// Two neighbours merge if they have at most this many entries or children together: few enough
+    /// that the next insertion does not split the node again.
     pub(super) const MERGED: usize = N / 4 * 3;
 }
 
@@ -56,7 +56,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         None
     }
 
-    /// Inserts an absent key into a tree that may be empty or have to split nodes.
+    /// Inserts an absent key into a tree that is empty or whose leaf is full.
     #[cold]
     fn insert_at_leaf(&mut self, key: Headed<K, H>, value: V) {
         let Some(root) = &mut self.root else {
@@ -137,8 +137,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         }
     }
 
-    /// Removes the entry that is found by `child` in inner nodes and by `entry` in the leaf,
-    /// and merges or unlinks nodes that got small.
+    /// Removes the entry to which `child` leads in inner nodes and `entry` in the leaf. Merges or
+    /// unlinks nodes that become small.
     fn remove_mending(
         &mut self,
         child: impl Fn(&Row<'_, K, H>) -> usize,
@@ -171,7 +171,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         Self::Inner(inner)
     }
 
-    /// Inserts an absent key. A node that had to be split returns its upper part.
+    /// Inserts an absent key. Returns the upper part if this node was split.
     fn insert(&mut self, key: Headed<K, H>, value: V) -> Upper<K, V, H, N> {
         match self {
             Self::Leaf(leaf) => {
@@ -180,7 +180,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
                     leaf.insert(at, key, value);
                     return None;
                 }
-                // An append leaves a full leaf behind; anything else splits in the middle.
+                // An append leaves a full leaf behind; other insertions split in the middle.
                 if at == leaf.len() {
                     let separator = key.copy();
                     let mut upper = Leaf::new();
@@ -204,8 +204,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         }
     }
 
-    /// Removes the entry that the two functions lead to. The caller deals with a node that is
-    /// left small or empty.
+    /// Removes the entry to which the two functions lead. The caller merges or unlinks this node
+    /// if it becomes small or empty.
     fn remove(
         &mut self,
         child: &impl Fn(&Row<'_, K, H>) -> usize,
@@ -226,8 +226,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         }
     }
 
-    /// Moves all of `upper`, a node of the same height, into this one if both together are few
-    /// enough; otherwise hands it back.
+    /// Moves all of `upper`, a node of the same height, into this one if both together have at most
+    /// `most` entries or children; otherwise returns it.
     pub(super) fn absorb(
         &mut self,
         separator: Headed<K, H>,
@@ -251,7 +251,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
 }
 
 impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
-    /// Puts `child` behind child `at`. A node that had to be split returns its upper part.
+    /// Inserts `child` after child `at`. Returns the upper part if this node was split.
     pub(super) fn add_behind(
         &mut self,
         at: usize,
@@ -262,7 +262,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
             self.insert_behind(at, separator, child);
             return None;
         }
-        // As in a leaf, an append leaves a nearly full node behind.
+        // An append leaves a nearly full node behind.
         let middle = if at == N - 1 { N - 1 } else { N / 2 };
         let (middle_key, mut upper) = self.split_off(middle);
         if at < middle {
@@ -273,7 +273,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         Some((middle_key, Node::Inner(upper)))
     }
 
-    /// Puts `child` before all others. A node that had to be split returns its upper part.
+    /// Inserts `child` before all others. Returns the upper part if this node was split.
     pub(super) fn add_first(
         &mut self,
         child: Node<K, V, H, N>,
@@ -284,7 +284,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         split.map(|(separator, upper)| (separator, Node::Inner(upper)))
     }
 
-    /// Merges child `at` with a neighbour, or unlinks it, if it has become small or empty.
+    /// Merges child `at` with a neighbour if it has become small, or unlinks it if it is empty.
     fn mend(&mut self, at: usize, dropped: &mut Dropped<K>) {
         let small = self.children()[at].len();
         if small == 0 {

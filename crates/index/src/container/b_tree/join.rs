@@ -1,11 +1,11 @@
-//! Split and join: whole subtrees change trees, only the nodes along the cut are touched.
+//! Split and join: they move whole subtrees and touch only the nodes along the cut.
 //!
-//! Join hangs the lower of two trees onto the spine of the higher at its own height and splits
-//! upwards where a node overflows: O(difference in height × N). Split goes down to the cut and
-//! joins what lies to the left and to the right of the path on its way back up; the differences
-//! in height add up to the height of the tree, so it is O(height × N) as well. (Blelloch,
-//! Ferizovic, Sun, "Just Join for Parallel Ordered Sets", SPAA 2016, has the argument for
-//! binary trees.)
+//! Join inserts the root of the shallower tree into the other tree, on its outermost path at the
+//! matching height, and splits nodes upwards where they overflow: O(difference in height × N).
+//! Split descends to the cut, and on its way back up joins the subtrees to the left of the path
+//! into one tree and those to the right into another. The differences in height add up to the
+//! height of the tree, so split is O(height × N). (Blelloch, Ferizovic, Sun, "Just Join for
+//! Parallel Ordered Sets", SPAA 2016, has the argument for binary trees.)
 
 use super::BTree;
 use super::keys::{Headed, SearchKey};
@@ -16,14 +16,14 @@ use crate::key::KeyHead;
 use std::mem;
 use std::ops::Bound;
 
-/// A tree on the way: its root and height, 0 when empty.
+/// A tree that is being split or joined: its root and height, 0 if it is empty.
 struct Part<K, V, H: KeyHead<K>, const N: usize> {
     root: Option<Node<K, V, H, N>>,
     height: usize,
 }
 
-/// Where to cut: the child to go to at each inner node, and the entry in the leaf that will be
-/// the first of the upper part.
+/// Where to cut: the child to descend to at each inner node, and the entry of the leaf that
+/// becomes the first of the upper part.
 pub(super) struct Cut {
     children: Vec<usize>,
     entry: usize,
@@ -49,7 +49,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         self.lower_root();
     }
 
-    /// Where to cut for two parts of about the same size, if there are two entries.
+    /// Where to cut for two parts of about the same size. `None` if there are fewer than two
+    /// entries.
     pub(super) fn middle(&self) -> Option<Cut> {
         let root = self.root.as_ref()?;
         match root {
@@ -65,8 +66,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         }
     }
 
-    /// Where to cut so that the upper part begins with the first key that is above `key`, or
-    /// at it if `inclusive`.
+    /// Where to cut so that the upper part begins with the first key above `key`, or at or above it
+    /// if `inclusive`.
     fn cut(&self, key: &K, inclusive: bool) -> Option<Cut> {
         let key = SearchKey::new(key);
         let mut node = self.root.as_ref()?;
@@ -90,7 +91,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         }
     }
 
-    /// Cuts: `self` keeps what is before the cut. `None` if nothing is behind it.
+    /// Cuts: `self` keeps the entries before the cut. `None` if there are none behind it.
     pub(super) fn split_at(&mut self, cut: &Cut) -> Option<(Headed<K, H>, Self)> {
         let separator = self.root.as_ref()?.key_at(cut)?;
         let whole = self.take_part();
@@ -102,7 +103,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         Some((separator, upper))
     }
 
-    /// Takes the entries of `range` out.
+    /// Takes out the entries of `range`.
     pub(super) fn take_range(&mut self, range: KeyRange<'_, K>) -> Self {
         if range.is_empty() {
             return Self::of(None);
@@ -139,8 +140,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     }
 }
 
-/// The upper part of a tree while its upper end is being looked for: goes back when a
-/// comparison panics.
+/// The upper part of a tree while [`BTree::take_range`] searches for the end of the range. If a
+/// comparison panics, its `Drop` appends the part again.
 struct Taken<'a, K: Ord + Clone, V, H: KeyHead<K>, const N: usize> {
     lower: &'a mut BTree<K, V, H, N>,
     separator: Option<Headed<K, H>>,
@@ -166,7 +167,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Part<K, V, H, N> {
         height: 0,
     };
 
-    /// The children of `inner`, a node of this `height`, as a tree.
+    /// The children of `inner`, a node of height `height`, as a tree.
     fn of(mut inner: Box<Inner<K, V, H, N>>, height: usize) -> Self {
         match inner.children().len() {
             0 => Self::EMPTY,
@@ -181,8 +182,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Part<K, V, H, N> {
         }
     }
 
-    /// `self` and `upper` as one tree. `separator` lies above all keys of the one and at or
-    /// below all of the other.
+    /// Joins `self` and `upper`. `separator` lies above all keys of `self` and at or below all keys
+    /// of `upper`.
     fn join(self, separator: Headed<K, H>, upper: Self, dropped: &mut Dropped<K>) -> Self {
         let height = self.height.max(upper.height);
         let levels = self.height.abs_diff(upper.height);
@@ -216,7 +217,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Part<K, V, H, N> {
         }
     }
 
-    /// Cuts into what is before and what is behind.
+    /// Splits into the parts before and behind the cut.
     fn split(self, children: &[usize], entry: usize, dropped: &mut Dropped<K>) -> (Self, Self) {
         match self.root {
             None => (Self::EMPTY, Self::EMPTY),
@@ -281,7 +282,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         }
     }
 
-    /// A copy of the first key from here down.
+    /// A copy of the first key of this subtree.
     fn first_key(&self) -> Headed<K, H> {
         let mut node = self;
         loop {
@@ -292,8 +293,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         }
     }
 
-    /// Hangs `node`, which is `levels` lower than this one, behind all others. A node that had
-    /// to be split returns its upper part.
+    /// Inserts `node`, whose height is `levels` less, after all others. Returns the upper part if
+    /// this node was split.
     fn hang_last(
         &mut self,
         levels: usize,
@@ -314,8 +315,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         inner.add_behind(last, separator, node)
     }
 
-    /// Hangs `node`, which is `levels` lower than this one, before all others. A node that had
-    /// to be split returns its upper part.
+    /// Inserts `node`, whose height is `levels` less, before all others. Returns the upper part if
+    /// this node was split.
     fn hang_first(
         &mut self,
         levels: usize,

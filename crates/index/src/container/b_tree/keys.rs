@@ -1,17 +1,17 @@
-//! The keys of a node, and what lies beside them to find them by.
+//! The keys of a node, and the words of their heads beside them.
 
 use super::slots::Slots;
 use crate::key::{HeadWord, KeyHead};
 use std::cmp::Ordering;
 
-/// A key and its word, on their way into a node or out of one.
+/// A key and the word of its head, outside a node.
 pub struct Headed<K, H: KeyHead<K>> {
     pub(super) key: K,
     pub(super) word: H::Word,
 }
 
 impl<K, H: KeyHead<K>> Headed<K, H> {
-    /// With the word of its key.
+    /// Computes the word of the key.
     #[inline]
     pub(super) fn new(key: K) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<K, H: KeyHead<K>> Headed<K, H> {
     }
 }
 
-/// A key that is looked for.
+/// A key that an operation looks for, and the word of its head.
 pub(super) struct SearchKey<'a, K, H: KeyHead<K>> {
     key: &'a K,
     word: H::Word,
@@ -63,8 +63,8 @@ impl<'a, K, H: KeyHead<K>> SearchKey<'a, K, H> {
     }
 }
 
-/// Room for `N` keys, and their words. As [`Slots`], it leaves its length to its owner: the
-/// first `len` are in use.
+/// `N` slots for keys and their words, of which the first `len` are in use. The owner keeps `len`,
+/// as for [`Slots`].
 pub(super) struct Keys<K, H: KeyHead<K>, const N: usize> {
     words: Slots<H::Word, N>,
     keys: Slots<K, N>,
@@ -83,7 +83,7 @@ impl<K, H: KeyHead<K>, const N: usize> Keys<K, H, N> {
     /// The first `len` are in use.
     #[inline]
     pub(super) unsafe fn used(&self, len: usize) -> Row<'_, K, H> {
-        // SAFETY: the caller's promise; both arrays have as many.
+        // SAFETY: the caller says that the first `len` slots of both arrays are in use.
         unsafe {
             Row {
                 words: self.words.used(len),
@@ -96,14 +96,15 @@ impl<K, H: KeyHead<K>, const N: usize> Keys<K, H, N> {
     ///
     /// # Safety
     ///
-    /// The first `len` are in use, and none is from now on.
+    /// The first `len` are in use, and none is after the call.
     #[inline]
     pub(super) unsafe fn drop_used(&mut self, len: usize) {
-        // SAFETY: the caller's promise. Words need no drop: they are `Copy`.
+        // SAFETY: the caller says that the first `len` are in use, and uses none of them again.
+        // Words need no drop: they are `Copy`.
         unsafe { std::ptr::drop_in_place(self.keys.used_mut(len)) };
     }
 
-    /// As [`Slots::insert`].
+    /// Does what [`Slots::insert`] does.
     ///
     /// # Panics
     ///
@@ -114,15 +115,15 @@ impl<K, H: KeyHead<K>, const N: usize> Keys<K, H, N> {
     /// The first `len` are in use.
     #[inline]
     pub(super) unsafe fn insert(&mut self, len: usize, at: usize, key: Headed<K, H>) {
-        // SAFETY: the caller's promise; the bounds are checked before anything is changed, and
-        // are the same for both arrays.
+        // SAFETY: the caller says that the first `len` are in use. Both arrays have the same
+        // bounds, and the first call checks them before anything changes.
         unsafe {
             self.words.insert(len, at, key.word);
             self.keys.insert(len, at, key.key);
         }
     }
 
-    /// As [`Slots::remove`].
+    /// Does what [`Slots::remove`] does.
     ///
     /// # Panics
     ///
@@ -142,15 +143,15 @@ impl<K, H: KeyHead<K>, const N: usize> Keys<K, H, N> {
         }
     }
 
-    /// As [`Slots::take_tail`].
+    /// Does what [`Slots::take_tail`] does.
     ///
     /// # Panics
     ///
-    /// If `from > len`, `len > N` or they do not fit.
+    /// If `from > len`, `len > N`, or `self` has too few free slots.
     ///
     /// # Safety
     ///
-    /// The first `len` of `source` are in use; from now on only the first `from` are.
+    /// The first `len` of `source` are in use; after the call only the first `from` are.
     pub(super) unsafe fn take_tail(
         &mut self,
         len_here: usize,
@@ -178,7 +179,7 @@ impl<K, H: KeyHead<K>> Row<'_, K, H> {
         self.keys.len()
     }
 
-    /// A copy of the key at a place, for a separator.
+    /// A copy of the key at an index, for a separator.
     pub(super) fn copy(&self, at: usize) -> Headed<K, H>
     where
         K: Clone,
@@ -191,19 +192,20 @@ impl<K, H: KeyHead<K>> Row<'_, K, H> {
 }
 
 impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
-    /// How many lie below a key.
+    /// The number of keys below a key.
     #[inline]
     pub(super) fn below(&self, key: SearchKey<'_, K, H>) -> usize {
         self.rank(key, false)
     }
 
-    /// How many lie at or below a key: in an inner node, the child that it belongs to.
+    /// The number of keys at or below a key: in an inner node, the index of the child to which the
+    /// key belongs.
     #[inline]
     pub(super) fn at_or_below(&self, key: SearchKey<'_, K, H>) -> usize {
         self.rank(key, true)
     }
 
-    /// Where a key is among those of a leaf, or where it belongs.
+    /// The index of a key in a leaf, or the index at which it belongs.
     #[inline]
     pub(super) fn find(&self, key: SearchKey<'_, K, H>) -> Result<usize, usize> {
         let at = self.below(key);
@@ -231,7 +233,7 @@ impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
     }
 }
 
-/// How many of the ascending `keys` lie below `key`, or at it if `or_equal`.
+/// The number of the ascending `keys` below `key`, or at or below it if `or_equal`.
 #[inline]
 fn rank<K: Ord>(keys: &[K], key: &K, or_equal: bool) -> usize {
     let below = |other: &K| match other.cmp(key) {
@@ -242,8 +244,8 @@ fn rank<K: Ord>(keys: &[K], key: &K, or_equal: bool) -> usize {
     if const { !std::mem::needs_drop::<K>() && size_of::<K>() <= SAMPLED_BYTES } {
         rank_sampled(keys, below)
     } else {
-        // Branches on purpose: a comparison of such keys may miss the cache, and a predicted
-        // branch lets the next one begin meanwhile. (`partition_point` chooses without.)
+        // This branches on purpose, which `partition_point` does not: a comparison of such keys
+        // may miss the cache, and after a predicted branch the next comparison begins meanwhile.
         let (mut low, mut high) = (0, keys.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -260,13 +262,13 @@ fn rank<K: Ord>(keys: &[K], key: &K, or_equal: bool) -> usize {
 /// Keys of at most this many bytes are searched by sampling.
 const SAMPLED_BYTES: usize = 16;
 
-/// Every so many keys are compared first: with keys of eight bytes, one on each cache line.
+/// The keys of a run. Of keys of eight bytes, a run fills one cache line.
 const SAMPLE: usize = 8;
 
-/// Counts the runs of [`SAMPLE`] keys that lie wholly below, then the keys below in the next
-/// run: about 2 × 8 comparisons in a node of 64, against 6 of a binary search. But none of them
-/// waits for another, so the node's cache lines arrive together instead of one after the other,
-/// and nothing is there to be mispredicted.
+/// Counts the runs of [`SAMPLE`] keys that lie wholly below, then the keys below in the next run:
+/// about 2 × 8 comparisons in a node of 64, where a binary search needs 6. But no comparison waits
+/// for another, so the cache lines of the node are loaded at the same time, and no branch is
+/// mispredicted.
 #[inline]
 fn rank_sampled<K>(keys: &[K], below: impl Fn(&K) -> bool) -> usize {
     let runs = keys.chunks_exact(SAMPLE);

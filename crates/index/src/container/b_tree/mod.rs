@@ -7,9 +7,9 @@
 //!             values a  b  c      d  e      f  g  h
 //! ```
 //!
-//! Keys lie side by side in wide nodes, so that a search of `Copy` keys follows no pointer
-//! within a node and chooses its halves without branching. Split and join move whole subtrees:
-//! they touch the two spines along the cut and nothing else.
+//! Keys lie side by side in wide nodes, so a search of `Copy` keys follows no pointer within a
+//! node and does not branch. Split and join move whole subtrees: they touch only the nodes along
+//! the cut.
 //!
 //! # Invariants
 //!
@@ -18,14 +18,13 @@
 //!    two. Keys ascend strictly within a leaf.
 //! 3. In an inner node, key `i` lies above all keys of child `i` and at or below all keys of
 //!    child `i + 1`. It need not be present in the tree.
-//! 4. Nodes that get small are merged with a neighbour if both fit well into one node; entries
-//!    are never moved to balance two nodes that do not, since that would need a new separator
-//!    and `K::clone` may panic. A node is unlinked when it is empty. So a node may be small, but
-//!    not next to a small one for long.
+//! 4. A removal that leaves a node small merges it with a neighbour if both fit well into one node.
+//!    It never moves entries to balance two nodes that do not fit, because that needs a new
+//!    separator and `K::clone` may panic. It unlinks a node that becomes empty.
 //! 5. User code (`K::cmp`, `K::clone`) runs before an operation changes anything, and no operation
-//!    drops a key: those that it lets go of wait in `dropped`.
+//!    drops a key: keys to be dropped wait in `dropped`.
 //!
-//! What the type does *not* own: the number of entries. Whoever needs it keeps it.
+//! The type does *not* keep the number of entries; its owner does.
 
 mod edit;
 mod join;
@@ -43,20 +42,21 @@ use keys::SearchKey;
 use node::Node;
 use std::ops::ControlFlow;
 
-/// Entries of a leaf, and children of an inner node. 64 keys of eight bytes are eight cache
-/// lines, of which a search touches three or four.
+/// The most entries of a leaf, and children of an inner node. 64 keys of eight bytes are eight
+/// cache lines.
 #[cfg(not(any(loom, shuttle)))]
 const WIDTH: usize = 64;
-/// Under a checker nodes are small, so that small models have several.
+/// Nodes are small under a checker, so that small models have several.
 #[cfg(any(loom, shuttle))]
 const WIDTH: usize = 4;
 
 /// A sequential B+tree with nodes of `N` entries or children.
 ///
-/// Keys lie side by side in wide nodes: small keys that need no drop are searched without
-/// following a pointer or mispredicting a branch, others by halving, unless `H` gives heads: these lie
-/// beside the keys, and are searched like small keys; a key is looked at only where its head is the
-/// one that is sought. Neighbours that get small are merged; an append leaves full leaves behind.
+/// Keys lie side by side in wide nodes. A search of small keys that need no drop follows no pointer
+/// and mispredicts no branch; a search of other keys is a binary search. If `H` gives heads, these
+/// lie beside the keys and are searched like small keys, and a key is compared only where its head
+/// equals the head of the search key. A removal merges small neighbours; appends leave full leaves
+/// behind.
 ///
 /// `N` must be even, at least 4, and below 65,536.
 ///

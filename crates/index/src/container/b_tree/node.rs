@@ -1,5 +1,5 @@
-//! Leaves and inner nodes: arrays of entries or children that are edited as a whole, so that
-//! no caller sees one in between.
+//! Leaves and inner nodes: arrays of entries or children. A method changes all arrays of a node, so
+//! that no caller sees a node that is half changed.
 
 use super::keys::{Headed, Keys, Row};
 use super::slots::Slots;
@@ -12,10 +12,11 @@ pub(super) enum Node<K, V, H: KeyHead<K>, const N: usize> {
     Inner(Box<Inner<K, V, H, N>>),
 }
 
-/// The upper part of a node that had to be split, and the key before it.
+/// The upper part of a node that was split, and the key before it.
 pub(super) type Upper<K, V, H, const N: usize> = Option<(Headed<K, H>, Node<K, V, H, N>)>;
 
-/// Entries, in the order of their keys. The length comes first, on the line of the first keys.
+/// Entries, in the order of their keys. The length comes first, on the cache line of the first
+/// keys.
 #[repr(C)]
 pub(super) struct Leaf<K, V, H: KeyHead<K>, const N: usize> {
     len: u16,
@@ -23,10 +24,10 @@ pub(super) struct Leaf<K, V, H: KeyHead<K>, const N: usize> {
     values: Slots<V, N>,
 }
 
-/// Children, and a key between each two.
+/// Children, and a key between each two of them.
 #[repr(C)]
 pub(super) struct Inner<K, V, H: KeyHead<K>, const N: usize> {
-    /// Children in use; the keys in use are one fewer.
+    /// The number of children. There is one key fewer.
     len: u16,
     keys: Keys<K, H, N>,
     children: Slots<Node<K, V, H, N>, N>,
@@ -53,7 +54,8 @@ impl<K, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
 
     #[inline]
     pub(super) fn keys(&self) -> Row<'_, K, H> {
-        // SAFETY: `len` entries are in use, in both arrays; so in every block of this `impl`.
+        // SAFETY: the first `len` slots of both arrays are in use. This holds in every block of
+        // this `impl`.
         unsafe { self.keys.used(self.len()) }
     }
 
@@ -73,8 +75,8 @@ impl<K, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
     #[inline]
     pub(super) fn insert(&mut self, at: usize, key: Headed<K, H>, value: V) {
         let len = self.len();
-        // SAFETY: as in `keys`; `Slots::insert` checks the bounds before it changes anything,
-        // and the same bounds hold for both arrays.
+        // SAFETY: as in `keys`. Both arrays have the same bounds, and the first call checks them
+        // before anything changes.
         unsafe {
             self.keys.insert(len, at, key);
             self.values.insert(len, at, value);
@@ -98,11 +100,11 @@ impl<K, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
         upper
     }
 
-    /// Moves the entries of `source` from `from` on behind the own ones.
+    /// Moves the entries of `source` from `from` on behind those of this leaf.
     pub(super) fn take_tail(&mut self, source: &mut Self, from: usize) {
         let (len_here, len) = (self.len(), source.len());
-        // SAFETY: as in `keys`, and the length of `source` is set to `from` below; the check
-        // of the bounds comes first and is the same for both arrays.
+        // SAFETY: as in `keys`, and the length of `source` is set to `from` below. Both arrays have
+        // the same bounds, and the first call checks them before anything changes.
         unsafe {
             self.keys.take_tail(len_here, &mut source.keys, len, from);
             self.values
@@ -116,8 +118,8 @@ impl<K, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
 impl<K, V, H: KeyHead<K>, const N: usize> Drop for Leaf<K, V, H, N> {
     fn drop(&mut self) {
         let len = self.len();
-        // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
-        // slice is still dropped and the other array is leaked.
+        // SAFETY: as in `keys`, and no slot is used again. If a drop panics, the rest of its slice
+        // is still dropped, and the other array is leaked.
         unsafe {
             self.keys.drop_used(len);
             std::ptr::drop_in_place(self.values.used_mut(len));
@@ -150,9 +152,8 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
 
     #[inline]
     pub(super) fn keys(&self) -> Row<'_, K, H> {
-        // SAFETY: `len` children and one key fewer are in use; so in every block of this
-        // `impl`. There is always a child, except while the node is being taken apart, when
-        // there are no keys either.
+        // SAFETY: `len` children and one key fewer are in use. This holds in every block of this
+        // `impl`. A node without children, which is being taken apart, has no keys.
         unsafe { self.keys.used(self.len().saturating_sub(1)) }
     }
 
@@ -169,7 +170,7 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         unsafe { self.children.used_mut(len) }
     }
 
-    /// Puts `child` behind child `at`, with `separator` between them.
+    /// Inserts `child` after child `at`, with `separator` between them.
     pub(super) fn insert_behind(
         &mut self,
         at: usize,
@@ -186,7 +187,7 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         self.len += 1;
     }
 
-    /// Puts `child` before all others, with `separator` behind it.
+    /// Inserts `child` before all others, with `separator` after it.
     pub(super) fn insert_first(&mut self, child: Node<K, V, H, N>, separator: Headed<K, H>) {
         let len = self.len();
         assert!(0 < len && len < N);
@@ -198,8 +199,8 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         self.len += 1;
     }
 
-    /// Takes child `at` out, and the key before it (behind it, for the first child). An only
-    /// child leaves an empty node, which the caller drops.
+    /// Takes out child `at` and the key before it (for the first child: the key after it). If it
+    /// was the only child, the node is empty and the caller drops it.
     pub(super) fn remove(&mut self, at: usize) -> (Option<Headed<K, H>>, Node<K, V, H, N>) {
         let len = self.len();
         assert!(at < len);
@@ -212,7 +213,7 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         (separator, child)
     }
 
-    /// Moves the children from `at` on into a new node and returns the key that was before
+    /// Moves the children from `at` on into a new node and returns it with the key that was before
     /// them. `at` is neither the first child nor behind the last.
     pub(super) fn split_off(&mut self, at: usize) -> (Headed<K, H>, Box<Self>) {
         let len = self.len();
@@ -222,9 +223,8 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
             keys: Keys::new(),
             children: Slots::new(),
         });
-        // SAFETY: as in `keys`, and the bounds were checked. The keys from `at` on and the
-        // children from `at` on move; the key before them is taken out of its slot; the
-        // lengths are set accordingly.
+        // SAFETY: as in `keys`, and the bounds were checked. The keys and the children from `at` on
+        // move, the key before them is taken out of its slot, and the lengths below say so.
         let separator = unsafe {
             upper.keys.take_tail(0, &mut self.keys, len - 1, at);
             upper.children.take_tail(0, &mut self.children, len, at);
@@ -235,11 +235,11 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         (separator, upper)
     }
 
-    /// Moves all children of `upper` behind the own ones, with `separator` between.
+    /// Moves all children of `upper` behind those of this node, with `separator` between them.
     pub(super) fn append(&mut self, separator: Headed<K, H>, upper: &mut Self) {
         let (len, more) = (self.len(), upper.len());
         assert!(0 < len && 0 < more && len + more <= N);
-        // SAFETY: as in `keys`, and the bounds were checked; `upper` is left without children.
+        // SAFETY: as in `keys`, and the bounds were checked. `upper` has no children afterwards.
         unsafe {
             self.keys.insert(len - 1, len - 1, separator);
             self.keys.take_tail(len, &mut upper.keys, more - 1, 0);
@@ -253,8 +253,8 @@ impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
 impl<K, V, H: KeyHead<K>, const N: usize> Drop for Inner<K, V, H, N> {
     fn drop(&mut self) {
         let len = self.len();
-        // SAFETY: as in `keys`; they are not used again. Should a drop panic, the rest of its
-        // slice is still dropped and the other array is leaked.
+        // SAFETY: as in `keys`, and no slot is used again. If a drop panics, the rest of its slice
+        // is still dropped, and the other array is leaked.
         unsafe {
             self.keys.drop_used(len.saturating_sub(1));
             std::ptr::drop_in_place(self.children.used_mut(len));
@@ -263,7 +263,7 @@ impl<K, V, H: KeyHead<K>, const N: usize> Drop for Inner<K, V, H, N> {
 }
 
 impl<K, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
-    /// Entries of a leaf, children of an inner node.
+    /// The number of entries of a leaf, or of children of an inner node.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
@@ -271,7 +271,7 @@ impl<K, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         }
     }
 
-    /// Levels from here down to the leaves; 1 for a leaf.
+    /// The number of levels of this subtree; 1 for a leaf.
     pub(super) fn height(&self) -> usize {
         let mut height = 1;
         let mut node = self;
@@ -325,7 +325,7 @@ impl<K, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
 }
 
 impl<K: Ord, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
-    /// Panics unless the invariants of the module hold from here down, all keys being within
+    /// Panics unless the invariants of the module hold in this subtree and all its keys lie within
     /// `range`. Returns the height.
     pub(super) fn check(&self, range: KeyRange<'_, K>) -> usize {
         match self {

@@ -6,7 +6,7 @@ use super::node::{Leaf, Node};
 use crate::key::KeyHead;
 
 impl<K: Ord, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
-    /// The leaf that `key` is in, if it is anywhere.
+    /// The only leaf that can hold `key`.
     #[inline]
     pub(super) fn leaf_of(&self, key: SearchKey<'_, K, H>) -> Option<&Leaf<K, V, H, N>> {
         let mut node = self.root.as_ref()?;
@@ -23,7 +23,7 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     pub(super) fn entry_above(&self, key: &K) -> Option<(&K, &V)> {
         let key = SearchKey::new(key);
         let mut node = self.root.as_ref()?;
-        // The nearest subtree to the right of the path.
+        // The subtree next to the path on its right.
         let mut right = None;
         loop {
             match node {
@@ -48,7 +48,7 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     pub(super) fn entry_below(&self, key: &K) -> Option<(&K, &V)> {
         let key = SearchKey::new(key);
         let mut node = self.root.as_ref()?;
-        // The nearest subtree to the left of the path.
+        // The subtree next to the path on its left.
         let mut left = None;
         loop {
             match node {

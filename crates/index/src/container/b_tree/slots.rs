@@ -1,11 +1,11 @@
-//! A fixed array of slots of which the first so many are in use: a vector that leaves its
-//! length to its owner, so that a node can keep the length beside its first keys.
+//! A fixed array whose first slots are in use: a vector whose owner keeps the length, so that a
+//! node can keep it beside its first keys.
 
 use std::mem::MaybeUninit;
 use std::{ptr, slice};
 
-/// `N` slots for `T`. Every method takes the number of slots in use, `len`; that they are the
-/// first `len`, and initialized, is the owner's to keep. Dropping drops nothing.
+/// `N` slots for `T`. Every method takes the number `len` of slots in use. The owner ensures that
+/// these are the first `len` slots and that they are initialized. Dropping `Slots` drops no value.
 pub(super) struct Slots<T, const N: usize>([MaybeUninit<T>; N]);
 
 impl<T, const N: usize> Slots<T, N> {
@@ -19,7 +19,7 @@ impl<T, const N: usize> Slots<T, N> {
     #[inline]
     pub(super) unsafe fn used(&self, len: usize) -> &[T] {
         debug_assert!(len <= N);
-        // SAFETY: these slots are initialized, the caller says.
+        // SAFETY: the caller says that these slots are initialized.
         unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), len) }
     }
 
@@ -29,11 +29,12 @@ impl<T, const N: usize> Slots<T, N> {
     #[inline]
     pub(super) unsafe fn used_mut(&mut self, len: usize) -> &mut [T] {
         debug_assert!(len <= N);
-        // SAFETY: these slots are initialized, the caller says.
+        // SAFETY: the caller says that these slots are initialized.
         unsafe { slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), len) }
     }
 
-    /// Puts `value` at `at` and moves what is there and behind up by one: `len + 1` are in use.
+    /// Inserts `value` at `at` and moves the values from there on up by one: `len + 1` slots are in
+    /// use then.
     ///
     /// # Panics
     ///
@@ -46,14 +47,15 @@ impl<T, const N: usize> Slots<T, N> {
     pub(super) unsafe fn insert(&mut self, len: usize, at: usize, value: T) {
         assert!(at <= len && len < N);
         let slots = self.0.as_mut_ptr();
-        // SAFETY: `at + 1 + (len - at) <= N`, so both ranges are within the array.
+        // SAFETY: `at + 1 + (len - at) <= N`, so both ranges lie within the array.
         unsafe {
             ptr::copy(slots.add(at), slots.add(at + 1), len - at);
             slots.add(at).write(MaybeUninit::new(value));
         }
     }
 
-    /// Takes the value at `at` out and moves what is behind down by one: `len - 1` are in use.
+    /// Takes out the value at `at` and moves those behind it down by one: `len - 1` slots are in
+    /// use then.
     ///
     /// # Panics
     ///
@@ -66,8 +68,8 @@ impl<T, const N: usize> Slots<T, N> {
     pub(super) unsafe fn remove(&mut self, len: usize, at: usize) -> T {
         assert!(at < len && len <= N);
         let slots = self.0.as_mut_ptr();
-        // SAFETY: slot `at` is initialized; both ranges are within the first `len` slots, and
-        // the copy leaves the last one out of use.
+        // SAFETY: slot `at` is initialized. Both ranges lie within the first `len` slots, and after
+        // the copy the last of them is not in use.
         unsafe {
             let value = slots.add(at).read().assume_init();
             ptr::copy(slots.add(at + 1), slots.add(at), len - at - 1);
@@ -75,15 +77,15 @@ impl<T, const N: usize> Slots<T, N> {
         }
     }
 
-    /// Moves the slots `from..len` of `source` behind the first `len_here` of `self`.
+    /// Moves the slots `from..len` of `source` behind the first `len_here` slots of `self`.
     ///
     /// # Panics
     ///
-    /// If `from > len`, `len > N` or they do not fit.
+    /// If `from > len`, `len > N`, or `self` has too few free slots.
     ///
     /// # Safety
     ///
-    /// The first `len` slots of `source` are in use; from now on only the first `from` are.
+    /// The first `len` slots of `source` are in use; after the call only the first `from` are.
     pub(super) unsafe fn take_tail(
         &mut self,
         len_here: usize,
@@ -92,7 +94,7 @@ impl<T, const N: usize> Slots<T, N> {
         from: usize,
     ) {
         assert!(from <= len && len <= N && len_here + (len - from) <= N);
-        // SAFETY: both ranges are within their arrays, which are different ones.
+        // SAFETY: both ranges lie within their arrays, which are different ones.
         unsafe {
             ptr::copy_nonoverlapping(
                 source.0.as_ptr().add(from),

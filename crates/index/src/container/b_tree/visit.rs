@@ -7,7 +7,7 @@ use crate::key::KeyHead;
 use std::ops::{Bound, ControlFlow, Range};
 
 impl<K: Ord, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
-    /// The places of the entries within `range`.
+    /// The indices of the entries within `range`.
     fn places(&self, range: KeyRange<'_, K>) -> Range<usize> {
         let from = match range.low {
             Bound::Included(low) => self.keys().below(SearchKey::new(low)),
@@ -43,7 +43,7 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
 }
 
 impl<K: Ord, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
-    /// Visits the entries within `range`, which is not empty by its bounds.
+    /// Visits the entries within `range`, whose bounds are not those of an empty range.
     pub(super) fn visit<'a>(
         &'a self,
         range: KeyRange<'_, K>,
