@@ -1,8 +1,9 @@
-//! Waiting for another thread without a lock to sleep on.
+//! Waiting for another thread when there is no lock to sleep on.
 
-/// Waits a little longer at each step: first by spinning, then by giving the core away.
+/// Waits a little longer at each step: first by spinning, then by yielding the core.
 ///
-/// For waits that another running thread will end soon. Under a checker each step is a yield.
+/// Use it for waits that another running thread will end soon. Under a checker each step is a
+/// yield.
 ///
 /// ```
 /// use tremula_sync::Backoff;

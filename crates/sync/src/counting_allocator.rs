@@ -1,20 +1,20 @@
-//! An allocator that counts, when it is told to, how many bytes are in use.
+//! An allocator that counts how many bytes are in use, once somebody asks.
 //!
-//! Whoever measures the memory of a structure wants to know what it has asked for, apart from the
-//! slack of whichever allocator serves it. A program installs [`CountingAllocator`] around the
-//! allocator that it uses anyway; until [`live_bytes`] is called for the first time an allocation
-//! pays for one load of a flag that nobody writes.
+//! It is for measuring what a structure has asked for, without the slack of the allocator that
+//! serves it. A program installs [`CountingAllocator`] around the allocator that it uses anyway.
+//! Until [`live_bytes`] is called for the first time, an allocation pays for one load of a flag
+//! that no thread writes.
 //!
-//! The count is for a quiescent moment: while threads allocate, it is behind by what they are at.
+//! The count is exact only while no thread is allocating or freeing.
 
 use crate::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::alloc::{GlobalAlloc, Layout};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
-/// Below zero when more is freed than was allocated since the counting began.
+/// Below zero if more has been freed than was allocated since the counting began.
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
-/// Serves every request from `A`, and counts.
+/// Forwards every request to `A`, and counts the bytes.
 ///
 /// ```
 /// use tremula_sync::counting_allocator::{CountingAllocator, live_bytes};
@@ -42,15 +42,15 @@ impl<A> CountingAllocator<A> {
     }
 }
 
-/// How many bytes are allocated and not freed, on top of an unknown number that stands for what was
-/// there when this was called for the first time: only differences mean something. `None` if the
-/// program's allocator is not a [`CountingAllocator`].
+/// How many bytes are allocated and not freed, plus an unknown constant for what was allocated
+/// before the first call: only differences mean something. `None` if the program's allocator is not
+/// a [`CountingAllocator`].
 #[must_use]
 pub fn live_bytes() -> Option<u64> {
-    /// Large enough that the count stays above zero when all that was there before is freed.
+    /// Large enough that the count stays above zero when everything allocated before is freed.
     const THERE_BEFORE: i64 = 1 << 50;
-    // Relaxed, like all accesses here: the count orders nothing, and threads that are joined before
-    // it is read are seen through that.
+    // Relaxed, like all accesses here: the count orders nothing, and joining a thread makes its
+    // additions visible.
     COUNTING.store(true, Ordering::Relaxed);
     let before = LIVE.load(Ordering::Relaxed);
     let probe = std::hint::black_box(Box::new(0_u64));
@@ -59,7 +59,7 @@ pub fn live_bytes() -> Option<u64> {
     counted.then(|| (LIVE.load(Ordering::Relaxed) + THERE_BEFORE).unsigned_abs())
 }
 
-/// Notes that this many bytes more, or fewer, are in use.
+/// Adds `bytes`, which is negative when memory is freed, to the count, if counting is on.
 #[inline]
 fn note(bytes: i64) {
     if COUNTING.load(Ordering::Relaxed) {
@@ -67,7 +67,7 @@ fn note(bytes: i64) {
     }
 }
 
-/// The same, if the allocator had a block to give: one that has none leaves everything as it was.
+/// Like [`note`], but only if the allocator returned a block: a refused request changes nothing.
 #[inline]
 fn note_if(block: *mut u8, bytes: i64) {
     if !block.is_null() {
@@ -81,12 +81,12 @@ fn size_of_block(layout: Layout) -> i64 {
     layout.size().cast_signed() as i64
 }
 
-// SAFETY: every request goes on to an allocator that keeps the contract of `GlobalAlloc`, as it
-// came, and its answer comes back as it is. Counting neither allocates nor panics.
+// SAFETY: every request is passed on unchanged to an allocator that keeps the contract of
+// `GlobalAlloc`, and its answer is returned unchanged. Counting neither allocates nor panics.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller keeps the contract of this method, which is also the inner method's.
         let block = unsafe { self.allocator.alloc(layout) };
         note_if(block, size_of_block(layout));
         block
@@ -95,13 +95,13 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         note(-size_of_block(layout));
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { self.allocator.dealloc(block, layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         let block = unsafe { self.allocator.alloc_zeroed(layout) };
         note_if(block, size_of_block(layout));
         block
@@ -109,7 +109,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of `realloc`.
         let block = unsafe { self.allocator.realloc(block, layout, new_size) };
         note_if(block, new_size.cast_signed() as i64 - size_of_block(layout));
         block
@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    /// Would fail if a request were counted before its answer is known. The only test that counts:
-    /// the count is the process's.
+    /// Fails if a request is counted before the allocator has answered it. This must stay the only
+    /// test that counts, because the count is global to the process.
     #[test]
     fn what_the_allocator_refuses_is_not_counted() {
         let allocator = CountingAllocator::new(Small(100));

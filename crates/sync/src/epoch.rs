@@ -1,10 +1,11 @@
-//! Epoch reclamation: memory that lock-free readers may still be looking at is freed only
-//! once they have all moved on.
+//! Epoch reclamation: memory that lock-free readers may still be looking at is freed only after all
+//! of them have unpinned.
 //!
-//! This is `crossbeam-epoch` (its default, global collector). A checker runs all the threads
-//! of a model on one thread of the system, where that crate's own thread-locals would mix
-//! them up, and does not see its fences; there a stand-in with the same calls keeps everything
-//! until the model has ended. That memory is not freed too early is for the sanitizers to see.
+//! This is the default, global collector of `crossbeam-epoch`. A checker runs all threads of a
+//! model on one system thread, where the thread-locals of that crate would mix the model's threads
+//! up, and it does not see that crate's fences. So under a checker a stand-in with the same calls
+//! keeps everything until the model has ended; the sanitizers check that nothing is freed too
+//! early.
 //!
 //! ```
 //! use tremula_sync::epoch;
@@ -31,7 +32,7 @@ mod stand_in {
         static GARBAGE: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// While it lives, nothing is freed that was reachable when it was made.
+    /// While it lives, nothing is freed that was reachable when the guard was made.
     #[derive(Debug)]
     pub struct Guard(());
 
@@ -42,7 +43,7 @@ mod stand_in {
     }
 
     impl Guard {
-        /// Runs `work` once every guard of now is gone: when the model has ended.
+        /// Runs `work` after all present guards are gone: here, when the model has ended.
         ///
         /// # Safety
         ///
@@ -51,15 +52,15 @@ mod stand_in {
             let work: Box<dyn FnOnce() + '_> = Box::new(move || {
                 work();
             });
-            // SAFETY: the caller promises that the work may run later; this only forgets the
-            // lifetime that would say so.
+            // SAFETY: the caller promises that the work may run later; the transmute only erases
+            // the lifetime that does not allow it.
             let work =
                 unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(work) };
             GARBAGE.with_borrow_mut(|garbage| garbage.push(work));
         }
     }
 
-    /// Frees what a model has retired, and what is retired by that. All its threads have ended.
+    /// Frees what a model has retired, and what that work retires. All threads have ended.
     pub(crate) fn collect() {
         loop {
             let garbage = GARBAGE.take();

@@ -1,11 +1,11 @@
-//! Running models under the checkers: one harness, so that every run says what it completed.
+//! Runs models under the checkers, and prints how much each run explored.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Atomic steps that one interleaving may have. A model with more of them waits for something that
-/// does not come; the largest, which build a tree first, have more than loom's own thousand.
+/// The most atomic steps that one interleaving may have. A model with more waits for something that
+/// never comes. loom's own limit of 1,000 is too low for the models that build a tree first.
 #[cfg(loom)]
 const BRANCHES: usize = 4_000;
 
@@ -25,8 +25,8 @@ fn run(model: impl Fn()) {
     crate::epoch::collect();
 }
 
-/// Explores every interleaving of `model` that loom distinguishes with at most `preemptions`
-/// forced switches, and prints how many there were.
+/// Explores every interleaving of `model` that loom distinguishes with at most `preemptions` forced
+/// switches, and prints how many there were.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Where readers of a biased lock make themselves visible: a line of memory a thread.
+//! Slots in which the readers of a biased lock announce themselves, one cache line for each thread.
 
 use crate::Backoff;
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use crate::thread_index;
 use crossbeam_utils::CachePadded;
 use std::ptr;
 
-/// Slots in a set of stripes: threads beyond it share slots, and one that finds its slot
+/// Slots in a set of stripes. More threads than this share slots; a thread that finds its slot
 /// taken reads through the lock itself.
 #[cfg(not(any(loom, shuttle)))]
 const SLOTS: usize = 64;
@@ -16,7 +16,8 @@ const SLOTS: usize = 4;
 /// Each slot holds the address of the lock that its thread is reading under, or null.
 pub(crate) struct ReaderStripes {
     slots: [CachePadded<AtomicPtr<()>>; SLOTS],
-    /// Slots below this may have been used; a writer looks at no others. Only grows.
+    /// Only slots below this number may have been used, so a writer checks no others. It only
+    /// grows.
     used: AtomicUsize,
 }
 
@@ -28,25 +29,25 @@ impl ReaderStripes {
         }
     }
 
-    /// Makes the calling thread visible as a reader of `lock`, if its slot is free.
+    /// Announces the calling thread as a reader of `lock`, if its slot is free.
     #[inline]
     pub(crate) fn publish(&self, lock: *mut ()) -> Option<&AtomicPtr<()>> {
         let index = thread_index() % SLOTS;
-        // SeqCst, load and maximum: before the slot's own write in the one total order, so that
-        // a writer that sees no need to look at this slot came before that write too.
+        // SeqCst, load and maximum: both precede the write to the slot in the single total order.
+        // So a writer that reads a `used` too small to include this slot also precedes that write.
         if index >= self.used.load(Ordering::SeqCst) {
             self.used.fetch_max(index + 1, Ordering::SeqCst);
         }
         let slot = &*self.slots[index];
         slot.compare_exchange(ptr::null_mut(), lock, Ordering::SeqCst, Ordering::Relaxed)
             .ok()?;
-        // loom treats SeqCst accesses as AcqRel; the fence tells it what they already mean.
+        // loom treats SeqCst accesses as AcqRel; this fence gives them their full meaning.
         #[cfg(loom)]
         crate::atomic::fence(Ordering::SeqCst);
         Some(slot)
     }
 
-    /// Waits until no slot names `lock`. Returns whether one did.
+    /// Waits until no slot contains `lock`. Returns whether a slot did.
     pub(crate) fn wait_for_readers(&self, lock: *mut ()) -> bool {
         let mut waited = false;
         for slot in self.candidates() {
@@ -59,22 +60,22 @@ impl ReaderStripes {
         waited
     }
 
-    /// Whether a slot names `lock`.
+    /// Whether a slot contains `lock`.
     pub(crate) fn has_reader(&self, lock: *mut ()) -> bool {
         self.candidates().iter().any(|slot| Self::names(slot, lock))
     }
 
     /// The slots that may be in use.
     fn candidates(&self) -> &[CachePadded<AtomicPtr<()>>] {
-        // As in `publish`.
+        // The fence is for loom only, as in `publish`.
         #[cfg(loom)]
         crate::atomic::fence(Ordering::SeqCst);
         &self.slots[..self.used.load(Ordering::SeqCst)]
     }
 
     fn names(slot: &AtomicPtr<()>, lock: *mut ()) -> bool {
-        // Pairs with the Release store by which a reader leaves: what it read was read before
-        // we write. SeqCst: with `publish` and the bias, see `StatisticsLock`.
+        // Acquire: pairs with the Release store by which a reader leaves: its reads happen before
+        // the writer's writes. SeqCst: see the picture in the module `statistics_lock`.
         slot.load(Ordering::SeqCst) == lock
     }
 }

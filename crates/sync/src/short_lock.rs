@@ -1,24 +1,25 @@
 //! The short lock: for critical sections of a few dozen instructions.
 //!
-//! Taking it is one exchange, giving it back one plain store: half of what a lock costs whose
-//! owner must look, when it leaves, whether somebody sleeps. The price is that nobody sleeps
-//! for it: a thread that waits spins a little, gives its core away, and does so again until it has
-//! the lock, in no order with others that wait. So it
-//! fits where an owner leaves soon (no system call, no user code, no other lock that is held
-//! for long) and where those who meet often are sent elsewhere, as the mailboxes do.
+//! Taking it is one exchange, and releasing it is one plain store. This is cheaper than a lock
+//! whose owner must check on release whether a thread sleeps. The price is that no thread sleeps: a
+//! waiting thread spins a little, yields its core, and repeats that until it has the lock. Waiters
+//! get the lock in no particular order.
 //!
-//! A checker cannot explore spinning; there the short lock is the checker's own mutex, and
-//! what is checked is the code that uses it. Its own orderings are for ThreadSanitizer.
+//! Use it where the owner releases soon (no system call, no user code, no other lock that is held
+//! for long), and where threads that collide often are sent elsewhere, as the mailboxes do.
+//!
+//! A checker cannot explore spinning. Under a checker the short lock is the checker's own mutex,
+//! and what is checked is the code that uses it. ThreadSanitizer checks the orderings in this file.
 
-/// How a thread came by a [`ShortLock`].
+/// How long a thread waited for a [`ShortLock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It was free.
+    /// The lock was free.
     None,
-    /// It was waited for.
+    /// The thread had to wait.
     Brief,
-    /// It was waited for so long that the thread gave its core away several times: its holder was
-    /// preempted, or others took it again and again. A checker's lock does not say so.
+    /// The thread waited so long that it yielded its core several times: the holder was preempted,
+    /// or other threads took the lock again and again. Never reported under a checker.
     Long,
 }
 
@@ -45,17 +46,17 @@ mod spinning {
     use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
 
-    /// Looks, with a pause after each, before a waiting thread gives its core away, and after each
-    /// time that it gets the core back: about as long as it takes to be scheduled. A thread that
-    /// looked only once each time would find the lock taken by a thread that never rests.
+    /// How often a waiting thread looks at the lock before it yields its core, and again each time
+    /// it gets the core back: together about as long as scheduling takes. A thread that looked only
+    /// once each time would always find the lock taken by a thread that never pauses.
     const LOOKS: u32 = 128;
 
-    /// After so many turns given to other threads a wait was long.
+    /// A wait with at least this many yields is long.
     const LONG: u32 = 4;
 
-    /// A mutex for short critical sections, which tells whether it had to be waited for.
+    /// A mutex for short critical sections. It reports whether the thread had to wait.
     ///
-    /// Not fair, not reentrant: a thread that takes it twice waits for itself for ever.
+    /// Not fair and not reentrant: a thread that takes it twice deadlocks.
     ///
     /// ```
     /// use tremula_sync::ShortLock;
@@ -70,10 +71,9 @@ mod spinning {
         value: UnsafeCell<T>,
     }
 
-    // SAFETY: the lock admits one thread at a time to the value, which thereby moves from thread
-    // to thread.
+    // SAFETY: the lock admits one thread at a time, so the value moves from thread to thread.
     unsafe impl<T: Send> Sync for ShortLock<T> {}
-    // SAFETY: as for the value.
+    // SAFETY: moving the lock moves the value.
     unsafe impl<T: Send> Send for ShortLock<T> {}
 
     impl<T> ShortLock<T> {
@@ -99,7 +99,7 @@ mod spinning {
             self.lock_noting().0
         }
 
-        /// Waits for the lock, and says how long: what contention is measured by.
+        /// Waits for the lock, and returns how long: callers measure contention by this.
         #[inline]
         pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, Wait) {
             match self.try_lock() {
@@ -108,7 +108,7 @@ mod spinning {
             }
         }
 
-        /// Waits for the lock; `give_way` lets another thread run.
+        /// Waits for the lock. `give_way` yields the core.
         #[cold]
         fn wait(&self, mut give_way: impl FnMut()) -> (ShortLockGuard<'_, T>, Wait) {
             let mut turns = 0_u32;
@@ -116,8 +116,8 @@ mod spinning {
                 let mut looks = 0;
                 let mut pauses = 1;
                 while looks < LOOKS {
-                    // Longer pauses between the first looks of a wait: a short one is over soon,
-                    // and each look takes the line of memory from the holder.
+                    // The first looks of a wait have longer and longer pauses between them: a short
+                    // wait is over soon, and each look takes the cache line from the holder.
                     for _ in 0..pauses {
                         std::hint::spin_loop();
                     }
@@ -125,7 +125,7 @@ mod spinning {
                     if turns == 0 {
                         pauses *= 2;
                     }
-                    // Relaxed: only a hint that trying is worth the exchange.
+                    // Relaxed: only a hint whether the exchange can succeed.
                     if !self.locked.load(Ordering::Relaxed)
                         && let Some(guard) = self.try_lock()
                     {
@@ -151,11 +151,12 @@ mod spinning {
         }
     }
 
-    /// Holds a [`ShortLock`]; gives it back when dropped.
+    /// Holds a [`ShortLock`]; dropping it releases the lock.
     pub struct ShortLockGuard<'a, T> {
         locked: &'a AtomicBool,
         value: MutPtr<T>,
-        /// What waits spins: its owner must not be a task that sleeps elsewhere.
+        /// Waiters spin, so the owner must not be a task that moves to another thread while it
+        /// sleeps.
         not_send: PhantomData<*mut ()>,
     }
 
@@ -189,8 +190,8 @@ mod spinning {
     mod tests {
         use super::*;
 
-        /// Waits for a lock whose holder leaves when the waiter gives its core away for the
-        /// `turn`th time.
+        /// Waits for a lock whose holder leaves when the waiter yields its core for the `turn`th
+        /// time.
         fn waited(turn: u32) -> Wait {
             let lock = ShortLock::new(());
             let mut held = lock.try_lock();
@@ -229,11 +230,11 @@ mod model {
     use super::Wait;
     use crate::{Mutex, MutexGuard};
 
-    /// A mutex for short critical sections, which tells whether it had to be waited for.
+    /// A mutex for short critical sections. It reports whether the thread had to wait.
     #[derive(Default)]
     pub struct ShortLock<T>(Mutex<T>);
 
-    /// Holds a [`ShortLock`]; gives it back when dropped.
+    /// Holds a [`ShortLock`]; dropping it releases the lock.
     pub type ShortLockGuard<'a, T> = MutexGuard<'a, T>;
 
     impl<T> ShortLock<T> {
@@ -253,7 +254,7 @@ mod model {
             self.0.lock()
         }
 
-        /// Waits for the lock, and says whether it had to be waited for.
+        /// Waits for the lock, and returns whether the thread had to wait.
         pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, Wait) {
             match self.0.try_lock() {
                 Some(guard) => (guard, Wait::None),

@@ -1,19 +1,19 @@
 //! The statistics lock: a readers-writer lock that knows how contended it is.
 //!
-//! Source: Sagonas and Winblad, "A contention adapting approach to concurrent ordered sets",
-//! JPDC 2018, section 3 (the statistics); Dice and Kogan, "BRAVO: biased locking for
-//! reader-writer locks", USENIX ATC 2019 (readers that leave the lock's line alone).
+//! Sources: Sagonas and Winblad, "A contention adapting approach to concurrent ordered sets", JPDC
+//! 2018, section 3 (the statistics); Dice and Kogan, "BRAVO: biased locking for reader-writer
+//! locks", USENIX ATC 2019 (readers that do not write the lock's cache line).
 //!
 //! # How it works
 //!
-//! Every acquisition first tries. One that had to wait raises the statistics, a writer that
-//! did not lowers them; whoever owns the lock may read them and change the grain of what the
-//! lock protects.
+//! Every acquisition first tries. An acquisition that had to wait raises the statistics; a writer
+//! that did not have to wait lowers them. The owner of the lock may read the statistics and change
+//! the grain of what the lock protects.
 //!
-//! Readers from more than one thread with no writer between them turn on the *reader bias*:
-//! from then on a reader only writes the address of the lock to a slot that is its own thread's
-//! ([`LockDomain`]), and no shared line. A writer takes the lock, turns the bias off and waits
-//! for the slots that name it.
+//! Reads by more than one thread with no write between them turn on the *reader bias*: from then on
+//! a reader only writes the address of the lock to its own thread's slot ([`LockDomain`]), and
+//! writes no shared cache line. A writer takes the lock, turns the bias off, and waits until no
+//! slot contains the lock's address.
 //!
 //! ```text
 //!  reader                              writer (owns the lock exclusively)
@@ -23,9 +23,9 @@
 //!       take the lock itself
 //! ```
 //!
-//! All four are in one total order, so either the reader's slot comes before the writer's look
-//! at it, and the writer waits; or the writer's `false` comes before the reader's look at the
-//! bias, and the reader withdraws.
+//! All four accesses are in one total order. So either the reader's write to its slot comes before
+//! the writer checks that slot, and the writer waits; or the writer's `false` comes before the
+//! reader reads the bias, and the reader withdraws.
 
 use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::cell::{ConstPtr, MutPtr, UnsafeCell};
@@ -36,10 +36,8 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// How much an acquisition moves a lock's statistics, and the limits at which its owner
-/// adapts.
-///
-/// The defaults are those of the paper and of ETS.
+/// How much an acquisition moves a lock's statistics, and the limits at which its owner adapts. The
+/// defaults are those of the paper and of ETS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatisticsConfig {
     /// Added when the lock had to be waited for.
@@ -50,8 +48,8 @@ pub struct StatisticsConfig {
     pub split_above: i32,
     /// Statistics below this ask for a coarser grain.
     pub join_below: i32,
-    /// How many reads, each by another thread than the one before and with no write between
-    /// them, turn the reader bias on.
+    /// The reader bias is turned on by this number of reads, each by another thread than the one
+    /// before, with no write between them.
     pub bias_after: u32,
 }
 
@@ -67,9 +65,8 @@ impl Default for StatisticsConfig {
     }
 }
 
-/// What a family of locks shares: the configuration, and the slots of its readers.
-///
-/// About 8 KiB; one for each tree, not for each lock.
+/// What a family of locks shares: the configuration, and the slots of the readers. About 8 KiB;
+/// make one for each tree, not one for each lock.
 pub struct LockDomain {
     config: StatisticsConfig,
     stripes: ReaderStripes,
@@ -92,8 +89,8 @@ impl LockDomain {
     }
 }
 
-/// The last reader and how many times the reader changed since the last write, in one word:
-/// the thread's index + 1 in the upper 24 bits, the count in the lower 8.
+/// The last reader, and how often the reader changed since the last write, in one word: the
+/// thread's index + 1 in the upper 24 bits, the count in the lower 8.
 struct ReaderHistory;
 
 impl ReaderHistory {
@@ -108,18 +105,17 @@ impl ReaderHistory {
 
 /// A readers-writer lock around `T` that keeps statistics of its contention.
 ///
-/// An uncontended write costs the plain lock and one non-atomic store to the line that it
-/// owns. An uncontended read leaves the statistics alone; when several threads read and none
-/// writes, reading writes no shared line. A writer that waits is not overtaken for ever, but
-/// there is no strict order.
+/// An uncontended write costs the plain lock and one non-atomic store to a cache line that the
+/// writer already owns. An uncontended read leaves the statistics alone. While several threads read
+/// and no thread writes, reading writes no shared cache line. A waiting writer is not overtaken for
+/// ever, but there is no strict order.
 ///
-/// The lock is not reentrant: a thread that holds it in one mode and asks for the other waits
-/// for itself for ever.
+/// The lock is not reentrant: a thread that holds it in one mode and asks for the other deadlocks.
 ///
-/// A guard has to be dropped. If a program forgets a [`ReadGuard`] ([`mem::forget`](std::mem::forget)),
-/// writers wait for ever; and as the reader's slot goes on naming the lock by its address, so do the
-/// writers of another lock of this domain that is made at the same address later. No memory is read or
-/// written wrongly.
+/// A guard must be dropped. If a program forgets a [`ReadGuard`]
+/// ([`mem::forget`](std::mem::forget)), writers wait for ever. The reader's slot also keeps the
+/// lock's address, so if another lock of this domain is later made at that address, its writers
+/// wait for ever too. Memory stays safe.
 ///
 /// ```
 /// use tremula_sync::{Arc, LockDomain, StatisticsConfig, StatisticsLock};
@@ -132,15 +128,15 @@ impl ReaderHistory {
 /// ```
 pub struct StatisticsLock<T> {
     raw: RawRwLock,
-    /// Readers may come in by their slots. Set by a holder of the lock, cleared by the
-    /// holder in exclusive mode.
+    /// Readers may enter by their slots. Set by a holder of the lock in any mode, cleared by the
+    /// exclusive holder.
     reader_biased: AtomicBool,
     /// See [`ReaderHistory`].
     reader_history: AtomicU32,
-    /// The statistics (upper half, signed) and the number of uncontended writes (lower half,
-    /// modulo 2^32) in one word, so that an uncontended write changes both by one addition.
-    /// Written with plain loads and stores by the exclusive holder, and by atomic additions by
-    /// shared holders that had to wait.
+    /// The statistics (upper half, signed) and the number of uncontended writes (lower half, modulo
+    /// 2^32) in one word, so that one addition changes both for an uncontended write. The exclusive
+    /// holder writes it with plain loads and stores, shared holders that had to wait with atomic
+    /// additions.
     tally: AtomicU64,
     /// Acquisitions that had to wait, modulo 2^32.
     contended: AtomicU32,
@@ -155,13 +151,13 @@ unsafe impl<T: Send> Send for StatisticsLock<T> {}
 
 const ONE_STATISTIC: u64 = 1 << 32;
 
-/// `delta` statistics in the upper half of a tally; to be added with wrap-around.
+/// `delta` in the upper half of a tally, to be added with wrap-around.
 const fn statistics_part(delta: i32) -> u64 {
     (delta as i64 as u64).wrapping_mul(ONE_STATISTIC)
 }
 
 impl<T> StatisticsLock<T> {
-    /// A lock around `value`, its statistics at 0.
+    /// A lock around `value`, with statistics of 0.
     pub fn new(value: T, domain: Arc<LockDomain>) -> Self {
         Self {
             raw: RawRwLock::new(),
@@ -174,9 +170,9 @@ impl<T> StatisticsLock<T> {
         }
     }
 
-    /// The name of the lock in the slots: the address of a field that no lock inside of `value` can
-    /// have. The lock's own address would not do: `value` may lie at the lock's beginning, and then a
-    /// lock in it would have the same one.
+    /// What the slots hold for this lock: the address of a field that no lock inside `value` can
+    /// have. The lock's own address does not work: `value` may lie at the beginning of the lock,
+    /// and then a lock inside it would have the same address.
     fn address(&self) -> *mut () {
         ptr::from_ref(&self.reader_biased).cast_mut().cast()
     }
@@ -187,8 +183,8 @@ impl<T> StatisticsLock<T> {
         if self.reader_biased.load(Ordering::Relaxed)
             && let Some(slot) = self.domain.stripes.publish(self.address())
         {
-            // SeqCst: the reader's second step in the module's picture. It also acquires what
-            // the one who set the bias had acquired: the last writer's changes.
+            // SeqCst: the reader's second step in the module's picture. The load also acquires what
+            // the thread that set the bias had acquired: the last writer's changes.
             if self.reader_biased.load(Ordering::SeqCst) {
                 return ReadGuard::new(self, Some(slot));
             }
@@ -197,8 +193,8 @@ impl<T> StatisticsLock<T> {
         self.read_unbiased()
     }
 
-    /// Waits for shared access to the lock itself, without a slot. For a thread that reads
-    /// under several locks at once: it has one slot only.
+    /// Waits for shared access to the lock itself, without a slot. For a thread that reads under
+    /// several locks at once, because a thread has only one slot.
     pub fn read_unbiased(&self) -> ReadGuard<'_, T> {
         if !self.raw.try_lock_shared() {
             self.raw.lock_shared();
@@ -235,8 +231,8 @@ impl<T> StatisticsLock<T> {
                 .wrapping_sub(statistics_part(self.domain.config.uncontended))
                 .wrapping_add(1)
         };
-        // Relaxed, as are all accesses of the tally: it orders nothing, and the exclusive lock
-        // keeps other writers of it away.
+        // Relaxed, like all accesses of the tally: it orders nothing, and the exclusive lock keeps
+        // other writers away.
         self.tally.store(tally, Ordering::Relaxed);
         WriteGuard {
             value: ManuallyDrop::new(self.value.get_mut()),
@@ -244,15 +240,14 @@ impl<T> StatisticsLock<T> {
         }
     }
 
-    /// Exclusive access, if nobody has the lock in any way. Never waits, and leaves the
+    /// Exclusive access, if no thread holds the lock in any way. Never waits, and leaves the
     /// statistics alone.
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         if !self.raw.try_lock_exclusive() {
             return None;
         }
         if self.clear_bias() && self.domain.stripes.has_reader(self.address()) {
-            // The next writer has to look for these readers again. Release: as in
-            // `consider_bias`.
+            // The next writer has to wait for these readers. Release: as in `consider_bias`.
             self.reader_biased.store(true, Ordering::Release);
             // SAFETY: it was just taken.
             unsafe { self.raw.unlock_exclusive() };
@@ -264,22 +259,22 @@ impl<T> StatisticsLock<T> {
         })
     }
 
-    /// Lets no more readers in by their slots and waits for those inside. Returns whether it
+    /// Stops readers from entering by their slots, and waits for those inside. Returns whether it
     /// had to wait. The caller holds the lock exclusively.
     #[inline]
     fn end_bias(&self) -> bool {
         self.clear_bias() && self.domain.stripes.wait_for_readers(self.address())
     }
 
-    /// Lets no more readers in by their slots. Returns whether there can be any inside: only if
-    /// the bias was on, since whoever clears it waits for them or sets it again. The caller holds the lock
-    /// exclusively.
+    /// Stops readers from entering by their slots. Returns whether there can be any inside: only if
+    /// the bias was on, since a thread that clears it waits for them or sets it again. The caller
+    /// holds the lock exclusively.
     #[inline]
     fn clear_bias(&self) -> bool {
         if self.reader_history.load(Ordering::Relaxed) != 0 {
             self.reader_history.store(0, Ordering::Relaxed);
         }
-        // Relaxed: set only by holders of the lock, whom we have waited for.
+        // Relaxed: only holders of the lock set it, and those have all released it.
         if !self.reader_biased.load(Ordering::Relaxed) {
             return false;
         }
@@ -288,7 +283,7 @@ impl<T> StatisticsLock<T> {
         true
     }
 
-    /// Notes a read and turns the bias on when it is one of many. The caller holds the lock in
+    /// Records a read, and turns the bias on after enough reads. The caller holds the lock in
     /// shared mode.
     #[inline]
     fn consider_bias(&self) {
@@ -298,14 +293,14 @@ impl<T> StatisticsLock<T> {
         };
         self.reader_history.store(history, Ordering::Relaxed);
         if history & ReaderHistory::COUNT >= self.domain.config.bias_after {
-            // Release: pairs with the load in `read`, which so sees what we acquired with the
-            // lock, the last writer's changes.
+            // Release: pairs with the Acquire part of the load in `read`. This thread acquired the
+            // last writer's changes with the lock, so the reader sees them too.
             self.reader_biased.store(true, Ordering::Release);
         }
     }
 
-    /// Counts a read that had to wait. The caller holds the lock in shared mode, so that no
-    /// exclusive holder is storing to the tally.
+    /// Counts a read that had to wait. The caller holds the lock in shared mode, so no exclusive
+    /// holder is storing to the tally.
     #[cold]
     fn count_contention(&self) {
         self.contended.fetch_add(1, Ordering::Relaxed);
@@ -328,7 +323,7 @@ impl<T> StatisticsLock<T> {
         )
     }
 
-    /// Whether readers may come in by their slots.
+    /// Whether readers may enter by their slots.
     pub fn is_reader_biased(&self) -> bool {
         self.reader_biased.load(Ordering::Relaxed)
     }
@@ -338,7 +333,7 @@ impl<T> StatisticsLock<T> {
 pub struct ReadGuard<'a, T> {
     value: ManuallyDrop<ConstPtr<T>>,
     lock: &'a StatisticsLock<T>,
-    /// The slot by which the reader came in, or `None` if it holds the lock itself.
+    /// The slot by which the reader entered, or `None` if it holds the lock itself.
     slot: Option<&'a AtomicPtr<()>>,
 }
 
@@ -352,9 +347,9 @@ impl<'a, T> ReadGuard<'a, T> {
         }
     }
 
-    /// Lowers the statistics by `amount`: what was done needed more than one lock.
+    /// Lowers the statistics by `amount`, after work that needed more than one lock.
     pub fn lower_statistics(&self, amount: i32) {
-        // An atomic addition: other holders in shared mode may do the same.
+        // Atomic, because other shared holders may do the same.
         self.lock
             .tally
             .fetch_add(statistics_part(-amount), Ordering::Relaxed);
@@ -366,8 +361,8 @@ impl<T> Deref for ReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: no writer is inside: we hold the lock in shared mode, or our slot names it
-        // and a writer waits for that.
+        // SAFETY: no writer is inside: this guard holds the lock in shared mode, or its slot names
+        // the lock and writers wait for that.
         unsafe { (*self.value).deref() }
     }
 }
@@ -378,8 +373,8 @@ impl<T> Drop for ReadGuard<'_, T> {
         // SAFETY: the pointer is not used again.
         unsafe { ManuallyDrop::drop(&mut self.value) };
         match self.slot {
-            // Release: pairs with the writer's load in `wait_for_readers`; our reads are over
-            // before it writes.
+            // Release: pairs with the writer's load in `wait_for_readers`: this reader's reads
+            // happen before the writer's writes.
             Some(slot) => slot.store(ptr::null_mut(), Ordering::Release),
             // SAFETY: without a slot, this guard holds the lock in shared mode.
             None => unsafe { self.lock.raw.unlock_shared() },
@@ -415,7 +410,8 @@ impl<T> Deref for WriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the lock is held in exclusive mode, and readers by slots were waited for.
+        // SAFETY: this guard holds the lock exclusively, and the writer has waited for the readers
+        // with slots.
         unsafe { (*self.value).deref() }
     }
 }
@@ -423,7 +419,7 @@ impl<T> Deref for WriteGuard<'_, T> {
 impl<T> DerefMut for WriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: as in `deref`: no other thread is inside.
         unsafe { (*self.value).deref() }
     }
 }

@@ -5,15 +5,15 @@ use crate::thread_index;
 use crossbeam_utils::CachePadded;
 use std::ptr;
 
-/// Stripes of a counter whose updates collide: more than threads that run at once on most
-/// machines, so that few share one.
+/// Stripes of a striped counter: more than the threads that run at once on most machines, so that
+/// few threads share one.
 #[cfg(not(any(loom, shuttle)))]
 const STRIPES: usize = 32;
 #[cfg(any(loom, shuttle))]
 const STRIPES: usize = 2;
 
-/// Collisions after which the counter stripes itself. Fewer than a burst of two threads
-/// makes, more than chance does.
+/// Collisions after which the counter stripes itself: fewer than two threads cause in one burst,
+/// more than happen by chance.
 #[cfg(not(any(loom, shuttle)))]
 const STRIPE_AFTER: u32 = 16;
 #[cfg(any(loom, shuttle))]
@@ -21,13 +21,13 @@ const STRIPE_AFTER: u32 = 1;
 
 type Stripes = [CachePadded<AtomicIsize>; STRIPES];
 
-/// A counter for sizes: many threads add, few ask for the sum.
+/// A counter for sizes: many threads add, few read the sum.
 ///
-/// It is one cell until additions collide in it; then each thread gets a stripe on a cache
-/// line that no other thread writes. It does not go back to one cell.
+/// It is one cell until additions collide. Then each thread gets a stripe on a cache line of its
+/// own. It never goes back to one cell.
 ///
-/// [`sum`](Self::sum) is exact when no addition is under way; otherwise it lies within the
-/// additions that are. An addition is O(1), the sum O(stripes).
+/// [`sum`](Self::sum) is exact while no addition is under way; otherwise it may miss any of the
+/// additions under way. An addition is O(1), the sum is O(stripes).
 ///
 /// ```
 /// use tremula_sync::StripedCounter;
@@ -40,7 +40,7 @@ type Stripes = [CachePadded<AtomicIsize>; STRIPES];
 pub struct StripedCounter {
     cell: AtomicIsize,
     collisions: AtomicU32,
-    /// Null until the counter stripes itself; then a leaked box, freed with the counter.
+    /// Null until the counter stripes itself; then a leaked box, which is freed with the counter.
     stripes: AtomicPtr<Stripes>,
 }
 
@@ -56,12 +56,12 @@ impl StripedCounter {
     }
 
     fn stripes(&self) -> Option<&Stripes> {
-        // Acquire: pairs with the exchange in `stripe`, which publishes the zeroed stripes.
-        // SAFETY: what is not null came from a box that lives as long as the counter.
+        // Acquire: pairs with the store in `stripe`, which publishes the zeroed stripes.
+        // SAFETY: a pointer that is not null came from a box that lives as long as the counter.
         unsafe { self.stripes.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Adds `difference`. All additions are relaxed: they order nothing else.
+    /// Adds `difference`. All additions are Relaxed: they order nothing else.
     #[inline]
     pub fn add(&self, difference: isize) {
         if let Some(stripes) = self.stripes() {
@@ -87,7 +87,7 @@ impl StripedCounter {
         }
     }
 
-    /// Makes the stripes. Called once: only one collision is the last that is waited for.
+    /// Makes the stripes. Only the collision that reaches the limit calls this, so it runs once.
     fn stripe(&self) {
         let stripes = Box::new(std::array::from_fn(|_| {
             CachePadded::new(AtomicIsize::new(0))

@@ -4,22 +4,22 @@ use crate::Backoff;
 use crate::atomic::{AtomicU64, Ordering, fence};
 use std::fmt;
 
-/// Set for ever in the lock of a node that has been unlinked.
+/// Set permanently when the node that the lock guards is unlinked.
 const OBSOLETE: u64 = 0b01;
 /// Set while a writer holds the lock.
 const LOCKED: u64 = 0b10;
 /// What one change adds to the version.
 const STEP: u64 = 0b100;
 
-/// What was read may have changed meanwhile: the operation has to begin again.
+/// An attempt has met a change, and must begin again.
 ///
-/// The idiom is a function that does one attempt and returns `Result<T, Restart>`, with `?` after
-/// each step, under a loop ([`retry`]).
+/// The idiom is a function that makes one attempt and returns `Result<T, Restart>`, with `?` after
+/// each step, called in a loop by [`retry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart;
 
-/// Runs `attempt` until it succeeds, waits a little longer after each [`Restart`], and tells
-/// `restarted` of each.
+/// Runs `attempt` until it succeeds. After each [`Restart`] it calls `restarted` and waits, a
+/// little longer each time.
 ///
 /// ```
 /// use tremula_sync::{Restart, VersionLock, retry};
@@ -35,7 +35,7 @@ pub struct Restart;
 /// ```
 #[inline]
 pub fn retry<T>(mut attempt: impl FnMut() -> Result<T, Restart>, restarted: impl Fn()) -> T {
-    // The first attempt nearly always succeeds: nothing is set up for a second.
+    // The first attempt nearly always succeeds, so the back-off is set up only after it fails.
     if let Ok(done) = attempt() {
         return done;
     }
@@ -61,15 +61,15 @@ pub struct Version(u64);
 /// A lock whose readers write nothing: they note its version, read what it guards, and validate
 /// that the version is still the same. Writers exclude one another and change the version.
 ///
-/// A reader may see a mixture of before and after until it has validated. So what the lock
-/// guards is atomics, read and written with `Relaxed`, and pointers among them are followed only
-/// after a validation, and lead to what is kept for the readers (by an
-/// [`epoch`](crate::epoch)).
+/// Until it has validated, a reader may see a mixture of old and new. So everything that the lock
+/// guards is an atomic, read and written with `Relaxed`. A reader follows a pointer among them only
+/// after validation, and a [collector](crate::reclaim::Collector) keeps what the pointer leads to.
 ///
-/// One word: a bit that says *obsolete* (the guarded node has been unlinked, whoever comes must
-/// start over), a bit that says *locked*, and a version of 62 bits, which does not come round in
-/// a century. Waiters spin, then give the core away. Source: Leis, Scheibner, Kemper, Neumann,
-/// "The ART of practical synchronization", DaMoN 2016.
+/// The lock is one word: an *obsolete* bit (the guarded node has been unlinked, so every thread
+/// that reaches it restarts), a *locked* bit, and a version of 62 bits, which does not wrap within
+/// a century. Waiting threads spin, then yield the core.
+///
+/// Source: Leis, Scheibner, Kemper, Neumann, "The ART of practical synchronization", DaMoN 2016.
 ///
 /// ```
 /// use tremula_sync::VersionLock;
@@ -92,16 +92,17 @@ impl VersionLock {
         }
     }
 
-    /// The current version, to validate against later. Waits while a writer holds the lock: a
-    /// thread that holds another version lock must not call this ([`try_lock`](Self::try_lock)).
+    /// The current version, to validate against later. Waits while a writer holds the lock, so a
+    /// thread that holds another version lock must not call it; [`try_lock`](Self::try_lock) does
+    /// not wait.
     ///
     /// # Errors
     ///
     /// [`Restart`] if the lock is obsolete.
     #[inline]
     pub fn read(&self) -> Result<Version, Restart> {
-        // Acquire: pairs with the release of the writer that made this version. What it wrote,
-        // and what its pointers lead to, is visible from here on.
+        // Acquire: pairs with the Release of the writer that made this version: what it wrote, and
+        // what its pointers lead to, is visible from here on.
         let word = self.word.load(Ordering::Acquire);
         if word & (LOCKED | OBSOLETE) == 0 {
             return Ok(Version(word));
@@ -125,16 +126,15 @@ impl VersionLock {
         }
     }
 
-    /// Whether everything read since `version` was noted is of that version.
+    /// Checks that everything read since `version` was noted belongs to that version.
     ///
     /// # Errors
     ///
-    /// [`Restart`] if a writer came in between: what was read is to be forgotten.
+    /// [`Restart`] if a writer has come in between: the caller must discard what it read.
     #[inline]
     pub fn validate(&self, version: Version) -> Result<(), Restart> {
-        // Acquire fence: pairs with the release fence in `locked`. If any of the reads before it
-        // saw what a writer wrote, then the load below sees that writer's lock bit, or a later
-        // word.
+        // Acquire fence: pairs with the Release fence in `locked`. If any of the reads before it
+        // saw what a writer wrote, the load below sees that writer's lock bit or a later word.
         fence(Ordering::Acquire);
         if self.word.load(Ordering::Relaxed) == version.0 {
             Ok(())
@@ -143,15 +143,15 @@ impl VersionLock {
         }
     }
 
-    /// Locks, if the version is still `version`; does not wait.
+    /// Locks, if the version is still `version`. Does not wait.
     ///
     /// # Errors
     ///
-    /// [`Restart`] if a writer came in between, or holds the lock.
+    /// [`Restart`] if a writer has come in between, or holds the lock.
     #[inline]
     pub fn upgrade(&self, version: Version) -> Result<VersionGuard<'_>, Restart> {
-        // Acquire: pairs with the release of the last writer. The reads since `version` are
-        // valid: a lock bit set between would have changed the word.
+        // Acquire: pairs with the Release of the last writer. The reads since `version` are valid,
+        // because a lock bit set in between would have changed the word.
         self.word
             .compare_exchange(
                 version.0,
@@ -163,11 +163,11 @@ impl VersionLock {
         Ok(self.locked(version))
     }
 
-    /// Locks, if nobody holds the lock now; does not wait.
+    /// Locks, if no thread holds the lock. Does not wait.
     ///
     /// # Errors
     ///
-    /// [`Restart`] if the lock is held or obsolete, or was taken first by another.
+    /// [`Restart`] if the lock is held or obsolete, or another thread takes it first.
     #[inline]
     pub fn try_lock(&self) -> Result<VersionGuard<'_>, Restart> {
         let word = self.word.load(Ordering::Relaxed);
@@ -177,8 +177,8 @@ impl VersionLock {
         self.upgrade(Version(word))
     }
 
-    /// Locks; waits for whoever holds the lock. Threads that hold several locks must all take
-    /// them in one order.
+    /// Locks, and waits for the holder if there is one. Threads that hold several locks must all
+    /// take them in the same order.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl VersionLock {
     }
 
     fn locked(&self, version: Version) -> VersionGuard<'_> {
-        // Release fence: pairs with the acquire fence in `validate`; see there.
+        // Release fence: pairs with the Acquire fence in `validate`.
         fence(Ordering::Release);
         VersionGuard {
             lock: self,
@@ -225,25 +225,26 @@ impl fmt::Debug for VersionLock {
     }
 }
 
-/// A held [`VersionLock`]. Dropping it unlocks and changes the version, also when a panic
-/// unwinds: readers then read again, which is never wrong.
+/// A held [`VersionLock`]. Dropping it unlocks and changes the version, also when a panic unwinds:
+/// then readers only read again, which is never wrong.
 #[must_use = "dropping the guard unlocks"]
 #[derive(Debug)]
 pub struct VersionGuard<'a> {
     lock: &'a VersionLock,
-    /// What it was when it was locked.
+    /// The version when the lock was taken.
     version: Version,
 }
 
 impl VersionGuard<'_> {
-    /// Unlocks without a change of the version: nothing that readers can see was written.
+    /// Unlocks without changing the version. The holder must have written nothing that readers can
+    /// see.
     pub fn unchanged(self) {
         let before = self.version.0;
         self.unlock(before);
     }
 
-    /// Unlocks for ever: the node that the lock guards has been unlinked. Whoever waits for the
-    /// lock, or has noted a version of it, restarts.
+    /// Unlocks for the last time: the node that the lock guards has been unlinked. Every thread
+    /// that waits for the lock, or has noted a version of it, restarts.
     pub fn obsolete(self) {
         let after = self.version.0 + STEP;
         self.unlock(after | OBSOLETE);
@@ -252,7 +253,7 @@ impl VersionGuard<'_> {
     fn unlock(self, word: u64) {
         let lock = self.lock;
         std::mem::forget(self);
-        // Release: pairs with the acquire of whoever reads this version or locks next.
+        // Release: pairs with the Acquire of the threads that read this version or lock next.
         lock.word.store(word, Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Who waits, a thread or a task, and how it is woken.
+//! A waiter, which is a thread or a task, and how it is woken.
 
 use crate::thread;
 use std::any::Any;
@@ -6,11 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 use std::time::Instant;
 
-/// Somebody who waits: a thread that is parked or about to be, or a task that has returned
-/// `Pending`.
+/// A thread that is parked or is about to park, or a task that has returned `Pending`.
 ///
-/// A waiter may be woken early or twice, and must look for itself whether what it waits for
-/// has come.
+/// A waiter may be woken early or twice, so it must check itself whether what it waits for has
+/// come.
 ///
 /// ```
 /// use tremula_sync::{Waiter, park, thread};
@@ -24,7 +23,7 @@ use std::time::Instant;
 pub enum Waiter {
     /// A thread that calls [`park`].
     Thread(thread::Thread),
-    /// A task, on whatever runtime.
+    /// A task, on any runtime.
     Task(Waker),
 }
 
@@ -35,8 +34,8 @@ impl Waiter {
         Self::Thread(thread::current())
     }
 
-    /// Wakes the thread or the task. The user's code runs if it is a task; its panic is
-    /// [contained], for the caller may have others to wake.
+    /// Wakes the thread or the task. Waking a task runs the user's code; its panic is [contained],
+    /// because the caller may have other waiters to wake.
     pub fn wake(self) {
         match self {
             Self::Thread(thread) => thread.unpark(),
@@ -47,8 +46,8 @@ impl Waiter {
     }
 }
 
-/// Runs the user's code and ends its panic here: for a caller that has more to do, on behalf of
-/// others. The panic hook has reported the panic by then. `None` after a panic.
+/// Runs the user's code and stops its panic here, for a caller that has more to do on behalf of
+/// others. The panic hook has already reported the panic. Returns `None` after a panic.
 ///
 /// ```
 /// use tremula_sync::contained;
@@ -66,18 +65,19 @@ pub fn contained<R>(work: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Drops what somebody panicked with. A payload is the user's value, and dropping it may panic
-/// again; what that panic carries is forgotten, so that this function never unwinds.
+/// Drops the payload of a panic. The payload is a user's value, and dropping it may panic again;
+/// the payload of that second panic is forgotten, so this function never unwinds.
 pub fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
     }
 }
 
-/// Sleeps until the calling thread is woken, or the deadline has passed, or for no reason.
+/// Sleeps until the calling thread is woken or the deadline has passed; it may also return for no
+/// reason.
 ///
-/// A waiter of the thread that was woken before the call makes it return at once. Checkers
-/// have no clock: under them a sleep with a deadline only gives the other threads a turn.
+/// If the thread's [`Waiter`] was woken before the call, it returns at once. Checkers have no
+/// clock: under them a sleep with a deadline only yields to the other threads.
 pub fn park(deadline: Option<Instant>) {
     #[cfg(not(any(loom, shuttle)))]
     match deadline {

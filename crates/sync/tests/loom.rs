@@ -117,7 +117,7 @@ fn try_write_gives_way_to_a_biased_reader() {
                 written += 1;
             }
         }
-        // What a try left behind, an ordinary writer has to cope with.
+        // An ordinary writer must cope with what a try left behind.
         *lock.write() += 1;
         reader.join().unwrap();
         assert_eq!(*lock.read(), written + 1);
@@ -170,9 +170,9 @@ impl Pair {
     }
 }
 
-// In models of a reader and a writer the reader is the spawned thread: of the accesses to an
-// object loom remembers the last one only, so a writer that itself reads before it writes would
-// hide the reader that ran before, and one interleaving would be all that is explored.
+// In models of a reader and a writer the reader is the spawned thread. loom remembers only the last
+// access to an object, so a writer that itself reads before it writes would hide the reader that
+// ran before, and loom would explore only one interleaving.
 #[test]
 fn what_a_version_lock_validates_is_of_one_version() {
     check("what_a_version_lock_validates_is_of_one_version", 4, || {
@@ -242,8 +242,8 @@ fn a_short_lock_admits_one_at_a_time() {
     });
 }
 
-/// A thing that a link leads to, and that is freed: by loom's cell, an access that is not ordered
-/// against another fails the model.
+/// A thing that a link leads to, and that is freed. The thing is loom's cell, so an access that is
+/// not ordered against another fails the model.
 struct Linked {
     link: AtomicBool,
     thing: UnsafeCell<()>,
@@ -256,9 +256,9 @@ struct Structure {
     linked: Arc<Linked>,
 }
 
-// SAFETY: the cell is what the model watches.
+// SAFETY: the model checks the accesses to the cell.
 unsafe impl Sync for Linked {}
-// SAFETY: as above.
+// SAFETY: as for `Sync`.
 unsafe impl Send for Linked {}
 
 impl Structure {
@@ -273,11 +273,11 @@ impl Structure {
         })
     }
 
-    /// Looks at the thing if it is linked.
+    /// Reads the thing if it is linked.
     fn read(&self, pin: usize) {
         let record = self.registry.take();
         record.pin(pin, &self.epochs);
-        // Relaxed: it is the pin that keeps the thing.
+        // Relaxed: the pin keeps the thing alive.
         if self.linked.link.load(Relaxed) {
             self.linked.thing.with(|_| ());
         }
@@ -293,13 +293,13 @@ impl Structure {
         linked.thing.with_mut(|_| ());
     }
 
-    /// Unlinks the thing and has it freed when no thread is inside any more.
+    /// Unlinks the thing and retires it.
     fn retire(&self) {
         let record = self.registry.take();
         record.pin(0, &self.epochs);
         self.unlink();
         let linked = Arc::clone(&self.linked);
-        // SAFETY: unlinked.
+        // SAFETY: the thing has been unlinked.
         unsafe { self.epochs.retire(record, move || Self::free(&linked)) };
         record.unpin(0);
         record.give_back();

@@ -8,11 +8,11 @@ use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::reclaim::{Collector, Guard};
 use tremula_sync::thread;
 
-/// Operations of any threads within which garbage that nobody looks at is freed.
+/// Garbage that no thread is looking at is freed within this number of operations of any threads.
 const PROMISE: usize = 4_096;
 
 fn retire<T: Send + 'static>(guard: &Guard<'_>, garbage: T) {
-    // SAFETY: nobody else has it.
+    // SAFETY: no other thread has it.
     unsafe { guard.defer_unchecked(move || drop(garbage)) };
 }
 
@@ -39,7 +39,7 @@ fn dropping_the_collector_frees_everything() {
 fn what_a_thread_retired_is_freed_by_others_though_it_never_comes_back() {
     let value = Arc::new(());
     let collector = Arc::new(Collector::new());
-    // Past the turn of a thread's first operation, in both threads.
+    // Gets past the turn of a thread's first operation, in both threads.
     use_it(&collector, 1);
     let (done, wait) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
@@ -49,7 +49,7 @@ fn what_a_thread_retired_is_freed_by_others_though_it_never_comes_back() {
             use_it(&collector, 1);
             retire(&collector.pin(), value);
             done.send(()).unwrap();
-            // It lives on, and does nothing.
+            // The thread lives on, and does nothing.
             ended.recv().unwrap();
         }
     });
@@ -181,7 +181,7 @@ impl Drop for Bomb {
 fn a_panic_in_what_is_freed_loses_nothing_else() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let collector = Collector::new();
-    // Past the turn of a thread's first operation.
+    // Gets past the turn of a thread's first operation.
     use_it(&collector, 1);
     let guard = collector.pin();
     for _ in 0..5 {
@@ -200,7 +200,7 @@ fn a_panic_in_what_is_freed_loses_nothing_else() {
 
 #[test]
 fn what_is_freed_may_use_the_collector() {
-    /// Retires another one when it is dropped, to a depth.
+    /// Retires another link when it is dropped, down to depth 0.
     struct Chain(Arc<Collector>, usize, Arc<AtomicUsize>);
     impl Drop for Chain {
         fn drop(&mut self) {
@@ -249,7 +249,7 @@ fn a_destructor_of_a_thread_local_may_use_a_collector() {
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
-/// What the readers of the stress below look at: a number that its drop destroys.
+/// What the readers of the stress test below look at: a number that is overwritten on drop.
 struct Canary(u64);
 
 const ALIVE: u64 = 0xA11F_E000;
@@ -266,16 +266,16 @@ struct Unlinked(*mut Canary);
 impl Unlinked {
     /// # Safety
     ///
-    /// Nobody can come to it.
+    /// No thread can reach the canary.
     unsafe fn free(self) {
-        // SAFETY: the caller promises it.
+        // SAFETY: passed on to the caller.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
 
-/// Writers exchange a box and retire the old one, or take it over if they are alone; readers look
-/// into it. Freed too early, a reader sees a number that is not alive (or a sanitizer reports it);
-/// freed twice, the allocator or a sanitizer does.
+/// Writers exchange a box and retire the old one, or free it themselves if they are alone; readers
+/// look into it. If a box is freed too early, a reader sees a number that is not alive, or a
+/// sanitizer reports it. If it is freed twice, the allocator or a sanitizer reports it.
 #[test]
 fn nothing_is_freed_under_a_reader() {
     let rounds = if cfg!(tremula_tsan) { 5_000 } else { 50_000 };
@@ -289,7 +289,7 @@ fn nothing_is_freed_under_a_reader() {
             thread::spawn(move || {
                 while !end.load(Ordering::Relaxed) {
                     let guard = collector.pin();
-                    // SAFETY: what is in the link is freed only when this guard is gone.
+                    // SAFETY: the box in the link is freed only after this guard is gone.
                     let seen = unsafe { &*link.load(Ordering::Acquire) };
                     assert_eq!(seen.0, ALIVE);
                     if seen.0 & 1 == 0 {
@@ -311,7 +311,7 @@ fn nothing_is_freed_under_a_reader() {
                     let old = link.swap(new, Ordering::AcqRel);
                     if guard.is_alone() {
                         taken.fetch_add(1, Ordering::Relaxed);
-                        // SAFETY: nobody else can come to it.
+                        // SAFETY: no other thread can reach it.
                         drop(unsafe { Box::from_raw(old) });
                     } else {
                         let old = Unlinked(old);

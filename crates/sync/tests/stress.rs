@@ -1,9 +1,9 @@
 //! Real threads on the locks and counters; run under the sanitizers too.
 //!
-//! Two words under one lock are always changed together, so a reader that sees them differ, or
-//! a writer that finds a value other than the one it is to find, was let in when it should not
-//! have been. The words are plain memory: ThreadSanitizer reports an access that the lock does
-//! not order even when the values happen to be right.
+//! Two words under one lock are always changed together. So if a reader sees them differ, or a
+//! writer finds an unexpected value, the lock let it in when it should not have. The words are
+//! plain memory: ThreadSanitizer reports an access that the lock does not order even if the values
+//! happen to be right.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::time::{Duration, Instant};
@@ -20,8 +20,8 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     }
 }
 
-/// Every thread writes once in `writes_in` operations and reads else; `bias_after` as in the
-/// configuration.
+/// Every thread writes once in `writes_in` operations and reads otherwise; `bias_after` is that of
+/// the configuration.
 fn readers_and_writers(writes_in: usize, bias_after: u32) {
     let config = StatisticsConfig {
         bias_after,
@@ -107,7 +107,7 @@ fn indices_of_living_threads_differ() {
                 0,
                 "two threads have one index"
             );
-            // All are alive until the last has its own.
+            // All threads stay alive until the last has its index.
             while taken.load(Ordering::Relaxed).count_ones() < THREADS as u32 {
                 thread::yield_now();
             }
@@ -119,8 +119,8 @@ fn indices_of_living_threads_differ() {
 /// A thread that has not ended by then never will.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What would make it fail: the reader's slot that names the outer lock also names the inner one, so
-/// that the reader, who becomes a writer of the inner lock, waits for itself.
+/// Fails if the reader's slot for the outer lock also names the inner lock: then the reader, which
+/// becomes a writer of the inner lock, waits for itself.
 #[test]
 fn a_statistics_lock_inside_of_another_has_a_name_of_its_own() {
     let thread = thread::spawn(move || {
@@ -131,7 +131,7 @@ fn a_statistics_lock_inside_of_another_has_a_name_of_its_own() {
         let domain = Arc::new(LockDomain::new(config));
         let inner = StatisticsLock::new(0_u8, Arc::clone(&domain));
         let outer = Arc::new(StatisticsLock::new(inner, domain));
-        // Readers from two threads turn the bias of both locks on.
+        // Readers in two threads turn on the bias of both locks.
         for _ in 0..2 {
             let other = Arc::clone(&outer);
             let reader = thread::spawn(move || assert!(*other.read().read() == 0));

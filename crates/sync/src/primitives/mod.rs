@@ -1,8 +1,7 @@
 //! The one switch between the real primitives and those of a checker.
 //!
-//! Everything above takes its atomics, locks, cells and threads from here and from nowhere
-//! else, so that `--cfg loom` and `--cfg shuttle` check the code that ships. Each file offers
-//! the same names.
+//! All code above takes its atomics, locks, cells and threads from here only, so `--cfg loom` and
+//! `--cfg shuttle` check the code that ships. Each file offers the same names.
 
 #[cfg(loom)]
 #[path = "loom.rs"]
@@ -27,5 +26,6 @@ pub use chosen::{
 };
 #[cfg(any(loom, shuttle))]
 pub(crate) use chosen::{Condvar, RawMutex};
-/// Of the process, also in a model: what is in it must be the same in every run of the model.
+/// std's in every build, so it outlives a run of a model: its content must be the same in every
+/// run.
 pub use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Locks with `parking_lot`'s faces over a checker's mutex and condition variable.
+//! Locks with the interface of `parking_lot`, over a checker's mutex and condition variable.
 
 use super::{
     Condvar, RawMutex,
@@ -133,7 +133,7 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Shared access, if it is to be had without waiting.
+    /// Shared access, if no writer holds the lock.
     pub fn try_read(&self) -> Option<impl Deref<Target = T> + '_> {
         self.raw.try_lock_shared().then(|| Shared {
             lock: self,
@@ -141,7 +141,7 @@ impl<T> RwLock<T> {
         })
     }
 
-    /// Exclusive access, if it is to be had without waiting.
+    /// Exclusive access, if no thread holds the lock.
     pub fn try_write(&self) -> Option<impl DerefMut<Target = T> + '_> {
         self.raw.try_lock_exclusive().then(|| Exclusive {
             lock: self,

@@ -1,6 +1,6 @@
-//! `UnsafeCell` in the form that loom gives it, without the watching.
+//! `UnsafeCell` with the interface of loom's cell, without the checking.
 
-/// Data that may be changed through a shared reference, under a discipline of the user's.
+/// Data that may be changed through a shared reference; the user's code must order the accesses.
 #[derive(Debug, Default)]
 pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 

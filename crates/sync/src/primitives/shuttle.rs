@@ -9,7 +9,7 @@ pub use shuttle::thread_local;
 
 /// Atomic types, orderings and fences.
 pub mod atomic {
-    // It orders nothing between threads.
+    // `compiler_fence` is std's, because it orders nothing between threads.
     pub use shuttle::sync::atomic::{
         AtomicBool, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
         Ordering, fence,
@@ -24,7 +24,7 @@ pub mod cell {
 
 /// Threads.
 pub mod thread {
-    // All threads of a model are one thread of the system.
+    // `panicking` is std's, because all threads of a test run on one system thread.
     pub use shuttle::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
     pub use std::thread::panicking;
 }

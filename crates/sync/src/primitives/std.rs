@@ -30,7 +30,7 @@ pub mod thread {
     };
 }
 
-/// A readers-writer lock without data. Small (a word) and with `try_` forms.
+/// A readers-writer lock of one word, without data.
 pub(crate) struct RawRwLock(parking_lot::RawRwLock);
 
 impl RawRwLock {
@@ -47,8 +47,7 @@ impl RawRwLock {
         self.0.lock_shared();
     }
 
-    /// # Safety
-    ///
+    /// The indices of ended threads, smallest first; and the first index that was never given out.
     /// The calling thread holds the lock in shared mode.
     #[inline]
     pub(crate) unsafe fn unlock_shared(&self) {

@@ -1,5 +1,5 @@
-//! What is used of std's `Arc`, for ThreadSanitizer: there the last drop is ordered by a fence,
-//! which that does not see; here by the counter.
+//! The part of std's `Arc` that is used here, for builds under ThreadSanitizer. std orders the last
+//! drop by a fence, which ThreadSanitizer does not see; here the counter's own accesses order it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,22 +8,22 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The value comes first: a pointer to one is a pointer to the other.
+/// The value comes first, so a pointer to the value is also a pointer to the whole.
 #[repr(C)]
 struct Counted<T> {
     value: T,
     count: AtomicUsize,
 }
 
-/// A counted reference, as std's.
+/// A counted reference like std's.
 pub struct Arc<T> {
     counted: NonNull<Counted<T>>,
     value: PhantomData<Counted<T>>,
 }
 
-// SAFETY: as std's: what is shared may be read, and dropped, by any thread that has a count.
+// SAFETY: like std's: any thread that has a reference may read the value, and may drop it.
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Arc<T> {}
 
 impl<T> Arc<T> {
@@ -41,7 +41,7 @@ impl<T> Arc<T> {
     }
 
     fn counted(&self) -> &Counted<T> {
-        // SAFETY: this has a count, so it lives.
+        // SAFETY: this reference is counted, so the value lives.
         unsafe { self.counted.as_ref() }
     }
 
@@ -72,11 +72,11 @@ impl<T> Arc<T> {
     /// As std's.
     ///
     /// # Safety
-    ///
+    /// `value` came from `into_raw`, and the caller owns one of its counts.
     /// It came from `into_raw`, and the caller has one of the counts.
     #[must_use]
     pub unsafe fn from_raw(value: *const T) -> Self {
-        // SAFETY: what came from `into_raw` is not null.
+        // SAFETY: a pointer from `into_raw` is not null.
         Self::of(unsafe { NonNull::new_unchecked(value.cast_mut().cast()) })
     }
 
@@ -84,9 +84,10 @@ impl<T> Arc<T> {
     ///
     /// # Safety
     ///
-    /// It came from `into_raw`, and somebody has one of the counts.
+    /// `value` came from `into_raw`, and at least one count is left.
     pub unsafe fn increment_strong_count(value: *const T) {
-        // SAFETY: as the caller promises; this one's count stays.
+        // SAFETY: the caller's promise is that of `from_raw`, except that the count is not the
+        // caller's: `ManuallyDrop` leaves it alone.
         let shared = ManuallyDrop::new(unsafe { Self::from_raw(value) });
         std::mem::forget(Self::clone(&shared));
     }
@@ -101,13 +102,14 @@ impl<T> Arc<T> {
         drop(unsafe { Self::from_raw(value) });
     }
 
-    /// As std's.
-    ///
     /// # Errors
     ///
-    /// Hands the reference back if there are others.
+    /// Returns the reference if there are others.
+    ///
+    /// AcqRel: pairs with the same access of every thread that dropped its reference before: what
+    /// those threads did with the value happens before it is taken out.
     pub fn try_unwrap(this: Self) -> Result<T, Self> {
-        // AcqRel: in order with all who gave theirs back.
+        // SAFETY: the exchange took the last count.
         let count = &this.counted().count;
         match count.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Relaxed) {
             // SAFETY: that was the last count.
@@ -119,7 +121,7 @@ impl<T> Arc<T> {
 
 impl<T> Clone for Arc<T> {
     fn clone(&self) -> Self {
-        // Relaxed: whoever has one can give it on; nothing is ordered by that.
+        // Relaxed: a thread that holds a reference may copy it; the copy orders nothing.
         self.counted().count.fetch_add(1, Ordering::Relaxed);
         Self::of(self.counted)
     }
@@ -135,7 +137,7 @@ impl<T> Deref for Arc<T> {
 
 impl<T> Drop for Arc<T> {
     fn drop(&mut self) {
-        // AcqRel: as in `try_unwrap`.
+        // AcqRel: pairs with the subtractions of the other references, as in `try_unwrap`.
         if self.counted().count.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: that was the last count.
             drop(unsafe { Box::from_raw(self.counted.as_ptr()) });

@@ -1,4 +1,4 @@
-//! Collectors as structures use them: threads find their records by themselves, and free in turns.
+//! Collectors as structures use them: each thread finds its own record, and takes turns at freeing.
 
 use super::epochs::{Epochs, Record, Registry};
 use super::{OPERATIONS_A_TURN, RETIRED_A_TURN};
@@ -16,20 +16,20 @@ static REGISTRY: Registry<Own> = Registry::new();
 /// The name of the next collector.
 static NAMES: AtomicU64 = AtomicU64::new(1);
 
-/// Things that a turn may free at least, and the part of all garbage that it may free at least: so
-/// that a turn is no long pause, and yet what one thread has left behind is soon freed by others.
+/// A turn frees at most the larger of [`LEAST_A_TURN`] things and this part of the garbage. So a
+/// turn is no long pause, and yet other threads soon free what one thread has left behind.
 const LEAST_A_TURN: usize = 8 * RETIRED_A_TURN as usize;
 const PART_A_TURN: usize = 4;
 
-/// How often one turn tries to advance the epoch: twice is what fresh garbage needs.
+/// How often one turn tries to advance the epoch: fresh garbage needs two advances.
 const ADVANCES_A_TURN: usize = 2;
 
 /// Keeps what one structure has unlinked until no thread can be looking at it.
 ///
-/// A structure owns its collector: dropping the collector frees all that was retired, so what is
-/// retired must not refer to anything that the structure drops before. Making a collector
-/// allocates nothing. It takes memory for what is in limbo: a queue for each thread that has
-/// retired something, eight at most.
+/// A structure owns its collector. Dropping the collector frees everything that was retired, so
+/// retired things must not refer to anything that the structure drops earlier. Making a collector
+/// allocates nothing; later it takes memory for its limbo: one queue for each thread that has
+/// retired something, at most eight.
 ///
 /// ```
 /// use tremula_sync::reclaim::Collector;
@@ -43,31 +43,31 @@ const ADVANCES_A_TURN: usize = 2;
 /// ```
 pub struct Collector(CachePadded<Epochs>);
 
-/// A thread is inside a structure: while it lives, nothing is freed that could be reached in the
-/// structure when it was made.
+/// Shows that a thread is inside a structure: while the guard lives, nothing is freed that could be
+/// reached in the structure when the guard was made.
 ///
-/// Dropping it may run what other threads have retired, users' `Drop` included.
+/// Dropping a guard may run what other threads have retired, including users' `Drop`.
 pub struct Guard<'c> {
     epochs: &'c Epochs,
     thread: Thread,
     pin: usize,
-    /// It stays on its thread.
+    /// The guard must stay on its thread.
     not_send: PhantomData<*const ()>,
 }
 
-/// What only the thread itself uses of its record.
+/// The part of a record that only the record's own thread uses.
 struct Own {
-    /// A bit for each pin that is free.
+    /// A bit for each free pin.
     free: Cell<u32>,
-    /// Guards that share the last pin.
+    /// How many guards share the last pin.
     sharing: Cell<u32>,
-    /// Guards to be dropped until the thread's next turn to free things.
+    /// How many more guards the thread drops before its next turn to free things.
     until_turn: Cell<u32>,
     /// Things retired since the last turn.
     retired: Cell<u32>,
-    /// Whether the thread is having its turn: turns do not nest.
+    /// Whether the thread is in a turn: turns do not nest.
     in_turn: Cell<bool>,
-    /// Whether the thread is ending, so that no destructor will give the record back.
+    /// Whether the thread is ending, so that no destructor will run that gives the record back.
     ending: Cell<bool>,
     /// The state of a small random generator; never 0.
     random: Cell<u32>,
@@ -76,12 +76,12 @@ struct Own {
 /// All pins are free.
 const ALL_FREE: u32 = (1 << Record::<Own>::PINS) - 1;
 
-/// The pin that guards share.
+/// The pin that several guards share.
 const LAST: usize = Record::<Own>::PINS - 1;
 
 impl Default for Own {
     fn default() -> Self {
-        // Relaxed: the numbers only have to differ.
+        // Relaxed: the seeds only have to differ.
         static SEEDS: AtomicU64 = AtomicU64::new(1);
         let seed = SEEDS.fetch_add(1, Ordering::Relaxed) as u32;
         Self {
@@ -97,7 +97,7 @@ impl Default for Own {
 }
 
 impl Own {
-    /// A pin that is free, marked as used.
+    /// Marks a free pin as used, and returns it.
     #[inline]
     fn take_pin(&self) -> usize {
         let free = self.free.get();
@@ -111,7 +111,7 @@ impl Own {
         pin
     }
 
-    /// Marks a pin as free, unless other guards share it. Whether it is free now.
+    /// Marks a pin as free, unless other guards share it. Returns whether it is free now.
     #[inline]
     fn give_pin(&self, pin: usize) -> bool {
         if pin == LAST {
@@ -124,8 +124,8 @@ impl Own {
         true
     }
 
-    /// How many guards there will be until the next turn: at random, so that no pattern of
-    /// operations on several structures leaves one of them without a turn.
+    /// How many guards to drop before the next turn. Random, so that no pattern of operations on
+    /// several structures leaves one of them without a turn.
     fn draw(&self) -> u32 {
         // Marsaglia, "Xorshift RNGs" (2003).
         let mut random = self.random.get();
@@ -138,7 +138,7 @@ impl Own {
 }
 
 crate::system::thread_local! {
-    /// The thread's record, or null: until it is first needed, and again when the thread ends.
+    /// The thread's record; null before the thread first needs one, and again when the thread ends.
     static RECORD: Cell<*const Record<Own>> = const { Cell::new(ptr::null()) };
     static AT_END: AtEnd = const { AtEnd };
 }
@@ -148,7 +148,7 @@ struct AtEnd;
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        // SAFETY: what is in `RECORD` is a record, and records are never freed.
+        // SAFETY: a pointer in `RECORD` points to a record, and records are never freed.
         if let Some(record) = unsafe { RECORD.get().as_ref() } {
             let thread = Thread(record);
             thread.ending.set(true);
@@ -166,17 +166,17 @@ impl Deref for Thread {
 
     #[inline]
     fn deref(&self) -> &Own {
-        // SAFETY: a `Thread` is made and used only in the thread that has taken the record; the
-        // record is given back when the thread has no guard any more.
+        // SAFETY: a `Thread` is made and used only in the thread that has taken the record, and
+        // that thread gives the record back only when it has no guard.
         unsafe { self.0.own() }
     }
 }
 
 impl Thread {
-    /// The current one; takes a record on first use.
+    /// The current thread's record; the thread takes one on first use.
     #[inline]
     fn current() -> Self {
-        // SAFETY: what is in `RECORD` is a record, and records are never freed.
+        // SAFETY: a pointer in `RECORD` points to a record, and records are never freed.
         match unsafe { RECORD.get().as_ref() } {
             Some(record) => Self(record),
             None => Self::take(),
@@ -185,19 +185,20 @@ impl Thread {
 
     #[cold]
     fn take() -> Self {
-        // Has the destructor run already, no other will: the record is given back with the guard.
+        // If the destructor has already run, none will run later: the last guard gives the record
+        // back.
         let ending = AT_END.try_with(|_| ()).is_err();
         let record = REGISTRY.take();
         RECORD.set(record);
         let thread = Self(record);
         thread.ending.set(ending);
-        // A thread's first operation is a turn, so that garbage does not wait where threads come
-        // and go.
+        // A thread's first operation has a turn, so that garbage does not pile up where threads
+        // come and go.
         thread.until_turn.set(1);
         thread
     }
 
-    /// What falls due when a guard is dropped that ends the count.
+    /// Tries to free garbage; called when the drop of a guard ends the count of `until_turn`.
     #[cold]
     fn turn(self, epochs: &Epochs) {
         if self.in_turn.replace(true) {
@@ -206,7 +207,8 @@ impl Thread {
         }
         self.until_turn.set(self.draw());
         self.retired.set(0);
-        // In a drop: a panic in what is freed goes on when everything here is in order again.
+        // This runs in a drop: a panic in what is freed goes on after `EndOfTurn` has restored the
+        // state.
         let _end = EndOfTurn(self);
         for _ in 0..ADVANCES_A_TURN {
             let garbage = epochs.garbage();
@@ -216,7 +218,7 @@ impl Thread {
             let advanced = epochs.advance(&REGISTRY);
             let most = LEAST_A_TURN.max(garbage / PART_A_TURN);
             if epochs.free_ripe(most) == most {
-                // There is more; the thread's next operation goes on with it.
+                // More garbage is ripe: the thread's next operation continues.
                 self.until_turn.set(1);
             }
             if !advanced {
@@ -234,7 +236,7 @@ impl Thread {
             RECORD.set(ptr::null());
             self.0.give_back();
         } else {
-            // The last guard to be dropped does it, in its turn.
+            // The last guard to be dropped gives the record back, in its turn.
             self.until_turn.set(1);
         }
     }
@@ -253,14 +255,14 @@ impl Collector {
     /// A collector with nothing in it.
     #[must_use]
     pub fn new() -> Self {
-        // Relaxed: the numbers only have to differ.
+        // Relaxed: the names only have to differ.
         Self(CachePadded::new(Epochs::new(
             NAMES.fetch_add(1, Ordering::Relaxed),
         )))
     }
 
-    /// Pins the current thread on this collector. O(1): a store and a fence, and on average once
-    /// in [`OPERATIONS_A_TURN`] times a look at all threads, if there is garbage.
+    /// Pins the current thread on this collector. O(1): a store and a fence; and on average once in
+    /// [`OPERATIONS_A_TURN`] operations, if there is garbage, a check of all threads.
     #[inline]
     #[must_use]
     pub fn pin(&self) -> Guard<'_> {
@@ -289,27 +291,28 @@ impl fmt::Debug for Collector {
 }
 
 impl Guard<'_> {
-    /// Runs `work` once every guard of now is gone; at the latest when the collector is dropped.
+    /// Runs `work` after all guards that exist now are gone; at the latest when the collector is
+    /// dropped.
     ///
     /// # Safety
     ///
-    /// `work` is sound to run then, in any thread: what it frees has been unlinked, so that no
-    /// thread that pins from now on comes to it.
+    /// It must be sound to run `work` then, in any thread: what it frees has been unlinked, so that
+    /// no thread that pins from now on can reach it.
     #[inline]
     pub unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller keeps the contract of `retire`, which is that of this method.
         unsafe { self.epochs.retire(self.thread.0, work) };
         let retired = self.thread.retired.get() + 1;
         self.thread.retired.set(retired);
         if retired >= RETIRED_A_TURN {
-            // When this guard is dropped.
+            // The turn comes when this guard is dropped.
             self.thread.until_turn.set(1);
         }
     }
 
-    /// Whether this is the only guard of its collector, of all threads. What the calling thread has
-    /// unlinked before the call belongs to it alone then: a thread that pins later does not come
-    /// to it. Looks at all threads, until it finds one that is inside: O(threads).
+    /// Whether this is the only guard of its collector in any thread. If so, what the calling
+    /// thread unlinked before the call belongs to it alone, because a thread that pins later cannot
+    /// reach it. Checks all threads until it finds one inside: O(threads).
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.epochs.is_alone(&REGISTRY, self.thread.0, self.pin)

@@ -3,16 +3,17 @@
 //! # Why nothing is freed too early
 //!
 //! A reader R publishes its pin and then executes a fence, F(R). A thread that retires something
-//! has unlinked it, executes a fence, F(U), and then reads the epoch `s` that it notes. An advance
-//! from `m` reads the epoch, executes a fence, F(m), and then looks at every pin. Fences are
-//! totally ordered.
+//! first unlinks it, then executes a fence, F(U), and then reads the epoch `s` that it notes. An
+//! advance from epoch `m` reads the epoch, executes a fence, F(m), and then checks every pin.
+//! Fences are totally ordered.
 //!
-//! If R can still come to the thing, R missed the unlinking, so F(R) is before F(U). Let `m` be the
-//! last advance with F(m) before F(R): it may not have seen R. Every later one sees R, and succeeds
-//! only if R is pinned in the very epoch that it would end. So while R is pinned the epoch reaches
-//! `m + 1`, or `m + 2` if R is pinned in `m + 1`. In the first case `s >= m`, because F(m) is before
-//! F(U); in the second `s >= m + 1`, because R has read that before F(R). What was retired in `s`
-//! waits for `s + 2`, which is more than the epoch reaches.
+//! If R can still reach the thing, R missed the unlinking, so F(R) is before F(U). Let `m` be the
+//! last advance with F(m) before F(R): it may not have seen R. Every later advance sees R, and
+//! succeeds only if R is pinned in the very epoch that it would end. So while R is pinned, the
+//! epoch reaches at most `m + 1`, or `m + 2` if R is pinned in `m + 1`. In the first case `s >= m`,
+//! because F(m) is before F(U). In the second case `s >= m + 1`, because R read `m + 1` before
+//! F(R). What was retired in `s` waits for `s + 2`, which the epoch does not reach while R is
+//! pinned.
 
 #![cfg_attr(
     not(loom),
@@ -26,8 +27,9 @@ use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence, 
 use crate::thread;
 use std::ptr;
 
-/// Pins that one thread may nest and that hold back only their own collectors, and one more, the
-/// last, that stands for all further ones and holds back every collector.
+/// The pins of a record. A thread can nest this many less one on different collectors, each of
+/// which holds back only its own collector; the last pin stands for all further ones and holds back
+/// every collector.
 #[cfg(not(loom))]
 const PINS: usize = 4;
 #[cfg(loom)]
@@ -36,40 +38,40 @@ const PINS: usize = 2;
 /// The pin that stands for all further ones.
 const LAST: usize = PINS - 1;
 
-/// What is in a pin that is not used.
+/// The content of a pin that is not in use.
 const NOT_PINNED: u64 = 0;
 
-/// What is in the last pin while it is used.
+/// The content of the last pin while it is in use.
 const PINNED_ON_ALL: u64 = u64::MAX;
 
-/// A pin on one collector: its name above, the lower bits of the epoch below. A pinned thread
-/// holds the epoch back, so that these bits are enough.
+/// A pin on one collector holds the collector's name in the upper bits and the lower bits of the
+/// epoch below. These bits are enough, because a pinned thread holds the epoch back.
 const EPOCH_BITS: u32 = 24;
 const EPOCH_MASK: u64 = (1 << EPOCH_BITS) - 1;
 
-/// What one thread is doing, as the others see it. Records are never freed; a thread that ends
-/// leaves its record to the next.
+/// What one thread is doing, as the others see it. Records are never freed: a thread that ends
+/// leaves its record to a later thread.
 pub struct Record<O> {
     pins: [AtomicU64; PINS],
     taken: AtomicBool,
     /// Written before the record is published, never after.
     next: *const CachePadded<Self>,
-    /// Where it stands in its registry.
+    /// The record's number in its registry.
     number: usize,
-    /// What only the thread uses that has taken the record.
+    /// The part that only the thread that has taken the record uses.
     own: O,
 }
 
 /// The records of all threads.
 pub struct Registry<O> {
-    /// The newest record, from which the others follow.
+    /// The newest record; `next` links it to the others.
     newest: AtomicPtr<CachePadded<Record<O>>>,
 }
 
-// SAFETY: everything in a record that changes is atomic, but for `own`, which is used only by the
-// thread that has taken the record (`Record::own`).
+// SAFETY: everything in a record that changes is atomic, except `own`, which only the thread that
+// has taken the record uses (`Record::own`).
 unsafe impl<O: Send> Send for Record<O> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<O: Send> Sync for Record<O> {}
 
 impl<O: Default> Registry<O> {
@@ -91,10 +93,10 @@ impl<O: Default> Registry<O> {
         }
     }
 
-    /// A record that no other thread has.
+    /// Takes a record that no other thread has.
     pub fn take(&self) -> &Record<O> {
         let free = self.records().find(|record| {
-            // Acquire: pairs with `give_back`; what the last owner did is done.
+            // Acquire: pairs with `give_back`: what the last owner did happens before.
             !record.taken.load(Ordering::Relaxed)
                 && record
                     .taken
@@ -104,11 +106,11 @@ impl<O: Default> Registry<O> {
         free.unwrap_or_else(|| self.add())
     }
 
-    /// Adds a record, taken.
+    /// Adds a record that is already taken.
     fn add(&self) -> &Record<O> {
         let mut next = self.newest.load(Ordering::Acquire);
         loop {
-            // SAFETY: a record that is in the list is never freed.
+            // SAFETY: a record in the list is never freed.
             let number = unsafe { next.as_ref() }.map_or(0, |record| record.number + 1);
             let record = Box::into_raw(Box::new(CachePadded::new(Record {
                 pins: std::array::from_fn(|_| AtomicU64::new(NOT_PINNED)),
@@ -117,16 +119,16 @@ impl<O: Default> Registry<O> {
                 number,
                 own: O::default(),
             })));
-            // Release: publishes the record to `records`. SeqCst, with the fence that follows each
-            // pin: an advance that does not find the record comes before the record's first pin.
+            // Release: publishes the record to `records`. SeqCst, together with the fence after
+            // each pin: an advance that does not find the record precedes the record's first pin.
             match self
                 .newest
                 .compare_exchange(next, record, Ordering::SeqCst, Ordering::Acquire)
             {
-                // SAFETY: published just now, and never freed.
+                // SAFETY: the exchange has just published it, and records are never freed.
                 Ok(_) => return unsafe { &*record },
                 Err(newest) => {
-                    // SAFETY: nobody has seen the new one.
+                    // SAFETY: no other thread has seen the new one.
                     drop(unsafe { Box::from_raw(record) });
                     next = newest;
                 }
@@ -138,7 +140,7 @@ impl<O: Default> Registry<O> {
         // Acquire: pairs with the exchange in `add`, which publishes a record.
         let mut at = self.newest.load(Ordering::Acquire).cast_const();
         std::iter::from_fn(move || {
-            // SAFETY: a record that is in the list is never freed.
+            // SAFETY: a record in the list is never freed.
             let record = unsafe { at.as_ref() }?;
             at = record.next;
             Some(&**record)
@@ -149,12 +151,12 @@ impl<O: Default> Registry<O> {
     ///
     /// # Safety
     ///
-    /// No thread has a record any more.
+    /// No thread has a record or uses the registry any more.
     #[cfg(loom)]
     pub unsafe fn free(&self) {
         let mut at = self.newest.load(Ordering::Acquire).cast_const();
         while !at.is_null() {
-            // SAFETY: it came from a box, and nobody has it.
+            // SAFETY: it came from a box, and no thread uses it any more.
             let record = unsafe { Box::from_raw(at.cast_mut()) };
             at = record.next;
         }
@@ -165,7 +167,7 @@ impl<O> Record<O> {
     /// How many pins a record has; the last stands for several.
     pub const PINS: usize = PINS;
 
-    /// What is the thread's own.
+    /// The part of the record that only its thread uses.
     ///
     /// # Safety
     ///
@@ -175,20 +177,20 @@ impl<O> Record<O> {
         &self.own
     }
 
-    /// Lets another thread have the record.
+    /// Leaves the record to another thread.
     pub fn give_back(&self) {
         // Release: pairs with `take`.
         self.taken.store(false, Ordering::Release);
     }
 
-    /// Publishes `pin`; all that the thread reads afterwards is read after that.
+    /// Publishes `word` in `pin`. All later reads of the thread come after that.
     #[inline]
     fn publish(&self, pin: usize, word: u64) {
         if cfg!(all(
             any(target_arch = "x86", target_arch = "x86_64"),
             not(loom)
         )) {
-            // An exchange is a full fence there, and cheaper than the instruction of that name.
+            // On x86 an exchange is a full fence, and cheaper than the fence instruction.
             self.pins[pin].swap(word, Ordering::SeqCst);
             compiler_fence(Ordering::SeqCst);
         } else {
@@ -197,7 +199,7 @@ impl<O> Record<O> {
         }
     }
 
-    /// Pins this thread, by its pin `pin`, on `epochs`. The last pin holds back all collectors.
+    /// Pins this thread on `epochs` with its pin `pin`. The last pin holds back all collectors.
     #[inline]
     pub fn pin(&self, pin: usize, epochs: &Epochs) {
         let word = if pin == LAST {
@@ -211,22 +213,22 @@ impl<O> Record<O> {
     /// Takes the pin back.
     #[inline]
     pub fn unpin(&self, pin: usize) {
-        // Release: pairs with the Acquire loads of an advance and of `is_alone`: what this thread
-        // read under the pin was read before it is freed or taken.
+        // Release: pairs with the Acquire loads in `advance` and `is_alone`: this thread's reads
+        // under the pin happen before what it read is freed or taken.
         self.pins[pin].store(NOT_PINNED, Ordering::Release);
     }
 }
 
 /// The epoch of one structure, and what it has retired.
 pub struct Epochs {
-    /// No other structure of this process has it. Never 0.
+    /// No other structure of this process has the same name. Never 0.
     name: u64,
     now: AtomicU64,
     limbo: Limbo,
 }
 
 impl Epochs {
-    /// Epochs with a name of their own.
+    /// Epochs named `name`.
     pub fn new(name: u64) -> Self {
         Self {
             name,
@@ -235,17 +237,17 @@ impl Epochs {
         }
     }
 
-    /// Has `work` done when every thread pinned now has taken its pin back.
+    /// Runs `work` after every thread that is pinned now has taken its pin back.
     ///
     /// # Safety
     ///
-    /// What the work frees has been unlinked; the work may run in any thread.
+    /// What the work frees has been unlinked, and the work may run in any thread.
     #[inline]
     pub unsafe fn retire<O, F: FnOnce() -> R, R>(&self, record: &Record<O>, work: F) {
-        // SAFETY: the caller promises it.
+        // SAFETY: passed on to the caller.
         let work = unsafe { Work::new(work) };
         let epoch = || {
-            // F(U) of the argument above.
+            // F(U) of the argument in the module docs.
             fence(Ordering::SeqCst);
             self.now.load(Ordering::Relaxed)
         };
@@ -256,9 +258,9 @@ impl Epochs {
     pub fn advance<O: Default>(&self, registry: &Registry<O>) -> bool {
         let now = self.now.load(Ordering::Relaxed);
         let word = self.name << EPOCH_BITS | now & EPOCH_MASK;
-        // F(m) of the argument above.
+        // F(m) of the argument in the module docs.
         fence(Ordering::SeqCst);
-        // A pin on this structure in another epoch, or on all.
+        // A pin on this structure in another epoch, or a pin on all structures.
         let is_behind = |pin: u64| self.is_mine(pin) && pin != word;
         let mut records = registry.records();
         // Acquire: pairs with `unpin`.
@@ -268,16 +270,16 @@ impl Epochs {
         }) {
             return false;
         }
-        // Release: what the threads that are not pinned any more have read was read before
-        // whatever follows the load of this epoch in `ripe`. An exchange, so that it holds along
-        // the chain of epochs.
+        // Release: what the threads that have unpinned read happens before everything that follows
+        // the load of this epoch in `free_ripe`. An exchange, so that this holds along the chain of
+        // epochs.
         self.now
             .compare_exchange(now, now + 1, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Whether no thread is pinned on this structure, except by the pin `pin` of `record`. Then
-    /// what that thread has unlinked is its own.
+    /// Whether no thread is pinned on this structure, except by pin `pin` of `record`. If so, what
+    /// that thread has unlinked belongs to it alone.
     pub fn is_alone<O: Default>(
         &self,
         registry: &Registry<O>,
@@ -288,7 +290,7 @@ impl Epochs {
             // Other guards of this thread may share the pin.
             return false;
         }
-        // As the fence F(U) of a retirement: a thread whose pin is not seen below sees the
+        // Like the fence F(U) of a retirement: a thread whose pin is not seen below sees the
         // unlinking.
         fence(Ordering::SeqCst);
         let own = &raw const record.pins[pin];
@@ -309,11 +311,11 @@ impl Epochs {
         self.limbo.length()
     }
 
-    /// Frees what may be freed now, `most` things at most. Gives how many there were.
+    /// Frees at most `most` of the things that may be freed now. Returns how many it freed.
     ///
     /// # Panics
     ///
-    /// With the first panic in the work, when all of it has run.
+    /// With the first panic of the work, after all of it has run.
     pub fn free_ripe(&self, most: usize) -> usize {
         // Acquire: pairs with the exchange in `advance`.
         let ripe = self.limbo.take_ripe(self.now.load(Ordering::Acquire), most);
@@ -329,8 +331,8 @@ impl Drop for Epochs {
     }
 }
 
-/// Runs each, whatever the others do. The first panic goes on when all have run, unless the thread
-/// is panicking already.
+/// Runs all the work, even if some of it panics. The first panic goes on after all has run, unless
+/// the thread is panicking already.
 fn run_all(work: Vec<Work>) {
     let mut first = None;
     for work in work {

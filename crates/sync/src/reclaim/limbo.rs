@@ -1,4 +1,4 @@
-//! What has been retired and not freed yet: queues that threads share by their numbers.
+//! Limbo: what has been retired and not freed yet, in queues that threads share by their numbers.
 
 use super::work::Work;
 use crate::Mutex;
@@ -7,13 +7,13 @@ use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
 use std::ptr;
 
-/// Queues of a limbo. Threads beyond it share queues.
+/// The queues of a limbo. More threads than this share queues.
 #[cfg(not(loom))]
 const STRIPES: usize = 8;
 #[cfg(loom)]
 const STRIPES: usize = 2;
 
-/// Epochs that must have begun since something was retired before it is freed.
+/// Something retired is freed only after this many more epochs have begun.
 const GRACE: u64 = 2;
 
 /// An empty queue keeps a buffer of up to this many entries for the next ones.
@@ -28,7 +28,7 @@ struct Retired {
 /// A queue of what was retired, oldest first.
 struct Stripe {
     retired: Mutex<VecDeque<Retired>>,
-    /// The length of the queue, for those who only want to know whether there is something.
+    /// The length of the queue, for threads that only want to know whether it is empty.
     length: AtomicUsize,
 }
 
@@ -45,8 +45,7 @@ impl Limbo {
         }
     }
 
-    /// Adds `work`. The epoch is asked for under the queue's lock, so that a queue is in the order
-    /// of its epochs.
+    /// Adds `work`. `epoch` is called under the queue's lock, so that a queue is ordered by epoch.
     pub(super) fn add(&self, thread: usize, epoch: impl FnOnce() -> u64, work: Work) {
         let stripe = self.stripe(thread % STRIPES);
         let mut retired = stripe.retired.lock();
@@ -58,22 +57,22 @@ impl Limbo {
         stripe.length.store(retired.len(), Ordering::Relaxed);
     }
 
-    /// About how many things there are.
+    /// About how many things are retired and not freed.
     pub(super) fn length(&self) -> usize {
-        // Relaxed: a hint, as above.
+        // Relaxed: a hint, as in `add`.
         self.existing()
             .map(|stripe| stripe.length.load(Ordering::Relaxed))
             .sum()
     }
 
-    /// Takes out what may be freed in `epoch`, `most` things at most.
+    /// Takes out at most `most` things that may be freed in `epoch`.
     pub(super) fn take_ripe(&self, epoch: u64, most: usize) -> Vec<Work> {
         let mut ripe = Vec::new();
         for stripe in self.existing() {
             if stripe.length.load(Ordering::Relaxed) == 0 {
                 continue;
             }
-            // A queue that another thread holds is being looked after.
+            // Another thread that holds the queue is freeing or adding, so this one goes on.
             let Some(mut retired) = stripe.retired.try_lock() else {
                 continue;
             };
@@ -92,7 +91,7 @@ impl Limbo {
         ripe
     }
 
-    /// Takes everything out: nobody uses the structure any more.
+    /// Takes everything out, when no thread uses the structure any more.
     pub(super) fn take_all(&mut self) -> Vec<Work> {
         let mut all = Vec::new();
         for stripe in self.existing() {
@@ -120,13 +119,13 @@ impl Limbo {
             retired: Mutex::new(VecDeque::new()),
             length: AtomicUsize::new(0),
         })));
-        // Release: publishes the queue to the loads above. Acquire: another thread's queue is
-        // used as those loads use it.
+        // Release: publishes the queue to the loads above. Acquire: if another thread was first,
+        // its queue is read as after those loads.
         match place.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: published just now, and freed only with the limbo.
+            // SAFETY: the exchange has just published it, and it is freed only with the limbo.
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: nobody has seen the new one.
+                // SAFETY: no other thread has seen the new one.
                 drop(unsafe { Box::from_raw(new) });
                 // SAFETY: as in `existing`.
                 unsafe { &*other }
@@ -140,7 +139,7 @@ impl Drop for Limbo {
         for stripe in &self.stripes {
             let stripe = stripe.load(Ordering::Relaxed);
             if !stripe.is_null() {
-                // SAFETY: it came from a box, and nobody else has it now.
+                // SAFETY: it came from a box, and `&mut self` shows that no other thread uses it.
                 drop(unsafe { Box::from_raw(stripe) });
             }
         }

@@ -1,5 +1,5 @@
-//! Reclamation by epochs, a collector for each structure: what a structure has unlinked is freed
-//! once no thread that was inside it at that moment is inside any more.
+//! Reclamation by epochs, with a collector for each structure: what a structure has unlinked is
+//! freed once every thread that was inside it at that moment has left.
 //!
 //! # The picture
 //!
@@ -12,26 +12,27 @@
 //!  +----------------------+
 //! ```
 //!
-//! A thread that enters a structure writes the collector's name and epoch into its own record; it
+//! A thread that enters a structure writes the collector's name and epoch into its own record: it
 //! is *pinned*. A thread that unlinks a node or a value *retires* it: the work of freeing it goes
-//! into the collector's limbo with the epoch of that moment. The epoch advances by one when every
-//! thread pinned on this collector has seen the present one. What was retired in epoch `e` is
-//! freed when the epoch is `e + 2` or later.
+//! into the collector's limbo, with the current epoch. The epoch advances by one when every thread
+//! pinned on this collector has seen the current one. What was retired in epoch `e` is freed when
+//! the epoch is `e + 2` or later.
 //!
 //! # Invariants
 //!
 //! 1. While a thread is pinned, the epoch advances at most once beyond the one that the thread had
-//!    to see to be pinned (`epochs.rs` has the argument). So nothing is freed that the thread
-//!    could have come to.
-//! 2. A thread runs the work of others, and with it users' code (`Drop`), only when it leaves its
-//!    pin: no operation is under way in it on this structure, except operations around the one that
-//!    ends. Panics in such work are caught; the rest is done all the same; the first panic goes on
-//!    when all is done.
+//!    to see to be pinned (`epochs.rs` has the argument). So nothing that the thread can reach is
+//!    freed.
+//! 2. A thread runs the work of others, and with it users' code (`Drop`), only when it gives up its
+//!    pin, never in the middle of an operation on this structure; but outer operations may be under
+//!    way around the one that ends. A panic in such work is caught, the rest of the work is done,
+//!    and then the first panic goes on.
 //! 3. Garbage belongs to the collector, not to the thread that retired it: any thread that uses the
-//!    structure frees it. Each thread tries on average once in [`OPERATIONS_A_TURN`] operations, and
-//!    whenever it has retired [`RETIRED_A_TURN`] things. Dropping the collector frees all the rest.
-//! 4. Pins on one collector hold back no other. (The fourth and further pins that one thread nests
-//!    hold back all, while they last.)
+//!    structure frees it. Each thread tries on average once in [`OPERATIONS_A_TURN`] operations,
+//!    and whenever it has retired [`RETIRED_A_TURN`] things. Dropping the collector frees all the
+//!    rest.
+//! 4. Pins on one collector hold back no other collector. (The fourth and further pins that one
+//!    thread nests hold back all collectors while they last.)
 //!
 //! Sources: Fraser, "Practical lock-freedom" (2004), section 5.2.3, for epochs; crossbeam-epoch for
 //! the way in which a fence orders pins before what they protect.
@@ -46,7 +47,7 @@ mod stand_in;
 #[cfg(any(loom, shuttle))]
 pub use stand_in::{Collector, Guard};
 
-// A model reaches the algorithm itself with threads and records of its own.
+// A model drives the algorithm itself, with threads and records of its own.
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod epochs;
@@ -57,7 +58,7 @@ mod limbo;
 #[cfg(not(shuttle))]
 mod work;
 
-/// On average, a thread tries to free what is in limbo once in so many of its operations.
+/// On average, a thread tries to free what is in limbo once in this number of its operations.
 pub const OPERATIONS_A_TURN: u32 = 128;
 
 /// A thread tries to free what is in limbo each time it has retired this many things.

@@ -1,31 +1,31 @@
 //! A collector for models: it keeps everything until it is dropped.
 //!
-//! A checker runs all the threads of a model on one thread of the system, where thread-locals would
-//! mix them up, and the steps of the real algorithm would multiply the interleavings of every model
-//! above. That memory is not freed too early is for the sanitizers, and for the algorithm's own
-//! models, to see.
+//! A checker runs all threads of a model on one system thread, where thread-locals would mix the
+//! model's threads up; and the steps of the real algorithm would multiply the interleavings of
+//! every model that uses it. The sanitizers and the algorithm's own models check that nothing is
+//! freed too early.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
-/// Keeps what one structure has unlinked; here, until it is dropped.
+/// Keeps what one structure has unlinked until the collector is dropped.
 #[derive(Default)]
 pub struct Collector {
     garbage: RefCell<Vec<Box<dyn FnOnce()>>>,
-    /// The guards that live.
+    /// How many guards live.
     guards: Cell<usize>,
 }
 
-// SAFETY: all threads of a model are one thread of the system, and none is switched in the middle
-// of a borrow.
+// SAFETY: all threads of a model run on one system thread, and a checker never switches threads in
+// the middle of a borrow.
 unsafe impl Send for Collector {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Collector {}
 
-/// A thread is inside a structure.
+/// Shows that a thread is inside a structure.
 pub struct Guard<'c> {
     collector: &'c Collector,
-    /// It stays on its thread.
+    /// The guard must stay on its thread.
     not_send: PhantomData<*const ()>,
 }
 
@@ -58,20 +58,20 @@ impl Guard<'_> {
     ///
     /// # Safety
     ///
-    /// `work` is sound to run then.
+    /// It must be sound to run `work` then.
     pub unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
         let work: Box<dyn FnOnce() + '_> = Box::new(move || {
             work();
         });
-        // SAFETY: the caller promises that the work may run later; this only forgets the lifetime
-        // that would say so.
+        // SAFETY: the caller promises that the work may run later; the transmute only erases the
+        // lifetime that does not allow it.
         let work =
             unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(work) };
         self.collector.garbage.borrow_mut().push(work);
     }
 
-    /// Whether this is the only guard. loom lets a thread that pins later read an old link, since
-    /// it does not see the fences of the real pin: there nobody is ever alone.
+    /// Whether this is the only guard. Always false under loom, which does not see the fences of
+    /// the real pin and lets a thread that pins later read an old link.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         cfg!(not(loom)) && self.collector.guards.get() == 1
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Guard<'_> {
 impl Drop for Collector {
     fn drop(&mut self) {
         if crate::thread::panicking() {
-            // A model that failed: nothing can be said of what it has retired.
+            // The model has failed: it may not be sound to run what it has retired.
             std::mem::forget(self.garbage.take());
             return;
         }

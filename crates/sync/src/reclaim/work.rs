@@ -1,8 +1,9 @@
-//! Work to be done later, without an allocation if what it captures is small.
+//! Work to be done later, stored without an allocation if what it captures is small.
 
 use std::mem::{MaybeUninit, size_of};
 
-/// Words that a closure may capture without an allocation: a pointer, a vector, a box of a trait.
+/// How many words a closure may capture without an allocation: enough for a vector, or for a boxed
+/// trait object and a pointer.
 const WORDS: usize = 3;
 
 type Data = MaybeUninit<[usize; WORDS]>;
@@ -14,19 +15,19 @@ pub(super) struct Work {
     data: Data,
 }
 
-// SAFETY: `Work::new` demands that the closure may run, and be dropped, in any thread.
+// SAFETY: `Work::new` requires that the closure may run, and be dropped, in any thread.
 unsafe impl Send for Work {}
 
 impl Work {
     /// # Safety
     ///
-    /// The closure may run in any thread, and at any time until it runs all that it captures is
-    /// alive.
+    /// The closure may run in any thread, and everything that it captures stays alive until it has
+    /// run.
     #[inline]
     pub(super) unsafe fn new<F: FnOnce() -> R, R>(work: F) -> Self {
         let mut data = Data::uninit();
         if size_of::<F>() <= size_of::<Data>() && align_of::<F>() <= align_of::<Data>() {
-            // SAFETY: it fits, as was just seen.
+            // SAFETY: the condition has checked that it fits.
             unsafe { data.as_mut_ptr().cast::<F>().write(work) };
             Self {
                 call: call_in_place::<F, R>,
@@ -43,7 +44,7 @@ impl Work {
     }
 
     pub(super) fn run(mut self) {
-        // SAFETY: `call` and `data` were made for each other, and this is the only run.
+        // SAFETY: `new` made `call` and `data` for each other, and this is the only run.
         unsafe { (self.call)(&raw mut self.data) };
     }
 }
@@ -52,7 +53,7 @@ impl Work {
 ///
 /// `data` holds an `F`, which nobody uses afterwards.
 unsafe fn call_in_place<F: FnOnce() -> R, R>(data: *mut Data) {
-    // SAFETY: the caller promises it.
+    // SAFETY: passed on to the caller.
     let work = unsafe { data.cast::<F>().read() };
     work();
 }
@@ -61,7 +62,7 @@ unsafe fn call_in_place<F: FnOnce() -> R, R>(data: *mut Data) {
 ///
 /// `data` holds a `Box<F>`, which nobody uses afterwards.
 unsafe fn call_boxed<F: FnOnce() -> R, R>(data: *mut Data) {
-    // SAFETY: the caller promises it.
+    // SAFETY: passed on to the caller.
     let work = unsafe { data.cast::<Box<F>>().read() };
     work();
 }
