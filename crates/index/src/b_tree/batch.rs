@@ -1,4 +1,4 @@
-//! Many lookups at once, whose cache misses overlap.
+//! Batches of lookups, whose cache misses overlap.
 
 use super::node::{Kind, NodeRef};
 use super::point::look_into;
@@ -7,7 +7,8 @@ use crate::kit::{Packed, SearchKey, Spec};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
-/// Lookups that go down together: more than a core's outstanding cache misses gain nothing.
+/// How many lookups go down together: more than the cache misses that a core can have outstanding
+/// would gain nothing.
 const LANES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// One of the lookups that go down together.
@@ -15,12 +16,11 @@ struct Lane<'k, 'g, S: Spec> {
     probe: SearchKey<'k, S>,
     node: NodeRef<'g, S>,
     version: Version,
-    /// The node that the lane has come from, to be validated once the version of this one is
-    /// known.
+    /// The node that the lane has come from. It is validated once the version of `node` is known.
     parent: Option<(NodeRef<'g, S>, Version)>,
     /// The segment of the node's heads that the search goes on in.
     segment: usize,
-    /// Whether another thread came in between: this lookup is done again, alone.
+    /// Whether another thread has changed a node meanwhile: this lookup is repeated alone.
     failed: bool,
 }
 
@@ -49,8 +49,7 @@ impl<S: Spec> Tree<S> {
                 failed: false,
             })
         });
-        // All leaves are equally deep below this root, so the lanes stay side by side: each step
-        // is done for all of them before the next.
+        // All leaves are equally deep below this root, so all lanes do each step before the next.
         for _ in 0..root.node.level() {
             for_each(&mut lanes, |lane| lane.enter());
             for_each(&mut lanes, |lane| lane.go_down(self));
@@ -71,13 +70,13 @@ impl<S: Spec> Tree<S> {
                     self.look_up(&lane.probe, guard)
                 }),
             };
-            // SAFETY: it was read from an entry and validated; the thread has been pinned since.
+            // SAFETY: the value was read from an entry and validated while the thread was pinned.
             out.push(value.map(|value| unsafe { value.with(S::Value::clone) }));
         }
     }
 }
 
-/// Does a step of each lane that has not failed.
+/// Does one step of each lane that has not failed.
 #[inline]
 fn for_each<'k, 'g, S: Spec>(
     lanes: &mut [Option<Lane<'k, 'g, S>>],
@@ -91,7 +90,7 @@ fn for_each<'k, 'g, S: Spec>(
 }
 
 impl<'g, S: Spec> Lane<'_, 'g, S> {
-    /// Looks at the node's first cache lines, and asks for those that the search goes on in.
+    /// Reads the first cache lines of the node, and prefetches those that the search goes on in.
     #[inline]
     fn enter(&mut self) -> Result<(), Restart> {
         if let Some((parent, version)) = self.parent {
@@ -105,7 +104,7 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
         Ok(())
     }
 
-    /// Finds the child of an inner node, and asks for its first cache lines.
+    /// Finds the child of an inner node, and prefetches its first cache lines.
     #[inline]
     fn go_down(&mut self, tree: &Tree<S>) -> Result<(), Restart> {
         let Kind::Inner(inner) = self.node.kind() else {

@@ -1,4 +1,4 @@
-//! Taking entries away from either end, and whole ranges.
+//! Removing the entry at either end, and whole ranges.
 
 use super::node::{Entry, LeafRef};
 use super::scan::{Seen, all_still};
@@ -9,7 +9,7 @@ use std::ops::Bound;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
-/// What a [`Tree::try_to_pop`] comes to.
+/// What [`Tree::try_to_pop`] has done.
 enum Popped<S: Spec> {
     Nothing,
     Entry {
@@ -27,7 +27,7 @@ impl<S: Spec> Tree<S> {
             Popped::Nothing => None,
             Popped::Entry { entry, underfull } => {
                 self.len.add(-1);
-                // SAFETY: just unlinked, by this thread alone, which keeps no reference to it.
+                // SAFETY: this thread alone has just unlinked it, and keeps no reference to it.
                 let pair = unsafe { entry.hand_out(&guard) };
                 if underfull {
                     self.rebalance(&SearchKey::new(&pair.0), &guard);
@@ -63,7 +63,8 @@ impl<S: Spec> Tree<S> {
         self.try_to_pop_beyond(direction, guard)
     }
 
-    /// Passes empty leaves, which have not been merged yet.
+    /// The same, where the leaf at the end is empty: passes empty leaves, which no thread has
+    /// merged yet.
     fn try_to_pop_beyond(
         &self,
         direction: Direction,
@@ -85,7 +86,7 @@ impl<S: Spec> Tree<S> {
             (leaf, version) = neighbour;
         }
         let lock = leaf.lock().upgrade(version)?;
-        // Still empty, at a moment at which this leaf is locked: its end is the tree's.
+        // If they are still empty while this leaf is locked, its end is the end of the tree.
         if let Err(restart) = all_still(&empty) {
             lock.unchanged();
             return Err(restart);
@@ -93,7 +94,7 @@ impl<S: Spec> Tree<S> {
         Ok(pop_from(leaf, lock, direction))
     }
 
-    /// Removes a range: locks all of its leaves, empties them, and only then lets go.
+    /// Removes a range: locks all of its leaves, removes the entries, and only then unlocks.
     pub(super) fn remove_range(&self, range: KeyRange<'_, S::Key>) -> usize {
         if range.is_empty() {
             return 0;
@@ -110,8 +111,8 @@ impl<S: Spec> Tree<S> {
             let key = span.leaf.key(span.places.start);
             if !S::HEAD_IS_KEY || Packed::<S::Value>::bytes_beside() > 0 {
                 for at in span.places.clone() {
-                    // SAFETY: unlinked below, while the lock is held; freed when nobody is
-                    // pinned any more who could have come to it before.
+                    // SAFETY: the entry is unlinked below, while this thread holds the lock. It is
+                    // freed when every thread that could have come to it before has unpinned.
                     unsafe { span.leaf.entry(at).retire(&guard) };
                 }
             }
@@ -127,14 +128,14 @@ impl<S: Spec> Tree<S> {
         }
         self.len.add(-(removed as isize));
         for key in underfull {
-            // SAFETY: it was in a leaf after this thread was pinned.
+            // SAFETY: the key was in a leaf after this thread was pinned.
             unsafe { key.with(|key| self.rebalance(&SearchKey::new(key), &guard)) };
         }
         removed
     }
 }
 
-/// Takes the first entry in a direction out of a leaf that has one.
+/// Removes the first entry in a direction from a leaf that is not empty.
 fn pop_from<S: Spec>(
     leaf: LeafRef<'_, S>,
     lock: VersionGuard<'_>,

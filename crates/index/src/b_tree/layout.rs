@@ -5,7 +5,7 @@ use crate::kit::{Heads, STRIDE, Spec};
 use std::alloc::Layout;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64};
 
-/// Where in a node its arrays begin. Leaves and inner nodes are laid out alike.
+/// Where the arrays of a node begin. Leaves and inner nodes have the same layout.
 ///
 /// ```text
 /// | header | hints | heads … | keys … | slots … |
@@ -26,14 +26,13 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Of the nodes of a tree.
     pub(super) const fn of<S: Spec>() -> Self {
         Self::new(S::NODE_BYTES, S::HEAD_IS_KEY)
     }
 
     const fn new(bytes: usize, head_is_key: bool) -> Self {
         let mut plan = Self::with_capacity(STRIDE, head_is_key);
-        // Under a checker nodes stay as small as that: a few steps reach a split.
+        // Nodes are small under a checker, so that a few steps reach a split.
         if cfg!(any(loom, shuttle)) {
             return Self::with_capacity(2 * STRIDE, head_is_key);
         }

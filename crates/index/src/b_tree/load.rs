@@ -1,4 +1,4 @@
-//! Building a tree from entries in order, bottom up.
+//! Building a tree from sorted entries, bottom up.
 
 use super::layout::Plan;
 use super::node::{Entry, InnerRef, LeafRef, NodeRef};
@@ -9,20 +9,20 @@ use crate::kit::{Packed, Spec, StoredKey};
 use std::ptr::NonNull;
 use tremula_sync::atomic::Ordering;
 
-/// A finished node, and the lowest key that belongs to it: of the first one nothing asks for
-/// that key.
+/// A node, and the lowest key that belongs to it, which becomes the separator to its left. The
+/// first node of a level has none.
 struct Built<S: Spec> {
     low: Option<StoredKey<S>>,
     node: NodeRef<'static, S>,
 }
 
-/// The nodes of a level, left to right. Owns them: what is not taken out is freed.
+/// The nodes of a level, left to right. Owns them: dropping it frees those that are still in it.
 struct Row<S: Spec>(Vec<Built<S>>);
 
 impl<S: Spec> Drop for Row<S> {
     fn drop(&mut self) {
         for Built { low, node } in self.0.drain(..) {
-            // SAFETY: nobody else has these.
+            // SAFETY: no other thread has these, and they are not used again.
             unsafe {
                 if let Some(low) = low {
                     low.free();
@@ -33,13 +33,13 @@ impl<S: Spec> Drop for Row<S> {
     }
 }
 
-/// How many of each node's places are filled.
+/// How many entries, or children, each node gets.
 fn filled(capacity: usize, percent: usize) -> usize {
     (capacity * percent.min(100) / 100).max(2)
 }
 
 impl<S: Spec> Tree<S> {
-    /// A tree of these entries, with leaves and inner nodes filled to `percent`.
+    /// A tree of `entries`, with leaves and inner nodes filled to `percent`.
     pub(super) fn from_sorted(
         entries: impl Iterator<Item = (S::Key, S::Value)>,
         percent: usize,
@@ -67,7 +67,7 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// Puts entries into linked leaves; returns how many there were, too.
+/// Puts entries into linked leaves. Also returns the number of entries.
 fn leaves_of<S: Spec>(
     entries: impl Iterator<Item = (S::Key, S::Value)>,
     percent: usize,
@@ -82,7 +82,7 @@ fn leaves_of<S: Spec>(
         let (leaf, count) = match last {
             Some((leaf, count)) if count < full => (leaf, count),
             _ => {
-                // Copied before there is a leaf, for it may panic.
+                // Copied before the leaf is made, because the clone may panic.
                 let low = last.map(|_| StoredKey::new(key.clone(), head));
                 let leaf = LeafRef::new();
                 if let Some((left, _)) = last {
@@ -103,7 +103,7 @@ fn leaves_of<S: Spec>(
                 value: Packed::new(value),
             },
         );
-        // Each time, for the input may panic: what is counted is freed.
+        // Counted each time, because the input may panic: then the entries counted are freed.
         leaf.node().set_count(count + 1);
         last = Some((leaf, count + 1));
         length += 1;
@@ -114,7 +114,8 @@ fn leaves_of<S: Spec>(
     Ok((row, length))
 }
 
-/// Puts nodes under as few parents as `percent` allows, of which none has a single child.
+/// Puts nodes under as few parents as `percent` allows. Where three children fit into a parent,
+/// each parent gets at least two.
 fn inner_nodes_above<S: Spec>(mut children: Row<S>, percent: usize) -> Row<S> {
     let most = filled(const { Plan::of::<S>().capacity }, percent);
     let parents = children.0.len().div_ceil(most);
@@ -122,7 +123,7 @@ fn inner_nodes_above<S: Spec>(mut children: Row<S>, percent: usize) -> Row<S> {
     let total = children.0.len();
     let mut taken = children.0.drain(..);
     for parent in 0..parents {
-        // Shared out evenly.
+        // The children are spread evenly.
         let share = total * (parent + 1) / parents - total * parent / parents;
         let mut nodes = taken.by_ref().take(share);
         let Some(first) = nodes.next() else {

@@ -1,5 +1,5 @@
-//! Merges of underfull nodes with their neighbours, or fair shares where both do not fit into
-//! one.
+//! Merges of underfull nodes with their neighbours. Where both do not fit into one node, they share
+//! their entries evenly.
 
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use super::tree::{Parent, Tree, count, discount};
@@ -8,25 +8,26 @@ use std::ptr::NonNull;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, VersionGuard};
 
-/// How often a merge that meets other writers is tried again. If they keep it from happening
-/// the node stays as it is, until something is removed from it again.
+/// How often a merge that meets other writers is tried. If no attempt succeeds, the node stays
+/// underfull until an entry is removed from it again.
 const ATTEMPTS: u32 = 64;
 
-/// More nodes than are only children one below the other, unless others keep making them.
+/// How often [`Tree::rebalance`] goes up because a node is an only child. A tree has fewer only
+/// children one below the other, unless other threads keep making them.
 const MAX_ONLY_CHILDREN: u32 = 16;
 
-/// What has been done about a node.
+/// What has been done about an underfull node.
 enum Mended {
-    /// Enough: what lies above has not changed.
+    /// All that there was to do.
     Enough,
-    /// A child of its parent has gone: the parent may be underfull now.
+    /// It has been merged, so its parent has one child fewer and may be underfull now.
     Merged,
-    /// Nothing, for its parent has no other child: the parent has to be mended first.
+    /// Nothing, because its parent has no other child: the parent has to be merged first.
     OnlyChild,
 }
 
 impl<S: Spec> Tree<S> {
-    /// Merges the leaf of a key, if it is underfull, and then what is underfull above it.
+    /// Merges the leaf of a key if it is underfull, and then the underfull nodes above it.
     #[cold]
     pub(super) fn rebalance(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) {
         let mut level = 0;
@@ -38,7 +39,7 @@ impl<S: Spec> Tree<S> {
                     only_children += 1;
                     level += 1;
                 }
-                // Its child has brothers and sisters now.
+                // The only child below has neighbours under its parent now.
                 Mended::Enough if level > 0 && only_children > 0 => {
                     only_children -= 1;
                     level = 0;
@@ -88,27 +89,27 @@ impl<S: Spec> Tree<S> {
         self.mend_pair(&parent, guard)
     }
 
-    /// Makes the only child of the root the root.
+    /// Makes the only child of the root the new root.
     fn shrink(&self, root: InnerRef<'_, S>, lock: VersionGuard<'_>, guard: &Guard<'_>) {
         let Some(child) = root.child(0) else {
             return;
         };
-        // SAFETY: a child of a locked node is linked.
+        // SAFETY: the children of a node that this thread has locked are linked.
         self.set_root(unsafe { NodeRef::from_raw(child) });
         lock.obsolete();
         discount(&self.counters.inner_nodes);
-        // SAFETY: it was the root, and nothing else led to it.
+        // SAFETY: only the link to the root led to it, and now leads elsewhere.
         unsafe { root.node().retire(guard) };
     }
 
-    /// Merges the child that the way went to with the emptier one of its neighbours under the
-    /// same parent, or shares their entries out.
+    /// Merges the child that the descent went on to with the emptier one of its neighbours under
+    /// the same parent, or makes the two share their entries evenly.
     fn mend_pair(&self, parent: &Parent<'_, S>, guard: &Guard<'_>) -> Result<Mended, Restart> {
         let inner = parent.inner;
         let _parent_lock = inner.lock().upgrade(parent.version)?;
         let child = |at| {
             let child = inner.child(at)?;
-            // SAFETY: the children of a locked node are linked.
+            // SAFETY: the children of a node that this thread has locked are linked.
             Some(unsafe { NodeRef::<S>::from_raw(child) })
         };
         let left = parent.index.checked_sub(1);
@@ -117,7 +118,7 @@ impl<S: Spec> Tree<S> {
             let node = child(at? + offset)?;
             Some(node.count())
         };
-        // The pair to the left and to the right of the separator at this place.
+        // The index of the separator between the two.
         let at = match (left, right) {
             (Some(left), Some(right)) => {
                 if entries(Some(left), 0) < entries(Some(right), 1) {
@@ -132,7 +133,7 @@ impl<S: Spec> Tree<S> {
         let (Some(left), Some(right)) = (child(at), child(at + 1)) else {
             unreachable!("an inner node has one child more than separators");
         };
-        // Only tried, for this thread holds the parent.
+        // Only tried, because this thread holds the lock of the parent.
         let _left_lock = left.lock().try_lock()?;
         let right_lock = right.lock().try_lock()?;
         let pair = Pair { inner, at };
@@ -159,17 +160,17 @@ impl<S: Spec> Tree<S> {
         inner.remove(at);
         right_lock.obsolete();
         if right.level() == 0 {
-            // SAFETY: just unlinked. Of inner nodes it has moved down instead.
+            // SAFETY: this thread has just unlinked it. (Between inner nodes, it has moved down.)
             unsafe { separator.retire(guard) };
         }
-        // SAFETY: the links from the parent and from the neighbours have just been changed, and
-        // nobody else unlinks what this thread has locked.
+        // SAFETY: neither the parent nor a neighbour leads to it any more, and no other thread
+        // unlinks a node that this thread has locked.
         unsafe { right.retire(guard) };
         count(&self.counters.merges);
         Ok(Mended::Merged)
     }
 
-    /// Gives both leaves as many entries.
+    /// Gives both leaves the same number of entries.
     fn share_leaves(
         &self,
         pair: &Pair<'_, S>,
@@ -179,8 +180,9 @@ impl<S: Spec> Tree<S> {
     ) {
         let (lefts, rights) = (left.count(), right.count());
         let half = (lefts + rights) / 2;
-        // First, for it may panic: a copy of what will be the lowest key on the right.
-        // SAFETY: both leaves are locked by this thread.
+        // A copy of the key that will be the lowest on the right. It is made first, because the
+        // clone may panic.
+        // SAFETY: this thread has locked both leaves.
         let separator = unsafe {
             if half < lefts {
                 left.key(half).duplicate()
@@ -203,15 +205,14 @@ impl<S: Spec> Tree<S> {
         right.node().moved();
         let old = pair.inner.key(pair.at);
         pair.inner.replace_separator(pair.at, separator);
-        // SAFETY: just unlinked, under the node's lock.
+        // SAFETY: this thread has just unlinked it, under the lock of the parent.
         unsafe { old.retire(guard) };
         count(&self.counters.borrows);
     }
 
-    /// Gives both inner nodes as many children. Separators go through the parent.
+    /// Gives both inner nodes the same number of children. Separators rotate through the parent.
     fn share_inner(&self, pair: &Pair<'_, S>, left: InnerRef<'_, S>, right: InnerRef<'_, S>) {
         let (lefts, rights) = (left.count(), right.count());
-        // All separators in a row, and all children.
         let separators: Vec<_> = (0..lefts)
             .map(|at| left.key(at))
             .chain([pair.inner.key(pair.at)])
@@ -231,18 +232,19 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// The separator between two neighbours, at a place in their parent.
+/// The separator between two neighbours: its index in their parent.
 struct Pair<'g, S: Spec> {
     inner: InnerRef<'g, S>,
     at: usize,
 }
 
-/// Whether so many keys may go into one node: some room is left, lest it is split again at once.
+/// Whether a node may get this number of keys by a merge. It keeps some room, so that it is not
+/// split again at once.
 fn fits<S: Spec>(keys: usize, node: NodeRef<'_, S>) -> bool {
     keys <= node.capacity() - node.capacity() / 8
 }
 
-/// Moves all entries of a leaf to its left neighbour, and takes it out of the row.
+/// Moves all entries of a leaf to its left neighbour, and unlinks it from its neighbours.
 fn merge_leaves<S: Spec>(left: LeafRef<'_, S>, right: LeafRef<'_, S>) {
     let (lefts, rights) = (left.count(), right.count());
     right.copy_run(0, rights, left, lefts);
@@ -251,13 +253,12 @@ fn merge_leaves<S: Spec>(left: LeafRef<'_, S>, right: LeafRef<'_, S>) {
     let next = right.next();
     left.set_next(next);
     if let Some(next) = next {
-        // SAFETY: a neighbour cannot be unlinked while its left one is locked.
+        // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
         unsafe { LeafRef::<S>::from_raw(next) }.set_prev(left);
     }
 }
 
-/// Moves all children of an inner node to its left neighbour, and the separator down between
-/// them.
+/// Moves all children of an inner node, and the separator from the parent, to its left neighbour.
 fn merge_inner<S: Spec>(pair: &Pair<'_, S>, left: InnerRef<'_, S>, right: InnerRef<'_, S>) {
     let (lefts, rights) = (left.count(), right.count());
     left.store_separator(lefts, pair.inner.key(pair.at));

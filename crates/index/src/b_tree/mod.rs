@@ -8,79 +8,80 @@
 //!   leaf ⇄ leaf ⇄ leaf ⇄ …                       leaf: heads, keys, values; linked both ways
 //! ```
 //!
-//! A node is a header and arrays (`layout`). Of a key it has the *head*, a number that never
-//! disagrees with the order of the keys ([`KeyHead`]); only where that does not tell the key is
-//! there a pointer to it, too, which is followed only where heads are equal. A value that is a
-//! word lies in its slot, others in a box that is never written again. So what is read
-//! optimistically is atomics, or immutable and kept by the epoch.
+//! A node is a header and arrays (`layout`). It has the *head* of each key, a number that never
+//! contradicts the order of the keys ([`KeyHead`]). Where the head does not determine the key, the
+//! node also has a pointer to the key, which a search follows only where heads are equal. A value
+//! of one word lies in its slot; any other lies in a box that is never written again. So all that
+//! a thread reads optimistically is atomic, or immutable and kept by the collector.
 //!
-//! The way down is hand over hand: a node's version is noted, the child is chosen, the child's
-//! version is noted, and then the node's is validated. So at the moment of that validation the
-//! child was responsible for the key. Reads validate the leaf in the end; a write makes the
-//! version that it noted a lock. Only the leaf is locked, unless it is full or runs empty: then
-//! its parent is too, and a neighbour.
+//! A descent notes the version of a node, chooses the child, notes the version of the child, and
+//! then validates the version of the node. At the moment of that validation the child was
+//! responsible for the key. A read validates the leaf at the end; a write turns the version that
+//! it noted into a lock. A write locks only the leaf, unless the leaf is full or becomes underfull:
+//! then it also locks the parent, and for a merge a neighbour.
 //!
 //! # Invariants
 //!
-//! 1. A node's lock guards all of it but `prev`: its keys, values or children, its count, `next`.
-//!    What readers use of it has been validated, before a pointer among it is followed.
-//! 2. The keys of a child lie at or above the separator to its left and below the one to its
+//! 1. A node's lock guards all of the node except `prev`: keys, values or children, count, `next`.
+//!    A reader validates what it has read of these before it relies on it or follows a pointer.
+//! 2. The keys of a child lie at or above the separator to its left and below the separator to its
 //!    right. A separator need not be a key.
-//! 3. Heads ascend, and keys ascend strictly. Places beyond the count hold the greatest head;
-//!    a hint is the head that it stands for (`kit::heads`).
-//! 4. What a node is responsible for changes only under its own lock and that of its parent
-//!    (of the root: under its own, with the root's link). `moves` counts these changes, so that
-//!    who finds a leaf changed, or waits for its lock, can tell whether it is still the one.
-//! 5. The root's link is changed only by the holder of the lock of the node that it leads to.
-//! 6. The row of the leaves: `a.next == b` and `b.prev == a` are both changed under the lock of
-//!    the left one, `a`. So whoever holds a leaf also keeps its right neighbour linked. Who goes
-//!    left follows `prev` and looks whether that leaf's `next` leads back.
-//! 7. A merge empties the right one of two neighbours under one parent into the left one. So the
-//!    first leaf is the same one for ever.
-//! 8. Nobody waits for a lock while holding one, but for who locks leaves from left to right
-//!    along the row. Who has a parent, or goes another way, only tries.
-//! 9. Unlinked nodes, keys and values go to the epoch, each by the one thread that unlinked it.
-//! 10. Comparisons, clones and closures run before the first change of an operation: whichever
-//!     panics, nothing has happened.
+//! 3. Heads ascend, and keys ascend strictly. Beyond the count every head is the greatest head. A
+//!    hint equals the head that it stands for (`kit::heads`).
+//! 4. The range of keys that a node is responsible for changes only under the locks of the node
+//!    and of its parent (for the root: under its own lock, together with the link to the root).
+//!    `moves` counts these changes. A thread that finds a leaf changed, or has waited for its lock,
+//!    learns from `moves` whether the leaf is still responsible for the same keys.
+//! 5. Only the thread that holds the lock of the root changes the link to the root.
+//! 6. If `a` is the left neighbour of `b`, `a.next == b` and `b.prev == a`; both change under the
+//!    lock of `a`. So a thread that holds a leaf keeps the leaf's right neighbour linked. A thread
+//!    that goes left follows `prev` and checks that the `next` of that leaf leads back.
+//! 7. A merge moves all entries of the right one of two neighbours under one parent into the left
+//!    one, and unlinks the right one. So the first leaf is never unlinked.
+//! 8. A thread that holds a lock waits for another only to lock leaves from left to right. A thread
+//!    that holds the lock of a parent, or goes in another direction, only tries.
+//! 9. Unlinked nodes, keys and values are retired, each by the one thread that unlinked it.
+//! 10. Comparisons, clones and closures run before the first change of an operation: if one
+//!     panics, nothing has happened. Only the copy of what was removed is made after the change,
+//!     and the search for a node to merge: if these panic, the operation has happened.
 //!
-//! # What is done about the published one's faults
+//! # What the published tree lacks
 //!
-//! - *Appends leave leaves half full.* A leaf that overflows at its end is split there, and
-//!   stays full; likewise at its beginning, and wherever insertions have followed one another.
-//! - *Scans descend again for each leaf.* Leaves are linked, both ways.
-//! - *Nodes never merge.* A node less than a quarter full is merged with a neighbour, or they
-//!   share out what they have; empty leaves are unlinked; the root shrinks.
-//! - *Contended writers start again at the root.* They wait for the leaf, see by `moves` that it
-//!   is still theirs, and go on there.
-//! - *A search touches as many cache lines as a binary search has steps.* Hints tell the two
+//! - *Appends leave leaves half full.* Here a leaf that overflows at its end is split there, and
+//!   stays full. The same holds at its beginning, and wherever insertions follow one another.
+//! - *Scans descend again for each leaf.* Here leaves are linked, both ways.
+//! - *Nodes never merge.* Here a node less than a quarter full is merged with a neighbour, or takes
+//!   entries from it; empty leaves are unlinked; the root shrinks.
+//! - *Contended writers start again at the root.* Here they wait for the leaf, see by `moves` that
+//!   it is still responsible for their key, and go on there.
+//! - *A search touches as many cache lines as a binary search has steps.* Here hints say which two
 //!   lines to look at: a lookup waits for the leaf's header, its heads and the value.
 //!
 //! # Consistency
 //!
-//! Every operation is linearizable, but [`range`](crate::OrderedIndex::range) as a whole, whose batches
-//! of up to 64 entries, each of one leaf, are each of one moment; and `len` and `shape`. A visit by
-//! `range` keeps what others remove from being freed for at most 16 batches. A scan
-//! or snapshot notes the version of each leaf that it reads and validates all of them in the
-//! end: there was a moment at which all was so. After a few failures it locks the leaves from
-//! left to right (`locked_scans` counts that). A range is removed under the locks of all of its
-//! leaves.
+//! Every operation is linearizable except `len`, `shape` and
+//! [`range`](crate::OrderedIndex::range). Each batch of `range`, up to 64 entries of one leaf, is
+//! as of one moment, but the visit as a whole is not. A visit delays the freeing of what others
+//! remove by at most 16 batches. A scan or snapshot notes the version of each leaf that it reads
+//! and validates all of them at the end: there was a moment at which all leaves were as it read
+//! them. After a few failures it locks the leaves from left to right (`locked_scans` counts that).
+//! A range is removed under the locks of all of its leaves.
 //!
-//! Reads that meet no writer write nothing to shared memory. A reader or writer that meets one
-//! waits or starts again: the tree is not lock-free, and a thread that is suspended while it
-//! holds a leaf holds up those who come to that leaf.
+//! Reads that meet no writer write nothing to shared memory. A reader or writer that meets a writer
+//! waits or starts again: the tree is not lock-free, and a thread that is suspended while it holds
+//! a leaf blocks the threads that come to that leaf.
 //!
 //! # When to use it
 //!
 //! For ordered access to much data: short and long scans in both directions, neighbours, ranges
-//! removed at once, batches of lookups; for integer keys at 17 to 25 bytes an entry, the least of
-//! the engines. For keys that can be compared and have no byte form it is the fastest one
-//! ([`NoHead`](crate::key::NoHead)).
+//! removed at once, batches of lookups. For integer keys it needs the least memory of the engines.
+//! For keys that can be compared but have no byte form ([`NoHead`](crate::key::NoHead)) it is the
+//! fastest.
 //!
-//! Not where single lookups and insertions of integers or short keys are all that is done: a
-//! radix tree waits for fewer cache misses. Not where long snapshots of a part that is being
-//! written to are frequent: each locks its range in the end, where
-//! [`CaTree`](crate::CaTree) makes room for them. Removing from the front of a long queue moves
-//! the rest of a leaf each time.
+//! Not where all operations are single lookups and insertions of integers or short keys: a radix
+//! tree waits for fewer cache misses. Not where long snapshots of a part that is being written to
+//! are frequent: each ends up locking its range, while a [`CaTree`](crate::CaTree) adapts to them.
+//! Removing from the front of a long queue moves the rest of a leaf each time.
 //!
 //! # Sources
 //!
@@ -113,23 +114,22 @@ use crate::kit::Parameters;
 use std::ops::{Bound, ControlFlow};
 use tree::Tree;
 
-/// The bytes of a node in the default configuration: a page, so that a lookup needs one
-/// translation of an address for a leaf. It holds 240 entries where the head is the key, 160
-/// with boxed keys.
+/// The bytes of a node in the default configuration: a page, so that a lookup needs one address
+/// translation for a leaf. A node holds 240 entries where the head is the key, 160 with boxed keys.
 pub const DEFAULT_NODE_BYTES: usize = 4096;
 
-/// How full [`OlcBTree::from_sorted`] makes the nodes, in percent: a few insertions into each
-/// find room.
+/// How full [`OlcBTree::from_sorted`] makes the nodes, in percent: each has room for a few
+/// insertions.
 pub const DEFAULT_FILL: usize = 90;
 
-/// A concurrent ordered map: a B+tree whose readers leave no trace. See the [module](self) for
-/// how, and for when to use it.
+/// A concurrent ordered map: a B+tree whose readers write nothing to shared memory. The
+/// [module](self) says how it works and when to use it.
 ///
-/// Keys are compared by their heads first, which `H` gives: [`ByteHead`] for all keys that have a
-/// byte form, [`NoHead`](crate::key::NoHead) for those that can only be compared. `NODE_BYTES` is
-/// the size of a node, rounded down to what is of use; the least holds 16 entries.
+/// Keys are compared by their heads first, which `H` provides: [`ByteHead`] for all keys that have
+/// a byte form, [`NoHead`](crate::key::NoHead) for keys that can only be compared. `NODE_BYTES` is
+/// the size of a node, rounded down to a useful size; the smallest node holds 16 entries.
 ///
-/// Point operations take O(log n) and write to one leaf, of which up to all entries are moved.
+/// Point operations take O(log n) and write to one leaf, of which they may move all entries.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -197,9 +197,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize>
         Self::from_sorted_filled(entries, DEFAULT_FILL)
     }
 
-    /// [`from_sorted`](Self::from_sorted) with nodes filled to so many percent: 100 for what will
-    /// only be read, less where insertions are to find room. Less than two entries are never put
-    /// into a node.
+    /// [`from_sorted`](Self::from_sorted) with nodes filled to `percent`, at least to two entries:
+    /// 100 for entries that will only be read, less to leave room for insertions.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Nodes: what all of them have, and how they are reached, made and freed; and leaves.
+//! Nodes: what leaves and inner nodes have in common, how they are made and freed; and leaves.
 
 mod inner;
 
@@ -18,17 +18,17 @@ use tremula_sync::{Restart, Version, VersionLock};
 #[repr(C, align(64))]
 pub(super) struct Header {
     lock: VersionLock,
-    /// 0 in a leaf, else one more than in the children. Never changes.
+    /// 0 in a leaf, otherwise one more than in the children. Never changes.
     level: u32,
     /// Entries of a leaf, or separators of an inner node: one fewer than its children.
     count: AtomicU32,
     /// How often the range of keys that the node is responsible for has changed, modulo 2^32. A
-    /// thread that noted it, and then waits for the node's lock, would take another range for the old
-    /// one if meanwhile there were exactly 2^32 changes: each is a split, a merge or an exchange with
-    /// a neighbour, so that the thread would have to sleep for many minutes between two instructions.
+    /// thread that notes it and then waits for the node's lock would mistake another range for the
+    /// old one after exactly 2^32 changes. Each change is a split, a merge or an exchange of
+    /// entries, so the thread would have to sleep for many minutes between two instructions.
     moves: AtomicU32,
-    /// One above the place of the last insertion, and how many insertions before it followed one
-    /// another upwards: `place << 16 | run`.
+    /// One above the index of the last insertion, and how many insertions before it were each right
+    /// above the last: `index << 16 | run`.
     insertions: AtomicU32,
     /// The right neighbour of a leaf; null in the last one.
     next: AtomicPtr<Header>,
@@ -37,7 +37,7 @@ pub(super) struct Header {
     prev: AtomicPtr<Header>,
 }
 
-/// A node that cannot be freed for `'g`: the thread is pinned, or alone with the tree.
+/// A node that is not freed during `'g`: the thread is pinned, or is the only one with the tree.
 #[derive(Clone, Copy)]
 pub(super) struct NodeRef<'g, S: Spec> {
     header: NonNull<Header>,
@@ -51,15 +51,12 @@ impl<S: Spec> PartialEq for NodeRef<'_, S> {
     }
 }
 
-/// A leaf.
 #[derive(Clone, Copy)]
 pub(super) struct LeafRef<'g, S: Spec>(NodeRef<'g, S>);
 
-/// An inner node.
 #[derive(Clone, Copy)]
 pub(super) struct InnerRef<'g, S: Spec>(NodeRef<'g, S>);
 
-/// What a node is.
 pub(super) enum Kind<'g, S: Spec> {
     Leaf(LeafRef<'g, S>),
     Inner(InnerRef<'g, S>),
@@ -81,11 +78,11 @@ macro_rules! kind_of_node {
 kind_of_node!(LeafRef);
 kind_of_node!(InnerRef);
 
-/// An entry as it is in a leaf: plain words that own nothing.
+/// An entry as it is in a leaf: words that own nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<S: Spec> {
     pub(super) key: StoredKey<S>,
-    // Written so, `derive` does not ask for values that are `Copy`.
+    // Spelled out, so that `derive` does not ask for values that are `Copy`.
     pub(super) value: Packed<<S as Spec>::Value>,
 }
 
@@ -101,15 +98,15 @@ impl<S: Spec> Entry<S> {
         unsafe { (self.key.to_key(), self.value.with(S::Value::clone)) }
     }
 
-    /// Hands key and value out after they have been unlinked: themselves, if no other thread can
-    /// be looking at them; else copies, and they are freed when no thread can any more.
+    /// Hands out key and value after they have been unlinked. If no other thread can be reading
+    /// them, it hands out the originals. Otherwise it hands out copies, and retires the originals.
     ///
     /// # Safety
     ///
     /// As for [`StoredKey::retire`] and [`Packed::hand_out`].
     pub(super) unsafe fn hand_out(self, guard: &Guard<'_>) -> (S::Key, S::Value) {
         let has_drop = needs_drop::<S::Key>() || needs_drop::<S::Value>();
-        // SAFETY: passed on to the caller. What is retired lives on as long as this guard does.
+        // SAFETY: passed on to the caller. What is retired lives as long as this guard.
         unsafe {
             if has_drop && guard.is_alone() {
                 (self.key.take(), self.value.take())
@@ -134,7 +131,7 @@ impl<S: Spec> Entry<S> {
     }
 }
 
-/// What a search in a node finds: the place of the key, or, as an error, where it belongs.
+/// What a search in a node finds: the index of the key, or, as an error, where the key belongs.
 pub(super) type Found = Result<usize, usize>;
 
 fn copy_word(to: &AtomicPtr<Header>, from: &AtomicPtr<Header>) {
@@ -145,12 +142,12 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// Makes an empty node.
     fn allocate(level: u32) -> Self {
         let plan = const { &Plan::of::<S>() };
-        // SAFETY: a header has a size.
+        // SAFETY: the layout has the size of a header at least.
         let node = unsafe { alloc(plan.layout) };
         let Some(header) = NonNull::new(node.cast::<Header>()) else {
             handle_alloc_error(plan.layout)
         };
-        // SAFETY: the node has room for what is written, at these places.
+        // SAFETY: the layout has room for the header and for each array at its offset.
         unsafe {
             header.write(Header {
                 lock: VersionLock::new(),
@@ -181,16 +178,16 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Frees the node, but not what its entries lead to.
+    /// Frees the node, but not its keys, values and children.
     ///
     /// # Safety
     ///
-    /// Nobody else has the node, or uses it ever again.
+    /// No other thread has the node, and the caller does not use it again.
     pub(super) unsafe fn free(self) {
         let plan = const { &Plan::of::<S>() };
         let level = self.level();
         let node = self.header.as_ptr().cast::<u8>();
-        // SAFETY: `allocate` made the node and wrote these.
+        // SAFETY: `allocate` made the node and wrote these arrays.
         unsafe {
             empty::<AtomicU64>(node.add(plan.hints), Heads::hints_of(plan.capacity));
             empty::<AtomicU64>(node.add(plan.heads), plan.capacity);
@@ -207,16 +204,16 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Frees the node, but not what its entries lead to, once no reader pinned now can be
-    /// looking at it.
+    /// Frees the node, but not its keys, values and children, when every thread that is pinned now
+    /// has unpinned.
     ///
     /// # Safety
     ///
-    /// The node has been unlinked, so that nobody who pins from now on comes to it; and it is
+    /// The node has been unlinked, so that no thread that pins from now on comes to it; and it is
     /// retired once.
     pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let header = self.header;
-        // SAFETY: freed here only, when nobody is pinned any more who could have come to it.
+        // SAFETY: it is freed only here, when every thread that could have come to it has unpinned.
         unsafe { guard.defer_unchecked(move || NodeRef::<S>::from_raw(header).free()) };
     }
 
@@ -224,7 +221,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     ///
     /// # Safety
     ///
-    /// A node of a tree of this kind is there, and is not freed for `'g`.
+    /// A node of a tree of this type is there, and is not freed during `'g`.
     #[inline]
     pub(super) unsafe fn from_raw(header: NonNull<Header>) -> Self {
         Self {
@@ -245,7 +242,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     #[inline]
     fn header(self) -> &'g Header {
-        // SAFETY: the node lives for 'g.
+        // SAFETY: the node is not freed during `'g`.
         unsafe { self.header.as_ref() }
     }
 
@@ -268,7 +265,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         &self.header().lock
     }
 
-    /// A check that what was read since `version` was noted is sound.
+    /// A function that validates what was read since `version` was noted.
     #[inline]
     pub(super) fn still(self, version: Version) -> impl Fn() -> Result<(), Restart> + Copy {
         move || self.lock().validate(version)
@@ -279,25 +276,24 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self.header().count.load(Ordering::Relaxed) as usize
     }
 
-    /// From now on the node has so many keys.
     #[inline]
     pub(super) fn set_count(self, count: usize) {
         self.header().count.store(count as u32, Ordering::Relaxed);
     }
 
-    /// How often the node's range of keys has changed.
+    /// How often the range of keys that the node is responsible for has changed.
     #[inline]
     pub(super) fn moves(self) -> u32 {
         self.header().moves.load(Ordering::Relaxed)
     }
 
-    /// Counts a change of the node's range.
+    /// Counts a change of that range.
     pub(super) fn moved(self) {
         let moves = self.moves().wrapping_add(1);
         self.header().moves.store(moves, Ordering::Relaxed);
     }
 
-    /// The keys that fit: entries of a leaf, separators of an inner node.
+    /// How many keys fit: entries of a leaf, separators of an inner node.
     #[inline]
     pub(super) fn capacity(self) -> usize {
         let capacity = const { Plan::of::<S>().capacity };
@@ -313,13 +309,13 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self.count() >= self.capacity()
     }
 
-    /// Whether so few keys are left that the node should be merged, or be given some.
+    /// Whether the node has so few keys that it should be merged, or take some from a neighbour.
     #[inline]
     pub(super) fn is_underfull(self) -> bool {
         self.count() < (self.capacity() / 4).max(1)
     }
 
-    /// Asks for what a search in the node begins with.
+    /// Prefetches the cache lines that a search in the node begins with.
     #[inline]
     pub(super) fn prefetch(self) {
         let line = self.header.as_ptr();
@@ -328,7 +324,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         prefetch(line.wrapping_add(2));
     }
 
-    /// The address of the value, or child, at a place; for prefetches only.
+    /// The address of the value, or child, at an index; for prefetches only.
     #[inline]
     fn slot_address(self, at: usize) -> *const AtomicPtr<()> {
         let slots = self.header.as_ptr().cast::<u8>();
@@ -336,7 +332,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         slots.cast::<AtomicPtr<()>>().wrapping_add(at)
     }
 
-    /// Asks for the values, or children, that belong to a segment of heads.
+    /// Prefetches the values, or children, that belong to a segment of heads.
     #[inline]
     pub(super) fn prefetch_slots(self, segment: usize) {
         let start = self.slot_address(Heads::start(segment));
@@ -344,7 +340,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         prefetch(start.wrapping_add(STRIDE / 2));
     }
 
-    /// Asks for the heads and values of so many entries from a place on.
+    /// Prefetches the heads and values of `entries` entries, from the one at `at` on.
     #[inline]
     pub(super) fn prefetch_entries(self, at: usize, entries: usize) {
         for place in (at..at + entries).step_by(STRIDE / 2) {
@@ -353,7 +349,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Asks for where the entries end: an insertion moves them from there.
+    /// Prefetches the end of the entries, where an insertion begins to move them.
     #[inline]
     pub(super) fn prefetch_end(self) {
         let count = self.count();
@@ -371,7 +367,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline]
     unsafe fn array<T>(self, offset: usize, length: usize) -> &'g [T] {
         let node = self.header.as_ptr().cast::<u8>();
-        // SAFETY: the array is there, for as long as the node lives, and is only read.
+        // SAFETY: the caller promises that the array is there; it lives as long as the node, and
+        // has interior mutability.
         unsafe { std::slice::from_raw_parts(node.add(offset).cast::<T>(), length) }
     }
 
@@ -395,7 +392,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         unsafe { self.array(plan.keys, length) }
     }
 
-    /// The key at a place; of an optimistic reader, unvalidated.
+    /// The key at an index; for an optimistic reader, not validated.
     #[inline]
     pub(super) fn key(self, at: usize) -> StoredKey<S> {
         let word = if S::HEAD_IS_KEY {
@@ -406,7 +403,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         StoredKey::of_words(self.heads().load(at), word)
     }
 
-    /// Asks for the key at a place, if it is not in the node.
+    /// Prefetches the key at an index, if the key is not in the node itself.
     #[inline]
     pub(super) fn prefetch_key(self, at: usize) {
         if let Some(key) = self.keys().get(at) {
@@ -414,8 +411,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Where a key is, or belongs. `sound` is asked before a key is looked at, and its error
-    /// passed on.
+    /// Where a key is, or belongs. Calls `sound` before it looks at a key, and passes on the error.
     #[inline]
     pub(super) fn find(
         self,
@@ -426,8 +422,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self.find_in(segment, probe, sound)
     }
 
-    /// [`find`](Self::find), when the segment is known.
-    // Always: as `look_into`.
+    /// [`find`](Self::find), where the segment is known.
+    // Always inlined: as `look_into`.
     #[inline(always)]
     pub(super) fn find_in(
         self,
@@ -453,7 +449,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<Found, Restart> {
-        // Nearly always one head is equal, or two.
+        // Nearly always one or two heads are equal.
         let mut high = low + 1;
         if high < count && self.heads().load(high) == probe.head {
             high = self.heads().at_or_below(probe.head, count).min(count);
@@ -462,8 +458,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             let middle = low + (high - low) / 2;
             let key = self.key(middle);
             sound()?;
-            // SAFETY: `sound` says that nobody was changing the node when the key was read: it
-            // is that of an entry, and unlinked at the earliest after the thread was pinned.
+            // SAFETY: `sound` says that no thread changed the node while the key was read. So it
+            // is the key of an entry that was linked after this thread was pinned.
             match unsafe { key.with(|key| key.cmp(probe.key)) } {
                 KeyOrdering::Less => low = middle + 1,
                 KeyOrdering::Equal => return Ok(Ok(middle)),
@@ -473,7 +469,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         Ok(Err(low))
     }
 
-    /// Puts a key at a place among `count`; the slot and the count are for the caller.
+    /// Inserts a key at an index among `count`. The caller writes the slot and the count.
     fn insert_key(self, at: usize, count: usize, key: StoredKey<S>) {
         self.heads().insert(at, count, key.head);
         if !S::HEAD_IS_KEY {
@@ -484,7 +480,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Takes the key at a place out from among `count`.
+    /// Removes the key at an index among `count`. The caller writes the slot and the count.
     fn remove_key(self, at: usize, count: usize) {
         self.heads().remove(at, count);
         if !S::HEAD_IS_KEY {
@@ -494,7 +490,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Writes a key without regard for the hints: [`seal`](Self::seal) follows.
+    /// Writes a key, but no hint. The caller calls [`seal`](Self::seal) after that.
     fn store_key(self, at: usize, key: StoredKey<S>) {
         self.heads().store(at, key.head);
         if !S::HEAD_IS_KEY {
@@ -502,7 +498,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Ends a change of many entries: from now on the node has `count` keys.
+    /// Ends a change of many entries: sets the count to `count`, and writes the hints.
     pub(super) fn seal(self, count: usize) {
         self.heads().seal(count);
         self.set_count(count);
@@ -511,33 +507,30 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
 /// # Safety
 ///
-/// There is room for `length` elements.
+/// `start` has room for `length` elements.
 unsafe fn fill<T>(start: *mut u8, length: usize, element: impl Fn() -> T) {
     for at in 0..length {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the room.
         unsafe { start.cast::<T>().add(at).write(element()) };
     }
 }
 
 /// # Safety
 ///
-/// There are `length` elements, which nobody uses any more.
+/// `start` has `length` elements, which no thread uses any more.
 unsafe fn empty<T>(start: *mut u8, length: usize) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises the elements.
     unsafe { ptr::slice_from_raw_parts_mut(start.cast::<T>(), length).drop_in_place() };
 }
 
 impl<'g, S: Spec> LeafRef<'g, S> {
-    /// Makes an empty leaf.
     pub(super) fn new() -> Self {
         Self(NodeRef::allocate(0))
     }
 
-    /// The leaf at an address.
-    ///
     /// # Safety
     ///
-    /// As for [`NodeRef::from_raw`]; and it is a leaf.
+    /// As for [`NodeRef::from_raw`]; and the node is a leaf.
     #[inline]
     pub(super) unsafe fn from_raw(header: NonNull<Header>) -> Self {
         // SAFETY: passed on to the caller.
@@ -552,11 +545,11 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     #[inline]
     pub(super) fn values(self) -> &'g [Slot<S::Value>] {
         let plan = const { &Plan::of::<S>() };
-        // SAFETY: `allocate` wrote them: this is a leaf.
+        // SAFETY: `allocate` wrote this array, because this is a leaf.
         unsafe { self.0.array(plan.slots, plan.capacity) }
     }
 
-    /// The entry at a place; of an optimistic reader, unvalidated.
+    /// The entry at an index; for an optimistic reader, not validated.
     #[inline]
     pub(super) fn entry(self, at: usize) -> Entry<S> {
         Entry {
@@ -565,13 +558,13 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         }
     }
 
-    /// The right neighbour; of an optimistic reader, not to be followed before it is validated.
+    /// The right neighbour. An optimistic reader must validate it before following it.
     #[inline]
     pub(super) fn next(self) -> Option<NonNull<Header>> {
         NonNull::new(self.header().next.load(Ordering::Relaxed))
     }
 
-    /// Under this leaf's lock.
+    /// Sets the right neighbour. The caller has locked this leaf, or has not linked it yet.
     pub(super) fn set_next(self, next: Option<NonNull<Header>>) {
         let next = next.map_or(ptr::null_mut(), NonNull::as_ptr);
         self.header().next.store(next, Ordering::Relaxed);
@@ -580,20 +573,22 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     /// The left neighbour.
     #[inline]
     pub(super) fn prev(self) -> Option<LeafRef<'g, S>> {
-        // Acquire: pairs with the release in `set_prev`, for what the neighbour was made with.
+        // Acquire: pairs with the release in `set_prev`; a thread that sees the neighbour sees it
+        // initialized.
         let prev = NonNull::new(self.header().prev.load(Ordering::Acquire))?;
-        // SAFETY: it was this leaf's neighbour at some time since the thread was pinned, for
-        // before a leaf is retired its neighbour's link leads elsewhere.
+        // SAFETY: it was the left neighbour of this leaf at some time since the thread was pinned:
+        // before a leaf is retired, the `prev` of its neighbour is made to lead elsewhere.
         Some(unsafe { LeafRef::from_raw(prev) })
     }
 
-    /// Under the lock of the left neighbour that is linked, or of the one that is taken out.
+    /// Sets the left neighbour. The caller has locked the leaf that was the left neighbour before,
+    /// or has not linked this leaf yet.
     pub(super) fn set_prev(self, prev: LeafRef<'_, S>) {
         // Release: pairs with the acquire in `prev`.
         self.header().prev.store(prev.as_ptr(), Ordering::Release);
     }
 
-    /// Puts an entry at a place; there is room.
+    /// Inserts an entry at an index. The leaf has room.
     #[inline]
     pub(super) fn insert(self, at: usize, entry: Entry<S>) {
         let count = self.count();
@@ -603,7 +598,7 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         self.set_count(count + 1);
     }
 
-    /// Takes the entry at a place out.
+    /// Removes the entry at an index.
     #[inline]
     pub(super) fn remove(self, at: usize) {
         let count = self.count();
@@ -612,36 +607,36 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         self.set_count(count - 1);
     }
 
-    /// Takes the entries at `from..to` out.
+    /// Removes the entries at `from..to`.
     pub(super) fn remove_run(self, from: usize, to: usize) {
         let count = self.count();
         self.copy_run(to, count, self, from);
         self.seal(from + (count - to));
     }
 
-    /// Copies the entries at `from..to` to where another leaf, or this one, has them begin at
-    /// `at`; below where they were, if it is this one. [`NodeRef::seal`] follows.
+    /// Copies the entries at `from..to` to another leaf, from index `at` on, or to lower indices of
+    /// this leaf. The caller calls [`NodeRef::seal`] after that.
     pub(super) fn copy_run(self, from: usize, to: usize, other: LeafRef<'_, S>, at: usize) {
         for (offset, place) in (from..to).enumerate() {
             other.store_entry(at + offset, self.entry(place));
         }
     }
 
-    /// Moves all entries up by so many places. [`NodeRef::seal`] follows.
+    /// Moves all entries up by `places`. The caller calls [`NodeRef::seal`] after that.
     pub(super) fn make_way(self, places: usize) {
         for at in (0..self.count()).rev() {
             self.store_entry(at + places, self.entry(at));
         }
     }
 
-    /// Writes an entry without regard for the hints. [`NodeRef::seal`] follows.
+    /// Writes an entry, but no hint. The caller calls [`NodeRef::seal`] after that.
     #[inline]
     pub(super) fn store_entry(self, at: usize, entry: Entry<S>) {
         self.store_key(at, entry.key);
         self.values()[at].store(entry.value);
     }
 
-    /// Notes where an entry has been inserted.
+    /// Notes that an entry has been inserted at an index.
     #[inline]
     pub(super) fn note_insertion(self, at: usize) {
         let (place, run) = self.insertions();
@@ -654,8 +649,8 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         self.header().insertions.store(noted, Ordering::Relaxed);
     }
 
-    /// One above the place of the last insertion, and how many insertions before it followed
-    /// one another upwards.
+    /// One above the index of the last insertion, and how many insertions before it were each right
+    /// above the last.
     pub(super) fn insertions(self) -> (usize, u32) {
         let noted = self.header().insertions.load(Ordering::Relaxed);
         ((noted >> 16) as usize, noted & 0xffff)

@@ -7,7 +7,7 @@ use crate::kit::{Packed, SearchKey, Spec, StoredKey};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
-/// A leaf that is locked, and where in it the key is or belongs.
+/// A leaf that this thread has locked, and where in it the key is or belongs.
 struct Held<'g, S: Spec> {
     leaf: LeafRef<'g, S>,
     lock: VersionGuard<'g>,
@@ -15,7 +15,8 @@ struct Held<'g, S: Spec> {
     parent: Option<Parent<'g, S>>,
 }
 
-/// What an operation wants of a key. If it is not so there is nothing to lock for.
+/// Whether an operation has anything to do only if its key is present, or absent. If not, the
+/// operation need not lock the leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Present,
@@ -23,7 +24,7 @@ enum Wanted {
     Either,
 }
 
-/// Nothing has to be validated in a node that this thread has locked.
+/// The validation of a node that this thread has locked: always succeeds.
 pub(super) fn locked() -> Result<(), Restart> {
     Ok(())
 }
@@ -35,7 +36,7 @@ impl<S: Spec> Tree<S> {
         let probe = SearchKey::new(key);
         let guard = self.collector.pin();
         let value = self.retry(|| self.look_up(&probe, &guard))?;
-        // SAFETY: it was read from an entry and validated; the thread has been pinned since.
+        // SAFETY: the value was read from an entry and validated while the thread was pinned.
         Some(unsafe { value.with(read) })
     }
 
@@ -49,7 +50,8 @@ impl<S: Spec> Tree<S> {
         look_into(place.leaf, place.version, probe).or_else(|Restart| look_again(&place, probe))
     }
 
-    /// Finds the leaf of a key and locks it, unless the key is not as it is wanted.
+    /// Finds the leaf of a key and locks it. Returns `None` if the key is present, or absent, and
+    /// is not `wanted` so.
     #[inline(always)]
     fn hold<'g>(
         &self,
@@ -59,8 +61,8 @@ impl<S: Spec> Tree<S> {
     ) -> Result<Option<Held<'g, S>>, Restart> {
         let place = self.descend(&Position::At(*probe), guard)?;
         let leaf = place.leaf;
-        // The search goes before the lock, so that the cache misses are not under it. Those of
-        // what is to be moved come with it.
+        // Search before locking, so that the cache misses do not happen under the lock. The
+        // prefetches are for the entries that an insertion will move.
         let segment = leaf.heads().segment(probe.head);
         leaf.prefetch_slots(segment);
         leaf.prefetch_end();
@@ -84,7 +86,7 @@ impl<S: Spec> Tree<S> {
         self.hold_contended(place, probe).map(Some)
     }
 
-    /// Locks a leaf that others write to: waits for it, rather than to go down again.
+    /// Locks a leaf that other threads write to: waits for its lock instead of going down again.
     #[cold]
     fn hold_contended<'g>(
         &self,
@@ -101,13 +103,13 @@ impl<S: Spec> Tree<S> {
         })
     }
 
-    /// Locks the leaf that a descent came to, if it is still responsible for the same keys.
+    /// Locks the leaf at which a descent ended, if it is still responsible for the same keys.
     pub(super) fn lock_place<'g>(&self, place: &Place<'g, S>) -> Result<VersionGuard<'g>, Restart> {
         if let Ok(lock) = place.leaf.lock().upgrade(place.version) {
             return Ok(lock);
         }
         if place.parent.is_none() {
-            // Whether it is still the root would have to be looked at again.
+            // It was the root, and `moves` does not say whether it still is.
             return Err(Restart);
         }
         let lock = place.leaf.lock().lock()?;
@@ -119,7 +121,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// [`hold`](Self::hold), with room for the key if it is not there.
+    /// Like [`hold`](Self::hold); splits the leaf first if it is full and lacks the key.
     #[inline(always)]
     fn hold_with_room<'g>(
         &self,
@@ -200,7 +202,7 @@ impl<S: Spec> Tree<S> {
         match held.at {
             Ok(at) => {
                 let value = held.leaf.values()[at].load();
-                // SAFETY: it is in the leaf that this thread has locked.
+                // SAFETY: the value is in a leaf that this thread has locked.
                 match unsafe { value.with(|value| decide(Some(value))) } {
                     Update::Put(value) => Some(replace(held, at, value, &guard)),
                     Update::Remove => Some(self.remove_held(held, at, &probe, &guard)),
@@ -262,7 +264,7 @@ impl<S: Spec> Tree<S> {
         let underfull = leaf.is_underfull();
         drop(held.lock);
         self.len.add(-1);
-        // SAFETY: just unlinked, by this thread alone, which keeps no reference to it.
+        // SAFETY: this thread alone has just unlinked the entry, and keeps no reference to it.
         let value = unsafe {
             entry.key.retire(guard);
             entry.value.hand_out(guard)
@@ -274,20 +276,20 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// Puts a value in the place of another, which is handed out.
+/// Replaces a value, and hands out the old one.
 #[inline]
 fn replace<S: Spec>(held: Held<'_, S>, at: usize, value: S::Value, guard: &Guard<'_>) -> S::Value {
     let slot = &held.leaf.values()[at];
     let old = slot.load();
     slot.store(Packed::new(value));
     drop(held.lock);
-    // SAFETY: just unlinked, by this thread alone, which keeps no reference to it. A thread that
-    // comes to the leaf from now on restarts or sees the new value.
+    // SAFETY: this thread alone has just unlinked the value, and keeps no reference to it. A thread
+    // that comes to the leaf from now on restarts or sees the new value.
     unsafe { old.hand_out(guard) }
 }
 
-// Always: whether the compiler does it by itself changes with what it compiles beside, and a call costs a
-// lookup 3 % more instructions.
+/// Looks for a key in a leaf, and validates.
+// Always inlined: left to itself, the compiler sometimes makes it a call, which is slower.
 #[inline(always)]
 pub(super) fn look_into<S: Spec>(
     leaf: LeafRef<'_, S>,
@@ -295,7 +297,7 @@ pub(super) fn look_into<S: Spec>(
     probe: &SearchKey<'_, S>,
 ) -> Result<Option<Packed<S::Value>>, Restart> {
     let segment = leaf.heads().segment(probe.head);
-    // The value comes while the heads are compared.
+    // The values arrive while the heads are compared.
     leaf.prefetch_slots(segment);
     let found = leaf.find_in(segment, probe, leaf.still(version))?;
     let value = found.ok().map(|at| leaf.values()[at].load());
@@ -303,7 +305,7 @@ pub(super) fn look_into<S: Spec>(
     Ok(value)
 }
 
-/// Looks into a leaf that others write to: at a newer version, rather than to go down again.
+/// Looks into a leaf that other threads write to: at a newer version, instead of going down again.
 #[cold]
 fn look_again<S: Spec>(
     place: &Place<'_, S>,
@@ -311,13 +313,13 @@ fn look_again<S: Spec>(
 ) -> Result<Option<Packed<S::Value>>, Restart> {
     let leaf = place.leaf;
     if place.parent.is_none() {
-        // Whether it is still the root would have to be looked at again.
+        // It was the root, and `moves` does not say whether it still is.
         return Err(Restart);
     }
     let version = leaf.lock().read()?;
     if leaf.moves() != place.moves {
         return Err(Restart);
     }
-    // This validates what `moves` was, too.
+    // This also validates the load of `moves`.
     look_into(leaf, version, probe)
 }

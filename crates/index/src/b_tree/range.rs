@@ -1,4 +1,4 @@
-//! Visiting a range by reference, a batch at a time.
+//! Visiting a range by reference, batch by batch.
 
 use super::node::{Entry, LeafRef};
 use super::tree::Tree;
@@ -9,17 +9,17 @@ use std::ops::{Bound, ControlFlow, Range};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
-/// The entries of the first batch: a scan that soon breaks has not read many more.
+/// The size of the first batch, in entries: a visit that soon breaks has not read many more.
 const FIRST: usize = 16;
 
-/// The entries of the largest batch; each is twice as large as the last one, up to this.
+/// The size of the largest batch, in entries. Each batch is twice as large as the last, up to this.
 const LARGEST: usize = 64;
 
-/// The batches that a visit reads before it unpins the thread for a moment: about a thousand entries,
-/// so that to descend again costs little.
+/// How many batches a visit reads before it unpins the thread for a moment: about a thousand
+/// entries, so that the next descent costs little by comparison.
 const BATCHES_A_PIN: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
 
-/// Entries that were read from a leaf as a whole.
+/// Entries that were read from a leaf, and validated.
 struct Batch<S: Spec> {
     entries: [MaybeUninit<Entry<S>>; LARGEST],
     length: usize,
@@ -43,26 +43,26 @@ impl<S: Spec> Batch<S> {
     }
 
     fn entries(&self) -> impl Iterator<Item = Entry<S>> {
-        // SAFETY: so many have been written by `fill`.
+        // SAFETY: `fill` has written the first `length` entries.
         self.entries[..self.length]
             .iter()
             .map(|entry| unsafe { entry.assume_init() })
     }
 }
 
-/// Where a visit is.
+/// How far a visit has come.
 struct Cursor<'g, S: Spec> {
     leaf: LeafRef<'g, S>,
     version: Version,
-    /// What is left of the leaf.
+    /// The entries of the leaf that are still to be visited.
     places: Range<usize>,
     /// Whether the range goes on beyond the leaf.
     goes_on: bool,
 }
 
 impl<S: Spec> Tree<S> {
-    /// Visits a range. The thread is unpinned every [`BATCHES_A_PIN`] batches, so that what others
-    /// remove meanwhile is freed however long the visit takes.
+    /// Visits a range. Unpins the thread every [`BATCHES_A_PIN`] batches, so that what other
+    /// threads remove meanwhile is freed however long the visit takes.
     pub(super) fn visit(
         &self,
         range: KeyRange<'_, S::Key>,
@@ -82,14 +82,14 @@ impl<S: Spec> Tree<S> {
                 Some(key) => beyond(&whole, key, direction),
             };
             match self.visit_pinned(&rest, direction, &mut size, &mut visit, &guard) {
-                // SAFETY: it was read as a whole; the thread has been pinned since.
+                // SAFETY: the key was read and validated; the thread has been pinned since.
                 Some(last) => behind = Some(unsafe { last.to_key() }),
                 None => return,
             }
         }
     }
 
-    /// Visits the next batches of a range. Returns the last key, if there may be more behind it.
+    /// Visits the next batches of a range. Returns the last key, if entries may follow it.
     fn visit_pinned(
         &self,
         bounds: &SearchRange<'_, S>,
@@ -109,12 +109,12 @@ impl<S: Spec> Tree<S> {
                 None => fill(bounds),
                 Some(last) => {
                     let fill = |key: &S::Key| fill(&beyond(bounds, key, direction));
-                    // SAFETY: it was read as a whole; the thread has been pinned since.
+                    // SAFETY: the key was read and validated; the thread has been pinned since.
                     unsafe { last.with(fill) }
                 }
             };
             for entry in batch.entries() {
-                // SAFETY: as above.
+                // SAFETY: the entry was read and validated; the thread has been pinned since.
                 let flow = unsafe { entry.key.with(|key| entry.value.with(|v| visit(key, v))) };
                 if flow.is_break() {
                     return None;
@@ -129,9 +129,9 @@ impl<S: Spec> Tree<S> {
         last
     }
 
-    /// Reads the next entries, as of one moment, and moves the cursor behind them. Returns
-    /// whether there may be more. An attempt that fails leaves no cursor: the next one begins
-    /// where the bounds say.
+    /// Reads the next entries, as of one moment, and moves the cursor behind them. Returns whether
+    /// more entries may follow. An attempt that fails leaves no cursor, so the next attempt
+    /// descends to where `bounds` begin.
     fn fill<'g>(
         &self,
         batch: &mut Batch<S>,
@@ -196,7 +196,7 @@ impl<'g, S: Spec> Cursor<'g, S> {
         direction: Direction,
     ) -> Result<(), Restart> {
         let (leaf, places) = (self.leaf, self.places.clone());
-        // What the next batch begins with comes while this one is read and visited.
+        // The beginning of the next batch arrives while this batch is read and visited.
         let ahead = places.len().min(3 * size);
         match direction {
             Direction::Ascending => {
@@ -219,7 +219,7 @@ impl<'g, S: Spec> Cursor<'g, S> {
     }
 }
 
-/// What is left of a range after a key.
+/// The part of a range that lies behind a key.
 fn beyond<'k, S: Spec>(
     bounds: &SearchRange<'k, S>,
     last: &'k S::Key,

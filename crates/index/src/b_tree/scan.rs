@@ -1,4 +1,4 @@
-//! Reading many entries as of one moment: optimistically, then under locks.
+//! Reading many entries as of one moment: first optimistically, then under locks.
 
 use super::node::{Entry, Found, LeafRef};
 use super::point::locked;
@@ -9,12 +9,12 @@ use std::ops::{Bound, Range};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 
-/// How often a scan is tried without locks before it takes some.
+/// How often a scan is tried without locks before it takes locks.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
 impl<S: Spec> SearchRange<'_, S> {
-    /// The places of a leaf that the range begins and ends at. Either may be at the leaf's end:
-    /// then it begins, or ends, further right, or between this leaf and the next.
+    /// The indices of a leaf at which the range begins and ends. Either may be the end of the leaf:
+    /// then the range begins, or ends, further right or between this leaf and the next.
     pub(super) fn places_in(
         &self,
         leaf: LeafRef<'_, S>,
@@ -48,7 +48,7 @@ impl<S: Spec> SearchRange<'_, S> {
     }
 }
 
-/// Where a bound is or belongs. The values there come meanwhile.
+/// Where a bound is or belongs. Prefetches the values there.
 #[inline]
 fn place<S: Spec>(
     leaf: LeafRef<'_, S>,
@@ -60,7 +60,7 @@ fn place<S: Spec>(
     leaf.find_in(segment, bound, sound)
 }
 
-/// Where a scan puts what it finds; it may have to begin again.
+/// Where a scan puts the entries. `clear` forgets them when the scan starts again.
 pub(super) trait Sink<S: Spec> {
     fn put(&mut self, entry: Entry<S>);
     fn clear(&mut self);
@@ -87,17 +87,17 @@ impl<S: Spec> Sink<S> for Option<Entry<S>> {
     }
 }
 
-/// A leaf at a version.
+/// A leaf, and a version of it.
 pub(super) type Seen<'g, S> = (LeafRef<'g, S>, Version);
 
-/// Whether all leaves are still as they were seen. If so, all were so at one moment: between the
-/// last reading and the first of these checks.
+/// Validates all leaves. If it succeeds, all were at these versions at one moment: between the last
+/// read and the first of these validations.
 pub(super) fn all_still<S: Spec>(seen: &[Seen<'_, S>]) -> Result<(), Restart> {
     seen.iter()
         .try_for_each(|(leaf, version)| leaf.lock().validate(*version))
 }
 
-/// A leaf that is locked, and the places in it that a range covers.
+/// A leaf that this thread has locked, and the indices that a range covers in it.
 pub(super) struct Span<'g, S: Spec> {
     pub(super) leaf: LeafRef<'g, S>,
     pub(super) lock: VersionGuard<'g>,
@@ -124,7 +124,7 @@ impl<S: Spec> Tree<S> {
             &mut entries,
             &guard,
         );
-        // SAFETY: they were read as a whole; the thread has been pinned since before.
+        // SAFETY: the entries were read and validated while the thread was pinned.
         out.extend(entries.into_iter().map(|entry| unsafe { entry.to_pair() }));
     }
 
@@ -137,11 +137,11 @@ impl<S: Spec> Tree<S> {
         let guard = self.collector.pin();
         let mut entry = None;
         self.collect(&SearchRange::new(range), direction, 1, &mut entry, &guard);
-        // SAFETY: it was read as a whole; the thread has been pinned since before.
+        // SAFETY: the entry was read and validated while the thread was pinned.
         entry.map(|entry: Entry<S>| unsafe { entry.to_pair() })
     }
 
-    /// Puts the first `limit` entries of a range, all as of one moment.
+    /// Puts the first `limit` entries of a range into `sink`, all as of one moment.
     fn collect(
         &self,
         bounds: &SearchRange<'_, S>,
@@ -177,7 +177,7 @@ impl<S: Spec> Tree<S> {
         guard: &Guard<'_>,
     ) -> Result<(), Restart> {
         let (mut leaf, mut version) = self.start(bounds, direction, guard)?;
-        // Those before this one; nearly always none.
+        // The leaves before this one; nearly always empty.
         let mut seen: Vec<Seen<'_, S>> = Vec::new();
         loop {
             let still = leaf.still(version);
@@ -217,7 +217,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The leaf that a range begins in, in this direction.
+    /// The leaf that a range begins in, in a direction.
     pub(super) fn start<'g>(
         &self,
         bounds: &SearchRange<'_, S>,
@@ -233,7 +233,7 @@ impl<S: Spec> Tree<S> {
         Ok((place.leaf, place.version))
     }
 
-    /// The next leaf in a direction, and a version of it at which both were neighbours.
+    /// The next leaf in a direction, and a version of it at which the two were neighbours.
     pub(super) fn neighbour<'g>(
         &self,
         leaf: LeafRef<'g, S>,
@@ -247,8 +247,8 @@ impl<S: Spec> Tree<S> {
                 let Some(next) = next else {
                     return Ok(None);
                 };
-                // SAFETY: it was the neighbour, when the leaf had this version, since after the
-                // thread was pinned.
+                // SAFETY: it was the neighbour when the leaf had this version, which the thread
+                // noted after it was pinned.
                 let next = unsafe { LeafRef::<S>::from_raw(next) };
                 next.node().prefetch();
                 let next_version = next.lock().read()?;
@@ -262,8 +262,8 @@ impl<S: Spec> Tree<S> {
                 };
                 prev.node().prefetch();
                 let prev_version = prev.lock().read()?;
-                // It may have been split meanwhile. What its own link says is of this version,
-                // which is validated in the end.
+                // Another thread may have split `prev` meanwhile. Its `next` is read at
+                // `prev_version`, which the caller validates at the end.
                 if prev.next().map(|next| next.as_ptr()) != Some(leaf.as_ptr()) {
                     return Err(Restart);
                 }
@@ -273,9 +273,9 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Locks the leaves of a range from left to right, as far as it goes or until they hold
-    /// `limit` of its entries. All who hold several leaves take them in this order; who does
-    /// not only tries. Runs the keys' comparisons; changes nothing.
+    /// Locks the leaves of a range from left to right, until the range ends or they hold `limit` of
+    /// its entries. Every thread that waits for a leaf while it holds others locks them in this
+    /// order (invariant 8). Compares keys; changes nothing.
     pub(super) fn lock_range<'g>(
         &self,
         bounds: &SearchRange<'_, S>,
@@ -320,8 +320,8 @@ impl<S: Spec> Tree<S> {
         unlock_unchanged(spans);
     }
 
-    /// Locks leaves from left to right, too, so it has to guess where the last `limit` entries
-    /// begin: as many leaves back as have to be looked at, twice as many each time.
+    /// This, too, locks leaves from left to right. So it has to guess how many leaves the last
+    /// `limit` entries take, and doubles the guess until it suffices.
     fn collect_locked_downwards(
         &self,
         bounds: &SearchRange<'_, S>,
@@ -333,7 +333,7 @@ impl<S: Spec> Tree<S> {
         loop {
             let place = self.retry(|| self.leaf_before_end(bounds, leaves, guard));
             let spans = match place {
-                // So far back that the range begins there.
+                // The range begins no further back than that.
                 None => self.lock_range(bounds, usize::MAX, guard),
                 Some((leaf, version)) => match leaf.lock().upgrade(version) {
                     Ok(lock) => lock_on(leaf, lock, bounds, usize::MAX),
@@ -361,8 +361,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The leaf that lies so many leaves before the end of a range; none if the range begins
-    /// after that.
+    /// The leaf that lies `leaves` leaves before the end of a range; `None` if the range begins
+    /// after that leaf or in it.
     fn leaf_before_end<'g>(
         &self,
         bounds: &SearchRange<'_, S>,
@@ -383,7 +383,7 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// Locks the leaves of a range, from one on that is locked.
+/// Locks the leaves of a range, from `leaf` on, which the caller has locked.
 fn lock_on<'g, S: Spec>(
     mut leaf: LeafRef<'g, S>,
     mut lock: VersionGuard<'g>,
@@ -393,7 +393,7 @@ fn lock_on<'g, S: Spec>(
     let mut spans = Vec::new();
     let mut entries = 0_usize;
     loop {
-        // Without an error: no version has to hold.
+        // Never an error: nothing is validated.
         let places = bounds.places_in(leaf, locked).unwrap_or(0..0);
         entries += places.len();
         let goes_on = places.end == leaf.count() && entries < limit;
@@ -402,7 +402,7 @@ fn lock_on<'g, S: Spec>(
         let Some(next) = next else {
             return spans;
         };
-        // SAFETY: a neighbour cannot be unlinked while the left one is locked.
+        // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
         leaf = unsafe { LeafRef::from_raw(next) };
         lock = match leaf.lock().lock() {
             Ok(lock) => lock,

@@ -1,4 +1,4 @@
-//! What the tree looks like.
+//! The figures of a tree.
 
 use super::layout::Plan;
 use super::tree::Tree;
@@ -7,20 +7,20 @@ use crate::kit::{Packed, Spec, StoredKey};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 impl<S: Spec> Tree<S> {
-    /// The number of entries.
     pub(super) fn entries(&self) -> usize {
-        // An insertion may be counted after the removal of what it inserted.
+        // The sum may be negative: another thread may count the removal of an entry before the
+        // inserting thread counts the insertion.
         usize::try_from(self.len.sum()).unwrap_or(0)
     }
 
-    /// Gathers what has been counted along the way; visits nothing but the root.
+    /// Gathers what the operations have counted. Visits only the root.
     pub(super) fn describe(&self, engine: &'static str) -> Shape {
         let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let entries = self.entries() as u64;
         let (leaves, inner_nodes) = (read(&counters.leaves), read(&counters.inner_nodes));
         let key = StoredKey::<S>::bytes_beside();
-        // Every node but the root has a separator beside it, unless it is a first child.
+        // A separator stands between each leaf and the next, in some inner node.
         let separators = leaves - 1;
         let bytes = (leaves + inner_nodes) * const { Plan::of::<S>().layout.size() } as u64
             + entries * (key + Packed::<S::Value>::bytes_beside()) as u64

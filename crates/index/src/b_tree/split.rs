@@ -1,4 +1,4 @@
-//! Splits: of a full leaf where the next key is to go, of full inner nodes on the way down.
+//! Splits of a full leaf that a key has to go into, and of full inner nodes on the way down.
 
 use super::node::{InnerRef, Kind, LeafRef, NodeRef};
 use super::point::locked;
@@ -8,19 +8,20 @@ use std::ptr::NonNull;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
 
-/// Insertions that followed one another upwards before they count as a run that goes on.
+/// The number of insertions, each right above the last, that count as a run that will go on.
 const RUN: u32 = 8;
 
-/// In the last leaf, a key for one of the last so many places counts as one for the end: keys
-/// that several threads append come nearly in order.
+/// Whether a key at index `at` of the last leaf counts as one at the end: keys that several threads
+/// append come nearly in order.
 fn is_near_the_end(at: usize, count: usize) -> bool {
     at >= count - count / 8
 }
 
-/// Where to split a full leaf: what lies from there on goes to the right.
+/// The index at which to split a full leaf that a key has to go into at `at`: the entries from
+/// there on go to the right.
 ///
-/// In the middle, unless the insertions look as if they went on upwards or downwards from this
-/// place: then they find room there, and what they leave behind stays full.
+/// This is the middle, unless the insertions seem to go on upwards or downwards from `at`: then the
+/// leaf is split at `at`, so that they find room there and leave full leaves behind.
 fn place_to_split<S: Spec>(leaf: LeafRef<'_, S>, at: usize) -> usize {
     let count = leaf.count();
     let (place, run) = leaf.insertions();
@@ -34,8 +35,8 @@ fn place_to_split<S: Spec>(leaf: LeafRef<'_, S>, at: usize) -> usize {
 }
 
 impl<S: Spec> Tree<S> {
-    /// Splits a full leaf that is locked, under its parent, which is locked and has room, or
-    /// under a new root. `at` is where the key of `probe` belongs.
+    /// Splits a full leaf under its parent, which has room, or under a new root. The caller has
+    /// locked the leaf and the parent. The key of `probe` belongs at index `at`.
     pub(super) fn split_leaf(
         &self,
         leaf: LeafRef<'_, S>,
@@ -44,9 +45,10 @@ impl<S: Spec> Tree<S> {
         probe: &SearchKey<'_, S>,
     ) {
         let (entries, middle) = (leaf.count(), place_to_split(leaf, at));
-        // First, for it may panic: the copy of the lowest key that is to be on the right.
+        // The separator is a copy of the lowest key that goes to the right. It is made first,
+        // because the clone may panic.
         let separator = if middle < entries {
-            // SAFETY: it is in the leaf that this thread has locked.
+            // SAFETY: the key is in a leaf that this thread has locked.
             unsafe { leaf.key(middle).duplicate() }
         } else {
             StoredKey::copy_of(probe)
@@ -58,7 +60,7 @@ impl<S: Spec> Tree<S> {
         right.set_next(next);
         right.set_prev(leaf);
         if let Some(next) = next {
-            // SAFETY: a neighbour cannot be unlinked while this leaf is locked.
+            // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
             unsafe { LeafRef::<S>::from_raw(next) }.set_prev(right);
         }
         leaf.set_next(NonNull::new(right.as_ptr()));
@@ -68,7 +70,7 @@ impl<S: Spec> Tree<S> {
         count(&self.counters.leaves);
     }
 
-    /// Splits a full inner node that is locked, as [`split_leaf`](Self::split_leaf) does.
+    /// Like [`split_leaf`](Self::split_leaf), for a full inner node.
     fn split_inner(&self, inner: InnerRef<'_, S>, parent: Option<(InnerRef<'_, S>, usize)>) {
         let separators = inner.count();
         let middle = separators / 2;
@@ -85,7 +87,7 @@ impl<S: Spec> Tree<S> {
         count(&self.counters.inner_nodes);
     }
 
-    /// Links a new right neighbour of `left`.
+    /// Links a new right neighbour of `left` under the parent, or under a new root.
     fn adopt(
         &self,
         left: NodeRef<'_, S>,
@@ -105,8 +107,8 @@ impl<S: Spec> Tree<S> {
         count(&self.counters.splits);
     }
 
-    /// Goes down to the leaf of a key, and splits the first full node on the way. Full inner
-    /// nodes are split before they have to take a separator, so that no split has to go up.
+    /// Goes down to the leaf of a key, and splits the first full node on the way. An inner node is
+    /// split before it has to take a separator, so that no split has to propagate upwards.
     pub(super) fn split_down(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) {
         self.retry(|| self.try_split_down(probe, guard));
     }
@@ -117,7 +119,7 @@ impl<S: Spec> Tree<S> {
         loop {
             let (node, version) = (here.node, here.version);
             if node.is_full() {
-                // The parent first: it is wider, and was not full when it was passed.
+                // The parent, which is locked first, was not full when the descent passed it.
                 let parent = match &here.parent {
                     Some(parent) => Some(parent.inner.lock().upgrade(parent.version)?),
                     None => None,

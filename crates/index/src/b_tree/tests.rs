@@ -1,4 +1,4 @@
-//! What only the inside shows: that the nodes are as the invariants say, and how full they are.
+//! Tests of the inside: that the invariants hold, and how full nodes are.
 
 use super::OlcBTree;
 use super::layout::Plan;
@@ -9,7 +9,7 @@ use crate::kit::{Parameters, Spec, StoredKey};
 use crate::{Direction, KeyRange, NotSorted, OrderedIndex};
 use std::ops::Bound;
 
-/// Panics unless a tree that nobody writes to is as the invariants say.
+/// Panics if a tree at rest breaks an invariant.
 pub(super) fn assert_sound<S: Spec>(tree: &Tree<S>) {
     let guard = tree.collector.pin();
     let root = tree.root(&guard).unwrap().node;
@@ -59,7 +59,7 @@ impl<'g, S: Spec> Walk<'g, S> {
             assert!(high.is_none_or(|high| key_of(key) < key_of(&high)), "high");
         }
         assert!(keys.iter().map(key_of).is_sorted_by(|a, b| a < b), "order");
-        // The hints agree with the heads, and what is not used is not counted.
+        // The hints agree with the heads, and a search does not count unused heads.
         for wanted in keys.iter().map(|key| key.head).chain([0, u64::MAX]) {
             let below = keys.iter().filter(|key| key.head < wanted).count();
             assert_eq!(node.heads().below(wanted), below, "hints");
@@ -102,7 +102,7 @@ fn mix(number: u64) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Grows and shrinks a tree in several orders, and looks at it in between.
+/// Grows and shrinks a tree in several orders, and checks it in between.
 fn lives<K, H>(key: impl Fn(u64) -> K)
 where
     K: Ord + Clone + Send + Sync + 'static,
@@ -221,7 +221,7 @@ fn a_loaded_tree_is_sound_and_as_full_as_was_asked_for() {
                 tree.snapshot(KeyRange::all()).unwrap(),
                 Vec::from_iter(entries)
             );
-            // It goes on like any other.
+            // It takes insertions like any other tree.
             for n in 0..length {
                 tree.insert(n * 2 + 1, 0);
             }
@@ -257,8 +257,8 @@ fn a_batch_of_lookups_finds_what_single_ones_find() {
     }
 }
 
-/// What would make it fail: a visit that stays pinned until its end, so that nothing is freed of
-/// what its closure, or any other thread, removes meanwhile.
+/// What would make it fail: a visit that stays pinned until its end, so that nothing is freed that
+/// its closure, or any other thread, removes meanwhile.
 #[test]
 fn what_is_removed_during_a_long_visit_is_dropped_during_it() {
     const ENTRIES: usize = 40_000;

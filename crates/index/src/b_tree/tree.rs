@@ -10,10 +10,9 @@ use tremula_sync::{CachePadded, Restart, StripedCounter, Version, retry};
 
 /// The algorithm behind [`OlcBTree`](super::OlcBTree).
 pub(super) struct Tree<S: Spec> {
-    /// Changed only by the holder of the lock of the node that it leads to.
+    /// Changed only under the lock of the node that it leads to.
     root: AtomicPtr<Header>,
-    /// The first leaf. It is never unlinked: splits make right neighbours, and merges take
-    /// them away.
+    /// The first leaf. It is never unlinked: a split makes a right neighbour, a merge unlinks one.
     first: NonNull<Header>,
     pub(super) len: CachePadded<StripedCounter>,
     pub(super) counters: CachePadded<Counters>,
@@ -21,9 +20,8 @@ pub(super) struct Tree<S: Spec> {
     owns: PhantomData<(S::Key, S::Value)>,
 }
 
-/// What the tree has decided so far, and what it consists of. Written only where the shape
-/// changes or an operation has to start again; all accesses are relaxed, the figures order
-/// nothing.
+/// What the tree has decided so far, and what it consists of. Written only where the shape changes
+/// or an operation has to start again. All accesses are relaxed: the figures order nothing.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) restarts: AtomicU64,
@@ -35,28 +33,25 @@ pub(super) struct Counters {
     pub(super) inner_nodes: AtomicU64,
 }
 
-/// Counts one.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Takes one away from a count.
 pub(super) fn discount(counter: &AtomicU64) {
     counter.fetch_sub(1, Ordering::Relaxed);
 }
 
-// SAFETY: the links own nodes of keys and values, which may all be sent; nothing is tied to a
+// SAFETY: the links own nodes of keys and values, all of which are `Send`; nothing is tied to a
 // thread.
 unsafe impl<S: Spec> Send for Tree<S> {}
-// SAFETY: threads share keys and values by shared reference (`Sync`), and free them on any
-// thread (`Send`): a `Spec` says that they are both.
+// SAFETY: threads share keys and values by shared reference (`Sync`), and any thread may free them
+// (`Send`): a `Spec` guarantees both.
 unsafe impl<S: Spec> Sync for Tree<S> {}
 
-/// Where a descent goes.
 pub(super) type Position<'k, S> = kit::Position<SearchKey<'k, S>>;
 
 impl<S: Spec> Position<'_, S> {
-    /// Which child of an inner node to go to.
+    /// The index of the child of an inner node that this position leads to.
     #[inline(always)]
     pub(super) fn child(
         &self,
@@ -84,11 +79,11 @@ impl<S: Spec> Position<'_, S> {
     }
 }
 
-/// An inner node on the way down.
+/// An inner node that a descent has passed.
 pub(super) struct Parent<'g, S: Spec> {
     pub(super) inner: InnerRef<'g, S>,
     pub(super) version: Version,
-    /// Which child the way went on to.
+    /// The index of the child that the descent went on to.
     pub(super) index: usize,
 }
 
@@ -116,13 +111,13 @@ impl<S: Spec> Tree<S> {
         tree
     }
 
-    /// A tree of these nodes, which it owns from now on, and which are still to be counted.
+    /// A tree that takes over these nodes. The caller still has to count them.
     pub(super) fn with_root(root: NodeRef<'static, S>) -> Self {
         let mut first = root;
         while let Kind::Inner(inner) = first.kind()
             && let Some(child) = inner.child(0)
         {
-            // SAFETY: the nodes below are those of the tree that is being made.
+            // SAFETY: the children of a node that the caller hands over are linked.
             first = unsafe { NodeRef::from_raw(child) };
         }
         Self {
@@ -135,30 +130,29 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Does `attempt` until it succeeds.
+    /// Repeats `attempt` until it succeeds.
     #[inline(always)]
     pub(super) fn retry<T>(&self, attempt: impl FnMut() -> Result<T, Restart>) -> T {
         retry(attempt, || self.restarted())
     }
 
-    /// Counts a restart.
     #[cold]
     pub(super) fn restarted(&self) {
         count(&self.counters.restarts);
     }
 
-    /// The root, at a version of which it was the root.
+    /// The root, with a version at which it was the root.
     #[inline(always)]
     pub(super) fn root<'g>(&self, _: &'g Guard<'_>) -> Result<Step<'g, S>, Restart> {
         // Acquire: pairs with the release in `set_root`, for what the node was made with.
         let root = self.root.load(Ordering::Acquire);
-        // SAFETY: there always is a root; an old one is retired, at the earliest, after this
-        // thread was pinned.
+        // SAFETY: a tree always has a root; a root that was read while this thread is pinned is not
+        // freed before the thread unpins.
         let node = unsafe { NodeRef::from_raw(NonNull::new_unchecked(root)) };
         let version = node.lock().read()?;
         let moves = node.moves();
-        // A root that stops being one is locked meanwhile. If this version is from after that,
-        // so is what is loaded here. Relaxed: ordered by the acquire in `read`.
+        // A node stops being the root only while it is locked. If `version` was noted after that,
+        // this load sees the new root. Relaxed: the acquire in `read` orders it.
         if self.root.load(Ordering::Relaxed) != root {
             return Err(Restart);
         }
@@ -170,20 +164,20 @@ impl<S: Spec> Tree<S> {
         })
     }
 
-    /// Makes a node the root. Under the lock of the present one.
+    /// Makes a node the root. The caller holds the lock of the present root.
     pub(super) fn set_root(&self, node: NodeRef<'_, S>) {
         // Release: pairs with the acquire in `root`.
         self.root.store(node.as_ptr(), Ordering::Release);
     }
 
-    /// The first leaf.
     #[inline]
     pub(super) fn first<'g>(&self, _: &'g Guard<'_>) -> LeafRef<'g, S> {
         // SAFETY: the first leaf lives as long as the tree.
         unsafe { LeafRef::from_raw(self.first) }
     }
 
-    /// The child of an inner node at `index`, which is still to be entered.
+    /// The child of an inner node at `index`. The caller still has to note the child's version and
+    /// to validate `version` after that.
     #[inline(always)]
     pub(super) fn child<'g>(
         &self,
@@ -196,12 +190,12 @@ impl<S: Spec> Tree<S> {
         let Some(child) = child else {
             unreachable!("an inner node has one child more than separators");
         };
-        // SAFETY: it was linked, when the node had this version, since after the thread was
-        // pinned.
+        // SAFETY: the child was linked when the inner node had this version, which the thread
+        // noted after it was pinned.
         Ok(unsafe { NodeRef::from_raw(child) })
     }
 
-    /// From an inner node to its child at `index`.
+    /// Goes from an inner node to its child at `index`.
     #[inline(always)]
     pub(super) fn step<'g>(
         &self,
@@ -213,7 +207,7 @@ impl<S: Spec> Tree<S> {
         node.prefetch();
         let child_version = node.lock().read()?;
         let moves = node.moves();
-        // Still its child: what it was responsible for at that version is known.
+        // Still the child: so the range that it was responsible for at `child_version` is known.
         inner.lock().validate(version)?;
         Ok(Step {
             node,
@@ -227,7 +221,7 @@ impl<S: Spec> Tree<S> {
         })
     }
 
-    /// Goes down to a leaf. Inlined, so that the place need not go through memory.
+    /// Goes down to a leaf. Inlined, so that the result stays in registers.
     #[inline(always)]
     pub(super) fn descend<'g>(
         &self,
@@ -254,8 +248,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Goes down to the node of a level that is responsible for a key, or to the root, if that
-    /// lies below.
+    /// Goes down to the node of `level` that is responsible for a key, or to the root if its level
+    /// is lower.
     pub(super) fn descend_to<'g>(
         &self,
         probe: &SearchKey<'_, S>,
@@ -279,20 +273,20 @@ impl<S: Spec> Tree<S> {
 impl<S: Spec> Drop for Tree<S> {
     fn drop(&mut self) {
         let root = self.root.load(Ordering::Relaxed);
-        // SAFETY: whoever drops the tree is alone with it; each node and entry is linked once.
+        // SAFETY: no other thread uses the tree any more; each node and entry is linked once.
         unsafe { free_subtree::<S>(NodeRef::from_raw(NonNull::new_unchecked(root))) };
     }
 }
 
-/// Frees a node and all that it leads to.
+/// Frees a node, its entries and all nodes below it.
 ///
 /// # Safety
 ///
-/// Nobody else has it, or uses it ever again.
+/// No other thread has the node, and the caller does not use it again.
 pub(super) unsafe fn free_subtree<S: Spec>(node: NodeRef<'_, S>) {
     let count = node.count();
-    // SAFETY: the entries, separators and children below the count are owned by the node, which
-    // the caller owns.
+    // SAFETY: the caller owns the node, and the node owns the entries, separators and children
+    // below its count.
     unsafe {
         match node.kind() {
             Kind::Leaf(leaf) => {

@@ -7,7 +7,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_goes_down_without_looking_back",
         file: "crates/index/src/b_tree/tree.rs",
-        original: "        // Still its child: what it was responsible for at that version is known.\n        inner.lock().validate(version)?;\n",
+        original: "        // Still the child: so the range that it was responsible for at `child_version` is known.\n        inner.lock().validate(version)?;\n",
         replacement: "",
         why: "A reader comes to a leaf that has been split since it was chosen, and does not find what has moved to the right.",
         checker: Checker {

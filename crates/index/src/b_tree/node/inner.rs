@@ -1,4 +1,4 @@
-//! What inner nodes have: separators, and the children between them.
+//! Inner nodes: separators, and the children between them.
 
 use super::{Header, InnerRef, NodeRef, copy_word};
 use crate::b_tree::layout::Plan;
@@ -23,17 +23,17 @@ impl<'g, S: Spec> InnerRef<'g, S> {
     #[inline]
     pub(in crate::b_tree) fn children(self) -> &'g [AtomicPtr<Header>] {
         let plan = const { &Plan::of::<S>() };
-        // SAFETY: `allocate` wrote them: this is an inner node.
+        // SAFETY: `allocate` wrote this array, because this is an inner node.
         unsafe { self.0.array(plan.slots, plan.capacity) }
     }
 
-    /// A link to a child; of an optimistic reader, not to be followed before it is validated.
+    /// The link to a child. An optimistic reader must validate it before following it.
     #[inline]
     pub(in crate::b_tree) fn child(self, at: usize) -> Option<NonNull<Header>> {
         NonNull::new(self.children()[at].load(Ordering::Relaxed))
     }
 
-    /// Puts a separator at a place, and a child to its right; there is room.
+    /// Inserts a separator at an index, and the child to its right. The node has room.
     pub(in crate::b_tree) fn insert(
         self,
         at: usize,
@@ -47,7 +47,7 @@ impl<'g, S: Spec> InnerRef<'g, S> {
         self.set_count(count + 1);
     }
 
-    /// Takes out the separator at a place, and the child to its right.
+    /// Removes the separator at an index, and the child to its right.
     pub(in crate::b_tree) fn remove(self, at: usize) {
         let count = self.count();
         self.remove_key(at, count);
@@ -55,7 +55,7 @@ impl<'g, S: Spec> InnerRef<'g, S> {
         self.set_count(count - 1);
     }
 
-    /// Puts another separator in the place of one, which is not freed.
+    /// Replaces a separator, without freeing the old one.
     pub(in crate::b_tree) fn replace_separator(self, at: usize, separator: StoredKey<S>) {
         self.heads().replace(at, separator.head);
         if !S::HEAD_IS_KEY {
@@ -63,12 +63,12 @@ impl<'g, S: Spec> InnerRef<'g, S> {
         }
     }
 
-    /// Writes a separator without regard for the hints. [`NodeRef::seal`] follows.
+    /// Writes a separator, but no hint. The caller calls [`NodeRef::seal`] after that.
     pub(in crate::b_tree) fn store_separator(self, at: usize, separator: StoredKey<S>) {
         self.store_key(at, separator);
     }
 
-    /// Writes a link to a child. [`NodeRef::seal`] follows.
+    /// Writes the link to a child.
     pub(in crate::b_tree) fn store_child(self, at: usize, child: Option<NonNull<Header>>) {
         let child = child.map_or(ptr::null_mut(), NonNull::as_ptr);
         self.children()[at].store(child, Ordering::Relaxed);
