@@ -1,27 +1,27 @@
-//! A delegation lock: one shard's state and the queue of the jobs that wait for it.
+//! A delegation lock: the state of one shard and the queue of the jobs that wait for it.
 //!
-//! A thread that finds the state held does not wait for it: it delegates its job, that is, queues it
-//! for another thread to run. This is queue delegation locking (D. Klaftenegger, K. Sagonas,
-//! K. Winblad, "Queue Delegation Locking", IEEE TPDS 29(3), 2018) with two differences: the lock has an
-//! owner, a worker that is notified of queued jobs, and a thread that has run its own job runs only a
-//! few of the others', as a combiner does (D. Hendler, I. Incze, N. Shavit, M. Tzafrir, "Flat
-//! Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010).
+//! A thread that finds the state held does not wait for it: it delegates its job, that is, it
+//! queues the job for another thread to run. This is queue delegation locking (D. Klaftenegger, K.
+//! Sagonas, K. Winblad, "Queue Delegation Locking", IEEE TPDS 29(3), 2018) with two differences:
+//! the lock has an owner, a worker that is notified of queued jobs, and a thread that has run its
+//! own job runs only a few jobs of others, as a combiner does (D. Hendler, I. Incze, N. Shavit, M.
+//! Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010).
 //!
 //! Only the thread that holds the state runs jobs. That is the worker that owns the shard, or a
-//! caller that finds the state in the lock and no job queued. Changing the owner changes a number and
-//! moves no state. For a state that may not change threads the lock keeps a token in its place.
+//! caller that finds the state in the lock and no job queued. Changing the owner changes a number
+//! and moves no state. If a state may not change threads, the lock keeps a token in its place.
 //!
-//! The thread that holds the state may share it with all callers, if no job is queued. The lock then
-//! queues nothing until the state is back.
+//! The thread that holds the state may share it with all callers, if no job is queued. The lock
+//! then queues nothing until the state is back.
 //!
 //! Invariants:
 //!
-//! 1. Jobs leave the queue in the order in which they came, and the thread that holds the state runs
-//!    them. A job that is not queued is run only if the queue is empty and the state is in the lock. So
-//!    jobs are run one at a time, and those of one caller in its order, whoever the owner is.
-//! 2. If jobs are queued, then a thread holds the state (and sees them in [`DelegationLock::end`]), or
-//!    `noticed` is set.
-//! 3. If `noticed` is set, a notice is on its way to a worker. A worker that is no longer the owner
+//! 1. Jobs leave the queue in the order in which they came, and the thread that holds the state
+//!    runs them. A job that is not queued is run only if the queue is empty and the state is in the
+//!    lock. So jobs run one at a time, and each caller's in its order, even if the owner changes.
+//! 2. If jobs are queued, then a thread holds the state (and sees them in [`DelegationLock::end`]),
+//!    or `noticed` is set.
+//! 3. If `noticed` is set, a notice is on its way to a worker. A worker that has lost the shard
 //!    passes it on.
 
 use std::collections::{HashSet, VecDeque};
@@ -29,8 +29,7 @@ use std::ptr;
 use std::task::Waker;
 use tremula_sync::{ShortLock, contained};
 
-/// A shard's state, or a token in its place, and the jobs to be done with it. See the [module's
-/// documentation](self).
+/// A shard's state, or a token in its place, and the queued jobs. See the [module](self).
 pub struct DelegationLock<T, J>(ShortLock<Inner<T, J>>);
 
 struct Inner<T, J> {
@@ -44,11 +43,11 @@ struct Inner<T, J> {
     shared: bool,
     /// The wakers of the tasks that wait for room, each once.
     waiting: Vec<Waker>,
-    /// What tells their wakers apart: a task that polls again and again is found at once.
+    /// Identifies the wakers in `waiting`, so that a task that polls repeatedly is found in O(1).
     known: HashSet<(usize, usize)>,
-    /// Jobs run since the last [`DelegationLock::age`], less those forgotten by it.
+    /// The jobs run since the last [`DelegationLock::age`], plus what it kept of the earlier ones.
     load: u64,
-    /// Those of them that only read.
+    /// The jobs among `load` that only read.
     reads: u64,
     total: u64,
     in_place: u64,
@@ -70,18 +69,18 @@ pub enum Offered<J> {
     Shared(J),
 }
 
-/// What a caller finds that tries to run its own job.
+/// What a caller finds when it tries to run its own job.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Tried<T> {
     /// It holds the state.
     Taken(T),
-    /// Another thread runs a job, and nothing is queued: it may be over soon.
+    /// Another thread runs a job, which may soon end, and nothing is queued.
     Running,
     /// The caller must queue the job.
     Refused,
 }
 
-/// What a worker finds that serves a lock.
+/// What a worker finds when it serves a lock.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Begun<T> {
     /// It holds the state, and has a batch of jobs.
@@ -92,15 +91,15 @@ pub enum Begun<T> {
     Notify(usize),
 }
 
-/// What a thread must do that has given the state back.
+/// What a thread must do after it has given the state back.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Nothing.
     Nothing,
     /// More jobs came: it must notify this worker.
     Notify(usize),
-    /// More jobs came, and the lock is closed: the owner may have gone, so the thread must go on,
-    /// with [`DelegationLock::begin_anyway`].
+    /// More jobs came, and the lock is closed. The owner may be gone, so the thread must go on with
+    /// [`DelegationLock::begin_anyway`].
     GoOn,
 }
 
@@ -111,20 +110,20 @@ pub struct ShardCounts {
     pub owner: usize,
     /// Jobs that are queued.
     pub queued: usize,
-    /// Jobs that were run.
+    /// Jobs that have been run.
     pub requests: u64,
-    /// Those of them that their caller ran.
+    /// The jobs among them that their caller ran.
     pub in_place: u64,
     /// How often the owner changed.
     pub moves: u64,
-    /// The recent ones among the jobs that were run.
+    /// The recent jobs among those that have been run.
     pub load: u64,
-    /// Those of them that only read.
+    /// The recent jobs that only read.
     pub reads: u64,
 }
 
 impl<T, J> DelegationLock<T, J> {
-    /// A lock without a state, of this owner, whose queue has room for `capacity` jobs.
+    /// A lock without a state, owned by worker `owner`, whose queue holds `capacity` jobs.
     #[must_use]
     pub fn new(owner: usize, capacity: usize) -> Self {
         Self(ShortLock::new(Inner {
@@ -150,8 +149,8 @@ impl<T, J> DelegationLock<T, J> {
         self.0.lock().state = Some(state);
     }
 
-    /// Takes the state if it is there, no job is queued, and `may` accepts the owner. The thread gives
-    /// it back with [`end_in_place`](Self::end_in_place).
+    /// Takes the state if it is in the lock, no job is queued, and `may` accepts the owner. The
+    /// thread gives it back with [`end_in_place`](Self::end_in_place).
     #[inline]
     pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Tried<T> {
         let mut inner = self.0.lock();
@@ -161,9 +160,9 @@ impl<T, J> DelegationLock<T, J> {
         inner.state.take().map_or(Tried::Running, Tried::Taken)
     }
 
-    /// Queues a job; registers `waker` if there is no room for it and it is not registered.
+    /// Queues a job. If there is no room, registers `waker`, unless it is registered already.
     pub fn offer(&self, job: J, waker: Option<&Waker>) -> Offered<J> {
-        let mut waker = waker.cloned(); // the user's code, as its drop: not under the lock
+        let mut waker = waker.cloned(); // user code, like its drop: must not run under the lock
         let mut inner = self.0.lock();
         if inner.closed {
             return Offered::Closed(job);
@@ -180,9 +179,9 @@ impl<T, J> DelegationLock<T, J> {
         inner.notice().map_or(Offered::Queued, Offered::Notify)
     }
 
-    /// Queues a job that was accepted before it could be offered, whether or not there is room, and
-    /// also if the lock has been closed since. Returns what the thread must do, as
-    /// [`end`](Self::end) does. If the state is shared the job comes back, to be run where the state is.
+    /// Queues a job that was accepted before it could be offered, even if there is no room or the
+    /// lock has been closed since. Returns what the thread must do, like [`end`](Self::end). If the
+    /// state is shared, the job comes back, and the caller must run it where the state is.
     pub fn offer_late(&self, job: J) -> Result<Ended, J> {
         let mut inner = self.0.lock();
         if inner.shared {
@@ -191,12 +190,12 @@ impl<T, J> DelegationLock<T, J> {
         inner.jobs.push_back(job);
         Ok(match (inner.closed, &inner.state) {
             (true, Some(_)) => Ended::GoOn,
-            (true, None) => Ended::Nothing, // the thread that holds the state goes on
+            (true, None) => Ended::Nothing, // the thread that holds the state runs the job
             (false, _) => inner.notice().map_or(Ended::Nothing, Ended::Notify),
         })
     }
 
-    /// Gives a worker that was notified the state and up to `most` jobs, if it owns the shard and no
+    /// Gives the notified worker the state and up to `most` jobs, if it owns the shard and no
     /// thread holds the state.
     pub fn begin(&self, worker: usize, most: usize, batch: &mut VecDeque<J>) -> Begun<T> {
         let mut inner = self.0.lock();
@@ -211,8 +210,7 @@ impl<T, J> DelegationLock<T, J> {
         begun.map_or(Begun::Nothing, Begun::Run)
     }
 
-    /// Gives any thread the state and up to `most` jobs, if some are queued and no thread holds the
-    /// state.
+    /// Gives any thread the state and up to `most` jobs, if jobs are queued and the state is free.
     pub fn begin_anyway(&self, most: usize, batch: &mut VecDeque<J>) -> Option<T> {
         let mut inner = self.0.lock();
         let begun = inner.take(most, batch);
@@ -222,13 +220,14 @@ impl<T, J> DelegationLock<T, J> {
         begun
     }
 
-    /// Gives the state back, after `jobs` jobs, of which `reads` only read.
+    /// Gives the state back after `jobs` jobs, of which `reads` only read.
     pub fn end(&self, state: T, jobs: u64, reads: u64) -> Ended {
         self.0.lock().end(state, jobs, reads)
     }
 
-    /// Notes that the state is shared. The calling thread holds it, and has put it where callers find
-    /// it. `false` if jobs are queued, or the lock is closed: then the thread must give it back.
+    /// Records that the state is shared. The calling thread holds the state and has put it where
+    /// callers find it. Returns `false` if jobs are queued or the lock is closed: then the thread
+    /// must give the state back.
     #[must_use]
     pub fn share(&self) -> bool {
         let mut inner = self.0.lock();
@@ -236,14 +235,14 @@ impl<T, J> DelegationLock<T, J> {
         inner.shared
     }
 
-    /// Gives back a state that was shared, by the thread that took it from where callers found it.
+    /// Gives back a shared state. The calling thread has taken it from where callers found it.
     pub fn unshare(&self, state: T) {
         let mut inner = self.0.lock();
         inner.shared = false;
         inner.state = Some(state);
     }
 
-    /// Gives back what [`try_begin`](Self::try_begin) gave, after the caller's own job.
+    /// Gives back the state from [`try_begin`](Self::try_begin), after the caller's own job.
     #[inline]
     pub fn end_in_place(&self, state: T, reads: bool) -> Ended {
         let mut inner = self.0.lock();
@@ -251,8 +250,8 @@ impl<T, J> DelegationLock<T, J> {
         inner.end(state, 1, reads.into())
     }
 
-    /// Gives the shard to another worker. What is queued is run there, in its order. `false` if
-    /// the lock is closed, or the worker has the shard already.
+    /// Gives the shard to another worker, which runs the queued jobs in their order. Returns
+    /// `false` if the lock is closed or the worker owns the shard already.
     pub fn assign(&self, worker: usize) -> bool {
         let mut inner = self.0.lock();
         let moves = !inner.closed && inner.owner != worker;
@@ -263,7 +262,7 @@ impl<T, J> DelegationLock<T, J> {
         moves
     }
 
-    /// Lets nothing more in. What is queued is still to be run.
+    /// Refuses jobs from now on. The queued jobs must still be run.
     pub fn close(&self) {
         let mut inner = self.0.lock();
         inner.closed = true;
@@ -272,7 +271,7 @@ impl<T, J> DelegationLock<T, J> {
         wake_all(waiting);
     }
 
-    /// Forgets half of the load, so that what was long ago counts little.
+    /// Halves the load, so that old jobs count little.
     pub fn age(&self) {
         let mut inner = self.0.lock();
         inner.load /= 2;
@@ -311,15 +310,14 @@ impl<T, J> Inner<T, J> {
         self.notice().map_or(Ended::Nothing, Ended::Notify)
     }
 
-    /// The worker to notify of the queued jobs, if one must be: invariants 2 and 3.
+    /// The worker to notify of the queued jobs, if invariants 2 and 3 require it.
     fn notice(&mut self) -> Option<usize> {
         let needed = !self.noticed && self.state.is_some() && !self.jobs.is_empty();
         self.noticed |= needed;
         needed.then_some(self.owner)
     }
 
-    /// The wakers to wake because there is room now. All of them: a task that does not get room waits
-    /// again.
+    /// Takes all wakers if there is room now. A task that gets no room registers again.
     fn waiting_for_room(&mut self) -> Vec<Waker> {
         if self.jobs.len() < self.capacity {
             self.all_waiting()
@@ -337,7 +335,8 @@ impl<T, J> Inner<T, J> {
 
     /// Registers a waker, if it is not registered.
     fn wait_for_room(&mut self, waker: &mut Option<Waker>) {
-        // What `Waker::will_wake` compares. Registered wakers live, so no other has their data.
+        // These are what `Waker::will_wake` compares. Registered wakers are alive, so no other
+        // waker has the same data.
         let of = |waker: &Waker| (waker.data().addr(), ptr::from_ref(waker.vtable()).addr());
         if waker
             .as_ref()
@@ -361,7 +360,7 @@ impl<T, J> Inner<T, J> {
     }
 }
 
-/// Wakes all. A waker that panics keeps no other from being woken.
+/// Wakes all tasks. If one waker panics, the others are still woken.
 fn wake_all(wakers: Vec<Waker>) {
     for waker in wakers {
         contained(|| waker.wake());

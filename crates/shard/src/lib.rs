@@ -11,7 +11,7 @@ pub use shards::{
     Shape, Shards, StartError, Strategy, UnknownStrategy,
 };
 
-/// What a form of shards needs that another crate has. Not a part of the public API.
+/// What another crate needs to implement a form of shards. Not a part of the public API.
 #[doc(hidden)]
 pub mod kit {
     pub use crate::shards::other::{
@@ -19,8 +19,8 @@ pub mod kit {
     };
 }
 
-/// Keeps what is shared for ever under ThreadSanitizer, which does not see the fence by which
-/// the last owner of an `Arc` takes over, and would report its freeing as a race.
+/// Under ThreadSanitizer, leaks one reference to `shared`. ThreadSanitizer does not see the fence
+/// by which the last owner of an `Arc` takes over, and would report the freeing as a race.
 fn keep_under_tsan<T: ?Sized>(shared: &tremula_sync::system::Arc<T>) {
     if cfg!(tremula_tsan) {
         std::mem::forget(tremula_sync::system::Arc::clone(shared));

@@ -1,4 +1,4 @@
-//! Which processors there are, on which memory nodes, and which of them this process may use.
+//! The machine's processors and memory nodes, and which processors this process may use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum TopologyError {
     /// A file could not be read.
     #[error("{0} could not be read: {1}")]
     File(PathBuf, io::Error),
-    /// A list of processors is none.
+    /// A part of a list is neither a processor nor a range of processors.
     #[error("'{part}' in '{list}' is no processor and no range of processors")]
     List {
         /// The list.
@@ -32,13 +32,14 @@ pub enum TopologyError {
     },
 }
 
-/// Where Linux tells of memory nodes.
+/// The folder in which Linux lists the memory nodes.
 const NODES: &str = "/sys/devices/system/node";
 
-/// More processors than any system has: a list that names more is wrong.
+/// More processors than any system has. A list that names a larger number is wrong.
 const MOST_CPUS: usize = 1 << 16;
 
-/// Reads a list of processors as Linux writes it: `0-3,8,10-11`. In order, none twice.
+/// Reads a list of processors as Linux writes it, such as `0-3,8,10-11`. In order, without
+/// duplicates.
 ///
 /// # Errors
 ///
@@ -70,8 +71,8 @@ pub fn cpu_list(list: &str) -> Result<Vec<Cpu>, TopologyError> {
     Ok(cpus)
 }
 
-/// Reads the memory nodes from a folder as Linux has it: a folder `nodeN` for each, with a file
-/// `cpulist`. In the order of their numbers; without those that have memory only.
+/// Reads the memory nodes from a folder laid out as Linux does it: a folder `nodeN` for each node,
+/// with a file `cpulist`. Ordered by number, without nodes that have no processors.
 ///
 /// # Errors
 ///
@@ -99,12 +100,11 @@ pub fn nodes(folder: &Path) -> Result<Vec<Node>, TopologyError> {
     Ok(nodes)
 }
 
-/// The processors that the calling thread may use: what its process was given, by affinity or by a
-/// container.
+/// The processors that the calling thread may use, as affinity or a container limits them.
 ///
 /// # Errors
 ///
-/// The system does not tell.
+/// The system does not report them.
 pub fn allowed() -> io::Result<Vec<Cpu>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     let all = 0..rustix::thread::CpuSet::MAX_CPU;
@@ -115,7 +115,7 @@ pub fn allowed() -> io::Result<Vec<Cpu>> {
 ///
 /// # Errors
 ///
-/// The process may not use it, or there is none of that number.
+/// The process may not use this processor, or no processor has this number.
 pub fn pin(cpu: Cpu) -> io::Result<()> {
     if cpu.0 >= rustix::thread::CpuSet::MAX_CPU {
         let problem = format!("there is no processor {}", cpu.0);
@@ -126,8 +126,9 @@ pub fn pin(cpu: Cpu) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Chooses a processor for each of so many workers, among those allowed: node by node, so that
-/// neighbouring workers share one, and none twice before all have one. Nothing if none is allowed.
+/// Chooses a processor for each of `workers` workers from `allowed`. The processors are taken node
+/// by node, so that neighbouring workers share a node, and none is chosen twice before all have
+/// been chosen once. Returns no processor if none is allowed.
 #[must_use]
 pub fn place(workers: usize, allowed: &[Cpu], nodes: &[Node]) -> Vec<Cpu> {
     let mut order: Vec<Cpu> = Vec::with_capacity(allowed.len());
@@ -144,8 +145,8 @@ pub fn place(workers: usize, allowed: &[Cpu], nodes: &[Node]) -> Vec<Cpu> {
         .collect()
 }
 
-/// [`place`] on this machine. Without knowledge of nodes all processors count as one node; nothing
-/// is chosen where the system does not tell what is allowed.
+/// [`place`] on this machine. If the nodes are unknown, all processors count as one node. If the
+/// system does not report which processors are allowed, none is chosen.
 #[doc(hidden)]
 pub fn places(workers: usize) -> Vec<Cpu> {
     let allowed = allowed().unwrap_or_default();

@@ -31,7 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..150)
 }
 
-/// Different at every place and in every append.
+/// Bytes that differ at every offset and in every append.
 fn bytes(number: usize, size: usize) -> Vec<u8> {
     (0..size)
         .map(|place| (place * 7 + number * 13) as u8)
@@ -84,7 +84,7 @@ proptest! {
             }
             prop_assert_eq!(cache.shape().items, model.len());
         }
-        // What was lent has not changed.
+        // Lent bytes have not changed.
         for (answer, expected) in lent {
             prop_assert_eq!(answer.as_deref(), expected.as_deref());
         }
@@ -94,7 +94,7 @@ proptest! {
         prop_assert_eq!(cache.shape().held, 0);
     }
 
-    /// Each append takes a chunk of its own, so each is a tick of the clock.
+    /// Each append takes a chunk of its own, so each one is a tick of the clock.
     #[test]
     fn who_goes_was_used_no_later_than_who_stays(
         steps in prop::collection::vec((0..40_u64, any::<bool>()), 0..400),
@@ -110,8 +110,8 @@ proptest! {
         let mut tick = 0;
         for (id, append) in steps {
             if !append {
-                // The first read of an item's open chunk closes it, which takes memory: lengths
-                // are uses that take none.
+                // The first read of an item's open chunk closes it, which takes memory. `length` is
+                // a use that takes no memory.
                 let there = cache.length(&id).is_some();
                 prop_assert_eq!(there, used.contains_key(&id));
                 if there {
@@ -128,13 +128,13 @@ proptest! {
             tick += 1;
             let shape = cache.shape();
             prop_assert!(shape.held <= shape.budget);
-            // Asking who is there must not be a use: only ids that cannot be there any more are
-            // looked for, by how many there are.
+            // A lookup would be a use of the item. So the number of items decides which ids must be
+            // gone, and only those are looked up.
             let gone = used.len() - shape.items;
             let mut by_age: Vec<(u64, u64)> = used.iter().map(|(id, tick)| (*tick, *id)).collect();
             by_age.sort_unstable();
             if gone > 0 {
-                // Among those of the last tick that went not all need have gone.
+                // Of the items last used at the same tick, some may be gone and others not.
                 let limit = by_age[gone - 1].0;
                 let tied: Vec<u64> = by_age.iter().filter(|age| age.0 == limit).map(|age| age.1).collect();
                 used.retain(|_, tick| *tick > limit);
@@ -193,7 +193,7 @@ fn threads_append_and_read_within_the_budget() {
             scope.spawn(move || {
                 for step in 0..5_000_u64 {
                     let id = (step * 31 + thread * 7) % 100;
-                    // An item has its own byte in it, wherever it is read.
+                    // Every byte of an item is the item's own number.
                     let size = (step % 40 * step % 3_000) as usize;
                     if cache.append(&id, &vec![id as u8; size]).is_err() {
                         cache.remove(&id);

@@ -1,7 +1,8 @@
-//! What functions on shards may do: send to other shards and their own, call, panic with anything,
-//! and drop the last handle. Under every strategy and in every form.
+//! What functions on shards may do: send to other shards and to their own, call, panic with any
+//! payload, and drop the last handle. Each test runs under every strategy and in every form.
 //!
-//! A deadlock shows as a test that ends at its limit: nothing here asserts how long anything takes.
+//! A deadlock shows as a test that reaches its time limit. No test asserts how long something
+//! takes.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use tremula_papers::article::ARTICLE;
 use tremula_shard::{Balance, CallError, Config, Form, Shards, Strategy};
 
-/// How long a test waits for what must come.
+/// How long a test waits for an event that must come.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Every strategy in every form, with and without delegation.
@@ -47,7 +48,7 @@ fn keys<S>(shards: &Shards<S>) -> Vec<u64> {
     keys.into_iter().flatten().collect()
 }
 
-/// Runs the test on a thread of its own, and fails when it does not end.
+/// Runs the test on a thread of its own, and fails if it does not end.
 fn ends(name: &str, test: impl FnOnce() + Send + 'static) {
     let (ended, end) = mpsc::channel();
     let thread = thread::spawn(move || {
@@ -62,7 +63,8 @@ fn ends(name: &str, test: impl FnOnce() + Send + 'static) {
 
 type Handle = Arc<Shards<u64>>;
 
-/// A function on the shard of the first key, which sends one to that of the next, and so on.
+/// A function on the shard of the first key that sends a function to the shard of the next, and so
+/// on.
 fn hop(shards: &Handle, keys: &Arc<Vec<u64>>, at: usize, left: usize, done: mpsc::Sender<()>) {
     let (inner, inner_keys) = (Arc::clone(shards), Arc::clone(keys));
     let sent = shards.send(keys[at % keys.len()], move |count| {
@@ -76,8 +78,8 @@ fn hop(shards: &Handle, keys: &Arc<Vec<u64>>, at: usize, left: usize, done: mpsc
     assert!(sent.is_ok());
 }
 
-/// Would hang if a thread that runs a function on one shard waited for the lock of another, or of
-/// the same again.
+/// Would hang if a thread that runs a function on one shard waited for the lock of another shard,
+/// or again for that of the same shard.
 #[test]
 fn functions_may_send_in_a_circle() {
     for config in configs(3) {
@@ -96,8 +98,8 @@ fn functions_may_send_in_a_circle() {
     }
 }
 
-/// Would overflow the stack if what a function sends were run on top of it. 20,000 hops did, on 8
-/// MiB; here it is a small stack, and shards enough that each hop finds the next one free.
+/// Would overflow the stack if what a function sends ran on top of it. The stack is small, and
+/// there are enough shards that each hop finds the next one free.
 #[test]
 fn a_long_chain_of_sends_takes_no_stack() {
     for config in configs(2_000) {
@@ -113,7 +115,7 @@ fn a_long_chain_of_sends_takes_no_stack() {
     }
 }
 
-/// Two threads, whose functions each send to the other's shard while both run.
+/// Two threads run functions at the same time, and each function sends to the other one's shard.
 fn crosswise(shards: &Handle, one: u64, other: u64) {
     let both = Arc::new(Barrier::new(2));
     let threads = [(one, other), (other, one)].map(|(from, to)| {
@@ -152,7 +154,7 @@ fn functions_of_two_threads_may_send_to_each_others_shards() {
     }
 }
 
-/// Two shards, both of them shared: their states are shared by callers, under locks.
+/// Two shards in the shared state: callers share their states under locks.
 fn shared(strategy: Strategy) -> Handle {
     let balance = Balance {
         window: 1,
@@ -162,7 +164,7 @@ fn shared(strategy: Strategy) -> Handle {
     let shards: Handle = Arc::new(Shards::start(config.balance(Some(balance)), |_| 0).unwrap());
     let keys = keys(&shards);
     let limit = Instant::now() + LIMIT;
-    // Each shard is read alone until it is shared.
+    // Each shard is only read until it is shared.
     while shards.shape().shared < 2 {
         assert!(Instant::now() < limit, "{:?}", shards.shape());
         thread::scope(|scope| {
@@ -179,8 +181,9 @@ fn shared(strategy: Strategy) -> Handle {
     shards
 }
 
-/// Would hang if what such a function calls were put off until it has ended, because somebody uses
-/// the shard at the moment: it waits for the answer, as it may.
+/// Would hang if a call that such a function makes were deferred until the function has ended
+/// because another thread uses the shard at the moment. The function may wait for the answer, and
+/// does.
 #[test]
 fn a_function_may_wait_for_shared_shards_of_another_kind() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
@@ -197,8 +200,8 @@ fn a_function_may_wait_for_shared_shards_of_another_kind() {
                     let read = two.read(0, move |_| {
                         inside.wait();
                         calls.wait();
-                        // Long enough that the call most likely finds the state in use; right if
-                        // it does not.
+                        // Long enough that the call most likely finds the state in use. The test
+                        // holds either way.
                         thread::sleep(Duration::from_millis(20));
                     });
                     read.wait()
@@ -216,8 +219,8 @@ fn a_function_may_wait_for_shared_shards_of_another_kind() {
     }
 }
 
-/// The same for shards whose states callers share under locks. Would hang, too, if the functions
-/// waited for these locks.
+/// The same for shards whose states callers share under locks. Would hang if the functions waited
+/// for these locks, too.
 #[test]
 fn functions_on_shared_shards_may_send_to_each_others_shards() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
@@ -232,10 +235,10 @@ fn functions_on_shared_shards_may_send_to_each_others_shards() {
     }
 }
 
-/// What a function sends and calls, it and its thread find in the order in which they asked.
+/// A function and its thread find what the function sent and called in the order of the requests.
 #[test]
 fn what_a_function_asks_for_keeps_its_order() {
-    // The article's tasks under `threading` have none.
+    // The article's tasks under `threading` keep no order.
     let ordered =
         |config: &Config| config.strategy != Strategy::Threading || config.form == Form::Direct;
     for config in configs(2).into_iter().filter(ordered) {
@@ -247,8 +250,9 @@ fn what_a_function_asks_for_keeps_its_order() {
             let first = shards.call(own, move |log: &mut Vec<u32>| {
                 for key in [own, other] {
                     inner.send(key, |log| log.push(2)).unwrap();
-                    // Given up: on the own shard before it can run. On the other one a worker may be quicker,
-                    // but does not run it before what was sent earlier.
+                    // Given up. On the function's own shard that happens before it can run. On the
+                    // other shard a worker may be faster, but does not run it before what was sent
+                    // earlier.
                     drop(inner.call(key, |log| log.push(9)));
                     inner.send(key, |log| log.push(3)).unwrap();
                 }
@@ -267,7 +271,7 @@ fn what_a_function_asks_for_keeps_its_order() {
     }
 }
 
-/// A function may wait for shards of another kind, and finds there what it has sent before.
+/// A function may wait for shards of another kind, and finds what it has sent there before.
 #[test]
 fn a_function_that_waits_for_other_shards_finds_what_it_sent() {
     ends("threading", || {
@@ -283,7 +287,8 @@ fn a_function_that_waits_for_other_shards_finds_what_it_sent() {
     });
 }
 
-/// Would hang without the check: under locks the function waits for its own, in a task for itself.
+/// Would hang without the check: under locks the function waits for its own lock, in a task for
+/// itself.
 #[test]
 fn a_function_that_waits_for_its_own_shard_is_stopped_with_a_sentence() {
     for config in configs(2) {
@@ -324,8 +329,8 @@ impl Drop for Payload {
     }
 }
 
-/// Would fail if the second panic left the batch: the state would be dropped with it, the worker be
-/// gone, and every later call wait for ever.
+/// Would fail if the second panic left the batch: it would drop the state, the worker would be
+/// gone, and every later call would wait for ever.
 #[test]
 fn a_panic_whose_payload_panics_when_dropped_fails_its_own_call_only() {
     for config in configs(2) {
@@ -340,7 +345,7 @@ fn a_panic_whose_payload_panics_when_dropped_fails_its_own_call_only() {
     }
 }
 
-/// Would fail if the panic of a waker, or of an unwanted result's drop, were not its own.
+/// Would fail if the panic of a waker, or of the drop of an unwanted result, were not contained.
 #[test]
 fn a_waker_that_panics_wakes_nobody_less() {
     struct Evil;
@@ -371,7 +376,7 @@ fn a_waker_that_panics_wakes_nobody_less() {
     }
 }
 
-/// Would fail if the task that drops the last handle waited for all tasks, itself among them.
+/// Would fail if the task that drops the last handle waited for all tasks, which include itself.
 #[test]
 fn a_function_may_drop_the_last_handle() {
     for config in configs(2) {
@@ -395,7 +400,8 @@ fn a_function_may_drop_the_last_handle() {
                 })
             };
             gate.wait();
-            // Where tasks and queues have it to themselves: finished after the drop.
+            // In the forms with tasks and queues the request is queued, and must be finished after
+            // the drop.
             let queued =
                 (config.form == ARTICLE || !config.delegate).then(|| shards.call(1, |_| 7));
             drop(shards);
@@ -409,14 +415,14 @@ fn a_function_may_drop_the_last_handle() {
     }
 }
 
-/// Counts its clones by its strong references.
+/// A waker whose clones are counted by its strong references.
 struct Nothing;
 
 impl Wake for Nothing {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Would fail if each poll of a call that waits for room left one more clone of its waker behind.
+/// Would fail if each poll of a call that waits for room left another clone of its waker behind.
 #[test]
 fn a_call_that_waits_for_room_is_registered_once_however_often_it_is_polled() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
@@ -446,14 +452,15 @@ fn a_call_that_waits_for_room_is_registered_once_however_often_it_is_polled() {
         for call in calls {
             call.wait().unwrap();
         }
-        // The test's own, its waker, and the one that is registered while there is no room.
+        // The test's own reference, its waker, and the waker that is registered while there is no
+        // room.
         assert_eq!(held, [3, 3]);
         assert_eq!(tasks.each_ref().map(Arc::strong_count), [2, 2]);
     }
 }
 
 /// What the documentation says of full queues: a caller that awaits each call before it makes the
-/// next keeps its order, and one that does not finds the call that waited for room behind others.
+/// next keeps its order. A caller that does not finds the call that waited for room behind others.
 #[test]
 fn a_call_that_waits_for_room_is_made_when_there_is_some() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {

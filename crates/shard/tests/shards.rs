@@ -15,7 +15,7 @@ use tremula_shard::{
     Balance, CallError, Config, Form, MoveError, SendError, Shards, StartError, Strategy,
 };
 
-/// How long a test waits for what must come.
+/// How long a test waits for an event that must come.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Every strategy in every form, with and without delegation.
@@ -32,7 +32,7 @@ fn configs() -> Vec<Config> {
     all
 }
 
-/// Those under which a worker runs everything: nothing is run before a worker comes to it.
+/// The configurations under which a worker runs everything, so that nothing runs before it.
 fn queueing() -> Vec<Config> {
     let strategies = [Strategy::LocalSet, Strategy::Affinity];
     strategies
@@ -40,7 +40,7 @@ fn queueing() -> Vec<Config> {
         .to_vec()
 }
 
-/// Keeps a worker busy until it is opened.
+/// Keeps a worker busy until the gate is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<(bool, bool)>, Condvar)>);
 
@@ -56,7 +56,7 @@ impl Gate {
         }
     }
 
-    /// Waits until somebody stands before the gate.
+    /// Waits until a function has reached the gate.
     fn reached(&self) {
         let mut state = self.0.0.lock().unwrap();
         let limit = Instant::now() + LIMIT;
@@ -158,7 +158,7 @@ fn tasks_are_answered_too() {
 
 #[test]
 fn sends_and_calls_of_one_caller_keep_their_order() {
-    // The article's tasks under `threading` have none.
+    // The article's tasks under `threading` keep no order.
     let ordered =
         |config: &Config| config.strategy != Strategy::Threading || config.form == Form::Direct;
     for config in configs().into_iter().filter(ordered) {
@@ -272,7 +272,7 @@ fn a_full_queue_pushes_back() {
         let Err(SendError::Full(function)) = refused else {
             panic!("{refused:?}");
         };
-        // These wait for room; the one that is given up takes none.
+        // These calls wait for room. The one that is given up takes no room.
         let call = shards.call(0, |count| *count);
         drop(shards.call(0, |count| *count += 100));
         thread::scope(|scope| {
@@ -307,7 +307,7 @@ fn a_call_that_waits_for_room_when_the_shards_go_is_told() {
     }
 }
 
-/// Counts where it is made and dropped.
+/// Counts where values of it are made and dropped.
 struct Local {
     home: thread::ThreadId,
     alive: Arc<AtomicUsize>,
@@ -370,7 +370,7 @@ fn a_caller_on_the_owning_worker_runs_in_place_and_must_not_wait_for_itself() {
             (state.get(), other, itself)
         });
         assert_eq!(answer.wait(), Ok((0, Ok(1), true)), "{config:?}");
-        // The worker has let go of its handle when it answers the next call.
+        // The worker has released its handle when it answers the next call.
         assert_eq!(shards.call(zero, |state| state.get()).wait(), Ok(0));
         let shape = shards.shape();
         assert_eq!((shape.in_place, shape.cancelled), (1, 1));
@@ -452,7 +452,7 @@ fn a_hot_worker_gives_shards_away() {
             .delegate(false)
             .balance(Some(balance));
         let shards = Shards::start(config, |_| 0_u64).unwrap();
-        // Keys of four shards, all of worker 0.
+        // Keys of four shards, all owned by worker 0.
         let hot: Vec<u64> = (0..4)
             .map(|index| (0..).find(|key| shards.shard_of(key) == index * 2).unwrap())
             .collect();
@@ -484,7 +484,7 @@ fn a_hot_worker_gives_shards_away() {
     }
 }
 
-/// A shard of one key that is read by all, which no move can help.
+/// One key that all threads read, so that moving its shard cannot help.
 #[test]
 fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
@@ -498,8 +498,8 @@ fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
         let deadline = Instant::now() + LIMIT;
         while shards.shape().shared == 0 {
             assert!(Instant::now() < deadline, "{:?}", shards.shape());
-            // While one caller is with the state, what the others want of it is queued; its worker
-            // runs that, and finds that nothing else can be given away.
+            // While one caller holds the state, the requests of the others are queued. The worker
+            // runs these, and finds that it can give away nothing else.
             let gate = Gate::default();
             thread::scope(|scope| {
                 let first = scope.spawn(|| {
@@ -517,7 +517,7 @@ fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
         }
         let shape = shards.shape();
         assert!(shape.sharings >= 1 && shape.shared == 1, "{shape:?}");
-        // It is shared by readers: they meet in it.
+        // Readers share it: two of them are in it at the same time.
         let both = Arc::new(std::sync::Barrier::new(2));
         thread::scope(|scope| {
             for _ in 0..2 {

@@ -1,7 +1,7 @@
-//! The hand-over of shards between workers, under random schedules.
+//! Handing shards over between workers, under random schedules.
 //!
-//! What would fail: a job that is run twice or never (shuttle reports threads that wait for ever),
-//! jobs of one caller that are run out of order, two threads that hold one state.
+//! The tests would fail if a job ran twice or never (shuttle reports threads that wait for ever),
+//! if jobs of one caller ran out of order, or if two threads held one state.
 #![cfg(shuttle)]
 
 use std::collections::VecDeque;
@@ -86,7 +86,7 @@ impl Run {
                 }
             }
             if self.done.load(Ordering::SeqCst) == CALLERS * JOBS {
-                // The others sleep on.
+                // The other workers sleep until they are notified.
                 workers.iter().for_each(|worker| {
                     let _ = worker.send(());
                 });
@@ -94,7 +94,7 @@ impl Run {
         }
     }
 
-    /// What a caller does that runs its own job and helps with one of others.
+    /// What a caller does when it runs its own job and combines a job of another.
     fn combine(&self, worker: usize, workers: &[Sender<()>]) {
         let mut batch = VecDeque::new();
         match self.lock.begin(worker, 1, &mut batch) {
@@ -150,7 +150,7 @@ impl Run {
     }
 }
 
-/// What is done to the shard while it is used.
+/// What happens to the shard while it is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meanwhile {
     Moved,
@@ -219,7 +219,8 @@ fn a_shard_that_moves_and_is_run_by_callers_loses_and_reorders_nothing() {
     );
 }
 
-/// Would fail, too, if a job were queued while the state is shared, or the state shared over a queue.
+/// Would fail, too, if a job were queued while the state is shared, or the state were shared while
+/// a job is queued.
 #[test]
 fn a_shard_that_is_shared_loses_and_reorders_nothing() {
     check(
@@ -249,8 +250,8 @@ fn closing_leaves_nothing_behind() {
             }
             taken
         });
-        // What a worker does that is told to stop, here with nobody who heeds notices: what it
-        // cannot run because the caller holds the state, the caller must.
+        // Does what a stopping worker does, with no other worker that reacts to notices: if it
+        // cannot run a job because the caller holds the state, the caller must run it.
         let queued = run.lock.offer((1, 0), None);
         assert!(matches!(queued, Offered::Queued | Offered::Notify(0)));
         run.lock.close();
@@ -262,8 +263,8 @@ fn closing_leaves_nothing_behind() {
     });
 }
 
-/// Would fail if a job that was accepted before the lock was closed, and comes after that, were left to
-/// a worker that has looked already.
+/// Would fail if a job that was accepted before the lock was closed, and is offered after that,
+/// were left to a worker that has already looked.
 #[test]
 fn what_comes_late_is_run_although_the_lock_is_closed() {
     check(
@@ -299,8 +300,8 @@ fn what_comes_late_is_run_although_the_lock_is_closed() {
     );
 }
 
-/// Functions of two threads that send to each other's shard and to their own, behind locks. Would fail
-/// by a deadlock if one waited for the other's lock, and by its order if what is deferred were
+/// Functions of two threads behind locks send to each other's shard and to their own. Would
+/// deadlock if one waited for the other's lock, and break the order if a deferred request were
 /// overtaken.
 #[test]
 fn functions_behind_locks_send_crosswise_in_order() {
@@ -323,14 +324,14 @@ fn functions_behind_locks_send_crosswise_in_order() {
                                 .send(keys[1 - me], move |log| log.push((me, number)))
                                 .unwrap();
                             let seen = inner.call(keys[1 - me], move |log| log.push((me, 9)));
-                            drop(seen); // overtakes nothing: it is given up before it starts
+                            drop(seen); // overtakes nothing: given up before it starts
                             inner
                                 .send(keys[me], move |log| log.push((me, number)))
                                 .unwrap();
                         }
                     });
                     sent.unwrap();
-                    // What follows in the same thread comes behind all that.
+                    // Later requests of this thread come behind all of these.
                     for key in keys {
                         shards.send(key, move |log| log.push((me, 3))).unwrap();
                     }

@@ -1,9 +1,10 @@
-//! Real threads on shards that move all the time, run by workers and by callers; run under the
+//! Real threads use shards that move all the time and that workers and callers run. Runs under the
 //! sanitizers too.
 //!
-//! Each caller counts its requests on each shard, and the state has the number expected next of
-//! each: a request that is lost, run twice, overtaken or run beside another shows. So does an answer
-//! that is lost, for who waits for it waits for ever, or is given twice, for it is another's.
+//! Each caller counts its requests to each shard, and the state holds the next number expected from
+//! each caller. So a request that is lost, run twice, overtaken or run beside another shows. A lost
+//! answer shows because its caller waits for ever, and an answer given twice because it belongs to
+//! another call.
 #![cfg(not(any(loom, shuttle)))]
 
 use tremula_shard::{Balance, Call, Config, Operation, Shards, Strategy};
@@ -13,7 +14,7 @@ use tremula_sync::{Arc, thread};
 const CALLERS: usize = 4;
 const SHARDS: usize = 6;
 
-/// Requests of each caller: fewer where a sanitizer slows each down, ten million of all together if
+/// Requests of each caller: fewer where a sanitizer slows them down, ten million in all if
 /// `TREMULA_DEEP` is 1.
 fn requests() -> usize {
     if std::env::var("TREMULA_DEEP").is_ok_and(|deep| deep == "1") {
@@ -25,7 +26,7 @@ fn requests() -> usize {
     }
 }
 
-/// The next request expected of each caller, in a box so that a use after free shows.
+/// The next request number expected from each caller, in a box so that a use after free shows.
 type State = Box<[usize; CALLERS]>;
 
 fn expect(state: &mut State, caller: usize, number: usize) -> usize {
@@ -34,7 +35,7 @@ fn expect(state: &mut State, caller: usize, number: usize) -> usize {
     number
 }
 
-/// Waits for calls, each of which gives its number.
+/// Waits for calls, each of which returns its number.
 fn wait_for<O: Operation<State, Output = usize>>(calls: &mut Vec<(usize, Call<State, O>)>) {
     for (number, call) in calls.drain(..) {
         assert_eq!(call.wait(), Ok(number));
@@ -45,14 +46,15 @@ fn stress(config: Config) {
     let shards = Arc::new(Shards::start(config, |_| State::default()).unwrap());
     let over = Arc::new(AtomicBool::new(false));
     if cfg!(tremula_tsan) {
-        // It does not see the fence by which the last owner of an `Arc` takes over.
+        // ThreadSanitizer does not see the fence by which the last owner of an `Arc` takes over.
         std::mem::forget((Arc::clone(&shards), Arc::clone(&over)));
     }
     let mover = {
         let (shards, over) = (Arc::clone(&shards), Arc::clone(&over));
         thread::spawn(move || {
             let mut round = 0;
-            // Each shard to each worker at least, however late this thread gets a core.
+            // At least until each shard has been with each worker, even if this thread gets a core
+            // late.
             while round < 3 * SHARDS || !over.load(Ordering::Acquire) {
                 shards
                     .move_shard(round % SHARDS, round / SHARDS % 3)
@@ -76,7 +78,7 @@ fn stress(config: Config) {
                     sent[shard] += 1;
                     let job = move |state: &mut State| expect(state, caller, number);
                     calls.push((number, shards.call(keys[shard], job)));
-                    // Several are under way at once, but fewer than a queue holds.
+                    // Several calls are under way at once, but fewer than a queue holds.
                     if calls.len() == 16 {
                         wait_for(&mut calls);
                     }
@@ -105,7 +107,7 @@ fn stress(config: Config) {
     );
 }
 
-/// Whatever a worker has done, it compares loads and gives away what it can.
+/// Workers compare loads after every request and give away what they can.
 fn nervous(strategy: Strategy) -> Config {
     let balance = Balance {
         window: 1,
@@ -123,7 +125,7 @@ fn nothing_is_lost_or_reordered_while_shards_move_under_affinity() {
 }
 
 /// Not under ThreadSanitizer, which does not see the fences by which the last owners of tokio's
-/// runtime take over: the worker's own code is the same as under `affinity`.
+/// runtime take over. The worker's own code is the same as under `affinity`.
 #[cfg(not(tremula_tsan))]
 #[test]
 fn nothing_is_lost_or_reordered_while_shards_move_under_local_set() {
@@ -135,15 +137,15 @@ fn nothing_is_lost_or_reordered_while_shards_move_and_callers_help() {
     stress(nervous(Strategy::Affinity));
 }
 
-/// One shard is read by all for a while, then changed by all, and so on, so that it is shared to
-/// callers and taken back. Who reads must see all that it changed before.
+/// All threads read one shard for a while, then change it, and so on, so that it is shared and
+/// taken back. A reader must see all that it changed before.
 #[test]
 fn nothing_is_lost_or_reordered_while_a_shard_is_shared_and_taken_back() {
     const PHASE: usize = 1 << 10;
     let shards =
         Arc::new(Shards::start(nervous(Strategy::Affinity), |_| State::default()).unwrap());
     if cfg!(tremula_tsan) {
-        // It does not see the fence by which the last owner of an `Arc` takes over.
+        // ThreadSanitizer does not see the fence by which the last owner of an `Arc` takes over.
         std::mem::forget(Arc::clone(&shards));
     }
     let callers: Vec<_> = (0..CALLERS)

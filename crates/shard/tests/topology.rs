@@ -1,11 +1,12 @@
-//! The topology reader on recorded trees, and on this machine.
+//! The topology reader on recorded folders, and on this machine.
 #![cfg(not(any(loom, shuttle)))]
 
 use proptest::prelude::*;
 use std::path::Path;
 use tremula_shard::topology::{Cpu, Node, allowed, cpu_list, nodes, pin, place};
 
-/// A two-socket server with two threads a core: the second threads are numbered after all cores.
+/// A server with two sockets and two threads a core. The second threads are numbered after all
+/// cores.
 const TWO_SOCKETS: &[(&str, &str)] = &[
     ("node0/cpulist", "0-15,32-47\n"),
     ("node0/distance", "10 21\n"),
@@ -62,7 +63,7 @@ fn workers_fill_one_node_after_the_other_and_only_what_is_allowed() {
     assert_eq!(placed[..16], cpus(0..16));
     assert_eq!(placed[16..32], cpus(32..48));
     assert_eq!(placed[32..40], cpus(16..24));
-    // A container with three processors on the second socket, and one that no node names.
+    // A container with three processors on the second socket, and one that no node lists.
     let some = [20, 21, 50, 77].map(Cpu);
     assert_eq!(place(6, &some, &nodes), [20, 21, 50, 77, 20, 21].map(Cpu));
     assert_eq!(place(3, &[], &nodes), []);

@@ -1,34 +1,34 @@
-//! One item's bytes, in chunks that never move.
+//! The bytes of one item, in chunks that never move.
 
 use bytes::{Bytes, BytesMut};
 
-/// The largest chunk that is made for appends smaller than itself.
+/// The largest size of a chunk that is made for an append smaller than the chunk.
 const CHUNK: usize = 64 * 1024;
 
 /// The smallest chunk.
 const SMALLEST: usize = 64;
 
-/// What is read and is shorter than this is copied out of the chunk that still grows; for longer
-/// reads the chunk's filled part is closed, so that it can be lent. So closed segments that were
-/// not full have this many bytes at least, for which their place in the list is cheap.
+/// Reads shorter than this are copied out of the chunk that still grows. A longer read closes the
+/// filled part of that chunk, so that it can be lent. So a segment that was closed before its chunk
+/// was full has at least this many bytes, which makes its entry in the list cheap by comparison.
 const LENT_FROM: usize = 1024;
 
-/// What sharing a chunk costs besides: the counter of who has it.
+/// The additional memory of a shared chunk: its reference count.
 const SHARING: usize = 48;
 
 /// Bytes that grow at the end.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// What does not change any more, with the place at which each begins.
+    /// The segments that do not change any more, each with the offset at which it begins.
     closed: Vec<(usize, Bytes)>,
-    /// What follows; the chunk's room is its capacity.
+    /// The bytes after the closed segments. Its capacity is the room left in the chunk.
     open: BytesMut,
     len: usize,
-    /// Bytes of the chunks that were made.
+    /// Bytes of all chunks made so far.
     chunks: usize,
 }
 
-/// What a body could not give under a shared lock.
+/// A body cannot lend the bytes under a shared lock: the open segment must be closed first.
 #[derive(Debug)]
 pub(super) struct MustClose;
 
@@ -46,8 +46,9 @@ impl Body {
     pub(super) fn append(&mut self, bytes: &[u8]) {
         if self.open.capacity() - self.open.len() < bytes.len() {
             self.close();
-            // Chunks grow with the item. What fills a good part of a chunk has one of its own, so
-            // that it can be lent whole; and no more room is left behind than is made use of.
+            // Chunks grow with the item. An append that fills at least a quarter of the usual chunk
+            // gets its own chunk, so that it can be lent whole. The room lost in the old chunk is
+            // smaller than the append.
             let usual = (self.len / 2).clamp(SMALLEST, CHUNK);
             let size = if bytes.len() >= usual / 4 {
                 bytes.len().max(SMALLEST)
@@ -61,7 +62,7 @@ impl Body {
         self.len += bytes.len();
     }
 
-    /// Closes what is open so far. The rest of the chunk stays open.
+    /// Closes the segment that is open so far. The rest of its chunk stays open.
     pub(super) fn close(&mut self) {
         if !self.open.is_empty() {
             let begin = self.len - self.open.len();
@@ -69,8 +70,8 @@ impl Body {
         }
     }
 
-    /// The bytes from `from` to `to`, which lie within: lent if they are in one closed segment,
-    /// else copied. Long ones that lie in the open one are given once that is closed.
+    /// The bytes from `from` to `to`, which must lie within the body: lent if they are in one
+    /// closed segment, copied otherwise. Long ranges in the open segment need it closed.
     pub(super) fn read(&self, from: usize, to: usize) -> Result<Bytes, MustClose> {
         if from == to {
             return Ok(Bytes::new());

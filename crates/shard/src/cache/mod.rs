@@ -1,17 +1,17 @@
 //! A cache of byte strings that grow at the end.
 //!
-//! As in Gorilla's memory structure (PVLDB 8(12), 2015, section 4.2) the ids are spread over cells
-//! with a lock each, which is shared by all who use items and taken alone only where items come
-//! and go; and each item has a lock of its own, shared by readers.
+//! As in Gorilla's memory structure (PVLDB 8(12), 2015, section 4.2), the ids are spread over cells
+//! with a lock each. Threads that use items share a cell's lock; a thread that adds or removes an
+//! item takes it exclusively. Each item has a lock of its own, which readers share.
 //!
 //! Invariants:
 //!
-//! 1. An item is used only under its cell's lock, shared or not, so that nothing is appended to one
-//!    that has been evicted.
-//! 2. A chunk never moves, and its filled part never changes: what was lent stays as it was.
-//! 3. The sum of what items account for is `held`, whenever no append is under way.
-//! 4. An item's place among the ages is never later than its last use; so the first place of a
-//!    cell whose item was not used since is the least recently used of the cell.
+//! 1. An item is used only under its cell's lock, shared or exclusive, so that nothing is appended
+//!    to an item that has been evicted.
+//! 2. A chunk never moves, and its filled part never changes: lent bytes stay as they were.
+//! 3. While no append is under way, `held` is the sum of the memory that the items account for.
+//! 4. The tick of an item's entry in `ages` is never later than its last use. So if the item of a
+//!    cell's first entry has not been used since, it is the least recently used item of the cell.
 
 mod body;
 
@@ -30,14 +30,13 @@ use tremula_sync::{CachePadded, Mutex, RwLock};
 /// The configuration of a [`Cache`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Bytes that all items together may hold. 64 MiB.
+    /// Bytes that all items together may hold. The default is 64 MiB.
     pub budget: usize,
-    /// Bytes that may be appended to one item. As many as there are.
+    /// The most bytes that an item may have. The default is no limit.
     pub longest: usize,
-    /// Over how many cells, each with a lock, the items are spread. 64.
+    /// The number of cells, each with a lock, over which the items are spread. The default is 64.
     pub cells: NonZeroUsize,
-    /// Whether the ids of evicted items are kept until they are asked for, with
-    /// [`Cache::take_evicted`]. They are not.
+    /// Whether [`Cache::take_evicted`] gives the ids of evicted items. By default it does not.
     pub keep_evicted: bool,
 }
 
@@ -65,7 +64,7 @@ pub enum AppendError {
         /// Bytes that an item may have.
         longest: usize,
     },
-    /// The item would not fit if there were no other.
+    /// The item would exceed the whole budget.
     #[error("an item of {0} bytes does not fit in the cache's budget of {1}")]
     OverBudget(usize, usize),
 }
@@ -75,24 +74,24 @@ pub enum AppendError {
 pub struct CacheShape {
     /// Items that are there.
     pub items: usize,
-    /// Bytes that they hold: what was appended, the room of their chunks, and what an item takes
-    /// besides. Not what was lent and whose item has gone.
+    /// Bytes that they hold: the appended bytes, the free room of their chunks, and the bookkeeping
+    /// of each item. Lent bytes of items that are gone do not count.
     pub held: usize,
     /// Bytes that they may hold.
     pub budget: usize,
-    /// Items that went because others needed their room.
+    /// Items that were evicted because others needed memory.
     pub evictions: u64,
 }
 
 /// A cache of byte strings that grow at the end, within a budget of bytes.
 ///
-/// Every operation on one item is linearizable. Where the budget is spent the item goes that was
-/// least recently used, by appending or by reading. Recency is told by a clock that ticks whenever
-/// memory is taken: uses within one tick count as one. While threads append, what is held exceeds
-/// the budget by what they are adding at most.
+/// Every operation on one item is linearizable. When the budget is spent, the item that was least
+/// recently appended to or read is evicted. A clock that ticks whenever memory is taken measures
+/// recency: uses within one tick count as one. While threads append, the held memory may exceed the
+/// budget by at most what they are adding.
 ///
-/// Appending copies what is appended, once. Reading copies nothing if what is read was appended in
-/// one piece and is at least a KiB; the item's chunk stays in memory as long as what was lent.
+/// Appending copies the appended bytes once. Reading copies nothing if the range was appended in
+/// one piece and has at least a KiB. The chunk stays in memory as long as bytes lent from it.
 ///
 /// ```
 /// use tremula_shard::cache::Cache;
@@ -109,25 +108,24 @@ pub struct Cache<K> {
     hasher: RandomState,
     budget: usize,
     longest: usize,
-    /// Bytes that the items hold. Below 0 for a moment, when an item is evicted before what was
-    /// appended to it is added.
+    /// Bytes that the items hold. Briefly below 0 if eviction precedes the count of an append.
     held: AtomicIsize,
     /// Ticks whenever memory is taken.
     clock: AtomicU64,
     evictions: AtomicU64,
-    /// The ids of evicted items, if they are to be kept.
+    /// The ids of evicted items, if the configuration asks to keep them.
     evicted: Option<Mutex<Vec<K>>>,
 }
 
 struct Cell<K> {
     items: RwLock<Items<K>>,
-    /// The tick of the first of the ages; `u64::MAX` if there is none.
+    /// The tick of the first entry of `ages`; `u64::MAX` if the cell is empty.
     oldest: AtomicU64,
 }
 
 struct Items<K> {
     map: HashMap<K, Item, RandomState>,
-    /// Invariant 4. The second number makes places different.
+    /// See invariant 4. The second number makes the keys unique.
     ages: BTreeMap<(u64, u64), K>,
     next_place: u64,
 }
@@ -135,14 +133,13 @@ struct Items<K> {
 struct Item {
     /// The tick of the last use.
     used: AtomicU64,
-    /// Its place among the ages.
+    /// The key of its entry in `ages`.
     age: (u64, u64),
     body: RwLock<Body>,
 }
 
 impl<K> Items<K> {
-    /// What an item takes besides its chunks: its entries in both maps, filled as they are on
-    /// average.
+    /// The memory of an item besides its chunks: its entries in both maps, at their average fill.
     const ITEM: usize = (size_of::<(K, Item)>() + size_of::<((u64, u64), K)>()) * 3 / 2;
 }
 
@@ -171,7 +168,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         Self {
             cells: (0..cells).map(|_| cell()).collect(),
             hasher,
-            // As an account that may be below 0 can compare it.
+            // The account may be negative: so the budget must fit in an `isize`.
             budget: config.budget.min(isize::MAX.cast_unsigned()),
             longest: config.longest,
             held: AtomicIsize::new(0),
@@ -183,7 +180,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
 
     #[inline]
     fn cell<Q: Hash + ?Sized>(&self, id: &Q) -> &Cell<K> {
-        // Bits that the map inside the cell does not choose its buckets by.
+        // The map inside the cell chooses its buckets by other bits.
         let hash = self.hasher.hash_one(id) >> 32;
         &self.cells[hash as usize & (self.cells.len() - 1)]
     }
@@ -191,21 +188,21 @@ impl<K: Hash + Eq + Clone> Cache<K> {
     /// Notes a use. Writes shared memory only at the first use in a tick.
     #[inline]
     fn touch(&self, item: &Item) {
-        // Relaxed, here and wherever ticks are read: they order nothing; an eviction that sees an
-        // old one takes an item a little too early.
+        // Relaxed, like all accesses to ticks: they order nothing. An eviction that sees an old
+        // tick evicts an item a little too early.
         let now = self.clock.load(Ordering::Relaxed);
         if item.used.load(Ordering::Relaxed) != now {
             item.used.store(now, Ordering::Relaxed);
         }
     }
 
-    /// Appends, and answers how long the item is then. An item that is not there begins.
+    /// Appends to an item, which is created if it does not exist. Returns the item's new length.
     ///
-    /// O(bytes), and what is evicted for them.
+    /// O(bytes), and the evictions that they cause.
     ///
     /// # Errors
     ///
-    /// The item would become too long, or would not fit by itself; it is as it was.
+    /// The item would become too long, or would exceed the whole budget. It is unchanged.
     pub fn append<Q>(&self, id: &Q, bytes: &[u8]) -> Result<usize, AppendError>
     where
         K: Borrow<Q>,
@@ -234,7 +231,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         let mut guard = cell.items.write();
         let items = &mut *guard;
         let (length, grown) = match items.map.get(id) {
-            Some(item) => self.append_to(item, bytes)?, // somebody was faster
+            Some(item) => self.append_to(item, bytes)?, // another thread was faster
             None => {
                 self.check(0, bytes.len())?;
                 let now = self.clock.load(Ordering::Relaxed);
@@ -272,7 +269,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         Ok(())
     }
 
-    /// The item's length then, and how many more bytes it holds.
+    /// Returns the item's new length, and how many more bytes it holds.
     #[inline]
     fn append_to(&self, item: &Item, bytes: &[u8]) -> Result<(usize, usize), AppendError> {
         let mut body = item.body.write();
@@ -285,14 +282,15 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         Ok(answer)
     }
 
-    /// Adds what an append has taken, and makes room for it. No lock is held.
+    /// Adds the memory that an append has taken, and evicts items until the budget holds. The
+    /// calling thread holds no lock.
     #[inline]
     fn account(&self, grown: usize) {
         if grown == 0 {
             return;
         }
         self.clock.fetch_add(1, Ordering::Relaxed);
-        // Relaxed, here and below: a sum, that orders nothing.
+        // Relaxed, here and below: a sum that orders nothing.
         self.held.fetch_add(grown.cast_signed(), Ordering::Relaxed);
         while self.held.load(Ordering::Relaxed) > self.budget.cast_signed() && self.evict_one() {}
     }
@@ -308,7 +306,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
             let mut guard = cell.items.write();
             let items = &mut *guard;
             let Some((age, id)) = items.ages.pop_first() else {
-                // Emptied meanwhile, or every cell is empty.
+                // Another thread has emptied the cell, or every cell is empty.
                 if oldest(&cell) == u64::MAX {
                     return false;
                 }
@@ -318,7 +316,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
             let item = items.map.get_mut(&id).expect("each age has an item");
             let used = item.used.load(Ordering::Relaxed);
             if used > age.0 {
-                // Used since: its place is further behind. Another cell may be first now.
+                // Used since: its new entry comes later. Another cell may have the first one now.
                 item.age = (used, items.next_place);
                 items.next_place += 1;
                 items.ages.insert(item.age, id);
@@ -337,7 +335,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         }
     }
 
-    /// Takes what an item held off the account.
+    /// Subtracts what an item held from the account.
     fn release(&self, item: Option<Item>) {
         if let Some(item) = item {
             let held = item.body.read().held() + Items::<K>::ITEM;
@@ -345,8 +343,8 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         }
     }
 
-    /// The length of an item, and the bytes of it that `range` picks by the length, as far as it has
-    /// them; `None` if it is not there. Counts as a use.
+    /// The length of an item and a range of its bytes, which `range` chooses by the length and
+    /// which is cut at the end of the item. `None` if the item does not exist. Counts as a use.
     ///
     /// O(log chunks) if nothing must be copied, else O(range).
     ///
@@ -380,7 +378,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         let before = body.held();
         body.close();
         let grown = body.held() - before;
-        // The range of before: items only grow.
+        // The range chosen before still lies within the item, because items only grow.
         let bytes = body.read(start, end).ok();
         drop(body);
         drop(items);
@@ -388,7 +386,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         Some((length, bytes?))
     }
 
-    /// The last `size` bytes of an item, or all if it has fewer; `None` if it is not there.
+    /// The last `size` bytes of an item, or all if it has fewer; `None` if it does not exist.
     ///
     /// O(log chunks) if nothing must be copied, else O(size).
     #[must_use]
@@ -401,8 +399,8 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         Some(bytes)
     }
 
-    /// The bytes of an item that lie in `range`, counted from its beginning, as far as it has
-    /// them; `None` if it is not there.
+    /// The bytes of an item in `range`, which counts from its beginning and is cut at its end;
+    /// `None` if the item does not exist.
     ///
     /// O(log chunks) if nothing must be copied, else O(range).
     ///
@@ -424,7 +422,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         Some(bytes)
     }
 
-    /// How long an item is; `None` if it is not there. Counts as a use. O(1).
+    /// The length of an item; `None` if it does not exist. Counts as a use. O(1).
     #[must_use]
     pub fn length<Q>(&self, id: &Q) -> Option<usize>
     where
@@ -438,7 +436,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         Some(length)
     }
 
-    /// Removes an item; says whether it was there. O(chunks).
+    /// Removes an item. Returns whether it existed. O(chunks).
     pub fn remove<Q>(&self, id: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -457,8 +455,8 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         was_there
     }
 
-    /// The ids of the items that were evicted since this was last asked, where the configuration says
-    /// that they be kept: so that who knows of items elsewhere can forget them. O(ids).
+    /// Takes the ids of the items evicted since the last call, if the configuration keeps them, so
+    /// that a program that knows of items elsewhere can forget them. O(ids).
     #[must_use]
     pub fn take_evicted(&self) -> Vec<K> {
         let taken = self

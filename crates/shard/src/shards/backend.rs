@@ -1,4 +1,4 @@
-//! What every strategy offers, and what it has counted.
+//! The interface of a strategy's backend, and its counts.
 
 use super::request::{Ran, Request};
 use crate::delegation::ShardCounts;
@@ -8,15 +8,15 @@ use tremula_sync::atomic::{AtomicU64, Ordering};
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Submitted {
-    /// It was run by the caller.
+    /// The caller ran it.
     Ran,
     Queued,
-    /// There is no room; the waker, if there was one, is woken when there is.
+    /// There is no room. The backend wakes the waker, if the caller gave one, when there is.
     Full,
     Closed,
 }
 
-/// A strategy at work.
+/// A running strategy.
 pub(super) trait Backend<S>: Send + Sync {
     /// Runs the request in place or queues it.
     fn submit(
@@ -28,35 +28,35 @@ pub(super) trait Backend<S>: Send + Sync {
     /// Gives a shard to another worker; `false` where shards do not move.
     fn move_shard(&self, shard: usize, worker: usize) -> bool;
     fn shape(&self) -> Shape;
-    /// Lets nothing more in, finishes what is queued, and ends the workers.
+    /// Refuses requests from now on, finishes the queued ones, and ends the workers.
     fn close(&self);
 }
 
-/// What shards have counted.
+/// The counts of some shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Requests that were run, by any thread.
+    /// Requests that have been run, by any thread.
     pub requests: u64,
-    /// Those of them that the caller ran itself.
+    /// The requests among them that their caller ran itself.
     pub in_place: u64,
-    /// Those that panicked.
+    /// Requests that panicked.
     pub panics: u64,
     /// Calls that were given up before they started.
     pub cancelled: u64,
     /// How often a shard was given to another worker.
     pub moves: u64,
-    /// Shards that callers share at the moment, because one that is read alone has more to do than
-    /// a worker's part.
+    /// Shards that callers share at the moment, because they are mostly read and each alone has
+    /// more load than a worker's part.
     pub shared: usize,
     /// How often a shard became shared.
     pub sharings: u64,
-    /// Workers; none under [`Strategy::Threading`](super::Strategy::Threading) in its direct form.
+    /// Workers; 0 under [`Strategy::Threading`](super::Strategy::Threading) in its direct form.
     pub workers: usize,
-    /// Each shard's counts, where they are kept: by the owning strategies in the direct form.
+    /// The counts of each shard; only the owning strategies in the direct form keep them.
     pub shards: Vec<ShardCounts>,
 }
 
-/// Counts of requests that did not end well: few enough to be counted in one place.
+/// Counts of requests that did not end well. They are rare, so one cell each suffices.
 #[derive(Debug, Default)]
 pub(super) struct FailureCounts {
     panics: AtomicU64,
@@ -66,7 +66,7 @@ pub(super) struct FailureCounts {
 impl FailureCounts {
     #[inline]
     pub(super) fn note(&self, ran: Ran) {
-        // Relaxed: counts, that order nothing.
+        // Relaxed: counts that order nothing.
         match ran {
             Ran::Well => {}
             Ran::Panicked => {

@@ -1,12 +1,13 @@
 //! Which shards a worker gives away.
 
-/// Shards that are given away at once: enough to even out within a few windows, few enough that a
-/// passing peak does not scatter them.
+/// The most shards that a worker gives away at once. Enough to even out the loads within a few
+/// windows, and few enough that a passing peak does not scatter the shards.
 const MOST: usize = 8;
 
-/// What the worker `me` should give to whom, by the loads of all shards and their owners: the
-/// largest shards that leave the other with no more than itself, so that a single hot shard stays
-/// and the others go. Nothing if it has not `tolerance` percent more than the average.
+/// Which shards the worker `me` should give to which workers, from the owner and the load of each
+/// shard. It gives the largest shards that leave the other worker with no more load than itself, so
+/// that a single hot shard stays and the others go. It gives nothing unless its load exceeds the
+/// average by more than `tolerance` percent.
 ///
 /// O(shards × moves).
 pub(super) fn plan(
@@ -46,7 +47,7 @@ pub(super) fn plan(
     moves
 }
 
-/// `tolerance` percent more than the average; a tolerance that no number can tell tolerates all.
+/// The average and `tolerance` percent of it. If that exceeds a `u64`, every load is tolerated.
 fn bearable(average: u64, tolerance: u64) -> u64 {
     let more = u128::from(average) * u128::from(tolerance) / 100;
     average.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))
@@ -88,8 +89,8 @@ mod tests {
         assert_eq!(plan(&shards, 2, 0, 20), [(2, 1), (1, 1)]);
     }
 
-    /// Would fail if the percentage overflowed: with checks the worker panics and ends, without them
-    /// it gives away what it should keep.
+    /// Would fail if the percentage overflowed: with overflow checks the worker would panic and
+    /// end, without them it would give away what it should keep.
     #[test]
     fn a_tolerance_however_large_tolerates() {
         let shards = [(0, 1000), (0, 1000), (1, 0)];

@@ -11,13 +11,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use tremula_sync::system::Arc;
 use tremula_sync::system::thread::Thread;
 
-/// The result of a call, to be awaited, or waited for by a thread.
+/// The result of a call. A task awaits it, or a thread waits for it.
 ///
-/// The call has been made already: awaiting it only fetches the result. Only where the shard's
-/// queue was full does the call begin to wait for room when it is first polled.
+/// The call has already been made: awaiting it only fetches the result. Only if the shard's queue
+/// was full does the call begin to wait for room when it is first polled.
 ///
-/// Dropping it gives the call up: what has not started will not, and what has is finished, and its
-/// result dropped.
+/// Dropping it gives the call up. If the function has not started, it never runs. If it has, it
+/// runs to its end, and its result is dropped.
 ///
 /// # Panics
 ///
@@ -40,7 +40,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         }
     }
 
-    /// Sends the request off. The backend is kept only where it must be tried again.
+    /// Submits the request. Keeps the backend only if the request must be submitted again.
     #[inline]
     pub(super) fn begin(backend: &Arc<dyn Backend<S>>, shard: Tag, operation: O) -> Self {
         let mut call = Self {
@@ -56,7 +56,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         call
     }
 
-    /// Whether the call has ended, or must wait.
+    /// The outcome, if the call has ended.
     fn settle(&mut self, waker: &Waker) -> Poll<Outcome<O::Output>> {
         if let Some(backend) = self.backend.take() {
             match backend.submit(self.shard.shard(), &mut self.pending, Some(waker)) {
@@ -81,7 +81,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         polled
     }
 
-    /// Says so where a function waits for its own shard, under every strategy alike.
+    /// Panics in a debug build if a function waits for its own shard, under every strategy alike.
     #[inline]
     fn must_not_be_its_own(&self) {
         debug_assert!(
@@ -92,13 +92,14 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         );
     }
 
-    /// Waits for the result as a thread.
+    /// Blocks the thread until the result is there.
     ///
     /// # Errors
     ///
-    /// As for awaiting it; and a worker of any shards must not wait, unless the result is there
-    /// already: it would wait for what only workers can do. Nor must a function on the same shards:
-    /// what it has asked for may have to wait for its own end. Both get [`CallError::OnWorker`].
+    /// The same as for awaiting it. In addition, a worker of any shards must not wait unless the
+    /// result is already there, because it would wait for what only workers can do. Nor must a
+    /// function on the same shards, because its request may have to wait for its own end. Both get
+    /// [`CallError::OnWorker`].
     ///
     /// # Panics
     ///
@@ -152,7 +153,7 @@ impl<S: 'static, O: Operation<S>> Future for Call<S, O> {
         }
         let polled = self.settle(cx.waker());
         if polled.is_pending() && runs_beside(self.shard) {
-            // A function has nothing to return to: whoever polls here is going to block.
+            // A function cannot return to an executor, so its thread is about to block.
             return Poll::Ready(Err(CallError::OnWorker));
         }
         polled
@@ -202,7 +203,7 @@ fn waker_of_this_thread() -> Waker {
     known.unwrap_or_else(|_| make())
 }
 
-/// Waits for a future as a thread.
+/// Blocks the thread until a future is ready.
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let waker = waker_of_this_thread();

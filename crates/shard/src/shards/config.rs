@@ -1,9 +1,9 @@
-//! How shards are run.
+//! The configuration of shards.
 
 use super::other::OtherForm;
 use std::num::NonZeroUsize;
 
-/// Who runs what is to be done with a shard.
+/// Which thread runs a function on a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// The caller, on its own thread, with the shard's lock. The default.
@@ -36,7 +36,7 @@ impl std::fmt::Display for Strategy {
     }
 }
 
-/// A name that is no [`Strategy`]'s.
+/// A name that no [`Strategy`] has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no strategy '{0}'; there are threading, local_set and affinity")]
 pub struct UnknownStrategy(pub String);
@@ -56,12 +56,12 @@ impl std::str::FromStr for Strategy {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Form {
-    /// Routed by the calling thread, queued at the shard, told to its worker by an adaptive
-    /// mailbox, answered by a slot that is used again; run by the caller where that is sound and
-    /// quicker. The default.
+    /// The calling thread routes a request and queues it at the shard, an adaptive mailbox notifies
+    /// the worker, and a reusable slot carries the answer. The caller runs the request itself where
+    /// that is sound and faster. The default.
     #[default]
     Direct,
-    /// A way that another crate has.
+    /// A way that another crate implements.
     #[doc(hidden)]
     Other(&'static dyn OtherForm),
 }
@@ -86,10 +86,10 @@ impl Eq for Form {}
 /// When a worker that has more to do than others gives shards away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// Requests by a worker after which loads are compared; one whose caller found the shard in use
-    /// counts for sixteen. 4096: about a millisecond of small ones.
+    /// Requests of a worker after which loads are compared. A request whose caller found the shard
+    /// in use counts as sixteen. The default is 4096, about a millisecond of small requests.
     pub window: u64,
-    /// How much more than the average, in percent of it, a worker must have had. 20.
+    /// By how many percent a worker's load must exceed the average. The default is 20.
     pub tolerance: u64,
 }
 
@@ -112,21 +112,21 @@ impl Default for Balance {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Who runs requests.
+    /// Which thread runs requests.
     pub strategy: Strategy,
     /// How requests travel.
     pub form: Form,
-    /// Threads; if not given, as many as the process may run at once.
+    /// The number of workers. By default, as many as the process can run at once.
     pub workers: Option<NonZeroUsize>,
-    /// Shards; if not given, 32 a worker: enough that some can be given away.
+    /// The number of shards. By default 32 for each worker, enough that some can be given away.
     pub shards: Option<NonZeroUsize>,
-    /// Requests that may be queued at a shard. 1024.
+    /// Requests that may be queued at a shard. The default is 1024.
     pub capacity: NonZeroUsize,
-    /// Whether, and when, workers give shards away. They do by default.
+    /// Whether, and when, workers give shards away. By default they do.
     pub balance: Option<Balance>,
-    /// Whether a caller runs its request itself when nothing is queued at the shard and nobody runs,
-    /// and a few of those of others that came meanwhile, rather than wake the worker. It does by
-    /// default, where states may change threads.
+    /// Whether a caller runs its request itself if nothing is queued at the shard and no thread
+    /// runs a request there, and then a few requests of others that came meanwhile, instead of
+    /// waking the worker. By default it does, if states may change threads.
     pub delegate: bool,
 }
 
@@ -152,21 +152,21 @@ impl Config {
         self
     }
 
-    /// Sets how many workers there are; 0 stands for as many as the process may run at once.
+    /// Sets the number of workers; 0 means as many as the process can run at once.
     #[must_use]
     pub const fn workers(mut self, workers: usize) -> Self {
         self.workers = NonZeroUsize::new(workers);
         self
     }
 
-    /// Sets how many shards there are; 0 stands for 32 a worker.
+    /// Sets the number of shards; 0 means 32 for each worker.
     #[must_use]
     pub const fn shards(mut self, shards: usize) -> Self {
         self.shards = NonZeroUsize::new(shards);
         self
     }
 
-    /// Sets how many requests may be queued at a shard; 0 is taken for 1.
+    /// Sets how many requests may be queued at a shard; 0 means 1.
     #[must_use]
     pub const fn capacity(mut self, capacity: usize) -> Self {
         self.capacity = match NonZeroUsize::new(capacity) {

@@ -32,13 +32,13 @@ use tremula_sync::system::Arc;
 /// Why shards could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The system gave no thread, or no runtime.
+    /// The system refused a thread or a runtime.
     #[error("a worker could not be started: {0}")]
     Thread(io::Error),
     /// Making a state panicked, with this message.
     #[error("making the state of a shard panicked: {0}")]
     State(String),
-    /// Strategy `threading` was asked for states that must stay on one thread.
+    /// Strategy `threading` cannot run states that must stay on one thread.
     #[error("strategy 'threading' shares states; for local ones there are local_set and affinity")]
     NotShared,
 }
@@ -87,24 +87,23 @@ pub enum MoveError {
     Fixed,
 }
 
-/// States, each of which is one shard of something, and functions run on them: by the caller under
-/// a lock, or by the thread that owns the shard, as the [`Strategy`] says. A program is the same
-/// under each.
+/// States, each of which is one shard, and functions that run on them: on the caller's thread under
+/// a lock, or on the thread that owns the shard. The [`Strategy`] decides.
 ///
-/// Functions on one shard run one at a time ([`read`](Self::read) excepted), each caller's in the
-/// order of its calls, so that operations on one shard are linearizable. A caller is a thread or a
-/// task: what happens before in it is done before. Nothing is said between shards.
+/// Functions on one shard run one at a time (except [`read`](Self::read)), each caller's in its
+/// order, so that operations on one shard are linearizable. A caller is a thread or a task: its
+/// earlier requests are done before its later ones. There is no order between shards.
 ///
-/// A function that panics fails its own call; the shard lives on with what the function left.
-/// Functions must be brief. They may [`send`](Self::send) to any shard, their own included: what
-/// they send is run after them, never on top of them. They must not wait for calls on the same
-/// shards: [`Call::wait`] then gives [`CallError::OnWorker`], unless the result is there already,
-/// and awaiting it does, too. A function that waits for a call on its *own* shard panics in a build
-/// with debug assertions, and always gets [`CallError::OnWorker`] without them.
+/// A function that panics fails its own call; the shard keeps the state that the function left.
+/// Functions must be brief. They may [`send`](Self::send) to any shard, including their own: what
+/// they send runs after them, never on top of them. They must not wait for calls on the same
+/// shards: [`Call::wait`] and awaiting then give [`CallError::OnWorker`], unless the result is
+/// already there. A function that waits for a call on its *own* shard panics in a build with debug
+/// assertions, and always gets [`CallError::OnWorker`] without them.
 ///
-/// A call that finds the shard's queue full is made only when it is awaited and there is room: what
-/// the same caller asks of the shard before that is done before it. Callers that await each call
-/// before the next one are not concerned.
+/// A call that finds the shard's queue full is made only when it is awaited and there is room. What
+/// the same caller asks of the shard in between is done before it. This does not affect callers
+/// that await each call before the next one.
 ///
 /// Dropping the shards finishes what is queued and ends the workers.
 ///
@@ -131,27 +130,27 @@ pub struct Shards<S: 'static> {
     strategy: Strategy,
 }
 
-/// How a request runs in place, on the calling thread: the part of the backend that it needs, whose
-/// type is known where the request's is, so that its path can be inlined. The field is of another
-/// type because shards can be sent whether or not their states can.
+/// How a request runs in place, on the calling thread. It is the part of the backend that this
+/// needs, downcast where the type of the request is known, so that the path can be inlined. The
+/// type is erased because shards can be sent whether or not their states can.
 enum InPlace {
-    /// Shards behind locks.
+    /// Shards under the strategy `threading`.
     Shared(Arc<dyn Any + Send + Sync>),
-    /// Shards that workers own, in delegation locks.
+    /// Shards that workers own.
     Owned(Arc<dyn Any + Send + Sync>),
     /// Requests never run in place.
     Never,
 }
 
 impl<S: Send + Sync + 'static> Shards<S> {
-    /// Starts shards under any strategy. `make` is called with each shard's number, under the
-    /// owning strategies by its worker.
+    /// Starts shards under any strategy. `make` is called with each shard's number; under the
+    /// owning strategies, the shard's worker calls it.
     ///
     /// States that are `Send` but not `Sync` can be wrapped in a `Mutex`.
     ///
     /// # Errors
     ///
-    /// The system gives no thread, or making a state panics.
+    /// The system refuses a thread, or making a state panics.
     pub fn start(
         config: Config,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
@@ -183,13 +182,12 @@ impl<S: Send + Sync + 'static> Shards<S> {
 }
 
 impl<S: 'static> Shards<S> {
-    /// Starts shards whose states never leave their worker, and so need not be `Send`. They do not
-    /// move, and only their worker runs them.
+    /// Starts shards whose states never leave their worker, and so need not be `Send`. These shards
+    /// do not move, and only their worker runs functions on them.
     ///
     /// # Errors
     ///
-    /// The strategy is [`Strategy::Threading`], the system gives no thread, or making a state
-    /// panics.
+    /// The strategy is [`Strategy::Threading`], the system refuses a thread, or `make` panics.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc};
@@ -231,7 +229,7 @@ impl<S: 'static> Shards<S> {
         }
     }
 
-    /// Runs the operation on this thread, if that can be done at once.
+    /// Runs the operation on this thread, if that is possible at once.
     #[inline]
     fn run_in_place<O: Operation<S>>(
         &self,
@@ -239,7 +237,7 @@ impl<S: 'static> Shards<S> {
         operation: O,
     ) -> Result<Result<O::Output, CallError>, O> {
         if is_running() {
-            return Err(operation); // what functions ask for goes another way
+            return Err(operation); // functions submit to the backend
         }
         match &self.in_place {
             InPlace::Shared(states) => match states.downcast_ref::<shared::States<S>>() {
@@ -268,7 +266,7 @@ impl<S: 'static> Shards<S> {
     /// The number of the shard that has this key. O(key).
     #[inline]
     pub fn shard_of(&self, key: impl Hash) -> usize {
-        // The upper half, scaled: as even as the hash, and no division.
+        // Scales the upper half of the hash: as even as the hash itself, without a division.
         let hash = self.hasher.hash_one(key) >> 32;
         ((hash * self.shards as u64) >> 32) as usize
     }
@@ -279,7 +277,7 @@ impl<S: 'static> Shards<S> {
         self.shards
     }
 
-    /// Whether there is no shard: never.
+    /// Whether there is no shard; always `false`.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shards == 0
@@ -293,8 +291,8 @@ impl<S: 'static> Shards<S> {
 
     /// Runs `function` on the shard of `key`.
     ///
-    /// The request is made before `call` returns, and under the direct forms often done; only if
-    /// the shard's queue is full does the result, when awaited, wait for room first. O(1), and the
+    /// The request is made before `call` returns, and in the direct form it is often done by then.
+    /// Only if the queue is full does the awaited result first wait for room. O(1), and the
     /// function.
     #[inline]
     pub fn call<R, F>(&self, key: impl Hash, function: F) -> Call<S, Change<F, R>>
@@ -305,8 +303,8 @@ impl<S: 'static> Shards<S> {
         self.begin(self.shard_of(key), Change::new(function))
     }
 
-    /// As [`call`](Self::call), with a function that only reads: where the strategy has locks it
-    /// runs beside others of its kind.
+    /// Like [`call`](Self::call), with a function that only reads. Under a strategy with locks,
+    /// such functions run side by side.
     #[inline]
     pub fn read<R, F>(&self, key: impl Hash, function: F) -> Call<S, Read<F, R>>
     where
@@ -316,18 +314,18 @@ impl<S: 'static> Shards<S> {
         self.begin(self.shard_of(key), Read::new(function))
     }
 
-    /// Runs `function` on the shard of `key`; nobody waits for it, and its panic is only counted.
+    /// Runs `function` on the shard of `key`. Nobody waits for it, and its panic is only counted.
     ///
-    /// Never waits for another thread: where the strategy has locks it may wait for that of the
-    /// shard, but for none when it is a function that sends. In one order with the caller's other
+    /// Never waits for another thread, except that under a strategy with locks it may wait for the
+    /// lock of the shard. Within a function it waits for no lock. Ordered with the caller's other
     /// calls and sends on the shard, unless it is refused. O(1).
     ///
-    /// What a function sends is run after the function: by a worker, or, where the strategy has
-    /// locks, by the same thread before the call or send that runs the function returns.
+    /// What a function sends runs after the function: on a worker, or, under a strategy with locks,
+    /// on the same thread before the call or send that runs the function returns.
     ///
     /// # Errors
     ///
-    /// The shard's queue is full. The function comes back.
+    /// The shard's queue is full or the shards are shut down. The function comes back.
     #[inline]
     pub fn send<F>(&self, key: impl Hash, function: F) -> Result<(), SendError<F>>
     where
@@ -352,14 +350,16 @@ impl<S: 'static> Shards<S> {
         Err(error(operation.into_inner()))
     }
 
-    /// Runs `function` on every shard, and gathers the results in the order of the shards. Not as
-    /// of one moment. O(shards).
+    /// Runs `function` on every shard, and collects the results in the order of the shards. The
+    /// shards are not visited at one moment. O(shards).
     ///
     /// ```
     /// use tremula_shard::{Config, Shards, Strategy};
     ///
-    /// let shards = Shards::start(Config::new(Strategy::Affinity).shards(3), |shard| shard).unwrap();
-    /// let all = tokio::runtime::Runtime::new().unwrap().block_on(shards.map_all(|shard| *shard * 2));
+    /// let config = Config::new(Strategy::Affinity).shards(3);
+    /// let shards = Shards::start(config, |shard| shard).unwrap();
+    /// let runtime = tokio::runtime::Runtime::new().unwrap();
+    /// let all = runtime.block_on(shards.map_all(|shard| *shard * 2));
     /// assert_eq!(all, [Ok(0), Ok(2), Ok(4)]);
     /// ```
     pub fn map_all<R, F>(&self, function: F) -> impl Future<Output = Vec<Result<R, CallError>>>
@@ -378,12 +378,12 @@ impl<S: 'static> Shards<S> {
         }
     }
 
-    /// Gives a shard to a worker, while both serve. What is queued is run in its order. Balancing
-    /// does this by itself.
+    /// Gives a shard to another worker while both serve requests. Queued functions run in their
+    /// order. Balancing does this automatically.
     ///
     /// # Errors
     ///
-    /// There is no such shard or worker, or shards do not move here.
+    /// The shard or the worker does not exist, or these shards do not move.
     pub fn move_shard(&self, shard: usize, worker: usize) -> Result<(), MoveError> {
         let shape = self.backend.shape();
         if shape.shards.is_empty() {
@@ -403,7 +403,7 @@ impl<S: 'static> Shards<S> {
         }
     }
 
-    /// What was counted. Exact when nothing is under way. O(shards).
+    /// The counts so far. They are exact when no request is under way. O(shards).
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.backend.shape()

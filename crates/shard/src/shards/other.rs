@@ -1,7 +1,6 @@
-//! Ways for requests to travel that other crates have: what such a crate implements, and the backend
-//! over it.
+//! Forms that other crates implement: what such a crate implements, and the backend over it.
 //!
-//! Such a crate knows neither the type of the states nor that of requests: it keeps states as
+//! Such a crate knows neither the type of the states nor that of the requests: it keeps states as
 //! `dyn Any`, and lends them to requests ([`Queued::run`]).
 
 use super::StartError;
@@ -20,19 +19,19 @@ use tremula_sync::system::thread::JoinHandle;
 /// Makes the state of a shard that threads share.
 pub type MakeShared = dyn Fn(usize) -> Box<dyn Any + Send + Sync> + Send + Sync;
 
-/// Makes the state of a shard that one thread has.
+/// Makes the state of a shard that belongs to one thread.
 pub type MakeOwned = dyn Fn(usize) -> Box<dyn Any> + Send + Sync;
 
-/// A way for requests to travel: see [`Form::Other`](super::Form::Other).
+/// A form that another crate implements: see [`Form::Other`](super::Form::Other).
 pub trait OtherForm: fmt::Debug + Sync {
-    /// The name, by which it is told from others.
+    /// The name, which distinguishes it from other forms.
     fn name(&self) -> &'static str;
 
-    /// Starts what runs requests under the strategy `threading`.
+    /// Starts the executor of the strategy `threading`.
     ///
     /// # Errors
     ///
-    /// As for [`Shards::start`](super::Shards::start).
+    /// The same as for [`Shards::start`](super::Shards::start).
     fn start_shared(
         &self,
         config: &Config,
@@ -40,11 +39,11 @@ pub trait OtherForm: fmt::Debug + Sync {
         make: Arc<MakeShared>,
     ) -> Result<Arc<dyn Executor>, StartError>;
 
-    /// Starts what runs requests under the other strategies.
+    /// Starts the executor of an owning strategy.
     ///
     /// # Errors
     ///
-    /// As for [`Shards::start_local`](super::Shards::start_local).
+    /// The same as for [`Shards::start_local`](super::Shards::start_local).
     fn start_owned(
         &self,
         config: &Config,
@@ -53,19 +52,19 @@ pub trait OtherForm: fmt::Debug + Sync {
     ) -> Result<Arc<dyn Executor>, StartError>;
 }
 
-/// What runs requests.
+/// Runs requests.
 pub trait Executor: Send + Sync {
-    /// Queues a request, which is to be run once.
+    /// Queues a request, which must be run once.
     ///
     /// # Errors
     ///
-    /// Hands the request back if it is closed.
+    /// The executor is closed. The request comes back.
     fn submit(&self, request: Queued) -> Result<(), Queued>;
 
     /// How many workers there are.
     fn workers(&self) -> usize;
 
-    /// Lets nothing more in, finishes what is queued, and ends the workers.
+    /// Refuses requests from now on, finishes the queued ones, and ends the workers.
     fn close(&self);
 }
 
@@ -74,7 +73,7 @@ pub trait Executor: Send + Sync {
 pub struct Members(u32);
 
 impl Members {
-    /// Notes that this thread is the worker of this number.
+    /// Marks this thread as the worker of this number.
     pub fn note_worker(self, number: usize) {
         worker::note_worker(self.0, number);
     }
@@ -86,7 +85,7 @@ impl Members {
     }
 }
 
-/// A request on its way.
+/// A queued request.
 pub struct Queued {
     shard: usize,
     job: Box<dyn Erased>,
@@ -100,14 +99,14 @@ impl fmt::Debug for Queued {
 }
 
 impl Queued {
-    /// The shard that it is for.
+    /// The shard of the request.
     #[must_use]
     pub const fn shard(&self) -> usize {
         self.shard
     }
 
-    /// Runs it. `lend` shows the state of the shard to what it is given, and has let go of the state when
-    /// it returns.
+    /// Runs the request. `lend` must lend the shard's state to its argument, and must have released
+    /// the state when it returns.
     pub fn run(self, lend: impl FnOnce(&mut dyn FnMut(&mut dyn Any))) {
         let mut wakes = Wakes::default();
         self.counts.requests.add();
@@ -142,7 +141,7 @@ struct Counts {
     failures: FailureCounts,
 }
 
-/// Shards whose requests travel in such a way.
+/// Shards whose requests travel in a form of another crate.
 pub(super) struct Other {
     executor: Arc<dyn Executor>,
     counts: Arc<Counts>,
@@ -219,18 +218,18 @@ impl<S: 'static> Backend<S> for Other {
     }
 }
 
-/// The message of a panic.
+/// The text of a panic's payload.
 #[must_use]
 pub fn message(payload: Box<dyn Any + Send>) -> String {
     request::message(payload)
 }
 
-/// Waits for threads to end, but for the calling one if it is among them.
+/// Waits for threads to end, except for the calling one.
 pub fn join(threads: Vec<JoinHandle<()>>) {
     worker::join(threads);
 }
 
-/// Waits for a future as a thread.
+/// Blocks the thread until a future is ready.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     call::block_on(future)
 }

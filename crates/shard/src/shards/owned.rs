@@ -1,10 +1,10 @@
 //! The strategies `local_set` and `affinity` in their direct form: workers that own shards.
 //!
-//! A request is run in place, by the caller, if the shard's [`DelegationLock`] lets it, else queued
+//! The caller runs a request in place if the shard's [`DelegationLock`] allows it, else queues it
 //! there. Callers combine: a caller that has run its own request runs a few of those that came
-//! meanwhile, and so does one that queues a request while no thread runs. The owner is notified of the
-//! rest by its mailbox, which wakes it if it sleeps. The worker takes all queued requests at once,
-//! runs them, and then wakes the callers that wait for the answers.
+//! meanwhile, and so does a caller that queues a request while no thread runs. The owner is
+//! notified of the remaining ones through its mailbox, which wakes it if it sleeps. The worker
+//! takes all queued requests at once, runs them, and then wakes the callers that wait.
 
 use super::StartError;
 use super::backend::{Backend, FailureCounts, Shape, Submitted};
@@ -29,28 +29,29 @@ use tremula_sync::system::Arc;
 use tremula_sync::system::thread::{self, JoinHandle};
 use tremula_sync::{Backoff, CachePadded, Mutex, contained, thread_index};
 
-/// Jobs that are run before those who wait for them are woken and another shard has its turn.
+/// The most jobs that a worker runs before it wakes the threads and tasks that wait for them and
+/// turns to another shard.
 const BATCH: usize = 128;
 
-/// Jobs of others that a caller combines with its own before it notifies their worker: enough that
-/// callers that meet wake no worker, few enough that none works for all the others.
+/// Jobs of others that a caller combines with its own before it notifies their worker. Enough that
+/// callers that meet wake no worker, and few enough that no caller works for all the others.
 const COMBINED: usize = 8;
 
-/// How often a caller that finds a shard in use tries again before it queues its request. It spins in
-/// between, longer each time, for a microsecond in all: what small requests take.
+/// How often a caller that finds a shard in use tries again before it queues its request. In
+/// between it spins, longer each time, for a microsecond in all, which is what small requests take.
 const RETRIES: u32 = 5;
 
-/// The number of requests that one which found its shard in use counts for, when loads are compared.
+/// How many requests a request counts for when loads are compared, if it found its shard in use.
 const CONTENDED: u64 = 16;
 
 /// Notices that a worker takes at once.
 const NOTICES: usize = 64;
 
-/// Clones of a worker's sender, among which callers are spread: mailboxes spread senders that
-/// meet, and tell them apart by this.
+/// Clones of a worker's sender, over which callers are spread. Mailboxes spread senders that meet,
+/// and distinguish them by clone.
 const LANES: usize = 8;
 
-/// The notice by which a worker ends.
+/// The notice that ends a worker.
 const STOP: usize = usize::MAX;
 
 pub(super) struct Owned<S, P> {
@@ -77,14 +78,13 @@ pub(super) struct Core<S, P> {
 
 struct Worker {
     lanes: [Sender<usize>; LANES],
-    /// Jobs since loads were last compared for it, and [`CONTENDED`] for each request
-    /// that found its shard in use.
+    /// Jobs since this worker last compared loads, and [`CONTENDED`] for each contended request.
     since: AtomicU64,
 }
 
 impl<S: 'static, P: StateHandle<S> + Send + Sync> Owned<S, P> {
-    /// Starts the workers, each of which makes the states of its shards: their memory is first
-    /// touched where it will be used.
+    /// Starts the workers. Each worker makes the states of its shards, so that the memory is first
+    /// touched by the thread that will use it.
     pub(super) fn start(
         config: &Config,
         identity: u32,
@@ -143,7 +143,7 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Owned<S, P> {
                 if !failed {
                     work(&core, number, mailbox, strategy);
                 }
-                // The states that stayed here are dropped here.
+                // Drops the states that stayed with this worker.
                 drop_locals();
             };
             let thread = thread::Builder::new().name(name).spawn(main);
@@ -173,7 +173,7 @@ impl<S, P> Owned<S, P> {
 }
 
 impl<S: 'static, P: StateHandle<S>> Owned<S, P> {
-    /// Defers what a function asks of a shared shard until the function has ended.
+    /// Defers a function's request to a shared shard until the function has ended.
     fn defer(&self, shard: usize, request: &mut dyn Request<S>) -> Submitted {
         let (core, job) = (Arc::clone(&self.core), request.job(true));
         let tag = core.tag(shard);
@@ -214,13 +214,13 @@ fn work<S: 'static, P: StateHandle<S>>(
         .enable_all()
         .build();
     let Ok(runtime) = runtime else {
-        // No descriptors for a reactor are left: jobs are run without one.
+        // The system has no descriptors left for a reactor: runs jobs without one.
         while mailbox.recv_many(&mut notices, NOTICES) > 0 && turn(&mut notices) {}
         return;
     };
     tokio::task::LocalSet::new().block_on(&runtime, async {
         while mailbox.recv_many_async(&mut notices, NOTICES).await > 0 && turn(&mut notices) {
-            // Tasks that jobs have spawned have their turn.
+            // Lets the tasks run that jobs have spawned.
             tokio::task::yield_now().await;
         }
     });
@@ -246,7 +246,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         lane.send(shard).is_ok()
     }
 
-    /// Runs what is queued at a shard, for the worker that was notified, or a caller in its stead.
+    /// Runs jobs queued at a shard, on the worker that was notified or on a caller in its place.
     fn serve(&self, me: usize, shard: usize, most: usize, batch: &mut VecDeque<Job<S>>) {
         match self.locks[shard].begin(me, most, batch) {
             Begun::Nothing => {}
@@ -279,7 +279,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
             for job in batch.drain(..) {
                 reads += u64::from(job.reads());
                 self.failures.note(job.run(state, wakes));
-                contained(|| drop(job)); // the last reference drops what the caller left in it
+                contained(|| drop(job)); // user code if this is the last reference
             }
         });
         let ended = self.locks[shard].end(handle, jobs, reads);
@@ -292,8 +292,8 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         Tag::new(self.identity, shard)
     }
 
-    /// Runs what a function has asked of a shard that was shared then. It was accepted: it is queued
-    /// beyond the queue's room, and also when the shards are being closed.
+    /// Runs a deferred request to a shard that was shared when the function made it. The request
+    /// has been accepted, so it is queued even if the queue is full or the shards are being closed.
     fn run_late(&self, shard: usize, mut job: Job<S>) {
         let backoff = Backoff::new();
         loop {
@@ -316,7 +316,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
             if ran.is_some() {
                 return self.changed(shard);
             }
-            backoff.wait(); // it is on its way back to the lock
+            backoff.wait(); // the state is on its way back to the lock
         }
     }
 
@@ -338,7 +338,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
 
     /// Combines: runs some of the queued jobs, or notifies their worker.
     fn combine_or_notify(&self, worker: usize, shard: usize) {
-        // Not in a function: the requests of others are not run on top of it.
+        // Not in a function: the requests of other callers must not run on top of it.
         if self.delegate && !is_running() {
             let _role = Role::of_worker(self.identity, worker);
             self.serve(worker, shard, COMBINED, &mut VecDeque::new());
@@ -347,8 +347,8 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         }
     }
 
-    /// Combines after a caller has queued its request behind others, of which the worker was notified:
-    /// runs some of them, unless another thread is already running them.
+    /// Combines after a caller has queued its request behind others, of which the worker has been
+    /// notified: runs some of them, unless another thread is already running them.
     fn combine(&self, shard: usize) {
         if !self.delegate || is_running() {
             return;
@@ -373,7 +373,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         }
     }
 
-    /// Another thread uses the shard: waits a little.
+    /// Tries again for a short time while another thread uses the shard.
     #[cold]
     fn retry(&self, shard: usize) -> Option<P> {
         let lock = &self.locks[shard];
@@ -390,7 +390,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         None
     }
 
-    /// Notes that callers met at a shard of this worker: if that is often, compares the loads.
+    /// Records that callers met at a shard of this worker. If that is frequent, compares the loads.
     fn note_contention(&self, worker: usize) {
         // Relaxed: a count.
         self.workers[worker]
@@ -428,7 +428,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         }
     }
 
-    /// The shards are closed: runs all that is queued at this worker's.
+    /// After the shards have been closed: runs all jobs queued at this worker's shards.
     fn finish(&self, me: usize) {
         for (shard, lock) in self.locks.iter().enumerate() {
             if lock.counts().owner == me {
@@ -437,8 +437,8 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         }
     }
 
-    /// Gives shards of a worker away, if it has more to do than others. Not in a function: sharing a
-    /// shard, and taking it back, waits for the threads that use it.
+    /// Gives shards of a worker away if it has more to do than others. Does nothing within a
+    /// function, because sharing a shard and taking it back wait for the threads that use it.
     fn compare(&self, me: usize) {
         let Some(balance) = self.balance.filter(|_| !is_running()) else {
             return;
@@ -447,7 +447,8 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         if since.load(Ordering::Relaxed) < balance.window.max(1) {
             return;
         }
-        // Acquire and Release: a thread that compares sees the loads as the last one has left them.
+        // Acquire pairs with the Release below: a thread that compares sees the loads as the
+        // previous one left them.
         if self.balancing.swap(true, Ordering::Acquire) {
             return;
         }
@@ -471,7 +472,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         self.balancing.store(false, Ordering::Release);
     }
 
-    /// Lets callers share a shard, if nothing is queued there and no thread runs.
+    /// Lets callers share a shard, if no job is queued there and no thread runs one.
     fn share(&self, shard: usize) {
         let (lock, shared) = (&self.locks[shard], &self.shared[shard]);
         let Tried::Taken(handle) = lock.try_begin(|_| true) else {
@@ -486,7 +487,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         }
     }
 
-    /// Takes a shared shard that has been changed back, if it is read too little.
+    /// After a change of a shared shard: takes its state back if it is read too rarely.
     fn changed(&self, shard: usize) {
         let shared = &self.shared[shard];
         if shared.is_changed_too_often()
@@ -496,7 +497,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         }
     }
 
-    /// Runs a request on a shared shard; `None` if it is not shared any more.
+    /// Runs a request on a shared shard. Returns `None` if the shard is no longer shared.
     fn run_shared(&self, shard: usize, request: &mut dyn Request<S>) -> Option<Ran> {
         let reads = request.is_shared();
         let running = Running::on(self.tag(shard));
@@ -508,7 +509,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         ran
     }
 
-    /// The same without waiting; `Err` if it would have to wait.
+    /// Like [`run_shared`](Self::run_shared), but returns `Err` instead of waiting.
     fn try_run_shared(
         &self,
         shard: usize,
@@ -516,13 +517,13 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
     ) -> Result<Option<Ran>, ()> {
         let reads = request.is_shared();
         let _running = Running::on(self.tag(shard));
-        // It is not taken back here, however often it is changed: that waits.
+        // Does not take the state back, however often it is changed, because that waits.
         self.shared[shard]
             .try_with(reads, |handle| run_in(shard, handle, request))
             .map_err(drop)
     }
 
-    /// Whether this thread may run what is asked of a shard with this owner.
+    /// Whether this thread may run requests to a shard of this owner in place.
     #[inline]
     fn can_run_in_place(&self, owner: usize) -> bool {
         self.delegate || is_worker_of(self.identity, owner)
@@ -530,7 +531,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
 }
 
 impl<S: 'static> Core<S, Movable<S>> {
-    /// Runs an operation in place, on a thread that runs no function, if the lock lets it.
+    /// Runs an operation in place if the lock allows it. The thread must not be running a function.
     #[inline]
     pub(super) fn run_in_place<O: Operation<S>>(
         &self,
@@ -558,7 +559,7 @@ impl<S: 'static> Core<S, Movable<S>> {
         operation: O,
     ) -> Result<Outcome<O::Output>, O> {
         let mut operation = Some(operation);
-        let _running = Running::on(self.tag(shard)); // outlives the lock
+        let _running = Running::on(self.tag(shard)); // dropped after the lock
         let outcome = self.shared[shard].with(O::SHARED, |handle| {
             let operation = operation.take()?;
             Some(match handle {
@@ -598,7 +599,7 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
             }
             run_deferred_of(tag);
         }
-        // Of what functions ask for, only calls on other shards are run on top of them.
+        // Of the requests of functions, only calls on other shards run on top of them.
         let in_place = !in_function || request.is_wanted() && !runs_on(tag);
         if in_place && let Some(mut handle) = core.try_begin(shard) {
             let running = Running::on(tag);
@@ -645,7 +646,7 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
                         core.failures.note(ran);
                         return Submitted::Ran;
                     }
-                    backoff.wait(); // it is on its way back to the lock
+                    backoff.wait(); // the state is on its way back to the lock
                 }
             }
         }
@@ -653,7 +654,7 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
 
     fn move_shard(&self, shard: usize, worker: usize) -> bool {
         if P::ANYWHERE {
-            // Nothing to do if the worker has the shard already.
+            // `false` only means that the worker owns the shard already.
             self.core.locks[shard].assign(worker);
         }
         P::ANYWHERE

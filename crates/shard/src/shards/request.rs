@@ -1,4 +1,4 @@
-//! A request on its way: what is to be done, the slot in which it travels, and its answer.
+//! A request: the operation, the slot that carries it through a queue, and its outcome.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -19,17 +19,17 @@ pub enum CallError {
     /// The shards are shut down. The function did not run.
     #[error("the shards are shut down")]
     Closed,
-    /// A worker, or a function on the same shards, would have waited for what only a worker can do,
-    /// or only after the function has ended. The function that was called did not run.
+    /// A worker, or a function on the same shards, would have waited for something that only a
+    /// worker can do, or that happens only after the function has ended. The function did not run.
     #[error("a worker or a function of the shards must not wait for a call on them")]
     OnWorker,
 }
 
-/// A state, as its strategy can lend it.
+/// Access to a state, as the strategy can give it.
 pub enum Access<'a, S> {
-    /// Together with other readers.
+    /// Side by side with other readers.
     Shared(&'a S),
-    /// Alone.
+    /// Exclusive.
     Exclusive(&'a mut S),
 }
 
@@ -46,13 +46,13 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Something to be done with a state: [`Change`] or [`Read`].
+/// An operation on a state: [`Change`] or [`Read`].
 pub trait Operation<S>: sealed::Sealed + Send + 'static {
-    /// What comes of it.
+    /// The result.
     type Output: Send + 'static;
-    /// Whether it may run beside others of its kind.
+    /// Whether it may run side by side with others of its kind.
     const SHARED: bool;
-    /// Does it; `None` if it needs another access, and cannot be told so by types.
+    /// Runs the operation. `None` if it needs another access, which types cannot exclude.
     #[doc(hidden)]
     fn apply(self, access: Access<'_, S>) -> Option<Self::Output>;
 }
@@ -118,16 +118,16 @@ impl<S, R: Send + 'static, F: FnOnce(&S) -> R + Send + 'static> Operation<S> for
     }
 }
 
-/// What a call ends with.
+/// The outcome of a call.
 pub(super) type Outcome<R> = Result<R, CallError>;
 
-/// Does an operation; its panic is the outcome.
+/// Runs an operation and catches its panic.
 #[inline]
 pub(super) fn perform<S, O: Operation<S>>(
     operation: O,
     access: Access<'_, S>,
 ) -> Outcome<O::Output> {
-    // Whether the state is sound after a panic is for its functions to see to, as documented.
+    // The shard's functions are responsible for a state that is sound after a panic, as documented.
     let result = catch_unwind(AssertUnwindSafe(|| operation.apply(access)));
     match result {
         Ok(output) => Ok(output.expect("each strategy lends what `SHARED` asks for")),
@@ -135,8 +135,8 @@ pub(super) fn perform<S, O: Operation<S>>(
     }
 }
 
-/// The message of a panic. The payload is dropped; whatever that does ends here, for who asks is in
-/// the midst of a shard.
+/// The text of a panic's payload. Drops the payload and contains what its drop does, because the
+/// caller is using a shard.
 pub(super) fn message(payload: Box<dyn Any + Send>) -> String {
     let text = payload
         .downcast_ref::<&str>()
@@ -146,7 +146,7 @@ pub(super) fn message(payload: Box<dyn Any + Send>) -> String {
     text.unwrap_or_else(|| "with something that is no text".to_owned())
 }
 
-/// Wakers gathered while a batch runs, so that who waits for several answers is woken once.
+/// Wakers of a batch, collected so that a task that waits for several answers is woken once.
 #[derive(Debug, Default)]
 pub(super) struct Wakes(Vec<Waker>);
 
@@ -154,13 +154,13 @@ impl Wakes {
     fn add(&mut self, waker: Waker) {
         let known = |other: &Waker| other.will_wake(&waker);
         if self.0.last().is_some_and(known) {
-            contained(|| drop(waker)); // the user's code, in the midst of a batch
+            contained(|| drop(waker)); // user code, within a batch
         } else {
             self.0.push(waker);
         }
     }
 
-    /// Wakes all. A waker's panic is its own.
+    /// Wakes all tasks. The panic of a waker is contained.
     pub(super) fn wake(&mut self) {
         for waker in self.0.drain(..) {
             contained(|| waker.wake());
@@ -168,11 +168,11 @@ impl Wakes {
     }
 }
 
-/// A request that lies in a queue.
+/// A request in a queue.
 pub(super) trait Run<S>: Send + Sync {
-    /// Does what is asked, unless nobody wants it any more; says how it went.
+    /// Runs the request unless it has been given up, and returns how it went.
     fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran;
-    /// Whether it only reads.
+    /// Whether the request only reads.
     fn reads(&self) -> bool;
 }
 
@@ -196,15 +196,15 @@ impl Ran {
 
 pub(super) type Job<S> = Arc<dyn Run<S>>;
 
-/// Where a queued operation lies, and then its outcome. Used again by the thread that made it, once
-/// nobody else has it.
+/// Carries a queued operation, and then its outcome. The thread that made it uses it again once no
+/// other thread refers to it.
 pub(super) struct Slot<O, R>(Mutex<Content<O, R>>);
 
 struct Content<O, R> {
     operation: Option<O>,
     outcome: Option<Outcome<R>>,
     waker: Option<Waker>,
-    /// Whether somebody waits for the outcome.
+    /// Whether a thread or task waits for the outcome.
     wanted: bool,
 }
 
@@ -222,7 +222,7 @@ impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
         let mut content = self.0.lock();
         if !content.wanted {
             drop(content);
-            // The user's code, which may panic: on nobody's behalf but its own.
+            // User code, which may panic; the panic concerns no request.
             contained(|| drop(outcome));
             return ran;
         }
@@ -236,7 +236,7 @@ impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
 }
 
 impl<O, R> Slot<O, R> {
-    /// The outcome, or who is to be woken when it is there.
+    /// Returns the outcome, or registers the waker to be woken when it is there.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome<R>> {
         let mut content = self.0.lock();
         if let Some(outcome) = content.outcome.take() {
@@ -250,7 +250,7 @@ impl<O, R> Slot<O, R> {
             return Poll::Pending;
         }
         drop(content);
-        let waker = waker.clone(); // the user's code: not under the lock
+        let waker = waker.clone(); // user code: must not run under the lock
         let mut content = self.0.lock();
         if let Some(outcome) = content.outcome.take() {
             return Poll::Ready(outcome);
@@ -261,7 +261,7 @@ impl<O, R> Slot<O, R> {
         Poll::Pending
     }
 
-    /// Nobody waits any more: what has not started does not.
+    /// Gives the request up. If its operation has not started, it never runs.
     pub(super) fn give_up(&self) {
         let mut content = self.0.lock();
         content.wanted = false;
@@ -275,17 +275,17 @@ impl<O, R> Slot<O, R> {
     }
 }
 
-/// A request before it is queued: the backend runs it here, or takes the job.
+/// A request before it is queued. The backend runs it in place, or queues its job.
 pub(super) trait Request<S> {
-    /// Whether it only reads.
+    /// Whether the request only reads.
     fn is_shared(&self) -> bool;
-    /// Whether somebody wants the outcome: it is a call, and no send.
+    /// Whether the request is a call, whose outcome is wanted, rather than a send.
     fn is_wanted(&self) -> bool;
-    /// Does what is asked, here.
+    /// Runs the request in place.
     fn run(&mut self, access: Access<'_, S>) -> Ran;
-    /// What is to be queued, by a slot that is used again or by one of its own.
+    /// The job to queue. Its slot is a reusable one if `again`, else one of its own.
     fn job(&mut self, again: bool) -> Job<S>;
-    /// The job could not be queued: it is a request again.
+    /// Takes the operation back from a job that could not be queued.
     fn take_back(&mut self);
 }
 
@@ -298,7 +298,7 @@ pub(super) struct Pending<O, R> {
 }
 
 impl<O, R> Pending<O, R> {
-    /// One that has been run.
+    /// A request that has been run.
     #[inline]
     pub(super) fn ended(outcome: Outcome<R>) -> Self {
         Self {
@@ -339,7 +339,7 @@ impl<S: 'static, O: Operation<S>> Request<S> for Pending<O, O::Output> {
     }
 
     fn job(&mut self, again: bool) -> Job<S> {
-        // Under a checker all threads of all its runs are one thread of the system.
+        // Under a checker, one thread of the system runs all threads of all executions.
         let again = again && !cfg!(shuttle);
         let slot = if again { free_slot() } else { new_slot() };
         *slot.0.lock() = Content {
@@ -359,11 +359,11 @@ impl<S: 'static, O: Operation<S>> Request<S> for Pending<O, O::Output> {
     }
 }
 
-/// Slots of one kind that a thread keeps. More requests than these under way at once, and each
-/// further one has a slot of its own.
+/// Slots of one type that a thread keeps. If more requests than this are under way, each further
+/// one gets a slot of its own.
 const KEPT: usize = 512;
 
-/// Kinds of slots that a thread keeps; those that were not used for longest go.
+/// Types of slots that a thread keeps. The least recently used types are dropped.
 const KINDS: usize = 16;
 
 tremula_sync::system::thread_local! {
@@ -371,8 +371,7 @@ tremula_sync::system::thread_local! {
     static SLOTS: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A slot that nobody else has, if the one that was used least recently is such a one; else a new
-/// one.
+/// The least recently used slot of this thread, if no other thread refers to it; else a new slot.
 fn free_slot<O: 'static, R: 'static>() -> Arc<Slot<O, R>> {
     type Kept<O, R> = VecDeque<Arc<Slot<O, R>>>;
     let kept = SLOTS.try_with(|slots| {
@@ -395,11 +394,11 @@ fn free_slot<O: 'static, R: 'static>() -> Arc<Slot<O, R>> {
         if kept.len() < KEPT {
             kept.push_back(Arc::clone(&slot));
         } else {
-            kept.rotate_left(1); // the next may be free sooner
+            kept.rotate_left(1); // another one may be free sooner
         }
         Some(slot)
     });
-    // A thread that is being torn down keeps no slots any more.
+    // A thread that is being torn down has no kept slots.
     kept.ok().flatten().unwrap_or_else(new_slot)
 }
 

@@ -1,14 +1,14 @@
-//! The functions that a thread is running, and what these have asked for that waits until they end.
+//! The functions that a thread is running, and their requests that wait until they end.
 //!
-//! A function holds its shard's lock, or the state of its delegation lock. What it asks of other
-//! shards must not be run on top of it by waiting for their locks: two threads that do so in
-//! opposite directions wait for each other for ever, and a chain of functions, each of which sends
-//! to the next shard, would be as deep on the stack as it is long. So, while a function runs,
+//! A function holds its shard's lock, or the state of its delegation lock. It must not run requests
+//! to other shards on top of itself by waiting for their locks. Two threads that do so in opposite
+//! directions would wait for each other for ever, and a chain of functions, each of which sends to
+//! the next shard, would use stack in proportion to its length. So, while a function runs,
 //!
-//! - what it *sends* is never run on top of it: it is queued at the shard's delegation lock; where
-//!   the shard has no queue (behind a readers-writer lock) it is [deferred](defer);
-//! - what it *calls* may be run on top of it, but only if no lock of the same shards has to be
-//!   waited for; else it is queued or deferred, too, and the function must not wait for it.
+//! - what it *sends* never runs on top of it. It is queued at the shard's delegation lock, or, if
+//!   the shard is behind a readers-writer lock and has no queue, it is [deferred](defer);
+//! - what it *calls* may run on top of it, but only if the thread does not have to wait for a lock
+//!   of the same shards. Otherwise it is queued or deferred, and the function must not wait for it.
 //!
 //! ```text
 //!  call(A, f)                    this thread
@@ -23,21 +23,21 @@
 //!
 //! Invariants:
 //!
-//! 1. A thread runs what it has deferred only while it runs no function, in the order in which it was
-//!    asked for, and before it does anything else.
-//! 2. While something is deferred for a shard, what the same thread asks of that shard is deferred
-//!    behind it. So the order of a caller holds.
+//! 1. A thread runs its deferred requests only while it runs no function, in the order in which
+//!    they were made, and before it does anything else.
+//! 2. While a request to a shard is deferred, the same thread's further requests to that shard are
+//!    deferred behind it. So each caller's requests keep their order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use tremula_sync::system::atomic::{AtomicU32, Ordering};
 
-/// A shard of some shards of the process: their identity in the upper half, its number in the lower.
+/// A shard within the process: its `Shards`' identity in the upper half, its number in the lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag(u64);
 
 impl Tag {
-    /// No shard: identities begin at 1.
+    /// Not a shard: identities begin at 1.
     const NONE: Self = Self(0);
 
     #[inline]
@@ -59,7 +59,7 @@ impl Tag {
     }
 }
 
-/// A number that no other shards of the process have, as long as it starts fewer than four billion.
+/// An identity that no other `Shards` of the process has, if it starts fewer than four billion.
 pub(super) fn next_identity() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -71,26 +71,26 @@ struct Deferred {
     run: Box<dyn FnOnce()>,
 }
 
-/// What there is to do when the outermost function ends.
+/// Whether requests are left to run when the outermost function ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiting {
     Nothing,
     Something,
-    /// Something may be, and the thread is at it.
+    /// There may be some, and the thread is running them.
     BeingRun,
 }
 
 tremula_sync::thread_local! {
-    /// The shard of the innermost function. Read on every request, and so without a destructor.
+    /// The shard of the innermost function. Every request reads it, so it has no destructor.
     static INNERMOST: Cell<Tag> = const { Cell::new(Tag::NONE) };
-    /// Those of the functions around it.
+    /// The shards of the functions around it.
     static OUTER: RefCell<Vec<Tag>> = const { RefCell::new(Vec::new()) };
     static WAITING: Cell<Waiting> = const { Cell::new(Waiting::Nothing) };
     static DEFERRED: RefCell<VecDeque<Deferred>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// While it lives, this thread runs a function on a shard. The last one that a thread drops runs what
-/// was deferred: no lock must be held then.
+/// While it lives, this thread runs a function on a shard. Dropping the thread's last one runs the
+/// deferred requests, so the thread must hold no lock then.
 pub(super) struct Running(Tag);
 
 impl Running {
@@ -116,7 +116,7 @@ impl Drop for Running {
     }
 }
 
-/// As [`Running`], for a thread that [runs](is_running) no function: what most requests find.
+/// Like [`Running`], but for a thread that [runs](is_running) no function, the usual case.
 pub(super) struct Outermost;
 
 impl Outermost {
@@ -140,7 +140,7 @@ impl Drop for Outermost {
 
 #[cold]
 fn enter(outer: Tag) {
-    // A thread that is being torn down knows its innermost function only.
+    // A thread that is being torn down knows only its innermost function.
     let _ = OUTER.try_with(|all| all.borrow_mut().push(outer));
 }
 
@@ -149,32 +149,32 @@ fn leave() {
     let _ = OUTER.try_with(|all| all.borrow_mut().pop());
 }
 
-/// Whether this thread runs a function, on any shards.
+/// Whether this thread runs a function on any shard of any `Shards`.
 #[inline]
 pub(super) fn is_running() -> bool {
     INNERMOST.with(|innermost| !innermost.get().is_none())
 }
 
-/// Whether this thread runs a function on a shard that `fits`.
+/// Whether this thread runs a function on a shard that satisfies `fits`.
 fn runs(fits: impl Fn(Tag) -> bool) -> bool {
     let innermost = INNERMOST.with(|innermost| innermost.get());
     let outer = || OUTER.try_with(|all| all.borrow().iter().any(|tag| fits(*tag)));
     !innermost.is_none() && (fits(innermost) || outer().unwrap_or(false))
 }
 
-/// Whether this thread runs a function on this very shard.
+/// Whether this thread runs a function on this shard.
 #[inline]
 pub(super) fn runs_on(shard: Tag) -> bool {
     is_running() && runs(|other| other == shard)
 }
 
-/// Whether this thread runs a function on this shard or another one of the same shards.
+/// Whether this thread runs a function on any shard of the same `Shards`.
 #[inline]
 pub(super) fn runs_beside(shard: Tag) -> bool {
     is_running() && runs(|other| other.is_beside(shard))
 }
 
-/// Whether this thread has deferred something for this shard.
+/// Whether this thread has deferred a request to this shard.
 pub(super) fn has_deferred(shard: Tag) -> bool {
     if WAITING.with(|waiting| waiting.get()) == Waiting::Nothing {
         return false;
@@ -183,8 +183,8 @@ pub(super) fn has_deferred(shard: Tag) -> bool {
     any.unwrap_or(false)
 }
 
-/// Runs something for this shard when this thread runs no function any more. It must contain its own
-/// panics. On a thread that is being torn down it is run at once.
+/// Runs `run`, a request to this shard, when this thread runs no function any more. `run` must
+/// catch its own panics. A thread that is being torn down runs it at once.
 pub(super) fn defer(shard: Tag, run: Box<dyn FnOnce()>) {
     let mut deferred = Some(Deferred { of: shard, run });
     let _ = DEFERRED.try_with(|all| all.borrow_mut().extend(deferred.take()));
@@ -199,7 +199,7 @@ pub(super) fn defer(shard: Tag, run: Box<dyn FnOnce()>) {
     });
 }
 
-/// Runs all that this thread has deferred, and what that defers.
+/// Runs all deferred requests of this thread, and those that they defer.
 #[cold]
 fn run_deferred() {
     WAITING.with(|waiting| waiting.set(Waiting::BeingRun));
@@ -209,7 +209,7 @@ fn run_deferred() {
     WAITING.with(|waiting| waiting.set(Waiting::Nothing));
 }
 
-/// Runs what this thread has deferred for this shard, in the midst of a function on other shards.
+/// Runs this thread's deferred requests to this shard, within a function on other shards.
 #[cold]
 pub(super) fn run_deferred_of(shard: Tag) {
     while let Some(next) = take_first(|deferred| deferred.of == shard) {
@@ -255,7 +255,7 @@ mod tests {
         assert!(!is_running() && !has_deferred(one) && !has_deferred(two));
     }
 
-    /// Would overflow the stack if each were run on top of the one that deferred it.
+    /// Would overflow the stack if each request ran on top of the one that deferred it.
     #[test]
     fn a_chain_of_deferred_requests_takes_no_stack() {
         fn hop(left: u32) {

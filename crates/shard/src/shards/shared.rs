@@ -53,10 +53,10 @@ impl<S: Send + Sync + 'static> Shared<S> {
 }
 
 impl<S: 'static> States<S> {
-    /// Runs an operation under the shard's lock, on a thread that runs no function.
+    /// Runs an operation under the shard's lock. The thread must not be running a function.
     #[inline]
     pub(super) fn run<O: Operation<S>>(&self, shard: usize, operation: O) -> Outcome<O::Output> {
-        let _running = Outermost::on(self.tag(shard)); // outlives the lock
+        let _running = Outermost::on(self.tag(shard)); // dropped after the lock
         let lock = &self.locks[shard];
         self.requests.add();
         let outcome = if O::SHARED {
@@ -86,7 +86,7 @@ impl<S: 'static> States<S> {
         self.failures.note(ran);
     }
 
-    /// The same, if the lock need not be waited for.
+    /// Like [`run_request`](Self::run_request), but returns `false` instead of waiting.
     fn try_run_request(&self, shard: usize, request: &mut dyn Request<S>) -> bool {
         let _running = Running::on(self.tag(shard));
         let lock = &self.locks[shard];
@@ -118,9 +118,9 @@ impl<S: 'static> States<S> {
 }
 
 impl<S: Send + Sync + 'static> Shared<S> {
-    /// What a function asks for. It holds its own shard's lock, and a thread that runs a function of
-    /// another shard may want this one's and hold the one wanted here: so no lock of the same shards
-    /// is waited for. A call on shards of another kind may wait, as its caller is free to.
+    /// Submits a request of a function. The function's thread holds the lock of its own shard, and
+    /// the thread that holds the lock wanted here may be waiting for that one. So this waits for no
+    /// lock of the same shards. A call on other shards may wait, since its caller may.
     fn submit_from_function(&self, shard: usize, request: &mut dyn Request<S>) -> Submitted {
         let (states, tag) = (&*self.states, self.states.tag(shard));
         if request.is_wanted() && !runs_on(tag) {
@@ -165,6 +165,6 @@ impl<S: Send + Sync + 'static> Backend<S> for Shared<S> {
     }
 
     fn close(&self) {
-        // There is nobody to end: callers run everything themselves.
+        // There are no workers to end: callers run everything themselves.
     }
 }

@@ -1,14 +1,14 @@
-//! Shared access to a shard that no move can help: one that alone has more to do than a worker's
-//! part, and most of whose requests only read.
+//! Shared access to a shard that alone has more load than a worker's part, so that no move can help
+//! it, and most of whose requests only read.
 //!
-//! Its state is taken out of the delegation lock and put behind a readers-writer lock, where callers
-//! run on it themselves, as under the strategy `threading`. The delegation lock says so to callers.
+//! The state is taken out of the delegation lock and put behind a readers-writer lock. Callers then
+//! run their own requests, as under the strategy `threading`. The lock sends callers here.
 //!
 //! Invariants:
 //!
-//! 1. A state is in its delegation lock, with the thread that runs jobs on it, or here.
-//! 2. It comes here only while nothing is queued, and the delegation lock queues nothing while it is
-//!    here: so a caller's requests keep their order.
+//! 1. A state is in its delegation lock, held by the thread that runs jobs on it, or here.
+//! 2. A state comes here only while no job is queued, and the delegation lock queues nothing while
+//!    it is here. So each caller's requests keep their order.
 
 use super::request::{Access, Ran, Request};
 use super::state_handle::StateHandle;
@@ -18,23 +18,23 @@ use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// A shard is shared if its reads are at least this many times its changes.
 pub(super) const READS: u64 = 8;
 
-/// It is taken back if they are fewer than this many times: less than [`READS`], so that the state does
-/// not go back and forth.
+/// A shared state is taken back if its reads are fewer than this many times its changes. Less than
+/// [`READS`], so that the state does not move back and forth.
 const STAYS: u64 = 4;
 
-/// Changes between two such checks.
+/// The number of changes between two checks against [`STAYS`].
 const CHANGES: u64 = 256;
 
 /// Where the state of a shared shard lies.
 pub(super) struct SharedState<P> {
-    /// Whether the state is here: a hint, read by every request.
+    /// A hint, which every request reads, that the state is here.
     on: AtomicBool,
     handle: RwLock<Option<P>>,
     reads: AtomicU64,
     changes: AtomicU64,
     /// The reads at the last check.
     checked: AtomicU64,
-    /// How often the state came here.
+    /// How often the state has come here.
     times: AtomicU64,
 }
 
@@ -81,22 +81,22 @@ pub(super) fn run_in<S: 'static, P: StateHandle<S>>(
 }
 
 impl<P> SharedState<P> {
-    /// Whether it is worth trying. Relaxed: a thread that reads a stale hint learns the truth from one
-    /// of the two locks.
+    /// Whether the state is probably here. Relaxed: a thread that reads a stale hint finds the
+    /// truth under one of the two locks.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Puts the state here. The thread has taken it from the delegation lock.
+    /// Puts the state here. The calling thread has taken it from the delegation lock.
     pub(super) fn put(&self, handle: P) {
         self.checked
             .store(self.reads.load(Ordering::Relaxed), Ordering::Relaxed);
         *self.handle.write() = Some(handle);
     }
 
-    /// Sets the hint, after the delegation lock has noted that the state is shared. If another thread
-    /// has taken the state back by now, the hint stays off.
+    /// Sets the hint, after the delegation lock has recorded that the state is shared. If another
+    /// thread has taken the state back by now, the hint stays off.
     pub(super) fn announce(&self) {
         self.times.fetch_add(1, Ordering::Relaxed);
         let handle = self.handle.read();
@@ -105,17 +105,17 @@ impl<P> SharedState<P> {
         }
     }
 
-    /// Takes the state back, for the delegation lock; waits for the threads that use it.
+    /// Takes the state back for the delegation lock. Waits for the threads that use it.
     pub(super) fn take(&self) -> Option<P> {
         let mut handle = self.handle.write();
-        // Under the lock: an announcement that comes later finds the state gone.
+        // Under the lock, so that a later announcement finds the state gone.
         self.on.store(false, Ordering::Relaxed);
         handle.take()
     }
 
-    /// Uses the state, if it is here: alone, or beside others that read.
+    /// Uses the state if it is here: exclusively, or side by side with other readers.
     pub(super) fn with<R>(&self, reads: bool, run: impl FnOnce(Use<'_, P>) -> R) -> Option<R> {
-        // Relaxed: counts, that order nothing.
+        // Relaxed: counts that order nothing.
         if reads {
             let handle = self.handle.read();
             let ran = run(Use::Read(handle.as_ref()?));
@@ -129,7 +129,7 @@ impl<P> SharedState<P> {
         }
     }
 
-    /// As [`with`](Self::with), if the lock need not be waited for: else `run` comes back.
+    /// Like [`with`](Self::with), but does not wait for the lock: if it is held, `run` comes back.
     pub(super) fn try_with<R, F>(&self, reads: bool, run: F) -> Result<Option<R>, F>
     where
         F: FnOnce(Use<'_, P>) -> R,
@@ -155,7 +155,7 @@ impl<P> SharedState<P> {
         }
     }
 
-    /// Whether the state should be taken back. Asked after each change.
+    /// Whether the state should be taken back. Called after each change.
     pub(super) fn is_changed_too_often(&self) -> bool {
         if !self.changes.load(Ordering::Relaxed).is_multiple_of(CHANGES) {
             return false;
@@ -170,7 +170,7 @@ impl<P> SharedState<P> {
         self.times.load(Ordering::Relaxed)
     }
 
-    /// Requests that were run here.
+    /// Requests that have been run here.
     pub(super) fn requests(&self) -> u64 {
         self.reads.load(Ordering::Relaxed) + self.changes.load(Ordering::Relaxed)
     }
@@ -180,8 +180,8 @@ impl<P> SharedState<P> {
 mod tests {
     use super::*;
 
-    /// Would fail if the announcement stood after the state has been taken back: every request would
-    /// take the slow way by the lock, and the shard be counted as shared for ever.
+    /// Would fail if the hint stayed on after the state was taken back: every request would take
+    /// the slow way through the lock, and the shard would count as shared for ever.
     #[test]
     fn what_has_been_taken_back_is_not_announced() {
         let shared = SharedState::default();

@@ -1,4 +1,4 @@
-//! Where a worker's states are: in their delegation locks, or with the worker for good.
+//! Where the states of a worker are: in their delegation locks, or with the worker for good.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ pub(super) trait StateHandle<S>: Sized + 'static {
     const ANYWHERE: bool;
     /// The handle of a state that this worker has just made.
     fn new(state: S, shard: usize, locals: &Locals<S>) -> Self;
-    /// The state, to share: only of states that may change threads.
+    /// The state, to be shared, if it may change threads.
     fn share(&self) -> Option<&S>;
     /// Runs `run` on the state.
     fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S));
@@ -82,7 +82,7 @@ tremula_sync::system::thread_local! {
     static LOCALS: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
 }
 
-/// Room for the states that this worker makes, of `shards` shards in all.
+/// The empty places of the states that this worker makes, for `shards` shards in all.
 pub(super) fn no_locals<S>(shards: usize) -> Locals<S> {
     Rc::new((0..shards).map(|_| RefCell::new(None)).collect())
 }
@@ -92,7 +92,7 @@ pub(super) fn keep_locals<S: 'static>(locals: Locals<S>) {
     LOCALS.set(Some(locals));
 }
 
-/// Drops them, on the thread that made them.
+/// Drops the states that stay with this thread.
 pub(super) fn drop_locals() {
     let locals = LOCALS.take();
     contained(|| drop(locals));

@@ -1,13 +1,13 @@
-//! A count that costs the thread that counts next to nothing.
+//! A counter whose increments cost almost nothing.
 
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{CachePadded, thread_index};
 
-/// Threads that have a cell of their own; further ones share one.
+/// The number of threads that have a cell of their own. Further threads share one.
 const CELLS: usize = if cfg!(shuttle) { 2 } else { 64 };
 
-/// Counts by threads, each in a cell that no other living thread writes, so that an addition is a
-/// plain load and store: a tenth of what it costs to add to a cell that somebody else might write.
+/// A counter with a cell for each thread that no other living thread writes. So an increment is a
+/// plain load and store, which is much faster than an atomic addition.
 #[derive(Debug)]
 pub(super) struct Tally {
     own: Box<[CachePadded<AtomicU64>]>,
@@ -24,8 +24,8 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Adds one. Relaxed, as all here: counts order nothing. Threads that are being torn down have
-    /// a number together, and may lose one.
+    /// Adds one. Relaxed, like all accesses here: counts order nothing. Threads that are being torn
+    /// down share a cell number and may lose an increment.
     #[inline]
     pub(super) fn add(&self) {
         match self.own.get(thread_index()) {
@@ -36,7 +36,7 @@ impl Tally {
         }
     }
 
-    /// Exact when nobody adds.
+    /// The sum. It is exact when no thread adds.
     pub(super) fn sum(&self) -> u64 {
         let cells = self.own.iter().map(|cell| cell.load(Ordering::Relaxed));
         cells.sum::<u64>() + self.shared.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! The threads of workers: which worker a thread is, or stands in for.
+//! Which worker a thread is, or stands in for.
 
 use crate::topology::{self, Cpu};
 use std::cell::Cell;
@@ -24,8 +24,8 @@ pub(super) fn note_worker(shards: u32, worker: usize) {
     ME.set(Some((shards, worker)));
 }
 
-/// While it lives, this thread passes for a worker: what others have asked for is run as it would be
-/// there, and must not wait for calls, least of all for one that this thread is in the midst of.
+/// While it lives, this thread counts as a worker: it runs the requests of other callers as the
+/// worker would. So it must not wait for calls, least of all for a call that it is running.
 pub(super) struct Role(Option<(u32, usize)>);
 
 impl Role {
@@ -40,17 +40,17 @@ impl Drop for Role {
     }
 }
 
-/// Pins the thread. Where the system refuses it runs wherever it may: slower, not wrong.
+/// Pins the thread. If the system refuses, the thread runs anywhere, which is slower but correct.
 pub(super) fn pin(cpu: Cpu) {
     let _ = topology::pin(cpu);
 }
 
-/// Waits for threads to end, but for the calling one if it is among them.
+/// Waits for threads to end, except for the calling one.
 pub(super) fn join(threads: Vec<JoinHandle<()>>) {
     let me = thread::current().id();
     for thread in threads {
         if thread.thread().id() != me {
-            // A worker catches what its jobs panic with.
+            // An error cannot occur: a worker catches the panics of its jobs.
             let _ = thread.join();
         }
     }
