@@ -1,4 +1,4 @@
-//! Building a tree from sorted entries.
+//! Bulk loading: a tree from sorted entries.
 
 use super::Art;
 use super::child::{Child, NodeRef, Word};
@@ -12,14 +12,14 @@ use crate::key::ByteKey;
 use crate::kit::Packed;
 use tremula_sync::atomic::Ordering;
 
-/// A node on the way of the last key, with what it has so far. What it is made of, once the keys
-/// go another way, has just the size that is needed.
+/// A node on the way of the last key, with its entries so far. The node itself is made when the
+/// keys leave it, of the smallest kind that can hold the entries.
 struct Open {
     depth: usize,
     entries: Vec<(Symbol, Word)>,
 }
 
-/// What hangs below the last of the open nodes.
+/// What is to be inserted into the last open node.
 enum Below<K, V> {
     Entry(K, V),
     Node(Word),
@@ -27,12 +27,12 @@ enum Below<K, V> {
 
 /// A tree that is being built.
 ///
-/// Should an iterator panic, what has been built so far is not freed.
+/// If an iterator panics, what has been built so far is not freed.
 struct Builder<K: ByteKey, V: Storable> {
     tree: Art<K, V>,
     /// From the root downwards.
     open: Vec<Open>,
-    /// Vectors of closed nodes, to be used again.
+    /// Vectors of closed nodes, for reuse.
     spare: Vec<Vec<(Symbol, Word)>>,
     /// What is below the last open node on the way of the last key, and that key's byte form.
     below: Option<Below<K, V>>,
@@ -55,8 +55,8 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
         }
     }
 
-    /// Adds an entry. Returns whether it could: its byte form has to be above that of the last,
-    /// whatever the order of the keys says.
+    /// Adds an entry. Returns `false` if its byte form is not above that of the last, whatever the
+    /// order of the keys says.
     fn push(&mut self, key: K, value: V) -> bool {
         let goes_up = Form::with(&key, |bytes| {
             if self.below.is_some() {
@@ -77,8 +77,8 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
         goes_up
     }
 
-    /// Closes the nodes on the way of the last key that the next does not come to, and sees to
-    /// it that the lowest open one branches at this depth.
+    /// Closes the nodes on the way of the last key that are not on the way of the next. Afterwards
+    /// the lowest open node is one at this depth.
     fn part_at(&mut self, depth: usize) {
         while let Some(lowest) = self.open.pop_if(|lowest| lowest.depth > depth) {
             let above = self.open.last().map_or(0, |above| above.depth);
@@ -91,7 +91,7 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
         self.hang();
     }
 
-    /// Hangs what is below into the lowest open node.
+    /// Inserts what is below into the lowest open node.
     fn hang(&mut self) {
         let (Some(below), Some(lowest)) = (self.below.take(), self.open.last_mut()) else {
             return;
@@ -107,7 +107,7 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
         lowest.entries.push((symbol, word));
     }
 
-    /// Makes a node of an open one, to hang below one that branches at `above`.
+    /// Makes a node of an open one, below a node at depth `above`.
     fn close(&mut self, lowest: Open, above: usize) {
         self.open.push(lowest);
         self.hang();
@@ -127,7 +127,7 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
             self.part_at(0);
         }
         let root = Child::of_word(self.tree.root.load(Ordering::Relaxed));
-        // SAFETY: nobody else has the tree yet.
+        // SAFETY: no other thread has the tree yet.
         if let super::child::Is::Node(root) = unsafe { root.follow_alone::<K>() } {
             for (symbol, word) in self.open.drain(..).flat_map(|open| open.entries) {
                 root.insert(symbol, word);
@@ -139,8 +139,9 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// A tree of these entries, whose keys ascend strictly. O(n), and no node is larger than it
-    /// has to be: faster than to insert them, and smaller until entries are added.
+    /// A tree of these entries, whose keys ascend strictly. O(n). No node is larger than necessary,
+    /// so this is faster than inserting the entries, and the tree is smaller until entries are
+    /// added.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 break;
             }
         }
-        // What there is of it is freed as a tree.
+        // If the load failed, dropping the tree frees what was built.
         let tree = builder.finish();
         failed.map_or(Ok(tree), Err)
     }

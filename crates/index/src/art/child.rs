@@ -6,12 +6,11 @@ use crate::byte_keyed::RecordRef;
 use std::marker::PhantomData;
 use tremula_sync::reclaim::Guard;
 
-/// What a slot of a node holds, whatever it is: a [`Child`], or, in a node of the last byte, a
-/// packed value.
+/// The word in a slot of a node: a [`Child`], or, in a node of the last byte, a packed value.
 pub(super) type Word = *mut ();
 
-/// The bits of a pointer that tell what it leads to. Nodes and leaves are aligned so that these
-/// are free.
+/// The bits of a pointer that say what it points to. Nodes and leaves are aligned so that these
+/// bits are free.
 const TAG: usize = 0b111;
 const LEAF: usize = 1;
 const FOUR: usize = 2;
@@ -21,8 +20,8 @@ const FULL: usize = 5;
 /// A full node that had no prefix when the pointer was made.
 const PLAIN: usize = 6;
 
-/// A child of a node: nothing, a leaf, or a node whose kind is told by the pointer, so that it
-/// is known what to prefetch.
+/// A tagged pointer to a child: nothing, a leaf, or a node. The tag gives the kind of the node, so
+/// that a thread knows what to prefetch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Child(Word);
 
@@ -63,7 +62,7 @@ impl Child {
         self.tag() == LEAF
     }
 
-    /// A pointer without its tag. May lead nowhere.
+    /// The pointer without its tag; null if there is no child.
     #[inline]
     pub(super) fn pointer(self) -> Word {
         self.0.map_addr(|address| address & !TAG)
@@ -73,24 +72,24 @@ impl Child {
     ///
     /// # Safety
     ///
-    /// This is a child (not a value) that was read from a node as a whole: either validated, or
-    /// from a full node, whose slots are published one by one. And either the child was linked
-    /// at some time since `guard` was pinned, or nobody else has it.
+    /// This is a child (not a value). The caller read it from a node that it validated afterwards,
+    /// or from a full node, whose slots are published one by one. The child was linked at some time
+    /// since `guard` was pinned, or no other thread has it.
     #[inline]
     pub(super) unsafe fn follow<'g, K>(self, _guard: &'g Guard<'_>) -> Is<'g, K> {
-        // SAFETY: as the caller promises; the guard keeps the child.
+        // SAFETY: the caller's promise; the guard keeps the child allocated.
         unsafe { self.follow_alone() }
     }
 
-    /// The same without a guard, for whoever is alone with the tree.
+    /// [`follow`](Self::follow) without a guard, for a thread that has the tree to itself.
     ///
     /// # Safety
     ///
-    /// As for [`follow`](Self::follow); nobody frees the child during `'g`.
+    /// As for [`follow`](Self::follow); no thread frees the child during `'g`.
     #[inline]
     pub(super) unsafe fn follow_alone<'g, K>(self) -> Is<'g, K> {
         match self.tag() {
-            // SAFETY: the tag tells that it is a record, which lives as the caller promises.
+            // SAFETY: the tag says that it is a record, and the caller promises that it lives.
             LEAF => Is::Leaf(unsafe { RecordRef::of_word(self.pointer()) }),
             0 => Is::Nothing,
             _ => Is::Node(NodeRef {
@@ -101,14 +100,14 @@ impl Child {
     }
 }
 
-/// A node that lives for `'g`.
+/// A node that stays allocated for `'g`.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeRef<'g> {
     child: Child,
     life: PhantomData<&'g Header>,
 }
 
-/// A node, by its kind.
+/// A node, cast to its kind.
 pub(super) enum Kind<'g> {
     Four(&'g Four),
     Sixteen(&'g Sixteen),
@@ -119,7 +118,7 @@ pub(super) enum Kind<'g> {
 impl<'g> NodeRef<'g> {
     #[inline]
     pub(super) fn header(self) -> &'g Header {
-        // SAFETY: the node lives for `'g`, and every kind of node begins with its header.
+        // SAFETY: the node lives for `'g`, and a node of every kind begins with its header.
         unsafe { &*self.child.pointer().cast() }
     }
 
@@ -127,37 +126,39 @@ impl<'g> NodeRef<'g> {
     pub(super) fn kind(self) -> Kind<'g> {
         let pointer = self.child.pointer();
         match self.child.tag() {
-            // SAFETY: the node lives for `'g`, and the tag tells its kind. Likewise below.
+            // SAFETY: the node lives for `'g`, and the tag gives its kind.
             FOUR => Kind::Four(unsafe { &*pointer.cast() }),
-            // SAFETY: as above.
+            // SAFETY: as for a node of four.
             SIXTEEN => Kind::Sixteen(unsafe { &*pointer.cast() }),
-            // SAFETY: as above.
+            // SAFETY: as for a node of four.
             FORTY_EIGHT => Kind::FortyEight(unsafe { &*pointer.cast() }),
-            // SAFETY: as above.
+            // SAFETY: as for a node of four.
             _ => Kind::Full(unsafe { &*pointer.cast() }),
         }
     }
 
-    /// The node, if it is a full one and had no prefix when the pointer was made. It branches at
-    /// the very byte at which whoever followed the pointer has arrived, and its slots are
-    /// published one by one: it can be passed without a look at its version.
+    /// The node, if it is full and had no prefix when the pointer was made. Such a node branches by
+    /// the very byte that a thread which followed the pointer looks at next, and its slots are
+    /// published one by one, so the thread can pass it without reading its version.
     #[inline]
     pub(super) fn plain(self) -> Option<&'g Full> {
         if self.child.tag() == PLAIN {
-            // SAFETY: as in `kind`.
+            // SAFETY: the node lives for `'g`, and the tag says that it is full.
             Some(unsafe { &*self.child.pointer().cast() })
         } else {
             None
         }
     }
 
-    /// Whether it is the same node; their pointers may have been made at different times.
+    /// Whether both are the same node. Their tags may differ: the pointers may have been made at
+    /// different times.
     #[inline]
     pub(super) fn is(self, other: NodeRef<'_>) -> bool {
         self.child.pointer() == other.child.pointer()
     }
 
-    /// The pointer to store now. The caller holds the node's lock, or the node is not linked.
+    /// The pointer with a tag for the node's current prefix. The caller holds the node's lock, or
+    /// the node is not linked.
     pub(super) fn child(self) -> Child {
         let tag = match self.child.tag() {
             FULL | PLAIN if self.header().snapshot().prefix_length() == 0 => PLAIN,
@@ -167,7 +168,7 @@ impl<'g> NodeRef<'g> {
         Child::tagged(self.child.pointer(), tag)
     }
 
-    /// A new node, which nobody else has yet.
+    /// A new node, which no other thread has yet.
     pub(super) fn new(kind: NewNode) -> Self {
         let (pointer, tag): (Word, _) = match kind {
             NewNode::Four(node) => (Box::into_raw(node).cast(), FOUR),
@@ -181,15 +182,14 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Frees the node alone, not what its slots hold.
+    /// Frees the node, but not what its slots hold.
     ///
     /// # Safety
     ///
-    /// Nobody has the node any more, and it is freed once.
+    /// No thread has the node any more, and it is freed once.
     pub(super) unsafe fn free(self) {
         let pointer = self.child.pointer();
-        // SAFETY: the tag tells what kind of box it was made from, in `new`; the caller promises
-        // the rest.
+        // SAFETY: the tag says which kind of box `new` made it from; the caller promises the rest.
         unsafe {
             match self.child.tag() {
                 FOUR => drop(Box::<Four>::from_raw(pointer.cast())),
@@ -200,7 +200,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Frees the node once nobody pinned now can be looking at it.
+    /// Frees the node once no thread that is pinned now can be looking at it.
     ///
     /// # Safety
     ///
@@ -212,10 +212,10 @@ impl<'g> NodeRef<'g> {
                 child,
                 life: PhantomData,
             };
-            // SAFETY: whoever could have come to it has unpinned since.
+            // SAFETY: each thread that could have reached the node has unpinned when this runs.
             unsafe { node.free() };
         };
-        // SAFETY: nodes may be freed by any thread, at any time.
+        // SAFETY: any thread may free a node, at any time.
         unsafe { guard.defer_unchecked(free) };
     }
 }

@@ -1,8 +1,9 @@
-//! Removing a range as one step.
+//! Removal of a range in one atomic step.
 //!
-//! All nodes that have a part of the range are locked, each before those below it. Of those on
-//! its edges copies are made without what goes, from below upwards, and then one store into the
-//! node above puts the topmost copy in the place of the original: that is the moment.
+//! The thread locks all nodes that contain a part of the range, each before those below it. It
+//! copies the nodes on the edges of the range without the removed entries, from below upwards. Then
+//! one store into the node above replaces the topmost node by its copy: at that moment the range is
+//! removed.
 
 use super::Art;
 use super::child::{Child, Is, NodeRef, Word};
@@ -18,7 +19,7 @@ use tremula_sync::atomic::Ordering;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
-/// What becomes of a node.
+/// What the removal does with a node: leaves it, removes it, or replaces it.
 #[derive(Clone, Copy)]
 enum Outcome {
     Kept,
@@ -26,14 +27,14 @@ enum Outcome {
     Became(Word),
 }
 
-/// The lowest node that has all of the range, and what is above it.
+/// The lowest node that contains the whole range, and the slot above.
 struct Top<'g> {
     node: NodeRef<'g>,
     start: usize,
     above: Option<Above<'g>>,
 }
 
-/// An outcome on an edge of the range: of which frame's child, under which symbol.
+/// An outcome on an edge of the range: of the child of this frame, under this symbol.
 struct OnEdge {
     above: usize,
     symbol: Symbol,
@@ -41,9 +42,9 @@ struct OnEdge {
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// Removes a range; returns how many entries it had.
+    /// Removes a range; returns the number of entries removed.
     pub(super) fn try_cut(&self, bounds: Bounds<'_>, guard: &Guard<'_>) -> Result<usize, Restart> {
-        // Declared before all locks, and so dropped after them, should `from_head` panic.
+        // Declared before all locks, so that it is dropped after them if `from_head` panics.
         let mut spared = Vec::new();
         let top = self.top_of(bounds, guard)?;
         let lock_above = match &top.above {
@@ -67,7 +68,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
         let has_root = top.above.is_none();
         spare_keys::<K, V>(&walk.frames, has_root, &mut spared);
-        // The user's code has had its say: what follows happens.
+        // No user code runs from here on, so nothing can stop the removal.
         let mut pruner = Pruner::<K, V> {
             frames: &walk.frames,
             has_root,
@@ -106,18 +107,18 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         drop((lock_above, extended));
         debug_assert!(spared.is_empty(), "each spared key has got its leaf");
         for node in unlinked {
-            // SAFETY: neither it nor a node that led to it is linked any more.
+            // SAFETY: neither the node nor one that led to it is linked any more.
             unsafe { node.retire(guard) };
         }
         for item in walk.items {
-            // SAFETY: as above.
+            // SAFETY: no linked node leads to the entry any more.
             unsafe { item.retire(guard) };
         }
         Ok(count)
     }
 
-    /// The lowest node that has all of the range, or one above it, such that what is above can
-    /// lose it without having to be replaced itself.
+    /// The lowest node that contains the whole range, or one above it, such that the node above
+    /// need not be replaced when it loses this child.
     fn top_of<'g>(&self, bounds: Bounds<'_>, guard: &'g Guard<'_>) -> Result<Top<'g>, Restart> {
         let mut way = Vec::new();
         let mut top = Top {
@@ -167,7 +168,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             ));
         }
         while let Some(next) = way.pop() {
-            // The root has no one above it.
+            // There is no node above the root.
             if next.above.is_none() || !next.node.is_sparse() {
                 break;
             }
@@ -177,8 +178,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     }
 }
 
-/// Makes the keys of the values that a range leaves alone in their nodes: each of these becomes a
-/// leaf. `from_head` may panic, and so has to run before anything is changed.
+/// Makes the keys of the values that the removal leaves alone in their nodes; each of these values
+/// becomes a leaf. `from_head` may panic, so it runs before anything is changed.
 fn spare_keys<K: ByteKey, V: Storable>(
     frames: &[Frame<'_>],
     has_root: bool,
@@ -197,26 +198,26 @@ fn spare_keys<K: ByteKey, V: Storable>(
     }
 }
 
-/// Takes a range out of the nodes that a walk has locked.
+/// Removes a range from the nodes that a walk has locked.
 struct Pruner<'w, 'g, K, V> {
     frames: &'w [Frame<'g>],
-    /// Whether the first of them is the root.
+    /// Whether the first frame is the root's.
     has_root: bool,
-    /// The numbers of the frames of which one value is left, and the keys of these values.
+    /// The numbers of the frames that keep one value, and the keys of these values.
     spared: Vec<(usize, K)>,
     on_edges: Vec<OnEdge>,
-    /// The locks of nodes outside the range whose prefixes got longer.
+    /// The locks of nodes outside the range whose prefixes this changes.
     extended: Vec<(NodeRef<'g>, VersionGuard<'g>)>,
     guard: &'g Guard<'g>,
     entry: PhantomData<(K, V)>,
 }
 
 impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
-    /// What becomes of each node. Makes what takes their places, but does not link it.
+    /// Decides the outcome of each node. Makes the replacements, but does not link them.
     fn prune(&mut self) -> Vec<Outcome> {
         let frames = self.frames;
         let mut outcomes = vec![Outcome::Kept; frames.len()];
-        // From below upwards: a node comes after the one above it.
+        // From below upwards: the frame of a node follows that of the node above.
         for (number, frame) in frames.iter().enumerate().rev() {
             let is_root = self.has_root && number == 0;
             let outcome = if frame.is_outside() {
@@ -240,7 +241,7 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
         outcomes
     }
 
-    /// What becomes of a node on an edge of the range, or of the root.
+    /// The outcome of a node on an edge of the range, or of the root.
     fn without_range(&mut self, number: usize, is_root: bool) -> Outcome {
         let frame = &self.frames[number];
         let node = frame.node;
@@ -284,17 +285,17 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
         Outcome::Became(node.child().word())
     }
 
-    /// The only child of a node, as what takes that one's place.
+    /// The word that replaces a node with one child left: that child, with the longer prefix.
     fn raised(&mut self, prefix: Prefix, symbol: Symbol, word: Word) -> Word {
-        // SAFETY: its node is locked, and linked; or else it has just been made.
+        // SAFETY: the node that has it is locked and linked, or has just been made.
         let Is::Node(child) = (unsafe { Child::of_word(word).follow::<K>(self.guard) }) else {
             return word;
         };
-        // Where several nodes in a row go, the same child is raised more than once.
+        // If several nodes in a row have one child left, the same child is raised more than once.
         let mut extended = self.extended.iter();
         let locked = extended.any(|(node, _)| node.is(child))
             || self.frames.iter().any(|frame| frame.node.is(child));
-        // It is linked, or new: not obsolete, and so it can be locked.
+        // The child is linked or new, so it is not obsolete, and its lock can be taken.
         if !locked && let Ok(lock) = child.header().lock.lock() {
             self.extended.push((child, lock));
         }

@@ -1,15 +1,15 @@
-//! The byte forms of keys, as the tree takes them.
+//! How the tree obtains the byte forms of keys.
 
 use crate::byte_keyed::ByteForm;
 use crate::key::ByteKey;
 use std::marker::PhantomData;
 
-/// How the tree takes the byte forms of keys of a type. Nothing else in the tree asks a key for
-/// its bytes.
+/// The byte forms of keys of type `K`, as the tree uses them. All code of the tree asks for the
+/// bytes of a key here.
 pub(crate) struct Form<K>(PhantomData<K>);
 
 impl<K: ByteKey> Form<K> {
-    /// The depth of nodes whose slots are values; none is as deep as the greatest number.
+    /// The depth of the nodes whose slots are values; `usize::MAX` if there are no such nodes.
     pub(super) const VALUES_AT: usize = match K::LENGTH {
         Some(length @ 1..=8) if K::HEAD_IS_KEY => length - 1,
         _ => usize::MAX,
@@ -17,9 +17,10 @@ impl<K: ByteKey> Form<K> {
 }
 
 impl<K: ByteKey> ByteForm<K> for Form<K> {
-    /// Where slots may be values, the bytes come from the head, as many as there have to be: a
-    /// longer form would lead to children below a node of values, a shorter one to the slot of
-    /// the end, which holds no value. [`ByteKey`] is a safe trait, so its length proves nothing.
+    /// Where slots may be values, the bytes come from the head, exactly as many as the nodes
+    /// expect. A longer form would lead to children below a node of values, and a shorter one to
+    /// the slot of the end, which holds no value. [`ByteKey`] is a safe trait, so its length proves
+    /// nothing.
     #[inline(always)]
     fn with<R>(key: &K, read: impl FnOnce(&[u8]) -> R) -> R {
         if Self::VALUES_AT == usize::MAX {

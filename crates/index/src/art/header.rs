@@ -1,15 +1,15 @@
-//! What every node begins with: its lock, where it branches, and its prefix.
+//! The header that every node begins with: its lock, its depth, and its prefix.
 
 use std::cmp::Ordering as Order;
 use tremula_sync::VersionLock;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a prefix that a node stores. A longer prefix is known by its length and these, and
-/// the rest by any leaf below.
+/// How many bytes of a prefix a node stores. Of a longer prefix it stores the length and the first
+/// bytes; any leaf below has the rest.
 pub(super) const STORED: usize = 11;
 
-/// Where a key goes on from a node: nowhere, since it ends there, or by its next byte. A number,
-/// in the order of the keys: 0, or one more than the byte.
+/// How a key continues at a node: 0 if the key ends there, otherwise one more than its next byte.
+/// Symbols are ordered as the keys are.
 pub(super) type Symbol = u16;
 
 /// The key ends here.
@@ -18,7 +18,7 @@ pub(super) const END: Symbol = 0;
 /// The last symbol.
 pub(super) const LAST: Symbol = super::kinds::BYTES as Symbol;
 
-/// The symbol with which the key goes on after its first `depth` bytes.
+/// The symbol that follows the first `depth` bytes of a key.
 #[inline]
 pub(super) fn symbol_at(bytes: &[u8], depth: usize) -> Symbol {
     match bytes.get(depth) {
@@ -27,20 +27,20 @@ pub(super) fn symbol_at(bytes: &[u8], depth: usize) -> Symbol {
     }
 }
 
-/// Whether a prefix has this many of its bytes in `tail`, the rest being in `front`.
+/// How many bytes of a prefix are in `front`; the others are in `tail`.
 const IN_FRONT: usize = 8;
 
-/// In `tail`: three bytes of the prefix, then …
+/// The lowest 24 bits of `tail` are three bytes of the prefix.
 const COUNT_SHIFT: u32 = 24;
-/// … how many bytes a node of up to 48 children has children for, in six bits, …
+/// Six bits of `tail`: for how many bytes a node of up to 48 children has a child.
 const COUNT: u64 = 0x3f << COUNT_SHIFT;
-/// … whether there is a child for [`END`], …
+/// One bit of `tail`: whether there is a child for [`END`].
 const HAS_END: u64 = 1 << 31;
-/// … and in the upper half what is the kind's own.
+/// The upper half of `tail`: 32 bits that each kind of node uses in its own way.
 const OWN_SHIFT: u32 = 32;
 const PREFIX_TAIL: u64 = (1 << COUNT_SHIFT) - 1;
 
-/// The prefix of a node: the bytes between where its parent branches and where it branches.
+/// The prefix of a node: the bytes between the depth of its parent and its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefix {
     length: usize,
@@ -65,7 +65,7 @@ impl Prefix {
         }
     }
 
-    /// This prefix, a byte, and another prefix behind it.
+    /// This prefix, followed by a byte and another prefix.
     pub(super) fn joined(self, byte: u8, other: Self) -> Self {
         let mut stored = [0; 16];
         let own = &self.stored()[..self.length.min(STORED)];
@@ -78,21 +78,23 @@ impl Prefix {
         Self::of_stored(self.length + 1 + other.length, stored)
     }
 
-    /// The stored bytes, zeros behind them.
+    /// The stored bytes, padded with zeros.
     pub(super) fn stored(self) -> [u8; 16] {
         (u128::from(self.front) | u128::from(self.tail) << 64).to_le_bytes()
     }
 }
 
-/// The beginning of a node. All but the lock is read and written under the lock: relaxed.
+/// The beginning of a node. A thread writes all fields but the lock under that lock, and readers
+/// validate them, so their accesses are relaxed.
 #[repr(C)]
 pub(super) struct Header {
     pub(super) lock: VersionLock,
-    /// The depth, which never changes, and the length of the prefix, 32 bits each.
+    /// The depth, which never changes, in the lower 32 bits, and the length of the prefix in the
+    /// upper.
     span: AtomicU64,
-    /// The first eight bytes of the prefix, the first lowest.
+    /// The first eight bytes of the prefix; the first is the lowest byte.
     front: AtomicU64,
-    /// See [`COUNT_SHIFT`].
+    /// The end of the prefix, the count of children, and bits of the kind: see [`COUNT_SHIFT`].
     tail: AtomicU64,
 }
 
@@ -106,7 +108,7 @@ impl Header {
         }
     }
 
-    /// The words of the header; of an optimistic reader, unvalidated.
+    /// The words of the header. A reader without the lock has yet to validate them.
     #[inline]
     pub(super) fn snapshot(&self) -> Snapshot {
         Snapshot {
@@ -148,12 +150,13 @@ fn span(depth: usize, prefix_length: usize) -> u64 {
     depth as u64 | (prefix_length as u64) << 32
 }
 
-/// What a node has children for, and what its kind keeps beside that.
+/// The word `tail` of a header: which children the node has, as far as it does not depend on the
+/// kind.
 #[derive(Clone, Copy)]
 pub(super) struct Tail(u64);
 
 impl Tail {
-    /// Children other than that of [`END`]; of a node with up to 48.
+    /// How many children a node of up to 48 has, without the one for [`END`].
     #[inline]
     pub(super) fn count(self) -> usize {
         ((self.0 & COUNT) >> COUNT_SHIFT) as usize
@@ -196,16 +199,18 @@ pub(super) struct Snapshot {
 /// How a key compares with the prefix of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Agreement {
-    /// It has all of it.
+    /// The key has the whole prefix.
     Whole,
-    /// It has what is stored of it; it may even end in what is not.
+    /// The key has all stored bytes of the prefix. It may differ, or end, in the bytes that are not
+    /// stored.
     Stored,
-    /// It differs at this byte of the key, or ends there.
+    /// The key differs from the prefix at this byte, or ends there.
     Until(usize),
 }
 
 impl Snapshot {
-    /// The bytes of a key that lead to the node and that it has in common: where it branches.
+    /// The depth: how many bytes all keys under the node have in common. The node branches by the
+    /// next.
     #[inline]
     pub(super) fn depth(self) -> usize {
         self.span as u32 as usize
@@ -216,8 +221,8 @@ impl Snapshot {
         (self.span >> 32) as usize
     }
 
-    /// Whether the prefix begins at this depth. One that does not has changed since a reader
-    /// found its way to the node.
+    /// Whether the prefix begins at this depth. If it does not, the prefix has changed since the
+    /// reader found its way to the node.
     #[inline]
     pub(super) fn begins_at(self, start: usize) -> bool {
         start + self.prefix_length() == self.depth()
@@ -236,8 +241,8 @@ impl Snapshot {
         }
     }
 
-    /// The prefix as the upper bytes of a number, as far as they are stored: of a key of up to
-    /// eight bytes, what it adds to the head.
+    /// The stored prefix at its position in the head of a key: what it adds to the head of a key of
+    /// up to eight bytes.
     #[inline]
     pub(super) fn head_from(self, start: usize) -> u64 {
         let length = self.prefix_length();
@@ -248,7 +253,7 @@ impl Snapshot {
         kept >> (8 * start)
     }
 
-    /// Compares the key from byte `start` on with the prefix, as far as it is stored.
+    /// Compares the key from byte `start` on with the stored bytes of the prefix.
     #[inline]
     pub(super) fn agreement(self, bytes: &[u8], start: usize) -> Agreement {
         let length = self.prefix_length();
@@ -278,14 +283,15 @@ impl Snapshot {
         }
     }
 
-    /// How the prefix compares with the key from byte `start` on, if what is stored tells.
+    /// How the prefix compares with the key from byte `start` on; `None` if the stored bytes do not
+    /// decide it.
     pub(super) fn compare(self, bytes: &[u8], start: usize) -> Option<Order> {
         match self.agreement(bytes, start) {
             Agreement::Whole => Some(Order::Equal),
             Agreement::Stored => None,
             Agreement::Until(place) => {
                 let own = self.prefix().stored()[place - start];
-                // A key that ends inside the prefix comes before all that have the prefix.
+                // A key that ends inside the prefix precedes all keys that have the prefix.
                 Some(match bytes.get(place) {
                     Some(byte) => own.cmp(byte),
                     None => Order::Greater,
@@ -295,7 +301,7 @@ impl Snapshot {
     }
 }
 
-/// A mask of the lowest bytes, at most all.
+/// A mask of the lowest `count` bytes.
 #[inline]
 fn lowest_bytes(count: usize) -> u64 {
     if count >= 8 {
@@ -305,7 +311,7 @@ fn lowest_bytes(count: usize) -> u64 {
     }
 }
 
-/// Up to eight bytes from `at` on, the first lowest, zeros behind them.
+/// Up to eight bytes from `at` on, padded with zeros; the first is the lowest byte.
 #[inline]
 fn word_at(bytes: &[u8], at: usize) -> u64 {
     if let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {

@@ -1,17 +1,17 @@
-//! The invariants of the tree ([module](super)) that speak of its state, as functions: each panics,
-//! and names the invariant, if it does not hold. Only a debug build calls them.
+//! The invariants about the state of the tree ([module](super)), as functions. Each panics and
+//! names the invariant if it does not hold. Only a debug build calls them.
 //!
-//! A writer that changes the structure checks the nodes that it has made or changed, under its
-//! locks, and those that it has unlinked. [`Art::check_at_rest`] checks a tree that no other thread
-//! uses.
+//! A writer that changes the structure checks the nodes that it has made or changed, while it holds
+//! their locks, and those that it has unlinked. [`Art::check_at_rest`] checks a tree that no other
+//! thread uses.
 //!
-//! The others speak of the order in which things happen, and are held by tests:
+//! The other invariants are about the order of events. Tests check them:
 //!
-//! - 3 by the models of loom in which a reader meets a change, such as
+//! - 3: loom models in which a reader meets a change, such as
 //!   `a_shift_of_slots_is_not_seen_half_done`,
-//! - 5, but for the words of full nodes, by `a_cut_prefix_hides_nothing_from_a_reader`,
-//! - 6 by the programs of shuttle that scan upwards and downwards at once,
-//! - 7 by the tests of reclamation.
+//! - 5, except for the words of full nodes: `a_cut_prefix_hides_nothing_from_a_reader`,
+//! - 6: shuttle programs that scan upwards and downwards at once,
+//! - 7: the tests of reclamation.
 
 use super::Art;
 use super::child::{Child, Is, Kind, NodeRef};
@@ -24,8 +24,8 @@ use crate::key::ByteKey;
 use tremula_sync::reclaim::Guard;
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// The nodes that hang from a node, which the caller has locked, or has alone. Their prefixes
-    /// change only under the lock of that node, too.
+    /// The child nodes of a node that the caller has locked, or that no other thread has. Their
+    /// prefixes change only under the lock of this node, too.
     fn nodes_below<'g>(
         node: NodeRef<'g>,
         guard: &'g Guard<'_>,
@@ -33,7 +33,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let of_values = Self::has_values_at(node.header().snapshot().depth());
         let entries = node.entries().filter(move |_| !of_values);
         entries.filter_map(|(symbol, word)| {
-            // SAFETY: what hangs from a node that is locked is linked.
+            // SAFETY: the children of a locked node are linked.
             match unsafe { Child::of_word(word).follow::<K>(guard) } {
                 Is::Node(below) => Some((symbol, below)),
                 _ => None,
@@ -41,7 +41,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         })
     }
 
-    /// Invariant 1, of what hangs from a node: a prefix begins where the node branches.
+    /// Invariant 1, for the children of a node: a prefix begins where the node branches.
     fn prefixes_are_the_last_part_of_the_path(node: NodeRef<'_>, guard: &Guard<'_>) {
         let start = node.header().snapshot().depth() + 1;
         for (_, below) in Self::nodes_below(node, guard) {
@@ -53,8 +53,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// Invariant 1, of the keys in a node at rest, which is reached by the bytes `path`. Returns the
-    /// whole path.
+    /// Invariant 1, for the keys in a node at rest, which the bytes `path` lead to. Returns the
+    /// node's whole path.
     fn keys_begin_with_the_path(
         node: NodeRef<'_>,
         mut path: Vec<u8>,
@@ -80,7 +80,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             return path;
         }
         for (symbol, word) in node.entries() {
-            // SAFETY: as the tree is at rest.
+            // SAFETY: the tree is at rest.
             if let Is::Leaf(leaf) = unsafe { Child::of_word(word).follow::<K>(guard) } {
                 let agrees = Form::with(leaf.get().key(), |bytes| {
                     bytes.starts_with(&path) && symbol_at(bytes, depth) == symbol
@@ -91,7 +91,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         path
     }
 
-    /// Invariant 2, of a node.
+    /// Invariant 2, for a node.
     fn nodes_have_two_children(node: NodeRef<'_>) {
         let symbols: Vec<_> = node.entries().map(|(symbol, _)| symbol).collect();
         assert!(
@@ -108,7 +108,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         );
     }
 
-    /// Invariant 4, of a node that has just been unlinked, or is linked.
+    /// Invariant 4, for a node that is linked or has just been unlinked.
     fn obsolete_is_what_was_unlinked(node: NodeRef<'_>, is_linked: bool) {
         let is_obsolete = node.header().lock.is_obsolete();
         assert!(
@@ -117,15 +117,15 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         );
     }
 
-    /// Invariant 5, of the words that are read without a validation: those of a full node, and those
-    /// that lead to one without a prefix.
+    /// Invariant 5, for the words that are read without validation: those of a full node, and those
+    /// that point to a full node without a prefix.
     fn full_nodes_tell_all_in_one_word(node: NodeRef<'_>, guard: &Guard<'_>) {
         let of_values = Self::has_values_at(node.header().snapshot().depth());
         if let Kind::Full(full) = node.kind() {
             for symbol in END..=LAST {
                 let is_vacant = full.slot(symbol).load() == vacant(of_values && symbol != END);
                 let is_present = full.find(symbol).is_some();
-                // A value may look like no value.
+                // A value may be the same word as a vacant slot.
                 assert!(
                     is_vacant != is_present || of_values && is_present,
                     "invariant 5 of Art: the slot of a full node tells something else than the node"
@@ -158,8 +158,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// Panics, and names the invariant, if the tree is not as its invariants say. No other thread
-    /// may use the tree meanwhile.
+    /// Checks the whole tree. No other thread may use the tree meanwhile.
     pub(super) fn check_at_rest(&self) {
         let guard = &self.collector.pin();
         let root = self.root(guard);

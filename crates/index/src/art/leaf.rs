@@ -1,4 +1,4 @@
-//! Leaves: a record wherever no other key goes the same way.
+//! Leaves: records, each in the first slot on its way that no other key shares.
 
 use super::form::Form;
 use super::header::{Symbol, symbol_at};
@@ -12,8 +12,8 @@ impl<K: ByteKey> Record<K> {
         Form::with(self.key(), |own| own == bytes)
     }
 
-    /// How many bytes this key's form has in common with another, and the symbol that follows
-    /// them in this one.
+    /// How many leading bytes this key's form and another share, and the symbol that follows them
+    /// here.
     pub(super) fn agreement(&self, bytes: &[u8]) -> (usize, Symbol) {
         Form::with(self.key(), |own| {
             let common = common_bytes(own, bytes);
@@ -22,7 +22,7 @@ impl<K: ByteKey> Record<K> {
     }
 }
 
-/// How many bytes two byte strings begin with alike.
+/// How many leading bytes two byte strings share.
 pub(super) fn common_bytes(one: &[u8], other: &[u8]) -> usize {
     one.iter()
         .zip(other)

@@ -1,4 +1,4 @@
-//! Finding the place of a key for whoever wants to change it.
+//! Descents of writers: from the root to the place of a key.
 
 use super::Art;
 use super::child::{Child, Is, NodeRef};
@@ -12,37 +12,37 @@ use crate::key::ByteKey;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
-/// The last node on the way of a key.
+/// The slot of a key in the last node on its way, at the version that the thread read.
 #[derive(Clone, Copy)]
 pub(super) struct Spot<'g> {
     pub(super) node: NodeRef<'g>,
     pub(super) version: Version,
-    /// Where that node branches, and under which symbol the key lies, if it has the prefix.
+    /// The depth of the node, and the symbol under which the key lies if it has the node's prefix.
     pub(super) depth: usize,
     pub(super) symbol: Symbol,
 }
 
-/// What there is at a spot, as far as one look tells.
+/// What a descent found in the last slot of a key, without working out how to insert the key.
 pub(super) enum Ahead<'g, K> {
     /// The leaf of the key.
     Leaf(RecordRef<'g, K>),
-    /// The key's value, in the slot.
+    /// The slot is the key's value.
     Value,
-    /// Nothing.
+    /// The slot is vacant.
     Vacant,
-    /// Something else: the key is absent. How it would come in, [`Place`] tells.
+    /// The key is absent, or a part of a prefix has not been compared. [`Place`] has the details.
     Other,
 }
 
-/// Where a key is, or would have to be. All of it is of the versions noted in it.
+/// Where a key is, or where it would be inserted, as of the versions noted in it.
 pub(super) struct Place<'g, K> {
     pub(super) spot: Spot<'g>,
-    /// The node above; none above the root.
+    /// The slot in the node above; `None` at the root.
     pub(super) parent: Option<Above<'g>>,
     pub(super) found: Found<'g, K>,
 }
 
-/// A node on the way to a place, and the symbol under which the way goes on.
+/// A node on the way to a place, and the symbol under which the way continues.
 #[derive(Clone, Copy)]
 pub(super) struct Above<'g> {
     pub(super) node: NodeRef<'g>,
@@ -50,31 +50,33 @@ pub(super) struct Above<'g> {
     pub(super) symbol: Symbol,
 }
 
-/// What is at a place.
+/// Whether the key is at its place, and what an insertion has to do if it is not.
 pub(super) enum Found<'g, K> {
     /// The leaf of the key.
     Leaf(RecordRef<'g, K>),
-    /// The key's value, in the slot.
+    /// The slot is the key's value.
     Value,
-    /// Nothing.
+    /// The slot is vacant, so the key is absent.
     Vacant,
-    /// The leaf of another key: the two part at a new node.
+    /// The slot has the leaf of another key. An insertion makes this node for both.
     Other(RecordRef<'g, K>, Branch),
-    /// The key parts from the prefix of the node, which will be left with the rest of it.
+    /// The key differs from the node's prefix. An insertion makes this node above, and the rest of
+    /// the prefix stays.
     Diverges(Branch, Prefix),
 }
 
-/// A node that has to be made for two ways to part.
+/// The node that an insertion has to make where the new key differs from what is there.
 pub(super) struct Branch {
     pub(super) depth: usize,
     pub(super) prefix: Prefix,
-    /// Where the new key goes on, and where what was there before.
+    /// The symbols of the new key and of what was there before.
     pub(super) new: Symbol,
     pub(super) old: Symbol,
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// Goes to the last node on the way of a key. Enough for whoever changes one slot of it.
+    /// Descends to the last node on the way of a key: all that an operation needs that changes one
+    /// slot of it.
     #[inline(always)]
     pub(super) fn reach<'g>(
         &self,
@@ -142,7 +144,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// The place of a key.
+    /// Descends to the place of a key.
     pub(super) fn locate<'g>(
         &self,
         bytes: &[u8],
@@ -150,7 +152,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     ) -> Result<Place<'g, K>, Restart> {
         match self.try_locate(bytes, false, guard)? {
             Some(place) => Ok(place),
-            // It parts from a prefix in a byte that no node stores.
+            // It differs from a prefix in a byte that no node stores.
             None => match self.try_locate(bytes, true, guard)? {
                 Some(place) => Ok(place),
                 None => panic!(
@@ -161,9 +163,9 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// Looks at the whole of long prefixes, too, if it is to be `thorough`. Otherwise gives up
-    /// with `None` where that turns out to be needed; a thorough look does so only where byte
-    /// forms have changed, or are those of several keys.
+    /// If `thorough`, compares all bytes of long prefixes, which takes a leaf below. Otherwise
+    /// returns `None` where that turns out to be necessary. A thorough descent returns `None` only
+    /// if the byte form of a key has changed, or if several keys have the same one.
     #[inline]
     fn try_locate<'g>(
         &self,
@@ -174,7 +176,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let mut node = self.root(guard);
         let mut parent = None;
         let mut start = 0;
-        // Whether there are bytes of prefixes behind that have not been compared.
+        // Whether bytes of a prefix on the way have not been compared.
         let mut skipped = false;
         loop {
             let lock = &node.header().lock;
@@ -257,7 +259,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                     }
                     let (common, old) = leaf.get().agreement(bytes);
                     let new = symbol_at(bytes, common);
-                    // Two children under one symbol would leave a node with too few.
+                    // Keys with one symbol here would be one child of the new node, which must have
+                    // two.
                     if common <= depth || old == new {
                         return Ok(None);
                     }
@@ -274,8 +277,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// How a key parts from the prefix of a node, of which this is a valid snapshot. `None` if it
-    /// has all of it, though it was found not to have it before.
+    /// Where a key differs from the prefix of a node, of which this is a valid snapshot. `None` if
+    /// the key has the whole prefix, although it did not have it before.
     fn divergence<'g>(
         node: NodeRef<'g>,
         snapshot: Snapshot,
@@ -285,7 +288,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     ) -> Result<Option<Found<'g, K>>, Restart> {
         let depth = snapshot.depth();
         let part = |path: &[u8]| {
-            // The bytes of the path from `start` to `depth`.
+            // `path` has the bytes from `start` to `depth`.
             let common = start + common_bytes(path, &bytes[start..]);
             let (old, rest) = path[common - start..].split_first()?;
             let branch = Branch {
@@ -306,9 +309,9 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }))
     }
 
-    /// Some leaf below a node. The way to a node never changes while it lives, so the leaf tells
-    /// that way even if it is gone by now. Nodes whose slots are values have short prefixes:
-    /// nobody asks this of them.
+    /// Some leaf below a node. The path of a node never changes while it lives, so the leaf has
+    /// that path even if it has been unlinked by now. Nodes whose slots are values have short
+    /// prefixes and no leaves; this is not called for them.
     pub(super) fn any_leaf<'g>(
         mut node: NodeRef<'g>,
         guard: &'g Guard<'_>,

@@ -1,10 +1,10 @@
-//! Lookups: of one key, and of many at once.
+//! Lookups of one key, and of many at once.
 //!
-//! A lookup validates each small node by itself, before it goes on from it; through a full node
-//! without a prefix it passes by one atomic load. It need not come back to a node that it has
-//! left: each node was linked when it was read, or replaced since the lookup began, and a node
-//! is on the way of the same keys for as long as it lives ([`Snapshot::begins_at`] sees to it
-//! that no byte is skipped when a prefix was cut).
+//! A lookup validates each node before it goes on from it, but passes a full node without a prefix
+//! by one atomic load. It need not return to a node that it has left. Each node was linked when the
+//! lookup read it, or was replaced after the lookup began; and a node is on the way of the same
+//! keys for as long as it lives. [`Snapshot::begins_at`] notices a prefix that was cut, so the
+//! lookup skips no byte.
 //!
 //! [`Snapshot::begins_at`]: super::header::Snapshot::begins_at
 
@@ -20,9 +20,9 @@ use std::ops::ControlFlow;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
 
-/// What memory a lookup of many waits for.
+/// The memory that one lookup of a batch waits for.
 pub(crate) enum Waiting<'g, K> {
-    /// A node, reached with so many bytes of the key.
+    /// A node, and how many bytes of the key lead to it.
     Node(NodeRef<'g>, usize),
     /// The only leaf that can have the key.
     Leaf(RecordRef<'g, K>),
@@ -102,7 +102,7 @@ impl<K: ByteKey, V: Storable> Lookups<K, V> for Art<K, V> {
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// What lies under the key in a node: where the node branches, and the word.
+    /// The depth of a node, and its word under the key.
     #[inline(always)]
     fn step(
         node: NodeRef<'_>,
@@ -142,21 +142,21 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Ok(found.map(|word| (depth, word)))
     }
 
-    /// What a word is that [`step`](Self::step) found under a byte at this depth.
+    /// Decodes a word that [`step`](Self::step) found in a node at this depth.
     #[inline(always)]
     pub(super) fn arrive<'g>(depth: usize, word: Word, guard: &'g Guard<'_>) -> Arrival<'g, K, V> {
         if depth == Self::VALUES_AT {
             Arrival::Value(Packed::of_word(word))
         } else {
-            // SAFETY: it was loaded from a node that had been reached since `guard` was pinned,
-            // and has been validated, or comes from a full node. So it was linked then, or when
-            // that node was unlinked, which is later than the pin.
+            // SAFETY: it was loaded from a node that had been reached since `guard` was pinned, and
+            // it has been validated, or the node is full. So the child was linked then, or when
+            // that node was unlinked, which was after the pin.
             Arrival::Child(unsafe { Child::of_word(word).follow(guard) })
         }
     }
 }
 
-/// What a slot leads to.
+/// What a slot holds.
 pub(super) enum Arrival<'g, K, V> {
     Value(Packed<V>),
     Child(Is<'g, K>),

@@ -15,41 +15,41 @@
 //!           leaf "aspe"  leaf "aspen"
 //! ```
 //!
-//! A node is at a *depth*: it branches by the byte there, and the bytes between its parent's
-//! depth and its own are its prefix. It has one of four layouts, for up to 4, 16, 48 or 256
-//! children (`kinds`), and is replaced by a larger one when it is full, by a
-//! smaller one when it has become sparse, and by its last child when only that is left. Keys may
-//! have any length: that of a key which ends at a node (and so is a prefix of others) is the
-//! symbol `END`, before all bytes.
+//! Each node has a *depth*: the index of the byte by which it branches. The bytes between its
+//! parent's depth and its own are its prefix. A node has one of four layouts, for up to 4, 16, 48
+//! or 256 children (`kinds`). A node without a vacant slot is replaced by a larger one, a sparse
+//! node by a smaller one, and a node that has one child left by that child. Keys may have any
+//! length: a key that ends at a node (and so is a prefix of others) is found there under the symbol
+//! `END`, which precedes all bytes.
 //!
-//! Keys of up to eight bytes which their byte form tells whole (the integers, for instance) have
-//! no leaves at the last byte: the slots of nodes at that depth are the values, and the keys are
-//! put together from the way there. Keys that follow one another closely then take little more
-//! than eight bytes each.
+//! Keys of up to eight bytes that can be rebuilt from their head (integers, for instance) need no
+//! leaves: the slots of the nodes that branch by the last byte hold the values themselves, and a
+//! scan puts the keys together from the bytes on the way. Keys that follow one another closely then
+//! take little more than eight bytes each.
 //!
 //! # Invariants
 //!
-//! Those that speak of the state of a tree are functions (`invariants`).
+//! The invariants about the state of a tree are functions (`invariants`).
 //!
-//! 1. Every key under a node begins with the same `depth` bytes, the node's *path*. Depth and
-//!    path never change; the prefix is the last part of the path, and changes when a node is
-//!    put in above or taken away.
+//! 1. All keys under a node begin with the same `depth` bytes, the node's *path*. Depth and path
+//!    never change. The prefix is the last part of the path; it changes when a node is inserted
+//!    above or removed.
 //! 2. The root is a full node at depth 0, replaced only by a range removal. Any other node has
 //!    at least two children.
-//! 3. A thread writes what a node holds, its prefix and the values of its leaves under the node's
-//!    [`VersionLock`]. It changes a pointer to a node under the lock of the node that holds the
-//!    pointer; the pointer to the root under `stem`.
+//! 3. A thread holds a node's [`VersionLock`] while it writes the node's slots, its prefix or the
+//!    values of its leaves. It changes a pointer to a node under the lock of the node that contains
+//!    the pointer, and the pointer to the root under `stem`.
 //! 4. A node is *obsolete* exactly when it has been unlinked. No thread writes it any more.
-//! 5. A thread follows a pointer out of a node only if it has validated the node's version after
-//!    it read the pointer, or if the node is full: there one word, published by itself, tells all
-//!    about a byte.
-//! 6. A thread that holds a lock waits only for locks of nodes below, in the order in which a walk
-//!    comes to them: so do removals of ranges, and scans that writers have disturbed too often. A
-//!    thread that needs any other lock tries it; if it is held, the thread releases all its locks
-//!    and starts over.
-//! 7. Unlinked nodes, leaves and values go to the tree's collector. What a thread can reach from a
-//!    node that was linked while the thread was pinned stays until the thread unpins, even if the
-//!    node itself has been unlinked since.
+//! 5. A thread follows a pointer out of a node only if it has validated the node's version after it
+//!    read the pointer, or if the node is full: a slot of a full node is one word that is published
+//!    by itself and says everything about its byte.
+//! 6. A thread that holds a lock may block only on the locks of nodes below, in the order in which
+//!    a walk visits them. Removals of ranges do so, and scans that writers have disturbed too
+//!    often. A thread that needs any other lock tries it; if the lock is held, the thread releases
+//!    all its locks and starts over.
+//! 7. Unlinked nodes, leaves and values go to the tree's collector. Everything that a thread can
+//!    reach from a node that was linked while the thread was pinned stays allocated until the
+//!    thread unpins, even if the node itself has been unlinked since.
 //!
 //! # Consistency
 //!
@@ -60,12 +60,12 @@
 //!
 //! # When to use it
 //!
-//! For point operations on integers or strings, from any number of threads: it does not compare
-//! keys, and a lookup touches few cache lines. It needs keys with a byte form ([`ByteKey`]); for
-//! others, and where scans are most of the work, take a tree of pages, whose entries lie side by
-//! side. Integers spread evenly over their whole range cost the most memory: most of the slots
-//! of a full node are vacant then. A writer that is descheduled while it holds the lock of a
-//! node holds up those who want to go through that node.
+//! For point operations on integers or strings, by any number of threads: the tree compares no
+//! keys, and a lookup touches few cache lines. Keys need a byte form ([`ByteKey`]). For other keys,
+//! and for workloads that are mostly scans, take a B+tree, whose entries lie side by side. Integers
+//! spread evenly over their whole range cost the most memory, because most slots of the full nodes
+//! are vacant then. If a writer is descheduled while it holds the lock of a node, all threads that
+//! have to go through that node wait.
 //!
 //! [`VersionLock`]: tremula_sync::VersionLock
 
@@ -101,8 +101,8 @@ use tremula_sync::{StripedCounter, VersionLock};
 /// A concurrent ordered map for keys with a byte form: an adaptive radix tree. See the
 /// [module](self) for how it works, and for when to use it.
 ///
-/// Point operations take O(length of the key) at most, and as a rule O(log₂₅₆ n) steps, whatever
-/// the length; a scan takes that and O(1) an entry. A range removal locks all that it removes.
+/// Point operations take at most O(length of the key) steps, and typically O(log₂₅₆ n), whatever
+/// the length; a scan takes that plus O(1) per entry. A range removal locks all nodes of the range.
 ///
 /// ```
 /// use tremula_index::{Art, OrderedIndex};
@@ -122,7 +122,7 @@ use tremula_sync::{StripedCounter, VersionLock};
 /// assert_eq!(tree.next(&"41".to_owned()), Some(("41/0".to_owned(), 41)));
 /// ```
 pub struct Art<K: ByteKey, V: Storable> {
-    /// The pointer to the root, and its lock.
+    /// The pointer to the root, and the lock of that pointer.
     root: AtomicPtr<()>,
     stem: VersionLock,
     figures: Figures,
@@ -130,12 +130,12 @@ pub struct Art<K: ByteKey, V: Storable> {
     restarts: StripedCounter,
     /// Invariant in both: a shared reference can insert.
     entry: PhantomData<AtomicPtr<(K, V)>>,
-    /// Keeps what was unlinked; dropped last.
+    /// Frees what was unlinked. The last field, so that it is dropped last.
     collector: Collector,
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// The depth of nodes whose slots are values; none is as deep as the greatest number.
+    /// The depth of the nodes whose slots are values; `usize::MAX` if there are no such nodes.
     const VALUES_AT: usize = Form::<K>::VALUES_AT;
 
     /// An empty tree.
@@ -163,7 +163,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     fn root<'g>(&self, guard: &'g Guard<'_>) -> NodeRef<'g> {
         // Acquire: pairs with the release that replaces the root.
         let root = Child::of_word(self.root.load(Ordering::Acquire));
-        // SAFETY: published by one word; linked now, so that the guard keeps it.
+        // SAFETY: the root is published by one store. It is linked now, so the guard keeps it.
         match unsafe { root.follow::<K>(guard) } {
             Is::Node(root) => root,
             _ => unreachable!("the root is a node"),

@@ -1,4 +1,4 @@
-//! What can be done with a node, whatever its kind, and how one becomes another.
+//! The operations on a node of any kind, and how a node of one kind is made from another.
 
 use super::child::{Kind, NewNode, NodeRef, Word};
 use super::header::{Header, Prefix, Symbol, Tail};
@@ -8,11 +8,12 @@ use crate::kit::prefetch;
 use std::ops::ControlFlow;
 use std::ptr;
 
-/// What a slot of a full node holds where there is no value: a value that is rare, for values
-/// fill all the bits of a word. Whoever meets it asks the node which bytes it has.
+/// The word in a vacant slot of a full node whose slots are values. A value may be the same word,
+/// for values use all bits; this one is rare. A thread that reads it asks the node whether the byte
+/// is present.
 const NO_VALUE: usize = 0x7e5a_0b5e_d001_1d0d_u64 as usize;
 
-/// What the vacant slots of a full node hold: of one whose slots are values, if `of_values`.
+/// The word in the vacant slots of a full node; `of_values` says that its slots are values.
 #[inline]
 pub(super) fn vacant(of_values: bool) -> Word {
     if of_values {
@@ -23,7 +24,8 @@ pub(super) fn vacant(of_values: bool) -> Word {
 }
 
 impl<'g> NodeRef<'g> {
-    /// What is under a symbol; of an optimistic reader, like the next two, unvalidated.
+    /// The word under a symbol. A reader without the lock has yet to validate it; the same holds
+    /// for the next two methods.
     #[inline]
     pub(super) fn find(self, tail: Tail, symbol: Symbol) -> Option<Word> {
         match self.kind() {
@@ -34,7 +36,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// The first symbol at or above `from` that has something under it, and what.
+    /// The first symbol at or above `from` that is present, and its word.
     #[inline]
     pub(super) fn ceil(self, from: Symbol) -> Option<(Symbol, Word)> {
         match self.kind() {
@@ -45,8 +47,8 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Visits what is under the symbols between two, in this direction, until `visit` breaks;
-    /// of an optimistic reader, unvalidated.
+    /// Visits the present symbols from `from` to `to` and their words, in this direction, until
+    /// `visit` breaks. A reader without the lock has yet to validate the words.
     #[inline(always)]
     pub(super) fn sweep<B>(
         self,
@@ -63,7 +65,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// How many symbols have something under them.
+    /// How many symbols are present.
     #[inline]
     pub(super) fn children(self) -> usize {
         match self.kind() {
@@ -74,7 +76,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Whether there is no room for another child.
+    /// Whether the node has no vacant slot for another child.
     #[inline]
     pub(super) fn is_crowded(self) -> bool {
         match self.kind() {
@@ -85,7 +87,8 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Whether a node of another kind, or none, has to take its place when it loses a child.
+    /// Whether the node has to be replaced by a smaller one, or by its last child, when it loses a
+    /// child.
     #[inline]
     pub(super) fn is_sparse(self) -> bool {
         match self.kind() {
@@ -96,8 +99,8 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Adds something under a symbol that has nothing; there is room. The caller holds the
-    /// lock, here and below, or has the node alone.
+    /// Adds a word under a symbol that is absent; the node is not crowded. For this and the
+    /// following methods the caller holds the lock, or no other thread has the node.
     #[inline]
     pub(super) fn insert(self, symbol: Symbol, word: Word) {
         match self.kind() {
@@ -108,7 +111,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Replaces what is under a symbol that has something.
+    /// Replaces the word under a symbol that is present.
     #[inline]
     pub(super) fn replace(self, symbol: Symbol, word: Word) {
         match self.kind() {
@@ -119,7 +122,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Takes away what is under a symbol that has something.
+    /// Removes a symbol that is present.
     pub(super) fn remove(self, symbol: Symbol, of_values: bool) {
         match self.kind() {
             Kind::Four(node) => node.remove(symbol),
@@ -129,7 +132,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Everything that it holds, in order. The caller holds the lock, or has the node alone.
+    /// All symbols and words, in order. The caller holds the lock, or no other thread has the node.
     pub(super) fn entries(self) -> impl Iterator<Item = (Symbol, Word)> + use<'g> {
         let mut from = Some(0);
         std::iter::from_fn(move || {
@@ -141,7 +144,7 @@ impl<'g> NodeRef<'g> {
         })
     }
 
-    /// A new node of the smallest kind that has room for these.
+    /// A new node of the smallest kind that can hold these entries.
     pub(super) fn of(
         depth: usize,
         prefix: Prefix,
@@ -165,7 +168,7 @@ impl<'g> NodeRef<'g> {
         node
     }
 
-    /// A new full node with these.
+    /// A new full node with these entries.
     pub(super) fn full(
         depth: usize,
         prefix: Prefix,
@@ -180,7 +183,7 @@ impl<'g> NodeRef<'g> {
         node
     }
 
-    /// Asks for the memory that a search for this symbol will read.
+    /// Prefetches the memory that a search for this symbol will read.
     #[inline]
     pub(super) fn approach(self, symbol: Symbol) {
         if let Some(full) = self.plain() {
@@ -200,8 +203,8 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Asks for the slots of the next `count` symbols between two, in this direction, where that
-    /// is more than a line or two.
+    /// Prefetches the slots of the next `count` symbols from `from` to `to` in this direction, if
+    /// the node is full: the slots of smaller nodes are few lines.
     #[inline]
     pub(super) fn approach_run(self, direction: Direction, from: Symbol, to: Symbol, count: usize) {
         /// Slots in a cache line.
@@ -218,7 +221,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// The bytes of memory of the node itself.
+    /// The size of the node itself in bytes.
     pub(super) fn bytes(self) -> usize {
         match self.kind() {
             Kind::Four(_) => size_of::<Four>(),

@@ -1,4 +1,4 @@
-//! What only this tree does with ranges: how a walk begins, and how the first entry is removed.
+//! How this tree begins a walk, and removes the first entry of one.
 
 use super::Art;
 use super::locate::{Above, Found, Place, Spot};
@@ -9,9 +9,9 @@ use crate::key::ByteKey;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
 
-/// A walk that locks, locks each node after those above it and before it. The root comes first: so
-/// of two threads that do this one waits there for the other, and no thread waits for a node above,
-/// or before, one that it holds.
+/// A walk that locks takes the lock of each node after those above it and before it. The root comes
+/// first. So of two threads that do this, one waits at the root for the other, and no thread waits
+/// for a node above, or before, one that it holds.
 impl<K: ByteKey, V: Storable> Walks<K, V> for Art<K, V> {
     type Walk<'g, 'b> = Walk<'g, 'b, K, V>;
 
@@ -58,7 +58,7 @@ impl<K: ByteKey, V: Storable> Walks<K, V> for Art<K, V> {
             found,
         };
         let loss = self.lock_for_removal(&place, guard)?;
-        // Locked is where the entry is; it is still the first if the way there is the same.
+        // The locks cover the entry. It is still the first one if no node on the way has changed.
         let others = walk.frames.iter();
         let mut others = others.filter(|frame| !loss.holds(frame.node, &place));
         if others.try_for_each(Walk::<K, V>::validate_frame).is_err() {

@@ -1,4 +1,4 @@
-//! What the tree looks like, and its end.
+//! The shape of the tree, and its destruction.
 
 use super::Art;
 use super::child::{Child, Is, Kind, NodeRef, Word};
@@ -8,7 +8,7 @@ use crate::key::ByteKey;
 use crate::kit::Packed;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
-/// What the tree has done to its nodes.
+/// Counters of the structural changes.
 #[derive(Default)]
 pub(super) struct Figures {
     /// Nodes replaced by larger ones.
@@ -22,7 +22,7 @@ pub(super) struct Figures {
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// Visits the nodes one after the other, as they are then.
+    /// Counts the nodes one after the other, each as of another moment.
     pub(super) fn describe(&self) -> Shape {
         let guard = self.collector.pin();
         let (mut kinds, mut leaves, mut values, mut depth) = ([0_u64; 4], 0_usize, 0_usize, 0_u64);
@@ -80,7 +80,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     }
 }
 
-/// What the slots of a node hold at one moment; nothing of a node that has been unlinked.
+/// The words in the slots of a node at one moment; `None` if the node has been unlinked.
 fn entries_at_once(node: NodeRef<'_>) -> Option<Vec<Word>> {
     let lock = &node.header().lock;
     loop {
@@ -97,21 +97,21 @@ impl<K: ByteKey, V: Storable> Drop for Art<K, V> {
         let root = Child::of_word(self.root.load(Ordering::Relaxed));
         let mut ahead = vec![root];
         while let Some(child) = ahead.pop() {
-            // SAFETY: whoever drops the tree is alone with it, and frees each part once; here
-            // and below.
+            // SAFETY: a thread that drops the tree has it to itself, and frees each part once; the
+            // same holds for the other parts.
             match unsafe { child.follow_alone::<K>() } {
                 Is::Nothing => {}
-                // SAFETY: as above.
+                // SAFETY: this thread has the tree to itself, and frees each part once.
                 Is::Leaf(leaf) => unsafe { leaf.free::<V>(true) },
                 Is::Node(node) => {
                     let words = node.entries().map(|(_, word)| word);
                     if Self::has_values_at(node.header().snapshot().depth()) {
-                        // SAFETY: as above.
+                        // SAFETY: this thread has the tree to itself, and frees each part once.
                         words.for_each(|word| drop(unsafe { Packed::<V>::of_word(word).take() }));
                     } else {
                         ahead.extend(words.map(Child::of_word));
                     }
-                    // SAFETY: as above.
+                    // SAFETY: this thread has the tree to itself, and frees each part once.
                     unsafe { node.free() };
                 }
             }

@@ -1,9 +1,9 @@
-//! Walking over the entries of a range in order, as of one moment.
+//! A cursor over the entries of a range, in order, as of one moment.
 //!
-//! A walk notes the version of each node that it comes to, or locks the node if it is told to,
-//! and forgets none until the end of a batch: when then all noted versions are still valid, there
-//! was a moment, that of the last read, at which all that was read was so. The nodes on the way
-//! to the current one are linked by number: a step costs no recursion and no descent.
+//! A walk notes the version of each node that it visits, or locks the node if it is one that locks.
+//! It keeps all versions until the end of a batch. If all of them are still valid then, everything
+//! that the walk read was in the tree at one moment, that of the last read. Each frame has the
+//! number of the frame above, so a step needs no recursion and no new descent.
 
 use super::Art;
 use super::child::{Child, Is, NodeRef, Word};
@@ -22,11 +22,11 @@ use tremula_sync::{Restart, Version, VersionGuard};
 
 /// No symbol.
 const NONE: Symbol = Symbol::MAX;
-/// Nodes below which none is forgotten between batches: what is noted once too often does no
-/// harm.
+/// With fewer frames than this, a walk drops none between batches: it does no harm to validate a
+/// version once too often.
 const WORTH_FORGETTING: usize = 48;
-/// Entries of a batch whose memory is asked for beforehand, at most: a few more than a core can
-/// have misses under way.
+/// The most entries of a batch that a walk prefetches: a few more than the cache misses that a core
+/// has under way at once.
 const FARTHEST: usize = 32;
 /// No node above.
 const NOTHING_ABOVE: usize = usize::MAX;
@@ -37,22 +37,22 @@ pub(super) enum Hold<'g> {
     Locked(VersionGuard<'g>),
 }
 
-/// A node that a walk has come to.
+/// A node that a walk has visited.
 pub(super) struct Frame<'g> {
     pub(super) node: NodeRef<'g>,
     pub(super) hold: Hold<'g>,
     pub(super) depth: usize,
-    /// The number of the frame above, and the symbol under which this node is there.
+    /// The number of the frame above, and the symbol of this node there.
     pub(super) above: usize,
     pub(super) symbol: Symbol,
-    /// The symbols that lie ahead; none if the first is above the last.
+    /// The symbols that the walk has yet to visit; none if `from` is above `to`.
     from: Symbol,
     to: Symbol,
-    /// The symbol under which the lower edge of the range goes on, if it goes this way, and the
-    /// upper edge.
+    /// The symbols under which the lower and the upper edge of the range continue, if they lead
+    /// here.
     pub(super) low: Symbol,
     pub(super) high: Symbol,
-    /// Whether what is under these symbols belongs to the range, where it is an entry.
+    /// Whether the entries under these symbols belong to the range. Set when the walk visits them.
     pub(super) takes_low: bool,
     pub(super) takes_high: bool,
     /// The bytes on the way here as the beginning of a head, if slots may be values.
@@ -60,18 +60,18 @@ pub(super) struct Frame<'g> {
 }
 
 impl Frame<'_> {
-    /// Whether the range has the whole node.
+    /// Whether the range contains the whole node.
     pub(super) fn is_inside(&self) -> bool {
         self.low == NONE && self.high == NONE && !self.is_outside()
     }
 
-    /// Whether the range has nothing of it.
+    /// Whether the range contains nothing of the node.
     pub(super) fn is_outside(&self) -> bool {
         self.from == NONE
     }
 
-    /// Settles what lies on the edges, in a node whose slots are values: all the bytes have been
-    /// compared, so under an edge's symbol is the edge itself.
+    /// Decides whether the range contains its edges, in a node whose slots are values: all bytes
+    /// have been compared, so the value under the symbol of an edge is that of the edge itself.
     fn settle_edges(&mut self, bounds: &Bounds<'_>) {
         if self.low != NONE {
             self.takes_low = !matches!(bounds.low, Bound::Excluded(_));
@@ -85,7 +85,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Leaves behind what is under a symbol, and all that comes before it in this direction.
+    /// Moves past a symbol in this direction.
     #[inline]
     fn pass(&mut self, direction: Direction, symbol: Symbol) {
         match direction {
@@ -95,20 +95,21 @@ impl Frame<'_> {
         }
     }
 
-    /// Where in a head the byte is that the node branches by. Only of use where heads are whole.
+    /// The position in a head of the byte by which the node branches. Used only where heads are
+    /// keys.
     fn shift(&self) -> u32 {
         56 - 8 * self.depth.min(7) as u32
     }
 
-    /// Whether the range takes all that is under this symbol, of which a walk over the whole range
-    /// has then come by every entry.
+    /// Whether the removal of the range removes everything under this symbol. A walk over the whole
+    /// range has visited every entry of it.
     pub(super) fn gives_up(&self, symbol: Symbol) -> bool {
         self.has_all_of(symbol)
             || symbol == self.low && self.takes_low
             || symbol == self.high && self.takes_high
     }
 
-    /// Whether the range has all that is under this symbol.
+    /// Whether the range contains everything under this symbol, which is not an edge's.
     fn has_all_of(&self, symbol: Symbol) -> bool {
         !self.is_outside()
             && (self.low == NONE || self.low < symbol)
@@ -116,7 +117,7 @@ impl Frame<'_> {
     }
 }
 
-/// A leaf whose value has not been read.
+/// An item for a leaf, whose value has not been read yet.
 fn unread<'g, K, V: 'static>(leaf: RecordRef<'g, K>) -> Item<'g, K, V> {
     Item {
         key: ItemKey::Record(leaf),
@@ -129,15 +130,15 @@ pub(crate) struct Walk<'g, 'b, K, V> {
     guard: &'g Guard<'g>,
     bounds: Bounds<'b>,
     direction: Direction,
-    /// Whether nodes are locked, not noted.
+    /// Whether the walk locks nodes instead of noting their versions.
     locks: bool,
     pub(super) frames: Vec<Frame<'g>>,
-    /// The number of the frame that the walk is at.
+    /// The number of the current frame.
     at: usize,
     pub(super) items: Vec<Item<'g, K, V>>,
-    /// The symbol that the last item was under.
+    /// The symbol of the last item.
     last: Symbol,
-    /// How many items this batch is to have, at most [`FARTHEST`].
+    /// The size of this batch, at most [`FARTHEST`].
     ahead: usize,
 }
 
@@ -194,7 +195,8 @@ impl<'g, 'b, K: ByteKey, V: Storable> crate::byte_keyed::Walk<'g, 'b, K, V> for 
         if self.frames.len() < WORTH_FORGETTING {
             return;
         }
-        // Those on the way move to the front: a frame comes after the one above.
+        // Keep the frames on the way to the current one. A frame follows the one above, so these
+        // move to the front in order.
         let mut way = Vec::new();
         let mut at = self.at;
         while at != NOTHING_ABOVE {
@@ -224,7 +226,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> crate::byte_keyed::Walk<'g, 'b, K, V> for 
 }
 
 impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
-    /// Begins, or begins again, at a node to which the first `start` bytes of both edges lead.
+    /// Begins, or restarts, at a node to which the first `start` bytes of both edges lead.
     pub(super) fn begin(&mut self, node: NodeRef<'g>, start: usize) -> Result<(), Restart> {
         self.frames.clear();
         self.items.clear();
@@ -240,7 +242,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         self.enter(node, start, met, NONE, head)
     }
 
-    /// Whether there is nothing left of the range.
+    /// Whether the walk has visited the whole range.
     fn is_over(&self) -> bool {
         self.at == NOTHING_ABOVE
     }
@@ -250,7 +252,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         (&self.frames[self.at], self.last)
     }
 
-    /// Comes to a node. `met` says whether the lower and the upper edge lead here.
+    /// Visits a node. `met` says whether the lower and the upper edge lead here.
     fn enter(
         &mut self,
         node: NodeRef<'g>,
@@ -320,8 +322,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         Ok(())
     }
 
-    /// Asks for the memory of what the walk will read of a node that it is about to enter: it most
-    /// likely branches right here.
+    /// Prefetches what the walk will read of a node, on the assumption that the node has no prefix.
     fn approach(&self, node: NodeRef<'g>, start: usize, met: [bool; 2]) {
         let [low, high] = self.bounds.edges();
         let from = low.filter(|_| met[0]);
@@ -339,8 +340,8 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }
     }
 
-    /// Asks for the memory of what lies ahead in a node, for this batch and the next: so the misses
-    /// overlap.
+    /// Prefetches the children ahead in a node, for this batch and the next, so that the cache
+    /// misses overlap.
     fn look_ahead(&self, frame: &Frame<'g>) {
         if self.ahead == 1 || frame.is_outside() {
             return;
@@ -352,7 +353,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         if left == 0 || Art::<K, V>::has_values_at(frame.depth) {
             return;
         }
-        // What is below a node is two entries, or thousands: most likely these where slots are values.
+        // A child node has two entries or thousands. Most likely thousands where slots are values.
         let below = if Art::<K, V>::has_values_at(frame.depth + 1) {
             FARTHEST
         } else {
@@ -372,7 +373,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
             });
     }
 
-    /// Compares the prefix of a node with an edge, which has the bytes before it.
+    /// Compares the prefix of a node with an edge. The bytes before the prefix are equal.
     fn compare(
         &self,
         node: NodeRef<'g>,
@@ -383,12 +384,12 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         if let Some(order) = snapshot.compare(edge, start) {
             return Ok(order);
         }
-        // What the node does not store, any leaf below knows. If the walk has locked the node
-        // itself, the search for that leaf begins below.
+        // Any leaf below has the bytes that the node does not store. If the walk has locked the
+        // node itself, the search for a leaf must begin below it.
         let depth = snapshot.depth();
         let leaf = if self.locks {
             let (_, word) = node.ceil(END).ok_or(Restart)?;
-            // SAFETY: its node is locked, and linked.
+            // SAFETY: the node that has it is locked and linked.
             match unsafe { Child::of_word(word).follow(self.guard) } {
                 Is::Leaf(leaf) => leaf,
                 Is::Node(below) => Art::<K, V>::any_leaf(below, self.guard)?,
@@ -404,7 +405,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }))
     }
 
-    /// Whether all noted versions are valid.
+    /// Validates all noted versions.
     fn validate(&self) -> Result<(), Restart> {
         self.frames.iter().try_for_each(Self::validate_frame)
     }
@@ -416,8 +417,8 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }
     }
 
-    /// Takes the entries that lie ahead in the current node, up to one that lies on an edge of the
-    /// range, or a node, which it goes to; or goes up.
+    /// Takes the entries ahead in the current node, up to an entry on an edge of the range or a
+    /// node, which it visits. Returns to the frame above if the node has no more.
     #[inline]
     fn advance(&mut self, limit: usize) -> Result<(), Restart> {
         let number = self.at;
@@ -440,7 +441,8 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
                 if symbol == low || symbol == high || !child.is_leaf() {
                     return ControlFlow::Break((symbol, Some(word)));
                 }
-                // SAFETY: only remembered here; it is validated before it is looked at, in `fill`.
+                // SAFETY: the leaf is only remembered here; `fill` validates the node before it
+                // reads the leaf.
                 if let Is::Leaf(leaf) = unsafe { child.follow(guard) } {
                     items.push(unread(leaf));
                 }
@@ -462,7 +464,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }
     }
 
-    /// Comes by a node, or by what lies on an edge of the range.
+    /// Visits a child node, or the leaf on an edge of the range.
     fn come_by(&mut self, number: usize, symbol: Symbol, word: Word) -> Result<(), Restart> {
         let frame = &self.frames[number];
         let met = [symbol == frame.low, symbol == frame.high];
@@ -489,8 +491,8 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }
     }
 
-    /// Takes the values that lie ahead in a node whose slots are values, and goes up if these are
-    /// all. What lies on an edge of the range was settled when the walk came here.
+    /// Takes the values ahead in a node whose slots are values, and returns to the frame above if
+    /// there are no more. The edges of the range were decided when the walk came here.
     #[inline]
     fn take_values(&mut self, number: usize, limit: usize) {
         let frame = &mut self.frames[number];
@@ -518,7 +520,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         }
     }
 
-    /// The head of what is under a symbol.
+    /// The head of a frame, with the byte of a symbol.
     fn head_with(&self, frame: &Frame<'g>, symbol: Symbol) -> u64 {
         if Art::<K, V>::VALUES_AT == usize::MAX || symbol == END {
             frame.head

@@ -1,8 +1,8 @@
-//! Changing one entry.
+//! Operations that change one entry.
 //!
-//! A writer notes versions on its way, and locks by upgrading them: the node whose slots it
-//! changes and, where another node has to take that one's place, the one above. It never waits
-//! for a lock while it holds one; where it would have to, it starts over.
+//! A writer notes versions on its way and locks nodes by upgrading these versions. It locks the
+//! node whose slots it changes and, if that node has to be replaced, the node above. It never
+//! blocks on a lock while it holds one; where it would have to, it starts over.
 
 use super::Art;
 use super::child::{Child, Is, NodeRef, Word};
@@ -20,16 +20,16 @@ use tremula_sync::{Restart, VersionGuard};
 /// The locks for an insertion.
 struct Room<'g> {
     node: VersionGuard<'g>,
-    /// Held if the node above gets a new child in place of this one.
+    /// Held if the insertion replaces the node, or puts a node above it.
     above: Option<VersionGuard<'g>>,
 }
 
 /// The locks for a removal.
 pub(super) struct Loss<'g> {
     node: VersionGuard<'g>,
-    /// Held, with what is above, if something else takes the node's place.
+    /// The slot in the node above, and that node's lock, if the removal replaces the node.
     above: Option<(Above<'g>, VersionGuard<'g>)>,
-    /// The only other child, if that is a node: it takes the node's place.
+    /// The only other child, if that is a node: it replaces the node.
     heir: Option<(NodeRef<'g>, VersionGuard<'g>)>,
 }
 
@@ -43,7 +43,7 @@ impl Room<'_> {
 }
 
 impl Loss<'_> {
-    /// Lets go of what has not been changed.
+    /// Releases the locks. Nothing has been changed under them.
     pub(super) fn unchanged(self) {
         self.node.unchanged();
         if let Some((_, above)) = self.above {
@@ -54,13 +54,13 @@ impl Loss<'_> {
         }
     }
 
-    /// Whether a node is locked by this.
+    /// Whether one of the locks is that of this node.
     pub(super) fn holds(&self, node: NodeRef<'_>, of: &Place<'_, impl Sized>) -> bool {
         of.spot.node.is(node) || (self.above.as_ref()).is_some_and(|(above, _)| above.node.is(node))
     }
 }
 
-/// Locks a node and the one above it, as they were.
+/// Locks a node and the one above it, if their versions have not changed.
 fn lock_both<'g>(
     above: &Above<'g>,
     spot: &Spot<'g>,
@@ -81,8 +81,8 @@ impl<'g> Spot<'g> {
         self.node.header().lock.upgrade(self.version)
     }
 
-    /// The value at this spot, which is locked and has one: in a leaf, if there is one, or in the
-    /// slot.
+    /// The value of the key, which is present, in the leaf or in this slot. The caller holds the
+    /// lock.
     #[inline]
     fn value<K, V: 'static>(&self, leaf: Option<RecordRef<'_, K>>) -> Option<Packed<V>> {
         match leaf {
@@ -94,7 +94,7 @@ impl<'g> Spot<'g> {
         }
     }
 
-    /// Replaces the value at this spot.
+    /// Replaces that value.
     #[inline]
     fn set<K, V: 'static>(&self, leaf: Option<RecordRef<'_, K>>, value: Packed<V>) {
         match leaf {
@@ -103,7 +103,7 @@ impl<'g> Spot<'g> {
         }
     }
 
-    /// Whether a node has to be replaced if this one loses a child. The root never is.
+    /// Whether the node has to be replaced if it loses a child. The root never has to be.
     #[inline]
     fn is_sparse(&self) -> bool {
         self.depth > 0 && self.node.is_sparse()
@@ -111,7 +111,7 @@ impl<'g> Spot<'g> {
 }
 
 impl<'g, K> Ahead<'g, K> {
-    /// The leaf of the key, or none if its value is in the slot; `None` if the key is absent.
+    /// If the key is present, its leaf, or `Some(None)` if its value is in the slot.
     #[inline]
     fn present(&self) -> Option<Option<RecordRef<'g, K>>> {
         match self {
@@ -130,7 +130,7 @@ impl<'g, K> Place<'g, K> {
         }
     }
 
-    /// The value at this place, which is locked and has one.
+    /// The value of the key, which is present. The caller holds the lock.
     fn value<V: 'static>(&self) -> Option<Packed<V>> {
         self.spot.value(self.leaf())
     }
@@ -207,12 +207,12 @@ impl<K: ByteKey, V: Storable> Writes<K, V> for Art<K, V> {
             return Ok(None);
         }
         let head = Self::head_if_values(borrowed);
-        // Whatever is decided can be done: all the locks that a removal needs are held.
+        // Lock everything that a removal needs, so that each decision can be carried out.
         let loss = self.lock_for_removal(&place, guard)?;
         let Some(old) = place.value() else {
             return Err(Restart);
         };
-        // SAFETY: read under the lock, and kept by the guard.
+        // SAFETY: the value was read under the lock, and the guard keeps it.
         let decision = unsafe { old.with(|value| decide(Some(value))) };
         match decision {
             Update::Keep => {
@@ -222,8 +222,8 @@ impl<K: ByteKey, V: Storable> Writes<K, V> for Art<K, V> {
             Update::Put(value) => {
                 place.spot.set(place.leaf(), Packed::new(value));
                 drop(loss);
-                // SAFETY: replaced under the lock, by this thread alone, which keeps no reference
-                // to it.
+                // SAFETY: this thread replaced the value under the lock, and keeps no reference to
+                // it.
                 Ok(Some(unsafe { old.hand_out(guard) }))
             }
             Update::Remove => {
@@ -235,7 +235,7 @@ impl<K: ByteKey, V: Storable> Writes<K, V> for Art<K, V> {
 }
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
-    /// Replaces the value at a spot.
+    /// Replaces the value of a key that is present.
     #[inline]
     fn replace_value(
         &self,
@@ -251,13 +251,13 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             key
         });
         drop(lock);
-        // The key that is there stays.
+        // The stored key stays.
         drop(taken);
-        // SAFETY: replaced under the lock, by this thread alone, which keeps no reference to it.
+        // SAFETY: this thread replaced the value under the lock, and keeps no reference to it.
         Ok(Some(unsafe { old.hand_out(guard) }))
     }
 
-    /// Stores an entry whose key was absent, and for which nodes have to be made.
+    /// Stores an entry whose key was absent and needs a new node.
     #[inline(never)]
     fn put_with_node(
         &self,
@@ -269,7 +269,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         };
         let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
         if matches!(place.found, Found::Leaf(_) | Found::Value) {
-            // It has come meanwhile.
+            // Another thread has inserted the key meanwhile.
             return Err(Restart);
         }
         let room = self.lock_for_insertion(&place)?;
@@ -279,7 +279,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Ok(None)
     }
 
-    /// Removes a key from a node that another takes the place of.
+    /// Removes a key from a node that has to be replaced.
     #[inline(never)]
     fn remove_with_node(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
         let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
@@ -293,7 +293,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Ok(Some(Self::hand_out(place.leaf(), old, guard)))
     }
 
-    /// The head of a key, if there are nodes whose slots are values.
+    /// The head of a key if there are nodes whose slots are values, otherwise 0.
     fn head_if_values(key: &K) -> u64 {
         if Self::VALUES_AT == usize::MAX {
             0
@@ -302,14 +302,14 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// Locks what an insertion at a place that has no such key changes.
+    /// Locks the nodes that the insertion of an absent key changes.
     fn lock_for_insertion<'g>(&self, place: &Place<'g, K>) -> Result<Room<'g>, Restart> {
         let displaced = match place.found {
             Found::Diverges(..) => true,
             Found::Vacant => place.spot.node.is_crowded(),
             _ => false,
         };
-        // The root has room for every byte, and no prefix.
+        // The root is never crowded and has no prefix.
         match &place.parent {
             Some(above) if displaced => {
                 let (above, node) = lock_both(above, &place.spot)?;
@@ -325,8 +325,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// Puts a new entry where its place is, and unlocks. No code of the user's runs before all
-    /// is done: a key that its head tells is dropped last.
+    /// Inserts a new entry at its place, and unlocks. No user code runs before that is done: a key
+    /// that is not stored is dropped last.
     fn settle(&self, place: Place<'_, K>, room: Room<'_>, key: K, value: V, guard: &Guard<'_>) {
         self.len.add(1);
         let Place {
@@ -358,7 +358,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 drop(room);
                 drop(unused);
                 if of_values {
-                    // SAFETY: unlinked above. Its value has moved into the slot.
+                    // SAFETY: this thread has unlinked the leaf. Its value has moved into the slot.
                     unsafe { other.retire::<V>(false, guard) };
                 }
             }
@@ -395,7 +395,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                         Self::check_unlinked(node);
                         drop(lock_above);
                         self.figures.growths.fetch_add(1, Ordering::Relaxed);
-                        // SAFETY: unlinked above.
+                        // SAFETY: this thread has unlinked the node.
                         unsafe { node.retire(guard) };
                     }
                     _ => {
@@ -408,8 +408,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// The word for a new entry below a node that branches at `depth`; and the key, if it is not
-    /// kept. The caller drops it when it holds no lock: that is code of the user's.
+    /// The word for a new entry in a node at this depth, and the key if it is not stored. The
+    /// caller drops the key when it holds no lock, because that runs user code.
     #[inline]
     fn entry_word(depth: usize, key: K, value: Packed<V>) -> (Word, Option<K>) {
         if Self::has_values_at(depth) {
@@ -419,7 +419,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// Locks what a removal at a place changes.
+    /// Locks the nodes that a removal at a place changes.
     pub(super) fn lock_for_removal<'g>(
         &self,
         place: &Place<'g, K>,
@@ -441,7 +441,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         if place.spot.node.children() == 2 && !Self::has_values_at(place.spot.depth) {
             let mut entries = place.spot.node.entries();
             let heir = entries.find(|(symbol, _)| *symbol != place.spot.symbol);
-            // SAFETY: its node is locked, and linked.
+            // SAFETY: the node that has it is locked and linked.
             let heir = heir.map(|(_, word)| unsafe { Child::of_word(word).follow::<K>(guard) });
             if let Some(Is::Node(heir)) = heir {
                 match heir.header().lock.try_lock() {
@@ -456,8 +456,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         Ok(loss)
     }
 
-    /// Removes the entry at a place, and unlocks; the caller sees to what the entry consisted of.
-    /// `head` is that of the key, if there are values in slots.
+    /// Removes the entry at a place, and unlocks. The caller retires or hands out the leaf or
+    /// value. `head` is that of the key, if slots are values.
     pub(super) fn take_out(
         &self,
         place: &Place<'_, K>,
@@ -474,7 +474,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 .collect();
             let prefix = node.header().snapshot().prefix();
             let word = match rest[..] {
-                // The only code of the user's here, and nothing has been changed yet.
+                // The only user code here; nothing has been changed yet.
                 [(symbol, word)] if of_values => {
                     Self::leaf_of_value(Self::key_of_value(head, symbol), word)
                 }
@@ -503,7 +503,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             loss.node.obsolete();
             Self::check_unlinked(node);
             drop((lock_above, loss.heir));
-            // SAFETY: unlinked above.
+            // SAFETY: this thread has unlinked the node.
             unsafe { node.retire(guard) };
         } else {
             self.len.add(-1);
@@ -512,7 +512,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
     }
 
-    /// The key of the value in a slot, under `symbol`, next to the key with this head.
+    /// The key of the value under `symbol`, in the same node as the key with this head.
     pub(super) fn key_of_value(head: u64, symbol: Symbol) -> K {
         let shift = 56 - 8 * Self::VALUES_AT;
         let head = head & !(0xff << shift) | u64::from(symbol - 1) << shift;
@@ -528,12 +528,12 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     #[inline]
     fn hand_out(leaf: Option<RecordRef<'_, K>>, value: Packed<V>, guard: &Guard<'_>) -> V {
         match leaf {
-            // SAFETY: the leaf was unlinked under the lock, by this thread alone, which has
-            // unlocked, and keeps no reference to it.
+            // SAFETY: this thread unlinked the leaf under the lock, has unlocked, and keeps no
+            // reference to it.
             Some(leaf) => unsafe {
                 leaf.hand_out(guard, |_, value| value, |_, value: &V| value.clone())
             },
-            // SAFETY: likewise the value.
+            // SAFETY: as for a leaf.
             None => unsafe { value.hand_out(guard) },
         }
     }

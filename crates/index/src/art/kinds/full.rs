@@ -1,4 +1,4 @@
-//! The last kind: a slot for every byte.
+//! The largest kind: a node with a slot for every byte.
 
 use super::super::child::Word;
 use super::super::header::{END, Header, Prefix, Symbol};
@@ -6,11 +6,11 @@ use super::{BYTES, Present, Slot, byte_of};
 use crate::contract::Direction;
 use std::ops::ControlFlow;
 
-/// A node with a slot for every byte.
+/// A node of up to 256 children, and one more for [`END`].
 ///
-/// A slot is written once for each change of what is under its byte, so a reader may load it
-/// without regard to the version: what it finds was there, together with all else, at the moment
-/// of the load, or when the node was unlinked.
+/// A writer changes what is under a byte by one store into its slot. So a reader may load a slot
+/// without reading the version: the word it finds was in the tree at the moment of the load, or
+/// when the node was unlinked.
 #[repr(C, align(64))]
 pub(in super::super) struct Full {
     header: Header,
@@ -20,7 +20,7 @@ pub(in super::super) struct Full {
 }
 
 impl Full {
-    /// A node whose slots hold `vacant`.
+    /// A node without children. Its slots hold `vacant`.
     pub(in super::super) fn new(depth: usize, prefix: Prefix, vacant: Word) -> Self {
         Self {
             header: Header::new(depth, prefix),
@@ -30,7 +30,6 @@ impl Full {
         }
     }
 
-    /// The slot of a symbol.
     #[inline]
     pub(in super::super) fn slot(&self, symbol: Symbol) -> &Slot {
         if symbol == END {
@@ -50,7 +49,8 @@ impl Full {
         present.then(|| self.slot(symbol).load())
     }
 
-    /// Visits what is under the symbols between two, in this direction, until `visit` breaks.
+    /// Visits the present symbols from `from` to `to` and their words, in this direction, until
+    /// `visit` breaks.
     #[inline(always)]
     pub(in super::super) fn sweep<B>(
         &self,

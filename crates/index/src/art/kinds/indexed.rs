@@ -1,4 +1,4 @@
-//! The third kind: an index of a byte a byte value, to slots in no order.
+//! The third kind: an index with one byte for each byte value, and slots in no particular order.
 
 use super::super::child::Word;
 use super::super::header::{END, Header, Prefix, Symbol, Tail};
@@ -14,7 +14,7 @@ pub(in super::super) struct FortyEight {
     present: Present,
     /// For each byte, one more than the number of its slot, or 0; eight to a word.
     index: [AtomicU64; BYTES / 8],
-    /// Those in use come first; but the last is that of the end.
+    /// The slots in use come first. The last one is for [`END`].
     slots: [Slot; CAPACITIES[2]],
 }
 
@@ -41,7 +41,7 @@ impl FortyEight {
         word.store(others | (value as u64) << shift, Ordering::Relaxed);
     }
 
-    /// Where a symbol is looked up, for whoever wants it near in time.
+    /// The word of the index that a search for this symbol reads, to be prefetched.
     #[inline]
     pub(in super::super) fn index_of(&self, symbol: Symbol) -> &AtomicU64 {
         &self.index[usize::from(byte_of(symbol.max(1))) / 8]
@@ -56,7 +56,8 @@ impl FortyEight {
         Some(self.slots.get(place)?.load())
     }
 
-    /// Visits what is under the symbols between two, in this direction, until `visit` breaks.
+    /// Visits the present symbols from `from` to `to` and their words, in this direction, until
+    /// `visit` breaks.
     #[inline(always)]
     pub(in super::super) fn sweep<B>(
         &self,
@@ -68,7 +69,7 @@ impl FortyEight {
         let tail = self.header.tail();
         let see = |symbol| match self.find(tail, symbol) {
             Some(word) => visit(symbol, word),
-            // Read while it was being changed.
+            // A writer was changing the node during the read.
             None => ControlFlow::Continue(()),
         };
         self.present.sweep(tail.has_end(), direction, from, to, see)

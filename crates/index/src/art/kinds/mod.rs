@@ -1,4 +1,4 @@
-//! The four kinds of nodes: one layout each, one way to be searched each.
+//! The four kinds of nodes. Each has its own layout and its own search.
 //!
 //! ```text
 //! four         [header, 4 bytes in it][4 slots]                        64 bytes
@@ -7,9 +7,9 @@
 //! full         [header][which bytes][256 slots][slot of the end]    2,120 bytes
 //! ```
 //!
-//! *four* and *sixteen* keep bytes and slots sorted. The child of the key that ends at the node
-//! takes the last slot, of a *full* node an extra one. Slots are written with release and read
-//! with acquire, so that what a pointer leads to is visible to whoever comes by it.
+//! *four* and *sixteen* keep bytes and slots sorted. The child of a key that ends at the node is in
+//! the last slot; a *full* node has an extra slot for it. Slots are written with release and read
+//! with acquire, so that a reader that follows a pointer sees what it points to.
 
 mod full;
 mod indexed;
@@ -26,8 +26,8 @@ use std::ops::ControlFlow;
 use std::ptr;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// The values that a byte of a key can have. Under a checker only small ones are used, so that
-/// a full node is small.
+/// How many values a byte of a key can have. Under a checker keys use only small bytes, so that a
+/// full node is small.
 #[cfg(not(any(loom, shuttle)))]
 pub(super) const BYTES: usize = 256;
 #[cfg(loom)]
@@ -35,8 +35,9 @@ pub(super) const BYTES: usize = 8;
 #[cfg(shuttle)]
 pub(super) const BYTES: usize = 32;
 
-/// The most children of a node of each kind but the last, the child for the end included, and
-/// at how many the next larger kind becomes this one. Leis et al., ICDE 2013.
+/// The capacity of each kind but the last, including the child for the end, and the number of
+/// children at which a node of the next larger kind is replaced by this one. Leis et al., ICDE
+/// 2013.
 pub(super) const CAPACITIES: [usize; 3] = if cfg!(any(loom, shuttle)) {
     [3, 4, 5]
 } else {
@@ -48,7 +49,7 @@ pub(super) const SHRINK_TO: [usize; 3] = if cfg!(any(loom, shuttle)) {
     [3, 12, 37]
 };
 
-/// A place for a child, or a value.
+/// A slot for a child or a value.
 pub(super) struct Slot(AtomicPtr<()>);
 
 impl Slot {
@@ -62,8 +63,8 @@ impl Slot {
 
     #[inline]
     pub(super) fn load(&self) -> Word {
-        // Acquire: pairs with the release in `store`: what was made before it was linked is
-        // visible to whoever finds it here.
+        // Acquire: pairs with the release in `store`. A thread that reads a pointer here sees
+        // everything that was written to the child before it was linked.
         self.0.load(Ordering::Acquire)
     }
 
@@ -74,7 +75,7 @@ impl Slot {
     }
 }
 
-/// Which bytes a node has children for.
+/// A bit for each byte: whether the node has a child for it.
 struct Present([AtomicU64; BYTES.div_ceil(64)]);
 
 impl Present {
@@ -99,7 +100,7 @@ impl Present {
         self.0[place].store(changed, Ordering::Relaxed);
     }
 
-    /// Visits the symbols between two, in this direction, until `visit` breaks.
+    /// Visits the present symbols from `from` to `to` in this direction, until `visit` breaks.
     #[inline(always)]
     fn sweep<B>(
         &self,
@@ -155,7 +156,7 @@ impl Present {
         ControlFlow::Continue(())
     }
 
-    /// The first byte at or above `from`.
+    /// The first present byte at or above `from`.
     #[inline]
     fn at_or_above(&self, from: u8) -> Option<u8> {
         let mut place = usize::from(from) / 64;
@@ -171,7 +172,7 @@ impl Present {
     }
 }
 
-/// The byte that a symbol stands for; not of [`END`].
+/// The byte that a symbol stands for. The symbol is not [`END`].
 #[inline]
 fn byte_of(symbol: Symbol) -> u8 {
     (symbol - 1) as u8

@@ -1,4 +1,4 @@
-//! The small kinds: bytes in order, searched in registers.
+//! The small kinds, whose bytes are sorted and searched in registers.
 
 use super::super::child::Word;
 use super::super::header::{END, Header, Prefix, Symbol, Tail};
@@ -8,7 +8,7 @@ use crate::kit::bytes::{position, position_of_four, rank, rank_of_four};
 use std::ops::ControlFlow;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
-/// A node of up to four children; one cache line.
+/// A node of up to four children, in one cache line.
 #[repr(C, align(64))]
 pub(in super::super) struct Four {
     header: Header,
@@ -47,25 +47,26 @@ impl Sixteen {
     }
 }
 
-/// What the small kinds differ in: where the bytes are.
+/// The code that both small kinds share. They differ in where the bytes are.
 pub(in super::super) trait Sorted {
     fn header(&self) -> &Header;
 
     fn slots(&self) -> &[Slot];
 
-    /// All the bytes, the first lowest.
+    /// All bytes; the first is the lowest.
     fn all_bytes(&self, tail: Tail) -> u128;
 
-    /// Writes the bytes; returns the tail that goes with them.
+    /// Writes the bytes; returns the tail to store with them.
     fn set_bytes(&self, tail: Tail, bytes: u128) -> Tail;
 
-    /// Where the byte is among the first `count`.
+    /// The position of a byte among those in use.
     fn position(&self, tail: Tail, byte: u8) -> Option<usize>;
 
-    /// How many bytes are below this one.
+    /// How many bytes in use are smaller than this one.
     fn rank(&self, tail: Tail, byte: u8) -> usize;
 
-    /// What is under a symbol. Of an optimistic reader, like all that follow, unvalidated.
+    /// The word under a symbol. A reader without the lock has yet to validate it; the same holds
+    /// for the methods that follow.
     #[inline]
     fn find(&self, tail: Tail, symbol: Symbol) -> Option<Word> {
         let place = if symbol == END {
@@ -73,7 +74,7 @@ pub(in super::super) trait Sorted {
         } else {
             self.position(tail, byte_of(symbol))
         };
-        // A count and bytes that do not belong together lead to some slot.
+        // The tail and the bytes may be of different versions; then any position can come out.
         Some(self.slots().get(place?)?.load())
     }
 
@@ -82,7 +83,6 @@ pub(in super::super) trait Sorted {
         Some((Symbol::from(byte) + 1, self.slots().get(place)?.load()))
     }
 
-    /// The first child at or above a symbol.
     fn ceil(&self, from: Symbol) -> Option<(Symbol, Word)> {
         let tail = self.header().tail();
         if from == END && tail.has_end() {
@@ -100,7 +100,8 @@ pub(in super::super) trait Sorted {
         }
     }
 
-    /// Visits what is under the symbols between two, in this direction, until `visit` breaks.
+    /// Visits the present symbols from `from` to `to` and their words, in this direction, until
+    /// `visit` breaks.
     #[inline(always)]
     fn sweep<B>(
         &self,
@@ -116,7 +117,7 @@ pub(in super::super) trait Sorted {
             visit(END, slots[slots.len() - 1].load())?;
         }
         let bytes = self.all_bytes(tail);
-        // A count that was read while it was changed is no larger than this.
+        // A count that a writer was changing may be too large.
         let count = tail.count().min(slots.len());
         let mut see = |place: usize| {
             let symbol = Symbol::from((bytes >> (8 * place)) as u8) + 1;
@@ -141,8 +142,8 @@ pub(in super::super) trait Sorted {
         tail.count() + usize::from(tail.has_end())
     }
 
-    /// Adds a child under a symbol that has none. The caller holds the lock, or has the node
-    /// alone, here and below; there is room.
+    /// Adds a child under a symbol that is absent; the node is not full. For this and the following
+    /// methods the caller holds the lock, or no other thread has the node.
     fn insert(&self, symbol: Symbol, word: Word) {
         let mut tail = self.header().tail();
         if symbol == END {
@@ -164,7 +165,7 @@ pub(in super::super) trait Sorted {
         self.header().set_tail(tail);
     }
 
-    /// Replaces the child under a symbol that has one.
+    /// Replaces the child under a symbol that is present.
     fn replace(&self, symbol: Symbol, word: Word) {
         let tail = self.header().tail();
         let place = if symbol == END {
@@ -175,7 +176,7 @@ pub(in super::super) trait Sorted {
         self.slots()[place].store(word);
     }
 
-    /// Takes the child under a symbol that has one away.
+    /// Removes a symbol that is present.
     fn remove(&self, symbol: Symbol) {
         let mut tail = self.header().tail();
         if symbol == END {
