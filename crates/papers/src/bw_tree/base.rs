@@ -12,16 +12,15 @@ use std::slice;
 use tremula_index::kit::{GROUP, STRIDE, Spec, StoredKey, prefetch};
 use tremula_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// The id that stands for no node.
 pub(super) const NO_NODE: usize = usize::MAX;
 
-/// Bytes of a cache line. Headers and deltas lie at multiples of it.
+/// Bytes of a cache line. Headers and deltas are aligned to it.
 pub(super) const LINE: usize = 64;
 
 /// Words of a node's filter.
 const FILTER: usize = 2;
 
-// What a base node's flags say.
+// Bits of a base node's `flags`.
 const HAS_HIGH: u16 = 1;
 const HAS_LOW: u16 = 2;
 const SHORTCUTS: u16 = 4;
@@ -29,44 +28,42 @@ const SORTED_RUNS: u16 = 8;
 const SPLIT_DELTAS: u16 = 16;
 const SPREAD: u16 = 32;
 
-/// The fences of a node, and what else stays the same when its contents are consolidated.
+/// The fences of a node, and all else that a consolidation does not change.
 #[derive(Clone, Copy)]
 pub(super) struct Fences<S: Spec> {
-    /// 0 of a leaf, else one more than the children have.
+    /// 0 for a leaf, else one more than the level of the children.
     pub(super) level: u32,
-    /// The keys of the node lie at or above this, if there is anything to its left.
+    /// The keys of the node lie at or above this, if it has a left neighbour.
     pub(super) low: Option<StoredKey<S>>,
-    /// They lie below this, if there is anything to its right.
+    /// They lie below this, if it has a right neighbour.
     pub(super) high: Option<StoredKey<S>>,
-    /// The node on the right.
     pub(super) right: usize,
     /// The child for keys below the first separator.
     pub(super) first_child: usize,
 }
 
-/// What a base node has beside its entries.
+/// What a base node has besides its entries.
 #[derive(Clone, Copy)]
 pub(super) struct Fittings {
     /// Places for deltas in its area.
     pub(super) slots: usize,
-    /// Whether it has sub-chains.
     pub(super) is_spread: bool,
     /// How much contention it begins with.
     pub(super) contention: u32,
-    /// How it is searched and consolidated.
     pub(super) switches: BwTreeSwitches,
 }
 
 /// A base node: immutable but for the claims to its area, and its filter.
 ///
 /// ```text
-/// deltas … <- claimed downward | sub-chains, if spread | this header | hints | heads | keys, unless heads tell them | values | margin
+/// in front: deltas, claimed downward | sub-chains, if spread
+/// then:     this header | hints | heads | keys, unless heads determine them | values | margin
 /// ```
 ///
-/// The *hints* are copies of each sixteenth head but the first. A search waits for memory
-/// twice: for the header and the hints, which tell a segment of sixteen entries, and for that. The
-/// *filter* has a bit for each delta, which a hash of the key's head chooses: whoever finds the
-/// bit of a key unset need not look at the deltas.
+/// The *hints* are copies of each sixteenth head but the first. A search waits for memory twice:
+/// for the header and the hints, which determine a segment of sixteen entries, and for that
+/// segment. The *filter* has a bit for each delta, chosen by a hash of the key's head: a thread
+/// that finds the bit of a key unset need not look at the deltas.
 #[repr(C)]
 pub(super) struct Base<S: Spec> {
     filter: [AtomicU64; FILTER],
@@ -75,7 +72,7 @@ pub(super) struct Base<S: Spec> {
     /// The node on the right when it was made.
     pub(super) made_right: usize,
     pub(super) first_child: usize,
-    /// Places of the area that were claimed; more than `slots` when more were asked for.
+    /// How many places of the area have been claimed; more than `slots` when more were asked for.
     claimed: AtomicU32,
     pub(super) count: u32,
     pub(super) level: u32,
@@ -84,18 +81,18 @@ pub(super) struct Base<S: Spec> {
     of: PhantomData<S>,
 }
 
-/// What of a base node lookups do not need: it lies behind all else.
+/// What lookups do not need of a base node: it lies behind all else.
 #[repr(C)]
 struct Margin {
     low_head: u64,
     low_word: *mut (),
-    /// Compare-and-swaps that were lost on the leaf, those before this by halves.
+    /// Compare-and-swaps on the leaf that were lost; those before this base node count by halves.
     contention: AtomicU32,
-    /// Whether a split delta was made for a chain on this.
+    /// Whether a split delta was made for a chain on this base node.
     was_split: AtomicBool,
 }
 
-/// The distances of a base node's parts from its header, in words where not said otherwise.
+/// The distances of a base node's parts from its header, in words unless said otherwise.
 struct Plan {
     layout: Layout,
     /// Bytes of the area in front of the header.
@@ -103,8 +100,7 @@ struct Plan {
     heads: usize,
 }
 
-/// Words of an entry, each in an array of its own: the head, the key unless the head tells it, the
-/// value.
+/// Arrays of words, one word an entry in each: heads, keys unless the heads determine them, values.
 const fn arrays_of<S: Spec>() -> usize {
     if S::HEAD_IS_KEY { 2 } else { 3 }
 }
@@ -125,7 +121,7 @@ fn plan<S: Spec>(count: usize, slots: usize, is_spread: bool) -> Plan {
     }
 }
 
-/// Hints of so many heads: whole groups. The last may be above all heads.
+/// Hints of a node with `count` heads: whole groups. The last may be above all heads.
 const fn hints_of(count: usize) -> usize {
     (count.saturating_sub(1) / STRIDE).next_multiple_of(GROUP)
 }
@@ -137,8 +133,8 @@ const fn heads_at<S: Spec>(count: usize) -> usize {
     words.next_multiple_of(LINE / size_of::<u64>())
 }
 
-/// A base node that is not freed for `'g`: the thread is pinned, or alone with it. By it, not by
-/// a plain reference to the header, what lies around the header is reached.
+/// A base node that is not freed for `'g`: the thread is pinned, or alone with it. What lies around
+/// the header is reached through this, not through a plain reference to the header.
 #[derive(Clone, Copy)]
 pub(super) struct BaseRef<'g, S: Spec> {
     at: NonNull<Base<S>>,
@@ -150,12 +146,12 @@ impl<S: Spec> Deref for BaseRef<'_, S> {
 
     #[inline]
     fn deref(&self) -> &Base<S> {
-        // SAFETY: it lives.
+        // SAFETY: it lives for `'g`.
         unsafe { self.at.as_ref() }
     }
 }
 
-/// The word of a filter, and in it the bit, that a head has.
+/// The word of the filter, and the bit in it, for a head.
 #[inline]
 fn filter_bit(head: u64) -> (usize, u64) {
     // The upper bits of a product depend on all bits of the head.
@@ -164,14 +160,14 @@ fn filter_bit(head: u64) -> (usize, u64) {
 }
 
 impl<S: Spec> Base<S> {
-    /// The fence that it was made with. Of a chain on it, [`View::high`](super::node::View::high)
-    /// knows better.
+    /// The fence that the base node was made with. For a chain on it, see
+    /// [`View::high`](super::node::View::high).
     #[inline]
     pub(super) fn made_high(&self) -> Option<StoredKey<S>> {
         (self.flags & HAS_HIGH != 0).then(|| StoredKey::of_words(self.high_head, self.high_word))
     }
 
-    /// Whether what is searched for in deltas narrows the search in here.
+    /// Whether the deltas that a search passes narrow the search in the base node.
     #[inline]
     pub(super) fn has_shortcuts(&self) -> bool {
         self.flags & SHORTCUTS != 0
@@ -182,7 +178,7 @@ impl<S: Spec> Base<S> {
         self.flags & SPREAD != 0
     }
 
-    /// Whether there are split deltas in the tree.
+    /// Whether the tree uses split deltas.
     #[inline]
     pub(super) fn has_split_deltas(&self) -> bool {
         self.flags & SPLIT_DELTAS != 0
@@ -193,28 +189,28 @@ impl<S: Spec> Base<S> {
         self.flags & SORTED_RUNS != 0
     }
 
-    /// Whether a delta of a chain that was found before may be about a key with this head.
+    /// Whether a chain that the caller has found may have a delta on a key with this head.
     #[inline]
     pub(super) fn may_have_deltas(&self, head: u64) -> bool {
         let (word, bit) = filter_bit(head);
-        // Relaxed: the bit of a delta was set before the word was published by which the caller
-        // came to the delta.
+        // Relaxed: a writer sets the bit of a delta before it publishes the word by which the
+        // caller came to the delta.
         self.filter[word].load(Ordering::Relaxed) & bit != 0
     }
 
-    /// To be called before a delta on a key with this head is published.
+    /// A writer calls this before it publishes a delta on a key with this head.
     #[inline]
     pub(super) fn announce_delta(&self, head: u64) {
         let (word, bit) = filter_bit(head);
         let filter = &self.filter[word];
-        // Relaxed, both: see `may_have_deltas`. Who finds the bit set has seen it, and so does
-        // whoever sees what he publishes.
+        // Relaxed, both: see `may_have_deltas`. A writer that finds the bit set has seen it, and so
+        // has every thread that sees what this writer publishes.
         if filter.load(Ordering::Relaxed) & bit == 0 {
             filter.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// Whether deltas have places of their own on the heap.
+    /// Whether deltas are allocated by themselves, on the heap.
     #[inline]
     pub(super) fn has_no_area(&self) -> bool {
         self.slots == 0
@@ -222,7 +218,7 @@ impl<S: Spec> Base<S> {
 
     /// How many places of the area have been claimed.
     pub(super) fn claimed(&self) -> usize {
-        // Relaxed: a figure.
+        // Relaxed: only a statistic.
         let claimed = self.claimed.load(Ordering::Relaxed) as usize;
         claimed.min(self.slots as usize)
     }
@@ -245,7 +241,7 @@ impl<'g, S: Spec> BaseRef<'g, S> {
         self.at
     }
 
-    /// Asks for the header and the hints.
+    /// Prefetches the header and the hints.
     #[inline]
     pub(super) fn prefetch(self) {
         let header = self.at.as_ptr().cast::<u8>();
@@ -276,25 +272,26 @@ impl<'g, S: Spec> BaseRef<'g, S> {
     }
 
     pub(super) fn contention(self) -> u32 {
-        // Relaxed, here and below: a figure.
+        // Relaxed, here and below: only a heuristic.
         self.margin().contention.load(Ordering::Relaxed)
     }
 
-    /// Counts contention, up to a limit: beyond that nobody writes to it.
+    /// Counts contention, up to a limit; from then on nobody writes to the counter.
     pub(super) fn note_contention(self, limit: u32) {
         if self.contention() < limit {
             self.margin().contention.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether there may be a split delta in a chain that was found before.
+    /// Whether a chain that the caller has found may have a split delta.
     #[inline]
     pub(super) fn may_be_split(self) -> bool {
-        // Relaxed: set before the word was published by which the caller came to the delta.
+        // Relaxed: a writer sets it before it publishes the word by which the caller came to the
+        // delta.
         self.margin().was_split.load(Ordering::Relaxed)
     }
 
-    /// To be called before a split delta is published.
+    /// A writer calls this before it publishes a split delta.
     pub(super) fn announce_split(self) {
         // Relaxed: see `may_be_split`.
         self.margin().was_split.store(true, Ordering::Relaxed);
@@ -304,12 +301,12 @@ impl<'g, S: Spec> BaseRef<'g, S> {
         self.slots as usize * size_of::<Delta<S>>()
     }
 
-    /// Claims a place for a delta, for the caller alone; returns it, and how far in front of the
-    /// header it lies.
+    /// Claims a place for a delta, for the caller alone; returns it and its distance from the
+    /// header, in deltas.
     #[inline]
     pub(super) fn claim(self) -> Option<(NonNull<Delta<S>>, usize)> {
-        // Relaxed, both: each place is given out once, whatever the order; what is written there
-        // is published by the word that leads to it.
+        // Relaxed, both: each place is claimed once, in whatever order; what is written there is
+        // published by the word that leads to it.
         let slots = u32::from(self.slots);
         if self.claimed.load(Ordering::Relaxed) >= slots {
             return None;
@@ -319,15 +316,15 @@ impl<'g, S: Spec> BaseRef<'g, S> {
             return None;
         }
         let distance = place as usize + 1;
-        // SAFETY: `slots` deltas have room in front of the header, and `distance` is one of 1 to
-        // `slots`. A base node is used by pointers to the whole allocation.
+        // SAFETY: the area in front of the header holds `slots` deltas, and `distance` is 1 to
+        // `slots`. A `BaseRef` has a pointer to the whole allocation.
         unsafe {
             let header = self.at.cast::<Delta<S>>();
             Some((header.sub(distance), distance))
         }
     }
 
-    /// The node behind the header, by words.
+    /// The header and what follows it, as words.
     #[inline]
     fn start(self) -> *const u64 {
         self.at.as_ptr().cast()
@@ -357,7 +354,7 @@ impl<'g, S: Spec> BaseRef<'g, S> {
     #[inline]
     fn words(self, array: usize) -> &'g [*mut ()] {
         let count = self.count as usize;
-        // SAFETY: so many words have been written there.
+        // SAFETY: `count` words have been written in each array.
         unsafe { slice::from_raw_parts(self.arrays().add(array * count).cast(), count) }
     }
 
@@ -389,7 +386,7 @@ impl<'g, S: Spec> BaseRef<'g, S> {
     }
 }
 
-/// Frees a base node, but nothing that it leads to.
+/// Frees a base node, but nothing that it points to.
 ///
 /// # Safety
 ///
@@ -408,7 +405,7 @@ pub(super) unsafe fn free_base<S: Spec>(base: NonNull<Base<S>>) {
     }
 }
 
-/// A base node that is being filled. Dropping it frees it, but nothing that it leads to.
+/// A base node that is being filled. Dropping it frees it, but nothing that it points to.
 pub(super) struct Draft<S: Spec> {
     base: NonNull<Base<S>>,
     /// Where the heads begin.
@@ -437,15 +434,14 @@ impl<S: Spec> Draft<S> {
             | flag(fittings.switches.fast_consolidation, SORTED_RUNS)
             | flag(!fittings.switches.whole_splits, SPLIT_DELTAS)
             | flag(fittings.is_spread, SPREAD);
-        // All bits are set in a filter that is not to be used: one that all write to would be fought
-        // over, too.
+        // A filter that is not used has all bits set: all writers would compete for a shared one.
         let filter = if fittings.switches.chain_filter && !fittings.is_spread {
             0
         } else {
             u64::MAX
         };
-        // SAFETY: the allocation has room for the header behind the area, and for the heads
-        // behind that.
+        // SAFETY: the allocation has room for the header behind the area, and for the heads behind
+        // that.
         unsafe {
             let base = NonNull::new_unchecked(start.add(plan.area).cast::<Base<S>>());
             base.write(Base {
@@ -484,18 +480,17 @@ impl<S: Spec> Draft<S> {
         }
     }
 
-    /// A base node of entries.
     pub(super) fn of_entries(fences: Fences<S>, entries: &[Entry<S>], fittings: Fittings) -> Self {
         let mut draft = Self::new(fences, entries.len(), fittings);
         entries.iter().for_each(|entry| draft.push(*entry));
         draft
     }
 
-    /// Where an entry's word of an array goes.
+    /// The place of entry `at` in an array.
     ///
     /// # Safety
     ///
-    /// There are so many entries and arrays.
+    /// `array` is less than the number of arrays, and `at` than the number of entries.
     #[inline]
     unsafe fn place(&self, array: usize, at: usize) -> NonNull<u64> {
         // SAFETY: the arrays have room for `count` words each, one behind the other.
@@ -519,7 +514,7 @@ impl<S: Spec> Draft<S> {
         self.advance(1);
     }
 
-    /// Copies a run of entries from a node.
+    /// Copies a run of entries from another node.
     #[inline]
     pub(super) fn push_run(&mut self, from: BaseRef<'_, S>, run: Range<usize>) {
         let (at, length) = (self.filled, run.len());
@@ -537,7 +532,7 @@ impl<S: Spec> Draft<S> {
         self.advance(length);
     }
 
-    /// Replaces the value of an entry that is there.
+    /// Replaces the value of an entry that has been filled in.
     #[inline]
     pub(super) fn replace(&mut self, at: usize, value: *mut ()) {
         assert!(at < self.filled, "an entry is there before it is changed");
@@ -546,7 +541,7 @@ impl<S: Spec> Draft<S> {
         unsafe { self.place(values, at).cast().write(value) };
     }
 
-    /// Counts entries as filled in; copies the hints from the heads when all are.
+    /// Counts entries as filled in; after the last one it copies the hints from the heads.
     #[inline]
     fn advance(&mut self, entries: usize) {
         self.filled += entries;
@@ -555,7 +550,7 @@ impl<S: Spec> Draft<S> {
         }
         for hint in 0..hints_of(self.count) {
             let first = (hint + 1) * STRIDE;
-            // SAFETY: the header is followed by so many hints, and all heads have been written.
+            // SAFETY: `hints_of` hints follow the header, and all heads have been written.
             unsafe {
                 let head = if first < self.count {
                     self.place(0, first).read()
@@ -567,7 +562,8 @@ impl<S: Spec> Draft<S> {
         }
     }
 
-    /// The word that leads to it. When it has been published, [`give`](Self::give) is next.
+    /// The word that leads to the base node. After publishing it, the caller calls
+    /// [`give`](Self::give).
     pub(super) fn word(&self) -> Word {
         assert!(
             self.filled == self.count,
@@ -576,7 +572,7 @@ impl<S: Spec> Draft<S> {
         Word::base(self.base)
     }
 
-    /// Leaves it to the mapping table.
+    /// Passes ownership to the mapping table.
     pub(super) fn give(self) {
         std::mem::forget(self);
     }
@@ -584,7 +580,7 @@ impl<S: Spec> Draft<S> {
 
 impl<S: Spec> Drop for Draft<S> {
     fn drop(&mut self) {
-        // SAFETY: nobody has seen it.
+        // SAFETY: no other thread has seen it.
         unsafe { free_base(self.base) };
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a chain: one key, all of it; and giving a long one a new base node.
+//! Reading a chain, for one key or as a whole, and replacing a long chain by a new base node.
 
 use super::Tree;
 use super::base::{Draft, Fittings};
@@ -11,28 +11,26 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use tremula_index::kit::{SearchKey, Spec, StoredKey};
 
-/// What a node has of a key.
+/// What a leaf has of a key.
 pub(super) struct Found<S: Spec> {
-    /// The key's entry, if it is there.
     pub(super) entry: Option<Entry<S>>,
-    /// How many keys of the base node lie below.
+    /// How many keys of the base node lie below it.
     pub(super) offset: usize,
     /// Whether the base node has the key itself.
     pub(super) overwrites: bool,
 }
 
-/// What a node has, in the order of the keys.
+/// The contents of a node, in the order of the keys.
 pub(super) enum Contents<'g, S: Spec> {
-    /// The base node with other values here and there: the deltas, the oldest first.
+    /// The base node with some values replaced: the deltas, the oldest first.
     Replaced(Vec<&'g Delta<S>>),
-    /// Runs of the base node, and the newest delta on each cell that has any, in order.
+    /// Runs of the base node, and the newest delta on each cell that has deltas, in order.
     Runs(Vec<&'g Delta<S>>),
     Entries(Vec<Entry<S>>),
 }
 
-/// A part of what a consolidated node has, in the order of the keys.
+/// A part of the contents of a consolidated node, in the order of the keys.
 enum Part<S: Spec> {
-    /// A run of the base node's entries.
     Run(Range<usize>),
     One(Entry<S>),
 }
@@ -48,12 +46,12 @@ impl<'g, S: Spec> View<'g, S> {
         found.ok().map(|at| self.base.values()[at])
     }
 
-    /// Looks a key up in a leaf. Each delta that it passes narrows what is left to search of the
-    /// base node.
+    /// Looks a key up in a leaf. Each delta that the search passes narrows what is left to search
+    /// of the base node.
     ///
-    /// The entry that it finds is alive, and so is its value, whatever the comparisons say: it is
-    /// the newest of its cell. For an entry of the base node lies within what the deltas have left,
-    /// and each delta that overwrites an entry leaves that out.
+    /// The entry that it finds is alive, and so is its value, whatever the comparisons say, because
+    /// it is the newest of its cell: an entry of the base node lies within what the deltas have
+    /// left, and each delta that overwrites an entry excludes that entry.
     pub(super) fn find(&self, probe: &SearchKey<'_, S>) -> Found<S> {
         let search = |all, places| {
             if self.base.has_shortcuts() {
@@ -67,7 +65,8 @@ impl<'g, S: Spec> View<'g, S> {
         self.find_beside(None, probe, search)
     }
 
-    /// The same in a sub-chain, where the place of the key in the base node is known.
+    /// As [`find`](Self::find) in a sub-chain, where the place of the key in the base node is
+    /// known.
     pub(super) fn find_at(
         &self,
         place: Result<usize, usize>,
@@ -76,8 +75,8 @@ impl<'g, S: Spec> View<'g, S> {
         self.find_beside(None, probe, |_, places| within(place, places))
     }
 
-    /// The same, given the delta by which the node was split, and how to search the base node: all
-    /// of what is the node's, or the places that are left.
+    /// As [`find`](Self::find), given the delta by which the node was split, and how to search the
+    /// base node: all of its part that belongs to the node, or the places that are left.
     #[inline(always)]
     fn find_beside(
         &self,
@@ -115,8 +114,8 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// The newest delta on the cell of one in this chain: that one, unless a comparison has passed by
-    /// a newer one on the very same key.
+    /// The newest delta on the cell of `found`: `found` itself, unless a comparison has passed by a
+    /// newer delta on the same key.
     #[inline]
     fn newest_on(&self, found: &'g Delta<S>) -> &'g Delta<S> {
         if S::HEAD_IS_KEY {
@@ -128,13 +127,13 @@ impl<'g, S: Spec> View<'g, S> {
             .unwrap_or(found)
     }
 
-    /// What a leaf that is not spread has of an entry that it has. No user code is asked.
+    /// Finds an entry that a leaf has, which is not spread. Runs no user code.
     pub(super) fn find_entry(&self, entry: &Entry<S>) -> Found<S> {
         if let Some(delta) = self.changes().find(|delta| delta.key.is(entry.key)) {
             return Found::of(delta);
         }
         let end = self.end();
-        // Most are looked for at one of the ends.
+        // Most callers look for an entry at one of the ends.
         let at = (0..end)
             .flat_map(|at| [at, end - 1 - at])
             .find(|at| self.base.key(*at).is(entry.key));
@@ -145,8 +144,8 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// The newest delta on each cell that has any, cells of one place side by side. No user code is
-    /// asked.
+    /// The newest delta on each cell that has deltas, cells of one place side by side. Runs no user
+    /// code.
     fn newest_by_place(&self) -> Vec<&'g Delta<S>> {
         let mut newest = Vec::with_capacity(self.depth());
         if self.base.is_spread() || self.split().is_some() {
@@ -154,16 +153,17 @@ impl<'g, S: Spec> View<'g, S> {
         } else {
             newest.extend(self.deltas());
         }
-        // Stable: of those on one cell the newest stays first.
+        // A stable sort: of the deltas on one cell the newest stays first.
         newest.sort_by_key(|delta| delta.cell());
         newest.dedup_by(|older, newer| older.cell() == newer.cell());
         newest
     }
 
-    /// The same in the order of the keys.
+    /// As [`newest_by_place`](Self::newest_by_place), in the order of the keys.
     fn newest(&self) -> Vec<&'g Delta<S>> {
         let mut newest = self.newest_by_place();
-        // Of cells at one place of the base node at most one has anything left, for honest keys.
+        // With honest keys, at most one of the cells at one place of the base node still has an
+        // entry.
         let are_beside =
             |a: &&Delta<S>, b: &&Delta<S>| a.offset == b.offset && !a.overwrites && !b.overwrites;
         for beside in newest.chunk_by_mut(are_beside) {
@@ -175,8 +175,8 @@ impl<'g, S: Spec> View<'g, S> {
         newest
     }
 
-    /// Whether these are the leaf's entries in front of one of the base node's, by the offsets of
-    /// deltas. No user code is asked.
+    /// Whether `entries` are what the leaf has in front of entry `offset` of its base node, by the
+    /// offsets of the deltas. Runs no user code.
     pub(super) fn has_in_front(&self, offset: usize, entries: &[Entry<S>]) -> bool {
         let name = |key: StoredKey<S>| (key.head, key.word.addr());
         let newest = self.newest_by_place();
@@ -198,7 +198,7 @@ impl<'g, S: Spec> View<'g, S> {
     }
 
     /// The deltas, the oldest first, if all that they do is to replace values of the base node:
-    /// then nothing has to be sorted.
+    /// then there is nothing to sort.
     fn replacements(&self) -> Option<Vec<&'g Delta<S>>> {
         if self.base.is_spread() || self.split().is_some() || !self.base.has_sorted_runs() {
             return None;
@@ -213,8 +213,8 @@ impl<'g, S: Spec> View<'g, S> {
         Some(deltas)
     }
 
-    /// All that is in the node, in the order of the keys, as the original Bw-tree has it: the
-    /// deltas are replayed on a copy of the base node, and that is sorted.
+    /// The contents of the node, in the order of the keys, as the original Bw-tree makes them: it
+    /// replays the deltas on a copy of the base node, and sorts that.
     fn replayed(&self) -> Vec<Entry<S>> {
         let mut entries: Vec<_> = self.base.entries().take(self.end()).collect();
         let mut deltas: Vec<_> = self.changes().collect();
@@ -238,7 +238,7 @@ impl<'g, S: Spec> View<'g, S> {
         entries
     }
 
-    /// All that is in the node, in the order of the keys.
+    /// The contents of the node, in the order of the keys.
     pub(super) fn contents(&self) -> Contents<'g, S> {
         if self.base.level > 0 {
             return match self.delta() {
@@ -255,7 +255,7 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// All that is in the node, in any order. No user code is asked.
+    /// The contents of the node, in any order. Runs no user code.
     pub(super) fn cells(&self) -> Vec<Entry<S>> {
         let contents = if self.base.level > 0 {
             Contents::Entries(self.separators())
@@ -265,14 +265,14 @@ impl<'g, S: Spec> View<'g, S> {
         contents.into_entries(self)
     }
 
-    /// Appends a private copy of all that is in the node to `out`.
+    /// Appends a private copy of the node's contents to `out`.
     pub(super) fn entries(&self, out: &mut Vec<Entry<S>>) {
         self.contents().append_to(out, self);
     }
 }
 
 impl<S: Spec> Found<S> {
-    /// What the newest delta on a cell says.
+    /// The result of a search that ends at the newest delta on a cell.
     #[inline]
     fn of(delta: &Delta<S>) -> Self {
         let entry = Entry {
@@ -287,7 +287,7 @@ impl<S: Spec> Found<S> {
     }
 }
 
-/// What came of a search of all places, if only these count.
+/// Restricts the result of a search of all places to some places.
 #[inline]
 fn within(found: Result<usize, usize>, places: Range<usize>) -> Result<usize, usize> {
     match found {
@@ -297,7 +297,7 @@ fn within(found: Result<usize, usize>, places: Range<usize>) -> Result<usize, us
 }
 
 impl<S: Spec> Contents<'_, S> {
-    /// How many entries these are.
+    /// The number of entries.
     pub(super) fn count(&self, view: &View<'_, S>) -> usize {
         match self {
             Self::Replaced(_) => view.base.count as usize,
@@ -317,7 +317,7 @@ impl<S: Spec> Contents<'_, S> {
         }
     }
 
-    /// Shows all of it but replaced values.
+    /// Shows each part, but not the values that were replaced.
     fn each_part(&self, view: &View<'_, S>, mut visit: impl FnMut(Part<S>)) {
         let newest = match self {
             Self::Replaced(_) => return visit(Part::Run(0..view.base.count as usize)),
@@ -332,7 +332,8 @@ impl<S: Spec> Contents<'_, S> {
             if at < offset {
                 visit(Part::Run(at..offset));
             }
-            // There may be several cells of a place: one that was deleted, and one that came after.
+            // A place may have several cells: one that was deleted, and one that was inserted
+            // later.
             at = at.max(offset + usize::from(delta.overwrites));
             if delta.change != Change::Delete {
                 visit(Part::One(Entry {
@@ -383,7 +384,7 @@ impl<S: Spec> Contents<'_, S> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// A base node with all that is in a node.
+    /// A base node with the contents of a node.
     pub(super) fn copy(&self, view: &View<'_, S>) -> Draft<S> {
         self.copy_with(view, self.fittings(view.base.level))
     }
@@ -392,8 +393,8 @@ impl<S: Spec> Tree<S> {
         view.contents().into_draft(view, fittings)
     }
 
-    /// Gives a leaf a new base node, unless somebody changes it meanwhile; splits or merges it if
-    /// it is too large or small.
+    /// Gives a leaf a new base node, unless another thread changes the leaf meanwhile; splits or
+    /// merges it if it is too large or too small.
     #[cold]
     pub(super) fn consolidate(&self, place: &Place<'_, S>, guard: &Guard) {
         if !place.word.is_open() {
@@ -415,7 +416,8 @@ impl<S: Spec> Tree<S> {
             return;
         }
         copy.give();
-        // SAFETY: it has just been unlinked; the new base node has what is left of it.
+        // SAFETY: the chain has just been unlinked; the new base node has the entries that are
+        // left.
         unsafe { self.retire(place.word, guard) };
         self.counters.consolidations.add(1);
         self.count_spread(view, fittings.is_spread);
@@ -424,25 +426,25 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Frees a chain once nobody can be looking at it.
+    /// Frees a chain once no thread can be looking at it.
     ///
     /// # Safety
     ///
-    /// As for [`free_chain`], but for those who are pinned now.
+    /// As for [`free_chain`], but threads that are pinned now may still use the chain.
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
-        // SAFETY: passed on to the caller. Keys and values may be dropped by any thread at any
-        // time: they are `Send` and `'static`.
+        // SAFETY: passed on to the caller. Any thread may drop keys and values at any time: they
+        // are `Send` and `'static`.
         unsafe { guard.defer_unchecked(move || free_chain::<S>(word.released())) };
     }
 
-    /// Consolidates, splits or merges the leaf responsible for a position, if it is due.
+    /// Consolidates a leaf if it is due, and then splits or merges it.
     #[inline]
     pub(super) fn tend(&self, id: usize, word: Word, guard: &Guard) {
         // SAFETY: the word was published during this pin.
         let Some(view) = (unsafe { View::of(word, guard) }) else {
             return;
         };
-        // Of a spread leaf, whoever finds a sub-chain full sees to it.
+        // The writer that finds a sub-chain of a spread leaf full consolidates the leaf.
         let is_empty = view.count_of_chain() == 0 && !view.base.is_spread();
         let is_long = view.depth() >= self.config.leaf_chain;
         if is_long || (is_empty && view.base.low().or(view.base.made_high()).is_some()) {
@@ -452,7 +454,7 @@ impl<S: Spec> Tree<S> {
 }
 
 impl<S: Spec> View<'_, S> {
-    /// Whether everything that is new in the leaf lies behind what the base node has; of a spread
+    /// Whether all that is new in the leaf lies behind the entries of the base node. In a spread
     /// leaf, where threads are not always in step, whether most of it does.
     fn appends(&self) -> bool {
         let end = self.base.count;

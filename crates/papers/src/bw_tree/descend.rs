@@ -1,4 +1,4 @@
-//! The way from the root to the node that is responsible for a position.
+//! The descent from the root to the node that is responsible for a position.
 
 use super::Position;
 use super::node::View;
@@ -8,7 +8,7 @@ use super::{ROOT, Tree};
 use tremula_index::kit::{SearchKey, Spec};
 use tremula_sync::Backoff;
 
-/// A node that a descent has come to, as it was found.
+/// A node that a descent has come to, as the descent saw it.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'g, S: Spec> {
     pub(super) id: usize,
@@ -17,8 +17,8 @@ pub(super) struct Place<'g, S: Spec> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// A node as it is now; `None` if it has been merged away. If it is being merged away, that is
-    /// over then.
+    /// A node as it is now; `None` if it has been merged away. If a merge of it is under way, this
+    /// call finishes the merge first.
     ///
     /// # Safety
     ///
@@ -35,7 +35,8 @@ impl<S: Spec> Tree<S> {
         Some(Place { id, word, view })
     }
 
-    /// The leaf responsible for a key: [`descend`](Self::descend) for the most frequent case.
+    /// The leaf responsible for a key: a faster [`descend`](Self::descend) for the most frequent
+    /// case.
     #[inline]
     pub(super) fn leaf_of<'g>(&self, probe: &SearchKey<'_, S>, guard: &'g Guard) -> Place<'g, S> {
         let position = Position::At(*probe);
@@ -43,15 +44,15 @@ impl<S: Spec> Tree<S> {
             return self.descend(&position, 0, guard);
         }
         let mut id = ROOT;
-        // SAFETY: the root is always in use; others were linked by nodes that were.
+        // SAFETY: the root is always in use; nodes in use linked to the others.
         while let Some(place) = unsafe { self.visit(id, guard) } {
             let base = place.view.base;
             if base.level > 0 {
-                // If the key lies beyond its fence, it does so beyond that of its last child, too.
+                // A key beyond this node's fence is also beyond the fence of its last child.
                 id = base.child(base.child_index(&position, base.count as usize));
                 continue;
             }
-            // SAFETY: the node can be read, and its fences live as long as that.
+            // SAFETY: the node can be read, and its fences live as long as it can be.
             let is_beyond = |high| unsafe { position.is_behind(high) };
             if base.made_high().is_some_and(is_beyond) {
                 break;
@@ -61,8 +62,8 @@ impl<S: Spec> Tree<S> {
         self.descend(&position, 0, guard)
     }
 
-    /// The node on a level that is responsible for a position. At the moment that its word was read
-    /// it was. Posts the separators that it finds missing. Lock-free.
+    /// The node on a level that was responsible for a position at the moment when its word was
+    /// read. Posts the separators that it finds missing. Lock-free.
     pub(super) fn descend<'g>(
         &self,
         position: &Position<'_, S>,
@@ -88,7 +89,7 @@ impl<S: Spec> Tree<S> {
         let mut parent = None;
         let mut id = ROOT;
         loop {
-            // SAFETY: the root is always in use; others were linked by nodes that were.
+            // SAFETY: the root is always in use; nodes in use linked to the others.
             let place = unsafe { self.visit(id, guard) }?;
             if place.view.ends_before(position) {
                 if let Some((id, word)) = parent.take() {
@@ -105,7 +106,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Tells a parent, as it was when its word was read, of the node to the right of a child.
+    /// Posts the node to the right of a child to a parent whose word was read before the child.
     #[cold]
     fn post_below(&self, id: usize, word: Word, child: &Place<'_, S>, guard: &Guard) {
         // SAFETY: the word was read during this pin.
@@ -114,8 +115,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The leaf responsible for a position that `place` was responsible for when it was read; more
-    /// quickly if it still is.
+    /// The leaf responsible for a position for which `place` was responsible when it was read;
+    /// faster than a descent if it still is.
     #[inline]
     pub(super) fn again<'g>(
         &self,
@@ -123,7 +124,7 @@ impl<S: Spec> Tree<S> {
         position: &Position<'_, S>,
         guard: &'g Guard,
     ) -> Place<'g, S> {
-        // SAFETY: it was in use during this pin.
+        // SAFETY: the id was in use during this pin.
         match unsafe { self.visit(place.id, guard) } {
             // Its low fence has not changed.
             Some(place) if place.view.base.level == 0 && !place.view.ends_before(position) => place,

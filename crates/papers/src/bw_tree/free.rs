@@ -1,12 +1,14 @@
-//! Freeing what was unlinked, and what belongs to whom.
+//! Freeing what was unlinked, and the rules of ownership.
 //!
-//! No user code is asked here but `Drop`: neither an order nor a hash says what is freed. A *cell*
-//! is an entry of the base node, or one that a delta has inserted; it has a key of its own. A delta
-//! that updates or deletes is about the cell that was alive below it, with its value:
-//! `View::find` sees to both. So each value is replaced by one delta at most, whose writer frees the
-//! value or hands it out, and each key is deleted by one, and freed with its chain; in an inner node, where children have ids, it is by these that cells are known.
+//! The only user code that runs here is `Drop`: neither an order nor a hash decides what is freed.
+//! A *cell* is an entry of the base node, or one that a delta has inserted; it has a key of its
+//! own. A delta that updates or deletes refers to the cell that was alive below it, with its value:
+//! `View::find` ensures both. So at most one delta replaces a value, and its writer frees the value
+//! or hands it out; at most one delta deletes a key, which is freed with its chain. In an inner
+//! node cells are identified by the ids of the children.
 //!
-//! A value's `Drop` may panic: all the rest is freed nevertheless, and then the first panic goes on.
+//! A value's `Drop` may panic. Everything else is freed nevertheless, and then the first panic
+//! resumes.
 
 use super::base::{Base, BaseRef, free_base};
 use super::node::{Change, Delta, Entry, View};
@@ -20,30 +22,30 @@ use std::ptr::NonNull;
 use tremula_index::Storable;
 use tremula_index::kit::{OwnedKey, OwnedValue, Spec, StoredKey};
 
-/// The first panic of several drops. The others are forgotten.
+/// The first panic of several drops. The others are leaked.
 #[derive(Default)]
 pub(super) struct FirstPanic(Option<Box<dyn Any + Send>>);
 
 impl FirstPanic {
-    /// Runs users' `Drop`; if it panics, that is kept.
+    /// Runs users' `Drop`; keeps its panic.
     #[inline]
     pub(super) fn catch(&mut self, work: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
             match &mut self.0 {
                 first @ None => *first = Some(panic),
-                // What it holds may panic when it is dropped.
+                // What the panic holds may panic when it is dropped.
                 Some(_) => std::mem::forget(panic),
             }
         }
     }
 
-    /// Forgets it.
+    /// Leaks the panic.
     pub(super) fn forget(self) {
-        // What it holds may panic when it is dropped.
+        // What the panic holds may panic when it is dropped.
         std::mem::forget(self.0);
     }
 
-    /// Goes on with the panic that was kept, if there was one; not in the middle of another.
+    /// Resumes the panic that was kept, unless the thread is panicking already.
     #[inline]
     pub(super) fn go_on(self) {
         let Some(panic) = self.0 else {
@@ -58,7 +60,7 @@ impl FirstPanic {
 
     /// # Safety
     ///
-    /// The caller owns the value, and nobody uses it ever again.
+    /// The caller owns the value, and no thread uses it ever again.
     unsafe fn free_value<V: Storable>(&mut self, word: *mut ()) {
         // SAFETY: passed on to the caller.
         let value = unsafe { OwnedValue::<V>::of_word(word) };
@@ -67,7 +69,7 @@ impl FirstPanic {
 
     /// # Safety
     ///
-    /// The caller owns the key, and nobody uses it ever again.
+    /// The caller owns the key, and no thread uses it ever again.
     unsafe fn free_key<S: Spec>(&mut self, key: StoredKey<S>) {
         if !S::HEAD_IS_KEY {
             // SAFETY: passed on to the caller.
@@ -77,13 +79,14 @@ impl FirstPanic {
     }
 }
 
-/// Frees a chain: base node and deltas, and the keys that deltas have deleted; but neither the entries
-/// that are left nor the fences. The values that deltas replaced belong to those who did that.
+/// Frees a chain: base node, deltas, and the keys that deltas have deleted. Neither the entries
+/// that are left nor the fences are freed. The values that deltas replaced belong to the writers of
+/// these deltas.
 ///
 /// # Safety
 ///
-/// The word leads to a base node or delta, the chain was unlinked, and nobody has it; another node
-/// has the entries that were left.
+/// The word leads to a base node or delta, the chain was unlinked, and no other thread has it;
+/// another node has the entries that were left.
 pub(super) unsafe fn free_chain<S: Spec>(word: Word) {
     let mut panic = FirstPanic::default();
     // SAFETY: passed on to the caller.
@@ -108,17 +111,18 @@ unsafe fn free_chain_with<S: Spec>(word: Word, panic: &mut FirstPanic) {
     }
 }
 
-/// Frees the deltas of a chain, and what only they lead to; returns the word of the base node.
+/// Frees the deltas of a chain, and the keys that they have deleted; returns the word of the base
+/// node.
 ///
 /// # Safety
 ///
 /// As for [`free_chain`].
 unsafe fn free_deltas<S: Spec>(mut word: Word, panic: &mut FirstPanic) -> Word {
-    // SAFETY: passed on to the caller. A key is deleted by one delta at most: see the module.
+    // SAFETY: passed on to the caller. At most one delta deletes a key: see the module.
     unsafe {
         while word.kind() == Kind::Delta {
             let at = word.address::<Delta<S>>();
-            // Most chains of words need not be walked again.
+            // Nothing below is left to free, but the base node. Most chains of words end here.
             if !(*at).owns {
                 return Word::base((*at).base);
             }
@@ -140,7 +144,7 @@ unsafe fn free_deltas<S: Spec>(mut word: Word, panic: &mut FirstPanic) -> Word {
 ///
 /// # Safety
 ///
-/// The word is the head of a linked node, and nobody else has the tree, or uses it ever again.
+/// The word is the head of a linked node, and no other thread has the tree, or uses it ever again.
 pub(super) unsafe fn free_node<S: Spec>(mut word: Word, guard: &Guard, panic: &mut FirstPanic) {
     // SAFETY: the caller alone has it, and each of its cells once.
     unsafe {
@@ -169,13 +173,13 @@ pub(super) unsafe fn free_node<S: Spec>(mut word: Word, guard: &Guard, panic: &m
     }
 }
 
-/// Entries that are in no node any more.
+/// Entries that no node has any more.
 pub(super) struct Removed<S: Spec>(pub(super) Vec<Entry<S>>);
 
 impl<S: Spec> Removed<S> {
     /// # Safety
     ///
-    /// Nobody has the entries any more.
+    /// No other thread has the entries.
     pub(super) unsafe fn free(self) {
         let mut panic = FirstPanic::default();
         for entry in self.0 {

@@ -1,4 +1,4 @@
-//! Holding nodes, so that nobody else changes them: for what takes more than one step.
+//! Holding nodes for an operation of several steps: no other thread changes a held node.
 
 use super::Position;
 use super::Tree;
@@ -8,10 +8,10 @@ use super::word::Word;
 use tremula_index::kit::Spec;
 use tremula_sync::Backoff;
 
-/// Nodes that an operation holds. Dropping it lets them go as they were.
+/// The nodes that an operation holds. Dropping it releases them as they were.
 pub(super) struct Holds<'t, S: Spec> {
     tree: &'t Tree<S>,
-    /// Ids, and the words to let them go with.
+    /// Ids, and the words to release them with.
     held: Vec<(usize, Word)>,
 }
 
@@ -23,7 +23,8 @@ impl<'t, S: Spec> Holds<'t, S> {
         }
     }
 
-    /// Holds a node, if its word is still this one, and nobody holds it. It is no spread leaf.
+    /// Holds a node, if its word is still this one and no thread holds it. It must not be a spread
+    /// leaf.
     pub(super) fn try_hold(&mut self, id: usize, word: Word) -> bool {
         if !word.is_open() {
             return false;
@@ -36,8 +37,8 @@ impl<'t, S: Spec> Holds<'t, S> {
         holds
     }
 
-    /// Holds the leaf responsible for a position; waits while another thread does. What the caller
-    /// holds already is to the left of it.
+    /// Holds the leaf responsible for a position; waits while another thread holds it. All that the
+    /// caller holds already is to the left of that leaf.
     pub(super) fn hold_leaf<'g>(
         &mut self,
         position: &Position<'_, S>,
@@ -54,9 +55,9 @@ impl<'t, S: Spec> Holds<'t, S> {
         }
     }
 
-    /// Holds the leaf on the right of one that the caller holds, with all that it holds to the left
-    /// of that; waits while another thread does. By the link: so all wait in one direction, whatever
-    /// comparisons say.
+    /// Holds the leaf to the right of one that the caller holds; waits while another thread holds
+    /// it. All else that the caller holds is further to the left. It follows the link, so all
+    /// threads wait in one direction, whatever comparisons say.
     pub(super) fn hold_right_of<'g>(
         &mut self,
         left: &Place<'_, S>,
@@ -76,9 +77,9 @@ impl<'t, S: Spec> Holds<'t, S> {
         }
     }
 
-    /// Holds the leaf responsible for a position, which is on the left of one that the caller holds; gives
-    /// up after so many attempts. If the order of keys is none, there may be another leaf: then the
-    /// one that is held already is returned.
+    /// Holds the leaf responsible for a position, which is to the left of `held`; gives up after
+    /// `attempts`. If comparisons contradict each other, the descent may end at another leaf: then
+    /// it returns `held`.
     pub(super) fn hold_left_leaf<'g>(
         &mut self,
         position: &Position<'_, S>,
@@ -102,15 +103,15 @@ impl<'t, S: Spec> Holds<'t, S> {
         None
     }
 
-    /// Lets all nodes go, each with the word that `word` gives for its id and its old one; asks in
-    /// the order in which they were held.
+    /// Releases all nodes, each with the word that `word` returns for its id and its old word;
+    /// calls it in the order in which the nodes were held.
     pub(super) fn release_all(mut self, mut word: impl FnMut(usize, Word) -> Word) {
         for (id, old) in std::mem::take(&mut self.held) {
             self.tree.table.store(id, word(id, old));
         }
     }
 
-    /// Sets the word of a node that is held, which stays held, and is let go with this word.
+    /// Sets the word of a held node. The node stays held, and will be released with this word.
     pub(super) fn set(&mut self, id: usize, word: Word) {
         self.tree.table.store(id, word.held());
         for held in &mut self.held {
@@ -120,7 +121,7 @@ impl<'t, S: Spec> Holds<'t, S> {
         }
     }
 
-    /// Sets the word of a node that is held, and lets it go.
+    /// Sets the word of a held node, and releases it.
     pub(super) fn release(&mut self, id: usize, word: Word) {
         self.held.retain(|held| held.0 != id);
         self.tree.table.store(id, word);

@@ -1,4 +1,4 @@
-//! Ids of nodes, and a word for each: pages of them, which come and go.
+//! Ids of nodes, with a word for each, in pages that come and go.
 //!
 //! ```text
 //!               chapter: a bit a page, "may have room"      page: the words of its ids,
@@ -8,50 +8,51 @@
 //!  [ 1 | - ]               +------> [ 0 … 255 ]
 //! ```
 //!
-//! Ids are numbered from 0. A page has the words of 256, and a chapter leads to 64 pages. The first
-//! chapter is at hand, so that in all but large trees a page is found at once; the others are
-//! in segments, each of twice as many as the one before, so that nothing is ever moved. The lowest
-//! page that has room is the one that ids are handed out from: so the high ones empty.
+//! Ids are numbered from 0. A page has the words of 256 ids, and a chapter has the links to 64
+//! pages. The first chapter is stored in place, so that in all but large trees a page is found at
+//! once. The others are in segments, each with twice as many chapters as the one before, so that
+//! nothing is ever moved. Ids are handed out from the lowest page with a free one, so the high
+//! pages empty.
 //!
-//! # How a page is given back, and why nobody can be looking at it
+//! # How a page is given back, and why no thread can be looking at it
 //!
 //! Nothing here waits for another thread.
 //!
-//! 1. `used` counts the ids of a page that are handed out. Who wants one raises it first, and takes
-//!    a bit then; who frees one sets the bit first, and lowers `used` then. So there is a bit for
-//!    each who has raised it.
-//! 2. Who lowers `used` to 0 leaves word in the epoch: once all who are pinned at that moment have
-//!    moved on, somebody looks again. If it is 0 then, it is turned from 0 to *closed* by one
-//!    exchange. An id is handed out by an exchange of the same word: one of the two comes first.
-//!    Who finds the page closed puts a new one in its place.
-//! 3. Whoever closed the page retires it to the epoch when it is unlinked: another who looks for
-//!    room, or looks again, may have come to it, and is pinned.
-//! 4. An id is freed in the epoch too, when nobody is pinned any more who read it in a node. So
-//!    *whoever has an id, however old the node that he has it from, has a page that is in use*:
-//!    it is not closed, is where it was, and has the word of that id. For a reader the link to
-//!    a page is never null, and it does not ask whether it is.
+//! 1. `used` counts the ids of a page that are handed out. A thread that wants an id first raises
+//!    `used` and then takes a bit; a thread that frees an id first sets the bit and then lowers
+//!    `used`. So there is a bit for each thread that has raised it.
+//! 2. The thread that lowers `used` to 0 defers a check to the epoch: it runs when all threads that
+//!    are pinned now have moved on. If `used` is 0 then, one exchange turns it from 0 to *closed*.
+//!    An id is handed out by an exchange of the same word, so one of the two comes first. A thread
+//!    that finds the page closed puts a new page in its place.
+//! 3. The thread that closed the page retires it to the epoch once it is unlinked: other threads
+//!    that look for a free id, or run that check, may have come to it, and are pinned.
+//! 4. An id is freed through the epoch, too, when no thread is pinned any more that read it in a
+//!    node. So *the page of an id that a thread has is in use*, however old the node that the
+//!    thread read it from: the page is not closed, is where it was, and has the word of that id. A
+//!    reader therefore never finds a null link to a page, and does not check for one.
 //!
-//! A page stays while a single id in it is in use. Chapters stay until the end: eight bytes for each
-//! of the most pages that there have been at once, which have two thousand each.
+//! A page stays while one of its ids is in use. Chapters stay until the end: eight bytes for each
+//! page, of the greatest number of pages at one time, and a page has two thousand.
 
 use std::ptr;
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use tremula_sync::epoch::Guard;
 
-/// Ids of a page: their words are half of what systems call a page.
+/// Ids of a page: their words take half a page of memory.
 const PAGE: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 
-/// Words of a bit for each id of a page.
+/// Words of the bit set that has a bit for each id of a page.
 const WORDS: usize = PAGE.div_ceil(64);
 
-/// Pages of a chapter: a bit for each fits one word.
+/// Pages of a chapter: their bits fit one word.
 const CHAPTER: usize = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
 
-/// Segments: more ids than there is memory for.
+/// Segments: enough for more ids than fit in memory.
 const SEGMENTS: usize = if cfg!(loom) { 3 } else { 32 };
 
-/// What `used` of a page is that hands no id out any more.
+/// The value of `used` in a page that hands out no more ids.
 const CLOSED: usize = usize::MAX;
 
 struct Page {
@@ -60,9 +61,9 @@ struct Page {
     free: [AtomicU64; WORDS],
 }
 
-/// What comes of asking a page for an id.
+/// The result of asking a page for an id.
 enum Taken {
-    /// The id's place in the page.
+    /// The id's index in the page.
     At(usize),
     Full,
     Closed,
@@ -81,9 +82,8 @@ impl Page {
         })
     }
 
-    /// Takes one of the ids that are free.
     fn take(&self) -> Taken {
-        // Acquire: pairs with the release in `put_back`, whose bit is seen.
+        // Acquire: pairs with the release in `put_back`, so that this thread sees the bit.
         let raise = |used| (used != PAGE && used != CLOSED).then(|| used + 1);
         let raised = self
             .used
@@ -93,15 +93,15 @@ impl Page {
             Err(_) => return Taken::Full,
             Ok(_) => {}
         }
-        // There is a bit for this thread. It may be behind where it has looked already, if others
-        // were faster to take and to set bits.
+        // There is a bit for this thread. It may be at a place that this thread has passed already,
+        // if others took and set bits meanwhile.
         let backoff = Backoff::new();
         loop {
             for (word, free) in self.free.iter().enumerate() {
                 let mut bits = free.load(Ordering::Acquire);
                 while bits != 0 {
                     let bit = 1 << bits.trailing_zeros();
-                    // AcqRel: the word of the id is seen as it was left.
+                    // AcqRel: this thread sees the id's word as it was left.
                     bits = free.fetch_and(!bit, Ordering::AcqRel);
                     if bits & bit != 0 {
                         return Taken::At(word * 64 + bit.trailing_zeros() as usize);
@@ -112,23 +112,24 @@ impl Page {
         }
     }
 
-    /// Puts an id back; returns how many were in use before. The page may be freed from then on.
+    /// Puts an id back; returns how many were in use before. From then on the page may be freed.
     fn put_back(&self, at: usize) -> usize {
         self.words[at].store(ptr::null_mut(), Ordering::SeqCst);
         self.free[at / 64].fetch_or(1 << (at % 64), Ordering::Release);
-        // SeqCst: as in `Chapter::note_full`. It also releases the bit.
+        // SeqCst: see `Chapter::note_full`. It also releases the bit.
         self.used.fetch_sub(1, Ordering::SeqCst)
     }
 
     fn is_closed(&self) -> bool {
-        // Relaxed: it is never opened again; who finds it open finds out when it takes an id.
+        // Relaxed: a closed page is never opened again; a thread that misses it finds out in
+        // `take`.
         self.used.load(Ordering::Relaxed) == CLOSED
     }
 }
 
 struct Chapter {
-    /// The pages that may have room, or are not there. One that has, has its bit, or somebody is
-    /// about to set it.
+    /// A bit for each page that may have a free id, or does not exist. If a page has a free id, its
+    /// bit is set, or a thread is about to set it.
     rooms: AtomicU64,
     pages: [AtomicPtr<Page>; CHAPTER],
 }
@@ -141,7 +142,7 @@ impl Chapter {
         }
     }
 
-    /// The page at this place, which is put there if there is none, or one that is closed.
+    /// The page at this index; makes a new one if it does not exist, or is closed.
     fn open_page<'g>(&self, at: usize, _pinned: &'g Guard) -> &'g Page {
         let link = &self.pages[at];
         loop {
@@ -156,9 +157,9 @@ impl Chapter {
             let new = Box::into_raw(Page::new());
             let made = link.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire);
             match made {
-                // SAFETY: as above.
+                // SAFETY: it has just been linked, during the pin.
                 Ok(_) => return unsafe { &*new },
-                // SAFETY: it has just come from a box, and nobody has seen it.
+                // SAFETY: it has just come from a box, and no other thread has seen it.
                 Err(_) => drop(unsafe { Box::from_raw(new) }),
             }
         }
@@ -166,8 +167,8 @@ impl Chapter {
 
     /// Notes that a page was found full.
     fn note_full(&self, at: usize, page: &Page) {
-        // SeqCst, here and in `put_back` and `note_room`: if an id was put back before this looks
-        // again, it is found here; if after that, the bit is set after it is cleared here.
+        // SeqCst, here and in `put_back` and `note_room`: if an id is put back before the load
+        // below, that load sees it; if after it, `put_back` sets the bit after it is cleared here.
         self.rooms.fetch_and(!(1 << at), Ordering::SeqCst);
         if page.used.load(Ordering::SeqCst) != PAGE {
             self.note_room(at);
@@ -179,24 +180,22 @@ impl Chapter {
     }
 }
 
-/// What there is of ids.
+/// Numbers of ids, and of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Handed out.
     pub(super) used: usize,
-    /// In pages that are there.
+    /// In pages that exist.
     pub(super) backed: usize,
     pub(super) bytes: usize,
 }
 
-/// Ids, each with a word.
 pub(super) struct Ids {
     first: Chapter,
-    /// Of the other chapters. Null where no id has been handed out; else a leaked boxed slice.
+    /// The other chapters. Null where no id has been handed out; else a leaked boxed slice.
     segments: [AtomicPtr<Chapter>; SEGMENTS],
 }
 
-/// The segment of a chapter that is not the first, and its place in there.
+/// The segment of a chapter that is not the first, and its index in there.
 #[inline]
 fn locate(chapter: usize) -> (usize, usize) {
     let segment = chapter.ilog2() as usize;
@@ -211,7 +210,7 @@ impl Ids {
         }
     }
 
-    /// The chapter that the page of this number is in, where there is such a page.
+    /// The chapter of the page with this number, which exists.
     #[inline]
     fn chapter_of(&self, page: usize) -> &Chapter {
         if page < CHAPTER {
@@ -220,8 +219,8 @@ impl Ids {
         let (segment, at) = locate(page / CHAPTER);
         // Acquire: pairs with the exchange in `chapter`, which publishes the segment.
         let segment = self.segments[segment].load(Ordering::Acquire);
-        // SAFETY: an id of the page was handed out, and so the segment was made, which lives as
-        // long as this.
+        // SAFETY: an id of the page was handed out, so the segment was made; it lives as long as
+        // `self`.
         unsafe { &*segment.add(at) }
     }
 
@@ -234,14 +233,14 @@ impl Ids {
     pub(super) unsafe fn word(&self, id: usize) -> &AtomicPtr<()> {
         let page = id / PAGE;
         // Acquire: pairs with the exchange in `open_page`. The page that was linked when the id was
-        // handed out is linked still.
+        // handed out is still linked.
         let page = self.chapter_of(page).pages[page % CHAPTER].load(Ordering::Acquire);
         debug_assert!(!page.is_null(), "the page of id {id} was given back");
-        // SAFETY: see the module: the page of an id that somebody has is there.
+        // SAFETY: see the module: the page of an id that a thread has exists.
         unsafe { &(*page).words[id % PAGE] }
     }
 
-    /// What the word of an id is now, if its page is there: the id was in use at some time.
+    /// The word of an id now, if its page exists. The id was in use at some time.
     pub(super) fn peek(&self, id: usize, _pinned: &Guard) -> Option<*mut ()> {
         let page = id / PAGE;
         let page = self.chapter_of(page).pages[page % CHAPTER].load(Ordering::Acquire);
@@ -250,13 +249,13 @@ impl Ids {
         Some(page.words[id % PAGE].load(Ordering::SeqCst))
     }
 
-    /// An id that nobody uses, of the lowest page with room; its word is null. O(1), but for a
-    /// glance at a bit for each page.
+    /// An id that is not in use, of the lowest page that has one; its word is null. O(1), but for a
+    /// look at one bit a page.
     pub(super) fn allocate(&self, guard: &Guard) -> usize {
         let mut number = 0;
         loop {
             let chapter = self.chapter(number);
-            // SeqCst: as in `Chapter::note_full`.
+            // SeqCst: see `Chapter::note_full`.
             let rooms = chapter.rooms.load(Ordering::SeqCst);
             if rooms == 0 {
                 number += 1;
@@ -272,7 +271,7 @@ impl Ids {
         }
     }
 
-    /// The chapter of this number, which is made if it is not there.
+    /// The chapter of this number; makes it if it does not exist.
     fn chapter(&self, number: usize) -> &Chapter {
         if number == 0 {
             return &self.first;
@@ -284,7 +283,8 @@ impl Ids {
             let length = 1 << segment;
             let new: Box<[Chapter]> = (0..length).map(|_| Chapter::new()).collect();
             let new: *mut Chapter = Box::into_raw(new).cast();
-            // Release: pairs with `chapter_of`. Acquire: who comes second uses the other's.
+            // Release: pairs with `chapter_of`. Acquire: the thread that comes second uses the
+            // other's chapters.
             chapters = match link.compare_exchange(
                 ptr::null_mut(),
                 new,
@@ -293,28 +293,28 @@ impl Ids {
             ) {
                 Ok(_) => new,
                 Err(other) => {
-                    // SAFETY: it came from such a box, and nobody has seen it.
+                    // SAFETY: it came from such a box, and no other thread has seen it.
                     unsafe { free_segment(new, length) };
                     other
                 }
             };
         }
-        // SAFETY: it lives as long as this, and has a chapter at this place.
+        // SAFETY: the segment lives as long as `self`, and has a chapter at this index.
         unsafe { &*chapters.add(at) }
     }
 
-    /// Lets an id be handed out again. Returns the number of its page if none of that is in use
-    /// any more: then [`give_back`](Self::give_back) is due, after a while.
+    /// Lets an id be handed out again. Returns the number of its page if no id of it is in use any
+    /// more: then [`give_back`](Self::give_back) is due, after a while.
     ///
     /// # Safety
     ///
-    /// The id is in use, and is freed once; nobody uses its word from now on.
+    /// The id is in use, and is freed once; no thread uses its word from now on.
     pub(super) unsafe fn free(&self, id: usize) -> Option<usize> {
         let number = id / PAGE;
         let chapter = self.chapter_of(number);
         let at = number % CHAPTER;
         let page = chapter.pages[at].load(Ordering::Acquire);
-        // SAFETY: the page of an id that is in use is there.
+        // SAFETY: the page of an id that is in use exists.
         let before = unsafe { (*page).put_back(id % PAGE) };
         if before == PAGE {
             chapter.note_room(at);
@@ -322,39 +322,39 @@ impl Ids {
         (before == 1).then_some(number)
     }
 
-    /// Gives a page back, if none of its ids is in use; whether it did.
+    /// Gives a page back, if none of its ids is in use; returns whether it did.
     pub(super) fn give_back(&self, number: usize, guard: &Guard) -> bool {
         let link = &self.chapter_of(number).pages[number % CHAPTER];
         let page = link.load(Ordering::Acquire);
         // SAFETY: a page that was linked during the pin is not freed before its end.
         let is_closed = unsafe { page.as_ref() }.is_some_and(|page| {
-            // Acquire: all that was done with its words is done. Relaxed: nothing comes of it.
+            // Acquire: all that was done with its words is done. Relaxed: a failure has no effect.
             (page.used)
                 .compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         });
         if is_closed {
-            // Whoever came to it when it was closed has put a new one in its place.
+            // If this fails, another thread found the page closed and has put a new one in its
+            // place.
             let _ =
                 link.compare_exchange(page, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed);
-            // SAFETY: it came from a box, this thread alone has closed it, and no link leads to it.
+            // SAFETY: it came from a box, only this thread has closed it, and no link leads to it.
             unsafe { guard.defer_unchecked(move || drop(Box::from_raw(page))) };
         }
         is_closed
     }
 
-    /// The chapters, as they are now.
     fn chapters(&self) -> impl Iterator<Item = &Chapter> {
         let others = (self.segments.iter().enumerate()).flat_map(|(segment, link)| {
             let chapters = link.load(Ordering::Acquire);
             let length = if chapters.is_null() { 0 } else { 1 << segment };
-            // SAFETY: a segment has so many chapters, and lives as long as this.
+            // SAFETY: a segment has `length` chapters, and lives as long as `self`.
             (0..length).map(move |at| unsafe { &*chapters.add(at) })
         });
         std::iter::once(&self.first).chain(others)
     }
 
-    /// The pages that are there now.
+    /// The pages that exist now.
     fn pages<'a>(&'a self, _pinned: &'a Guard) -> impl Iterator<Item = &'a Page> {
         (self.chapters().flat_map(|chapter| &chapter.pages))
             // SAFETY: a page that was linked during the pin is not freed before its end.
@@ -369,14 +369,14 @@ impl Ids {
             .filter(|word| !word.is_null())
     }
 
-    /// How many ids there are; exact when nobody hands any out, or frees them.
+    /// How many ids there are; exact while no thread takes or frees one.
     pub(super) fn count(&self, guard: &Guard) -> Counts {
         let mut counts = Counts {
             bytes: size_of::<Self>() + (self.chapters().count() - 1) * size_of::<Chapter>(),
             ..Counts::default()
         };
         for page in self.pages(guard) {
-            // Relaxed: a figure.
+            // Relaxed: only a statistic.
             let used = page.used.load(Ordering::Relaxed);
             if used != CLOSED {
                 counts.used += used;
@@ -393,15 +393,15 @@ impl Drop for Ids {
         for link in self.chapters().flat_map(|chapter| &chapter.pages) {
             let page = link.load(Ordering::Relaxed);
             if !page.is_null() {
-                // SAFETY: it came from a box. Nobody else has this any more; what was unlinked is
-                // the epoch's.
+                // SAFETY: it came from a box. No other thread has `self` any more; what was
+                // unlinked belongs to the epoch.
                 drop(unsafe { Box::from_raw(page) });
             }
         }
         for (segment, link) in self.segments.iter().enumerate() {
             let chapters = link.load(Ordering::Relaxed);
             if !chapters.is_null() {
-                // SAFETY: it came from `chapter`, and nobody else has it.
+                // SAFETY: it came from `chapter`, and no other thread has it.
                 unsafe { free_segment(chapters, 1 << segment) };
             }
         }
@@ -410,7 +410,7 @@ impl Drop for Ids {
 
 /// # Safety
 ///
-/// It came from a box of so many chapters, and nobody has it.
+/// It came from a box of `length` chapters, and no other thread has it.
 unsafe fn free_segment(chapters: *mut Chapter, length: usize) {
     // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(chapters, length)) });
@@ -421,7 +421,7 @@ mod tests {
     use super::*;
     use tremula_sync::epoch;
 
-    /// Frees an id; whether its page went with it.
+    /// Frees an id; returns whether its page was given back.
     fn free(ids: &Ids, id: usize) -> bool {
         // SAFETY: the tests free what was handed out, once.
         let emptied = unsafe { ids.free(id) };

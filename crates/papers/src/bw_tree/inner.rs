@@ -21,8 +21,8 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// The same, where there are deltas: the child of the greatest separator in front of the position,
-    /// be it a delta's or the base node's.
+    /// As [`child_of`](Self::child_of) in a node with deltas: the child of the greatest separator
+    /// in front of the position, whether a delta's or the base node's.
     #[inline(never)]
     fn child_beside_deltas(self, position: &Position<'_, S>) -> usize {
         let split = self.split();
@@ -43,10 +43,10 @@ impl<'g, S: Spec> View<'g, S> {
                 nearest = Some(delta);
             }
         }
-        // Keys of the base node from here on are greater than that.
+        // Keys of the base node from here on are greater than that separator.
         let floor = nearest.map_or(0, |delta| delta.offset + u32::from(delta.overwrites)) as usize;
         let mut index = self.base.child_index(position, self.end());
-        // What a delta overwrites has been deleted: otherwise that would be nearer.
+        // What a delta overwrites has been deleted: otherwise that delta would be nearer.
         while index > floor && self.is_overwritten(index - 1) {
             index -= 1;
         }
@@ -56,7 +56,7 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// Whether a newer delta deletes the separator that one inserts.
+    /// Whether a newer delta deletes the separator that `inserted` inserts.
     fn is_deleted_again(&self, inserted: &Delta<S>) -> bool {
         (self.deltas().take_while(|delta| !ptr::eq(*delta, inserted)))
             .any(|delta| delta.change == Change::Delete && delta.value == inserted.value)
@@ -66,8 +66,8 @@ impl<'g, S: Spec> View<'g, S> {
         (self.changes()).any(|delta| delta.overwrites && delta.offset as usize == at)
     }
 
-    /// The separators, each with the child on its right, in the order of the children: that of the
-    /// links between these. No user code is asked, so that each child is in one node once.
+    /// The separators, each with the child on its right, in the order of the children, which is
+    /// that of their links. Runs no user code, so that each child is in one node once.
     pub(super) fn separators(&self) -> Vec<Entry<S>> {
         let mut entries: Vec<Entry<S>> = self.base.entries().collect();
         let mut deltas: Vec<_> = self.deltas().collect();
@@ -104,7 +104,8 @@ impl<'g, S: Spec> View<'g, S> {
         entries
     }
 
-    /// The child behind one, if both are in this node; `None` if the first one is not.
+    /// The child next to the right of one, if both are in this node; `None` if the first one is
+    /// not.
     pub(super) fn child_behind(&self, child: usize) -> Option<Option<usize>> {
         if self.delta().is_none() {
             let values = self.base.values();
@@ -124,8 +125,8 @@ impl<'g, S: Spec> View<'g, S> {
         Some(separators.get(index).map(Entry::child))
     }
 
-    /// Where a child is that has a separator on its left: how many entries of the base node are in
-    /// front of that, and whether it is one itself.
+    /// The place of the separator to the left of a child: how many entries of the base node are in
+    /// front of it, and whether it is one itself.
     fn place_of(&self, child: usize) -> Option<(usize, bool)> {
         let is_it =
             |delta: &&Delta<S>| delta.change == Change::Insert && delta.value.addr() == child;
@@ -137,7 +138,7 @@ impl<'g, S: Spec> View<'g, S> {
         Some((at, true))
     }
 
-    /// The delta that inserts a separator behind a child, with the next child on its right.
+    /// The delta that inserts a separator behind the child `left`, with `child` to its right.
     pub(super) fn separator(
         &self,
         word: Word,
@@ -160,7 +161,7 @@ impl<'g, S: Spec> View<'g, S> {
         })
     }
 
-    /// The delta that deletes a separator, and the child on its right with it.
+    /// The delta that deletes a separator, and the child to its right with it.
     pub(super) fn without_separator(
         &self,
         word: Word,
@@ -175,7 +176,7 @@ impl<'g, S: Spec> View<'g, S> {
         })
     }
 
-    /// A delta about a key on this node, whose word is given, and the place of the key.
+    /// A delta on a key of this node, whose word is given, and the place of the key.
     fn delta_on(
         &self,
         word: Word,

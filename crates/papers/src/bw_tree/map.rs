@@ -1,4 +1,4 @@
-//! The contract of an ordered index on the tree.
+//! The contract of an ordered index, implemented on the tree.
 
 use super::node::Entry;
 use super::reclaim::Unlinked;
@@ -10,7 +10,6 @@ use tremula_index::kit::{Implementation as OrderedIndex, OwnedValue, Packed, Par
 use tremula_index::{Direction, KeyRange, Shape, Storable, Update};
 
 impl<S: Spec> Tree<S> {
-    /// The first entry of a range.
     fn nearest(
         &self,
         range: KeyRange<'_, S::Key>,
@@ -119,9 +118,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
         out.extend(found.iter().map(|entry| unsafe { entry.copy() }));
     }
 
-    /// Copies no keys or values. What lies in one leaf is as of one moment, the next as of a later
-    /// one. The thread is pinned to an epoch meanwhile: what others remove is not freed before the
-    /// closure has seen the last entry.
+    /// Copies no keys or values. What lies in one leaf is as of one moment, the next leaf as of a
+    /// later one. The thread stays pinned until the closure has seen the last entry: what others
+    /// remove meanwhile is not freed before that.
     fn range(
         &self,
         range: KeyRange<'_, K>,

@@ -1,4 +1,4 @@
-//! Merging a small node with its neighbour, and taking levels away from the root.
+//! Merging a small node with a neighbour, and taking levels away from the root.
 
 use super::Position;
 use super::base::{BaseRef, Draft, Fences};
@@ -11,9 +11,9 @@ use super::{ROOT, Tree};
 use tremula_index::kit::{OwnedKey, Spec, StoredKey};
 
 impl<S: Spec> Tree<S> {
-    /// Merges a node that is small with the one on its left, or, if it is its parent's first
-    /// child, the one on its right with it; then perhaps the parent, which may be small by that.
-    /// Gives up when somebody else is at work there.
+    /// Merges a small node into the one on its left, or, if it is its parent's first child, the one
+    /// on its right into it. Then it does the same to the parent, if that has become small. Gives
+    /// up when another thread is at work there.
     pub(super) fn merge(&self, small: &Place<'_, S>, guard: &Guard) {
         let mut id = small.id;
         let mut base = small.view.base;
@@ -38,7 +38,8 @@ impl<S: Spec> Tree<S> {
         while self.lower_root(guard) {}
     }
 
-    /// Merges a child with its neighbour; how many separators the parent has left, if it did.
+    /// Merges a child with its neighbour; returns how many separators the parent has left, if it
+    /// did.
     fn merge_under(&self, parent: &Place<'_, S>, id: usize, guard: &Guard) -> Option<usize> {
         let pair = parent.view.pair(id)?;
         let is_merged = if self.config.switches.held_merges {
@@ -49,13 +50,13 @@ impl<S: Spec> Tree<S> {
         is_merged.then_some(pair.others.len())
     }
 
-    /// Merges two children of a node, and holds all three meanwhile; whether it did.
+    /// Merges two children of a node while it holds all three; returns whether it did.
     fn merge_held(&self, parent: &Place<'_, S>, pair: &Pair<S>, guard: &Guard) -> bool {
         let mut holds = Holds::new(self);
         if !holds.try_hold(parent.id, parent.word) {
             return false;
         }
-        // SAFETY: they are children of a node that is held, and so stay in use.
+        // SAFETY: the children of a held node stay in use.
         let nodes = unsafe {
             let left = self.visit_whole(pair.left, guard);
             left.zip(self.visit_whole(pair.right, guard))
@@ -71,8 +72,9 @@ impl<S: Spec> Tree<S> {
         }
         let merged = self.merged(&left.view, &right.view, || pair.separator);
         let shorter = self.without(parent, pair);
-        // Whoever still comes to the right node finds what it had, which nobody changes: its
-        // entries are in the left one, too, which is held until nobody comes there any more.
+        // A thread that still comes to the right node finds its old contents, which no thread
+        // changes: its entries are also in the left node, which is held until no thread comes to
+        // the right one any more.
         holds.set(left.id, merged.word());
         holds.release(parent.id, shorter.word());
         holds.release(right.id, Word::REMOVED);
@@ -80,8 +82,8 @@ impl<S: Spec> Tree<S> {
         merged.give();
         let keeps_chain = shorter.give();
         drop(holds);
-        // SAFETY: the chains have just been unlinked; new base nodes have what is left. No node leads
-        // to the right one any more.
+        // SAFETY: the chains have just been unlinked; new base nodes have the entries that are
+        // left. No node leads to the right node any more.
         unsafe {
             self.retire_left(&left, guard);
             self.retire_right(&right, guard);
@@ -93,7 +95,7 @@ impl<S: Spec> Tree<S> {
         true
     }
 
-    /// Whether two nodes are neighbours, and fit into one.
+    /// Whether two nodes are neighbours and fit into one.
     pub(super) fn may_merge(&self, left: &Place<'_, S>, right: &Place<'_, S>) -> bool {
         let counts = [left.view.count(), right.view.count()];
         let most = self.split_above(left.view.base.level);
@@ -105,7 +107,8 @@ impl<S: Spec> Tree<S> {
         left.view.right() == right.id && counts.iter().sum::<usize>() < most
     }
 
-    /// What two neighbours become; asks for the separator between them if they are inner nodes.
+    /// What two neighbours become; calls `separator` for the separator between them if they are
+    /// inner nodes.
     pub(super) fn merged(
         &self,
         left: &View<'_, S>,
@@ -113,7 +116,7 @@ impl<S: Spec> Tree<S> {
         separator: impl FnOnce() -> StoredKey<S>,
     ) -> Merged<S> {
         let fences = left.fences();
-        // A copy of the separator of inner nodes moves down.
+        // Between inner nodes a copy of the separator moves down.
         // SAFETY: it is an entry of a node that can be read.
         let moved = (fences.level > 0).then(|| unsafe { OwnedKey::<S>::copy_of(separator()) });
         let mut entries = Vec::new();
@@ -135,13 +138,13 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Retires what was the left one of two nodes that have been merged, and the fence where they met.
+    /// Retires the left one of two nodes that have been merged, and the fence where they met.
     ///
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
     pub(super) unsafe fn retire_left(&self, left: &Place<'_, S>, guard: &Guard) {
-        // SAFETY: passed on to the caller. The fence belongs to nobody now.
+        // SAFETY: passed on to the caller. The fence has no owner now.
         unsafe {
             self.retire(left.word, guard);
             if let Some(high) = left.view.high() {
@@ -150,13 +153,14 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Retires the right one of two nodes that have been merged, its id, and its fence where they met.
+    /// Retires the right one of two nodes that have been merged, its id, and its copy of the fence
+    /// where they met.
     ///
     /// # Safety
     ///
-    /// No node that can be reached leads to it any more, and it is retired once.
+    /// No reachable node leads to it any more, and it is retired once.
     pub(super) unsafe fn retire_right(&self, right: &Place<'_, S>, guard: &Guard) {
-        // SAFETY: passed on to the caller. The fence belongs to nobody now.
+        // SAFETY: passed on to the caller. The fence has no owner now.
         unsafe {
             self.retire(right.word, guard);
             if let Some(low) = right.view.base.low() {
@@ -166,7 +170,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Retires what was the parent of two nodes that have been merged, and the separator between them.
+    /// Retires the parent of two nodes that have been merged, and the separator between them.
     ///
     /// # Safety
     ///
@@ -202,7 +206,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Puts the only child of the root in its place, if it has only one.
+    /// Replaces the root by its only child, if it has only one; returns whether it did.
     fn lower_root(&self, guard: &Guard) -> bool {
         // SAFETY: the root is always in use.
         let Some(root) = (unsafe { self.visit(ROOT, guard) }) else {
@@ -217,11 +221,11 @@ impl<S: Spec> Tree<S> {
             return false;
         }
         let child_id = base.first_child;
-        // SAFETY: it is the child of a node that is held, and so stays in use.
+        // SAFETY: the child of a held node stays in use.
         let Some(child) = (unsafe { self.visit_whole(child_id, guard) }) else {
             return false;
         };
-        // One that has been split has a neighbour that the root does not know yet.
+        // A child that has been split has a neighbour that the root does not know yet.
         if child.view.high().is_some() || !holds.try_hold(child_id, child.word) {
             return false;
         }
@@ -231,7 +235,8 @@ impl<S: Spec> Tree<S> {
         holds.release(ROOT, copy.word());
         copy.give();
         drop(holds);
-        // SAFETY: both chains have just been unlinked, and the new base node has what is left.
+        // SAFETY: both chains have just been unlinked, and the new base node has the entries that
+        // are left.
         unsafe {
             self.retire(child.word, guard);
             self.retire(root.word, guard);
@@ -246,21 +251,20 @@ impl<S: Spec> Tree<S> {
 pub(super) struct Pair<S: Spec> {
     pub(super) left: usize,
     pub(super) right: usize,
-    /// What is between them.
     pub(super) separator: StoredKey<S>,
     /// The other separators of the node.
     others: Vec<Entry<S>>,
 }
 
 impl<S: Spec> View<'_, S> {
-    /// A child of an inner node, and the one on its left, or, if it is the first one, on its right.
+    /// A child of an inner node with the one to its left, or, if it is the first one, to its right.
     pub(super) fn pair(&self, child: usize) -> Option<Pair<S>> {
         let mut others = Vec::new();
         self.entries(&mut others);
         let first = std::iter::once(self.base.first_child);
         let children: Vec<_> = first.chain(others.iter().map(Entry::child)).collect();
         let index = children.iter().position(|other| *other == child)?;
-        // The place of the separator between the two.
+        // The index of the separator between the two.
         let at = index.max(1) - 1;
         let (left, right) = (children[at], *children.get(at + 1)?);
         let separator = others.remove(at).key;
@@ -273,7 +277,7 @@ impl<S: Spec> View<'_, S> {
     }
 }
 
-/// What two nodes are to become. Nobody has seen it; dropping it frees it.
+/// The node that two nodes are about to become. No other thread has seen it; dropping it frees it.
 pub(super) struct Merged<S: Spec> {
     base: Draft<S>,
     /// The separator between inner nodes.
@@ -285,7 +289,7 @@ impl<S: Spec> Merged<S> {
         self.base.word()
     }
 
-    /// Leaves it to the mapping table.
+    /// Passes ownership to the mapping table.
     pub(super) fn give(self) {
         self.base.give();
         if let Some(moved) = self.moved {
@@ -294,8 +298,7 @@ impl<S: Spec> Merged<S> {
     }
 }
 
-/// What an inner node is to be without one of its separators. Nobody has seen it; dropping it frees
-/// it.
+/// An inner node without one of its separators. No other thread has seen it; dropping it frees it.
 pub(super) enum Shorter<S: Spec> {
     Delta(Word, Claim<S>),
     Base(Draft<S>),
@@ -309,7 +312,7 @@ impl<S: Spec> Shorter<S> {
         }
     }
 
-    /// Leaves it to the mapping table; whether it continues the chain that was there.
+    /// Passes ownership to the mapping table; returns whether it continues the old chain.
     pub(super) fn give(self) -> bool {
         match self {
             Self::Delta(_, claim) => {
@@ -324,7 +327,7 @@ impl<S: Spec> Shorter<S> {
     }
 }
 
-/// The node above one that begins at a low fence.
+/// The parent of a node, by its low fence.
 fn parent_of<'g, S: Spec>(
     tree: &Tree<S>,
     base: BaseRef<'_, S>,
@@ -333,7 +336,7 @@ fn parent_of<'g, S: Spec>(
 ) -> Place<'g, S> {
     match base.low() {
         None => tree.descend(&Position::First, level, guard),
-        // SAFETY: fences live as long as the node that they are of can be read.
+        // SAFETY: fences live as long as their node can be read.
         Some(low) => unsafe { low.search(|low| tree.descend(&Position::At(low), level, guard)) },
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenBw-Tree: nodes behind a table of addresses, changed by prepending records to them.
+//! The OpenBw-Tree: nodes behind a table of addresses; writers change them by prepending deltas.
 //!
 //! ```text
 //!            mapping table                         inner node (immutable, replaced as a whole)
@@ -10,128 +10,128 @@
 //!               +-- id -> head of the chain, and a bit: held
 //! ```
 //!
-//! Nodes know each other by *id*. A writer makes a *delta* that says what it changes, prepends it
-//! to the leaf's chain, and publishes it by one compare-and-swap on the leaf's word in the mapping
-//! table. Whoever makes a chain too long *consolidates* it: a new base node with all of it takes
-//! its place, split in two if there is too much in it. Leaves and inner nodes have a link to the
-//! right and a fence, the key where what is on the right begins. So a node that has been split is
-//! complete before its parent knows: whoever passes by that link posts the separator.
+//! Nodes refer to each other by *id*. To change a leaf, a writer makes a *delta*, prepends it to
+//! the leaf's chain, and publishes it by one compare-and-swap on the leaf's word in the mapping
+//! table. The writer whose delta makes the chain too long *consolidates* it: it replaces the chain
+//! by a new base node with the same contents, or by two if these are too many. Each node has a link
+//! to its right neighbour and a high fence, the key where that neighbour begins. So a node that has
+//! been split is complete before its parent knows the new node: the first thread that follows the
+//! link posts the separator to the parent.
 //!
-//! # When to take it, and when not
+//! # When to use it, and when not
 //!
-//! Lookups wait for no writer, and write nothing shared; a scan does likewise unless it keeps meeting
-//! changes. A write copies no leaf, and waits for nobody but an `update`, a pop, a range removal, a
-//! merge, or a scan that holds its leaves, in its own leaf. Threads that all append to the same end
-//! fight for the head of one chain, until the leaf notices and gives them several; what that is worth
-//! on many cores has not been measured. Scans of such a leaf give it one chain again first: it is not
-//! for those who keep asking for the last entry meanwhile. For most else
+//! Lookups wait for no writer and write nothing shared. So do scans, unless they keep meeting
+//! changes. A writer waits only while another thread holds its leaf: for an `update`, a pop, a
+//! range removal, a merge, or a scan that holds its leaves. Threads that all append at one end
+//! compete for the head of one chain, until the leaf is *spread* over several; the gain on many
+//! cores has not been measured. A scan first turns a spread leaf into one chain again, so the tree
+//! does not suit an append storm with frequent reads of the last entry. For most other uses
 //! [`OlcBTree`](tremula_index::OlcBTree) does the same in less time, as the paper found.
 //!
 //! # Consistency
 //!
 //! All operations are linearizable, except `range` (each leaf is as of one moment), `len` and
-//! `shape`. A scan or snapshot notes the heads of the chains that it reads and looks at all of them
-//! again: if none has changed there was a moment at which all was so. After a few failures it
-//! holds the leaves. A range is removed by holding all of its leaves, giving each of them a
-//! *switch* between its contents of before and after, and turning them all by one store.
+//! `shape`. A scan or snapshot notes the heads of the chains that it reads, and then reads the
+//! heads again: if none has changed, there was a moment when the tree held all that it read. After
+//! a few failures it holds the leaves. A range removal holds all leaves of the range, gives each of
+//! them a *switch* between its contents before and after, and turns all switches by one store.
 //!
 //! # Invariants
 //!
-//! 1. The word of a node is the head of its chain and the bit *held*. It is changed by
-//!    compare-and-swap, unless it is held: then by its holder only. A word that was replaced does
-//!    not come back with other contents while anybody is pinned who saw it. The deltas of a merge are
-//!    only ever heads of chains, and replaced by who helps that merge.
-//! 2. Who waits for a node that is held, holds nothing, or only leaves to its left. Everybody else
-//!    gives up what he holds.
-//! 3. A node's level and low fence never change while its id is in use, but for the root, whose id
-//!    is always 0. Its high fence and right link change together.
-//! 4. The node on the right of a leaf or inner node begins where that ends. A node is merged away
-//!    only into its left neighbour, only if their parent has the separator between them, and
-//!    while all three are held, or the parent has an abort delta. So as long as the word of a parent is
-//!    unchanged, each node that was split off from one of its children, and is not known to it, stays
-//!    where it is.
-//! 5. Each stored key was put into the tree by one insertion, and belongs to the node that has it;
-//!    deltas that update or delete refer to the same one. A deleted key dies with the chain that has
-//!    the delta: so what is compared on the way through a chain lives as long as the chain does. A
-//!    value belongs to the writer whose delta has replaced or deleted it. Fences and separators are
-//!    copies of their own. *None of that follows from comparisons*, which may lie: a search ends at the
-//!    newest delta on the very key that it has come to, or at an entry of the base node that no delta
-//!    overwrites (`View::find`); children of inner nodes are known by their ids, and separators stand in
-//!    the order of the links between those (`inner.rs`); what a node is to have is told by offsets and
-//!    words, and sorted by keys (`consolidate.rs`). So there are wrong answers about keys that lie, and
-//!    nothing worse.
-//! 6. Chains go to the epoch when they were unlinked, as a whole; ids are free again no earlier,
-//!    and a page of the mapping table goes when each of its ids has been free for a while. So who
-//!    is pinned, and has an id, finds its word, though the table shrinks: `ids.rs` says why. What is in
-//!    the table is freed by the epoch only, be it linked or not.
-//! 7. The word of a node tells where the base node is, without a look at the delta between: a base
-//!    node begins at a cache line, and a delta in its area a known number of lines in front of it.
-//!    The filter of a base node has the bit of a delta before the delta is published.
-//! 8. In a chain, `offset` says how many keys of the base node lie below the delta's, and
-//!    `overwrites` whether the next one is equal. So each delta that a lookup passes narrows the
-//!    part of the base node that is left to search.
-//! 9. A *split delta* says that its node ends at a key of the base node. So the offset of another
-//!    delta on the same base node, and whether it overwrites, tell on which side it is: no key is
-//!    looked at for that. Those on the right belong to another node, and may have been freed. A base
-//!    node's own fence and right link count as long as there is no split delta in the chain.
-//! 10. The word of a *spread leaf* is that of its base node, and neither held nor given a delta: it
-//!     is only replaced, after each of the sub-chains was frozen. All deltas on one key are in one
-//!     sub-chain. `spread.rs` has the rest.
-//! 11. Comparisons, clones and closures run before an operation's first change, or after its last, or
-//!     between the steps of a merge by deltas, which anybody can finish; whoever holds nodes lets them go
-//!     when user code panics. `Drop` of keys and values that were in the tree runs when a guard is
-//!     dropped, or a value that was handed out.
-//! 12. Whoever holds a leaf and wants the next one goes by the link to the right, or to the left gives up
-//!     after a while: no order of keys makes two threads wait for one another.
+//! 1. A node's word is the head of its chain and the *held* bit. A thread changes it by
+//!    compare-and-swap; only the holder may change a held word. A replaced word does not come back
+//!    with other contents while a thread that saw it is pinned. The deltas of a merge are always
+//!    heads of chains; only threads that help the merge replace them.
+//! 2. A thread may wait for a held node only if it holds nothing, or only leaves to the left of
+//!    that node. Otherwise it releases everything first.
+//! 3. A node's level and low fence never change while its id is in use. The exception is the root,
+//!    whose id is always 0. A node's high fence and right link change together.
+//! 4. A node's right neighbour begins where the node ends. A node is merged away only into its left
+//!    neighbour, only if one parent has the separator between the two, and only while the parent
+//!    and both nodes are held, or the parent has an abort delta. So while a parent's word is
+//!    unchanged, every node that was split off one of its children and that it does not know yet
+//!    stays where it is.
+//! 5. Each stored key came into the tree by one insertion and belongs to the node that has it; the
+//!    deltas that update or delete it refer to the same key. A deleted key is freed with the chain
+//!    that has the delta, so every key that a search compares in a chain lives as long as the
+//!    chain. A value belongs to the writer whose delta replaced or deleted it. Fences and
+//!    separators are separate copies. *None of this depends on comparisons*, which may lie. A
+//!    search ends at the newest delta on the very key that it met, or at an entry of the base node
+//!    that no delta overwrites (`View::find`). Children are identified by id, and separators are in
+//!    the order of the links between their children (`inner.rs`). Offsets and words decide what a
+//!    node contains; comparisons only sort it (`consolidate.rs`). So keys that lie get wrong
+//!    answers, and cause no other harm.
+//! 6. A chain goes to the epoch as a whole, after it was unlinked. Its id becomes free no earlier,
+//!    and a page of the mapping table is freed when all its ids have been free for a while. So a
+//!    pinned thread that has an id finds its word, though the table shrinks (`ids.rs` says why).
+//!    Whatever is in the table is freed only through the epoch, whether linked or not.
+//! 7. A node's word says where the base node is, so a reader need not read the delta in between: a
+//!    base node begins at a cache line, and a delta in its area lies a known number of lines in
+//!    front of it. A delta's bit is set in the base node's filter before the delta is published.
+//! 8. A delta's `offset` is the number of keys of the base node below the delta's key, and
+//!    `overwrites` says whether the base node has the same key there. So each delta that a lookup
+//!    passes narrows the part of the base node that is left to search.
+//! 9. A *split delta* says that its node ends at a key of the base node. The offset of another
+//!    delta on that base node, and its `overwrites`, say on which side of the split it is, without
+//!    a look at its key: the keys on the right belong to another node and may have been freed. The
+//!    base node's own fence and right link hold only while the chain has no split delta.
+//! 10. The word of a *spread leaf* leads to its base node; it is never held, and no delta is
+//!     prepended to it. It is only replaced, after every sub-chain was frozen. All deltas on one
+//!     key are in one sub-chain (`spread.rs`).
+//! 11. User code (comparisons, clones, closures) runs before an operation's first change, after its
+//!     last, or between the steps of a merge by deltas, which any thread can finish. If user code
+//!     panics, the thread releases the nodes that it holds. `Drop` of keys and values that were in
+//!     the tree runs when a guard is dropped, or a value that was handed out.
+//! 12. A thread that holds a leaf and wants the next one follows the link if it goes right, and
+//!     gives up after a while if it goes left. So no order of keys makes two threads wait for each
+//!     other.
 //!
 //! # What a lookup costs
 //!
-//! On each level it reads the node's word, then the header with the *hints* (copies of each
-//! sixteenth head), then one segment of sixteen heads and the value beside it. Deltas it passes by,
-//! unless the *filter* in the header has the bit of its key; else it asks for all of them at once, since
-//! each is found by the one before. Whether it has gone astray by a split it finds out in the leaf.
-//! Hints and filter are not in the paper.
+//! On each level a lookup reads the node's word, then the header with the *hints* (copies of each
+//! sixteenth head), then one segment of sixteen heads and the values beside it. It skips the deltas
+//! unless the *filter* in the header has the bit of its key; then it prefetches all of them at
+//! once, since each delta leads to the next. Only at the leaf does it check whether a split has
+//! moved its key. Hints and filter are not in the paper.
 //!
-//! [`BwTreeSwitches`] turns the optimisations off one by one: all off, it is the original Bw-tree.
+//! [`BwTreeSwitches`] turns the optimisations off one by one. With all of them off, this is the
+//! original Bw-tree.
 //!
 //! # What is different from the paper
 //!
-//! - A split consolidates in the same step, so that keys never belong to two chains. Split deltas can
-//!   be had by a switch. They save the copy of the left half only until its next write, since a
-//!   chain that is split is as long as it may be; meanwhile the left half keeps the memory of both.
-//!   Of 60,000 random integers, inserts take 17 % more instructions with them, lookups 39 %.
-//! - A merge holds the parent and both nodes, and replaces them in three steps: nobody helps. The
-//!   paper's remove, merge and abort deltas can be had by a switch; `steps.rs` has them, and why
-//!   they work. What holding saves: two more kinds of chain on the way of readers, who have to help
-//!   where a node's entries are in two places, and the proofs of all states in between. What it
-//!   costs: writers of the two nodes wait for as long as it takes to copy them (readers do not
-//!   wait, and splits below the parent are posted later by whoever passes), and if the thread is
-//!   not run meanwhile, for longer. Merges are rare: one for some dozens of removals. With the
-//!   deltas, removing 60,000 random integers takes 5 % more instructions; inserts and lookups take
-//!   no more. They differ from the paper's, too: the merge delta comes before the remove delta, and
-//!   a level is taken away from the root by holding the root and its only child.
-//! - The mapping table is not reserved as a whole, and does not only grow: it consists of pages of
-//!   256 ids. Low ids are handed out first, and a page that empties is given back, by nobody who
-//!   waits and with nobody waiting. One id in use keeps its page: after entries here and there are
-//!   removed the table has the pages of the nodes that are left.
-//! - Inner nodes are replaced as a whole, once a split of a child. That is a copy of a few kilobytes
-//!   for each hundred inserts or so: less than a twentieth of the time that it takes to insert
-//!   5,000,000 random integers. So inner nodes can be large, and the tree a level lower: those
-//!   integers need three levels instead of four. Deltas of inner nodes can be had by a switch. They
-//!   are walked by every operation that passes the node, since the filter does not help a search
-//!   for the nearest key: with up to eight of them, inserts of 60,000 random integers take 1.2 times
-//!   as many instructions, lookups 1.5 times. They do not carry the next separator, as the paper's do:
-//!   their offsets in the base node tell which of two is nearer.
-//! - Chains are a third as long, leaves twice as large, and the table of ids grows by segments instead of
-//!   being reserved.
-//! - The epochs of the tree, when those of threads are switched off, are three in a ring.
-//! - A leaf whose head is fought over is spread over several chains, by a hash of the key; the paper
-//!   leaves it at that fight. Other answers were weighed. To split such a leaf early does not help
-//!   appends: all next keys go to the same half again. A winner who also links the deltas of the
-//!   losers would have to compare their keys, and run what decides about them, in their place: and they
-//!   would wait for a thread that may not be running. Chains chosen by thread instead of by key would
-//!   hide an older value of a key in another chain. By key, each point operation stays one
-//!   compare-and-swap on one word, lock-free, and linearizable as before.
+//! - A split also consolidates, so that keys never belong to two chains. A switch turns on split
+//!   deltas instead. They save the copy of the left half only until its next write, because a chain
+//!   that is split is as long as it may be; until then the left half keeps the memory of both. With
+//!   them, inserts and lookups take more instructions.
+//! - A merge holds the parent and both nodes, and replaces them in three steps without help from
+//!   other threads. A switch turns on the paper's remove, merge and abort deltas instead;
+//!   `steps.rs` has them, and the reasons why they work. Holding saves two more kinds of chain for
+//!   readers, who would have to help where a node's entries are in two places, and the proofs of
+//!   all states in between. Its cost: writers of the two nodes wait while these are copied, and
+//!   longer if the holder is not running. Readers do not wait, and other threads post splits below
+//!   the parent later. Merges are rare, one for some dozens of removals. With merge deltas,
+//!   removals take more instructions; inserts and lookups do not. These deltas differ from the
+//!   paper's, too: the merge delta comes before the remove delta, and a thread that takes a level
+//!   away from the root holds the root and its only child.
+//! - The mapping table is not reserved as a whole, and it shrinks: it consists of pages of 256 ids.
+//!   Low ids are handed out first, and an empty page is given back; no thread waits for that. One
+//!   id in use keeps its page, so after scattered removals the table has the pages of the nodes
+//!   that are left.
+//! - An inner node is replaced as a whole when a child is split. This copies a few kilobytes for
+//!   each hundred inserts or so, a small part of their time. So inner nodes can be large, and the
+//!   tree a level lower. A switch turns on deltas in inner nodes instead. Every operation that
+//!   passes the node walks them, since the filter does not help a search for the nearest key, so
+//!   inserts and lookups take more instructions. Unlike the paper's, they do not carry the next
+//!   separator: their offsets in the base node say which of two is nearer.
+//! - Chains are a third as long, leaves are twice as large, and the table of ids grows by segments.
+//! - With the epochs of threads switched off, the tree has three epochs, in a ring.
+//! - A leaf whose head is contended is spread over several chains, chosen by a hash of the key; the
+//!   paper leaves such contention alone. Alternatives that were considered: Splitting the leaf
+//!   early does not help appends, because all next keys go to the same half again. A winner that
+//!   also links the losers' deltas would have to compare their keys and run their decisions, and
+//!   the losers would wait for a thread that may not be running. Chains chosen by thread would hide
+//!   an older value of a key in another chain. With chains chosen by key, each point operation
+//!   stays one compare-and-swap on one word: lock-free, and linearizable as before.
 //!
 //! # Sources
 //!
@@ -179,36 +179,36 @@ use tremula_index::kit::{self, Parameters, SearchKey, Spec};
 use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::{StripedCounter, epoch};
 
-/// The id of the root.
 const ROOT: usize = 0;
 
 /// When a [`BwTree`] consolidates, splits and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BwTreeConfig {
-    /// A leaf with so many deltas is consolidated; its area has room for as many. The paper's
-    /// value is 24; with a third of that, lookups and scans are faster, writes not slower, and leaves
-    /// smaller.
+    /// A leaf with this many deltas is consolidated; its area has room for them. The paper's value
+    /// is 24; with a third of that, lookups and scans are faster, writes are not slower, and leaves
+    /// are smaller.
     pub leaf_chain: usize,
-    /// A leaf that has more entries when it is consolidated is split. The paper's value is 128; with
-    /// twice as many there are half as many nodes to be kept near, and a fifth less memory is used.
+    /// A leaf that has more entries when it is consolidated is split. The paper's value is 128;
+    /// with twice as many there are half as many nodes to keep in the cache, and less memory is
+    /// used.
     pub leaf_split: usize,
-    /// A leaf that has no more entries when it is consolidated is merged: a quarter of what it may
-    /// have, as in the paper.
+    /// A leaf that has this many entries or fewer when it is consolidated is merged: a quarter of
+    /// what it may have, as in the paper.
     pub leaf_merge: usize,
-    /// A leaf on which so many compare-and-swaps were lost is spread when it is consolidated. Of
-    /// those lost before its last consolidation half count, of those before that a quarter, and so on:
-    /// so the default stands for one lost in two writes. With 0 each leaf is spread that has
+    /// A leaf is spread when it is consolidated if this many compare-and-swaps on it were lost. Of
+    /// those lost before its last consolidation half count, of those before that a quarter, and so
+    /// on: so the default stands for one lost in two writes. With 0, each leaf is spread that has
     /// more entries than [`leaf_merge`](Self::leaf_merge).
     pub leaf_contention: usize,
-    /// An inner node with so many deltas is given a new base node with the next change; it has none
+    /// A change to an inner node with this many deltas gives it a new base node; it has no deltas
     /// with [`whole_inner_nodes`](BwTreeSwitches::whole_inner_nodes). The paper's value is 2.
     pub inner_chain: usize,
     /// An inner node with more separators is split. The paper's value is 64; a greater one saves a
-    /// level, and costs a larger copy once a split of a child.
+    /// level, and costs a larger copy each time a child is split.
     pub inner_split: usize,
-    /// An inner node with no more separators is merged. The paper's value is 16.
+    /// An inner node with this many separators or fewer is merged. The paper's value is 16.
     pub inner_merge: usize,
-    /// Which optimisations there are.
+    /// Which optimisations are on.
     pub switches: BwTreeSwitches,
 }
 
@@ -299,8 +299,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BwTree<K, V, H> {
         Self::with_config(BwTreeConfig::default())
     }
 
-    /// An empty tree that consolidates, splits and merges as `config` says; values out of reason
-    /// are taken for the nearest within.
+    /// An empty tree that consolidates, splits and merges as `config` says; unreasonable values are
+    /// replaced by the nearest reasonable ones.
     #[must_use]
     pub fn with_config(config: BwTreeConfig) -> Self {
         let tree = Tree::new(config);
@@ -314,7 +314,6 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for BwTree<K, V, H> 
     }
 }
 
-/// Where a search goes.
 type Position<'k, S> = kit::Position<SearchKey<'k, S>>;
 
 /// The algorithm behind [`BwTree`].
@@ -323,18 +322,18 @@ struct Tree<S: Spec> {
     reclamation: Reclamation,
     len: StripedCounter,
     config: BwTreeConfig,
-    /// Whether there may be deltas in inner nodes, or some that move a fence.
+    /// Whether there may be deltas in inner nodes, or deltas that move a fence.
     has_deltas_on_the_way: bool,
     counters: Counters,
     pending: Pending,
-    /// Invariant: a shared reference can insert.
+    /// Invariant in `S`: a shared reference can insert.
     entries: PhantomData<AtomicPtr<S>>,
 }
 
 // SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
 // and `Sync`.
 unsafe impl<S: Spec> Send for Tree<S> {}
-// SAFETY: as above; nodes are immutable but for atomics and what a claim gives to one thread.
+// SAFETY: as for `Send`; nodes are immutable but for atomics and what a claim gives to one thread.
 unsafe impl<S: Spec> Sync for Tree<S> {}
 
 impl<S: Spec> Tree<S> {
@@ -366,7 +365,7 @@ impl<S: Spec> Tree<S> {
         tree
     }
 
-    /// What a base node of a level has beside its entries.
+    /// What a base node of a level has besides its entries.
     fn fittings(&self, level: u32) -> Fittings {
         let switches = self.config.switches;
         let chain = match level {
@@ -374,7 +373,7 @@ impl<S: Spec> Tree<S> {
             _ if switches.whole_inner_nodes => 0,
             _ => self.config.inner_chain,
         };
-        // A split delta comes on top.
+        // A split delta takes one place more.
         let slots = chain + usize::from(!switches.whole_splits && chain > 0);
         Fittings {
             slots: if switches.preallocation { slots } else { 0 },
@@ -407,8 +406,9 @@ impl<S: Spec> Drop for Tree<S> {
         let guard = self.reclamation.pin();
         for word in self.table.heads(&epoch::pin()) {
             if !word.is_none() {
-                // SAFETY: nobody else has the tree, and each node is in the table once. Of one that was
-                // being merged away when a helper panicked, its steps tell whose the entries are.
+                // SAFETY: nobody else has the tree, and each node is in the table once. If a helper
+                // panicked in the middle of a merge, the merge's deltas say which node the entries
+                // belong to.
                 unsafe { free::free_node::<S>(word, &guard, &mut panic) };
             }
         }

@@ -9,7 +9,7 @@ use tremula_index::kit::{
 };
 use tremula_index::{Direction, KeyRange, Shape, Storable};
 
-/// A key with one of its values, or with a place in front of all of them or behind.
+/// A key with one of its values, or with a place below or above all of them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair<K, V> {
     key: K,
@@ -52,7 +52,7 @@ impl<K, V> Pair<K, V> {
         }
     }
 
-    /// Shows it to `read`, if it is a stored one, as they all are that come from a tree.
+    /// Shows it to `read`, if it is a stored pair, as all are that come from a tree.
     fn show<R>(&self, read: impl FnOnce(&K, &V) -> R) -> Option<R> {
         match &self.value {
             Edge::At(value) => Some(read(&self.key, value)),
@@ -61,12 +61,12 @@ impl<K, V> Pair<K, V> {
     }
 }
 
-/// The head of a pair is that of its key. Where that is the key, and the value fits a word, the word
-/// beside the head is the value: nothing is allocated for the pair.
+/// The head of a pair is that of its key. If the head determines the key, and the value fits a
+/// word, the word beside the head is the value: nothing is allocated for the pair.
 struct PairHead<H>(PhantomData<fn() -> H>);
 
 impl<H> PairHead<H> {
-    /// Whether head and word are key and value.
+    /// Whether head and word are the key and the value.
     #[inline]
     fn is_in_words<K, V: 'static>() -> bool
     where
@@ -80,9 +80,9 @@ impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> 
     type Word = u64;
     const IS_KEY: bool = false;
 
-    // SAFETY: where key and value are in words, both methods know it by `is_in_words`, a constant: `pack`
-    // gives the value, which owns nothing, and `with_packed` makes the pair anew each time. Else the three
-    // are those of `NoHead`.
+    // SAFETY: whether key and value are in words is a constant, `is_in_words`. If so, `pack`
+    // returns the value, which owns nothing, and `with_packed` makes the pair anew each time.
+    // Otherwise the three methods are those of `NoHead`.
     const OWN_PACKING: Option<OwnPacking<Self, Pair<K, V>>> =
         Some(unsafe { OwnPacking::promised() });
 
@@ -100,7 +100,7 @@ impl<K: 'static, V: 'static, H: KeyHead<K>> KeyHead<Pair<K, V>> for PairHead<H> 
     fn pack(pair: Pair<K, V>) -> *mut () {
         match pair.value {
             Edge::At(value) if Self::is_in_words::<K, V>() => Packed::new(value).word(),
-            // Stored pairs have a value: so this is not in words.
+            // Stored pairs have a value, so this pair is not in words.
             _ => NoHead::pack(pair),
         }
     }
@@ -166,58 +166,55 @@ impl<K: Clone, V> Bounds<K, V> {
     }
 }
 
-/// An ordered map with many values under one key: a set of pairs, shared by reference between
-/// threads, on a [`BwTree`].
+/// An ordered map with many values under one key: a set of pairs on a [`BwTree`], which threads
+/// share by reference.
 ///
-/// The values of a key are different and in their order; a value that shall be there twice needs
-/// something that tells the two apart, such as a number. An index on a column is the usual use: the
-/// column's value is the key, and what it is found in are the values.
+/// The values of a key are distinct and sorted. To store a value twice, add something that
+/// distinguishes the two, such as a number. The usual use is an index on a column: the column's
+/// value is the key, and the rows that have it are the values.
 ///
 /// # Consistency
 ///
-/// [`insert`](Self::insert), [`remove`](Self::remove), [`remove_all`](Self::remove_all),
-/// [`remove_range`](Self::remove_range), [`contains`](Self::contains),
-/// [`contains_key`](Self::contains_key), [`count`](Self::count), [`values`](Self::values) and
-/// [`snapshot`](Self::snapshot) are linearizable, those of many pairs among them: all pairs are as
-/// of one moment, and are removed at one moment. [`for_each_value`](Self::for_each_value),
+/// These are linearizable: [`insert`](Self::insert), [`remove`](Self::remove),
+/// [`remove_all`](Self::remove_all), [`remove_range`](Self::remove_range),
+/// [`contains`](Self::contains), [`contains_key`](Self::contains_key), [`count`](Self::count),
+/// [`values`](Self::values) and [`snapshot`](Self::snapshot). Those on many pairs read or remove
+/// all of them at one moment. These are not: [`for_each_value`](Self::for_each_value),
 /// [`range`](Self::range), [`len`](Self::len), [`is_empty`](Self::is_empty) and
-/// [`shape`](Self::shape) are not: a walk shows each leaf as of one moment, the next as of a later
-/// one. What only looks waits for no writer, unless a scan of many leaves keeps meeting changes.
+/// [`shape`](Self::shape). A walk shows each leaf as of one moment, the next leaf as of a later
+/// one. Reads wait for no writer, unless a scan of many leaves keeps meeting changes.
 ///
 /// # Complexity
 ///
-/// O(log n) for one pair, n being the pairs of all keys: it does not matter how many values a key
-/// has. O(log n + m) for m pairs. Bounds and pairs that are looked for are made of copies of the
-/// key, and of the value, which allocates for strings.
+/// O(log n) for one pair, n being the number of pairs of all keys: the number of values of a key
+/// does not matter. O(log n + m) for m pairs. To search, the map makes pairs and bounds of copies
+/// of the key and the value, which allocates for strings.
 ///
 /// # User code
 ///
 /// `Ord` and `Clone` of keys and values may run while leaves are held: they must be brief, and must
-/// not use the same map. They may panic: the operation then happened or did not. The closures run
-/// with nothing held.
+/// not use the same map. They may panic: the operation then happened or did not. Closures run while
+/// no leaf is held.
 ///
-/// # What the paper does, and what this does
+/// # Differences from the paper
 ///
 /// The paper (Wang et al., SIGMOD 2018, section 3.1) keeps pairs in leaves that are ordered by key
-/// only. Who reads a key walks its chain from the newest delta to the oldest and collects the
-/// values that it sees inserted, *S_present*, and deleted, *S_deleted*, each value being in the set
-/// that it came to first; the key has S_present ∪ (S_base − S_deleted). Its shortcut in the base
-/// node does not work then: an equal key no longer tells the place. And all pairs of a key have to
-/// be gathered to know whether one is there.
+/// only. A reader of a key walks the chain from the newest delta to the oldest and collects the
+/// inserted values, *S_present*, and the deleted ones, *S_deleted*; each value belongs to the set
+/// that it is met in first. The key has S_present ∪ (S_base − S_deleted). The paper's shortcut in
+/// the base node does not work then: an equal key no longer determines the place. And all pairs of
+/// a key have to be gathered to know whether one is there.
 ///
-/// Here the tree is ordered by key and then value: a pair is what a key is elsewhere. So it has
-/// deltas of its own, the newest of which counts, and the two sets are what is met on the way: to
-/// read a part of a leaf, the newest delta of each pair is sorted (an insertion is in S_present, a
-/// deletion in S_deleted), and merged with the base node, without the pairs in S_deleted. Both the
-/// shortcut and splits *between the values of one key* come for free, and so do the
-/// moments of the tree's operations.
+/// This tree is ordered by key and then value: a pair is what a key is elsewhere. So each pair has
+/// deltas of its own, of which the newest counts. To read a part of a leaf, the map sorts the
+/// newest delta of each pair (an insertion is in S_present, a deletion in S_deleted) and merges
+/// them with the base node without the pairs in S_deleted. The shortcut and splits *between the
+/// values of one key* come for free, and so does the linearizability of the tree's operations.
 ///
-/// It costs a word a pair. Where head and word tell key and value, as with numbers, a pair takes 24
-/// bytes of its leaf, where the paper's layout would take 16; other pairs are allocated apart, as
-/// keys are. The least that the paper's layout could take is what a [`BwTree`] of as many keys
-/// takes that are numbers: with 400,000 pairs and 2 to 1,000 values a key that is 31 bytes a pair
-/// against 38, and one thread inserts 1.3 to 1.4 times, finds a pair 1.4 to 1.6 times, and reads the
-/// values of a key 1.0 to 1.5 times as fast. For keys with one value each take that.
+/// This costs a word a pair. If head and word determine key and value, as with numbers, a pair
+/// takes 24 bytes of its leaf; the paper's layout would take 16. Other pairs are allocated
+/// separately, as keys are. A [`BwTree`] with as many numeric keys shows the least that the paper's
+/// layout could cost: it takes less memory, and one thread inserts and reads faster.
 ///
 /// ```
 /// use std::ops::{Bound, ControlFlow};
@@ -257,8 +254,8 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
         Self::with_config(BwTreeConfig::default())
     }
 
-    /// An empty map whose tree consolidates, splits and merges as `config` says; values out of
-    /// reason are taken for the nearest within.
+    /// An empty map whose tree consolidates, splits and merges as `config` says; unreasonable
+    /// values are replaced by the nearest reasonable ones.
     #[must_use]
     pub fn with_config(config: BwTreeConfig) -> Self {
         Self {
@@ -285,7 +282,7 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
 
     /// Removes all values of a key at one moment; returns how many there were.
     ///
-    /// Linearizable. O(log n + m), m being the values. Writers of the leaves that these are in wait
+    /// Linearizable. O(log n + m), m being the values. Writers of the leaves with these values wait
     /// meanwhile.
     pub fn remove_all(&self, key: &K) -> usize {
         self.pairs.remove_range(Bounds::of_key(key).range())
@@ -344,9 +341,9 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
 
     /// Shows the values of a key to `visit`, in their order, until it breaks.
     ///
-    /// Not of one moment: each leaf is, the next as of a later one. A value that is there all the
-    /// time is shown once. O(log n + m), m being the values up to there; copies none. The thread is
-    /// pinned to an epoch meanwhile: what others remove is not freed before.
+    /// Not as of one moment: each leaf is, the next leaf as of a later one. A value that is there
+    /// all the time is shown once. O(log n + m), m being the number of values shown; copies none.
+    /// The thread stays pinned meanwhile: what others remove is not freed before the end.
     pub fn for_each_value(&self, key: &K, mut visit: impl FnMut(&V) -> ControlFlow<()>) {
         let range = KeyRange::new(Bound::Included(key), Bound::Included(key));
         self.range(range, Direction::Ascending, |_, value| visit(value));
@@ -368,22 +365,22 @@ impl<K: Ord + Storable, V: Ord + Storable, H: KeyHead<K>> BwMultiMap<K, V, H> {
         });
     }
 
-    /// The number of pairs; exact when nobody writes. O(1).
+    /// The number of pairs; exact while no thread writes. O(1).
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Whether there is no pair; exact when nobody writes. O(1).
+    /// Whether there is no pair; exact while no thread writes. O(1).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the tree looks like now: as that of [`BwTree`], an entry being a pair. O(nodes).
+    /// The present figures of the tree, as [`BwTree`]'s; an entry is a pair. O(nodes).
     pub fn shape(&self) -> Shape {
         self.pairs.tree.describe("bw_multi_map")
     }
 
-    /// Shows the first pairs within bounds, all as of one moment; returns how many there were.
+    /// Shows the first pairs within bounds, all as of one moment; returns how many it showed.
     fn at_one_moment(
         &self,
         bounds: &Bounds<K, V>,

@@ -1,4 +1,4 @@
-//! Deltas, chains of them, and the views that readers have of them.
+//! Deltas, chains of them, and the views of chains that readers have.
 
 use super::Position;
 use super::base::{Base, BaseRef, Fences, LINE};
@@ -12,18 +12,17 @@ use std::ptr::NonNull;
 use tremula_index::kit::{Packed, Spec, StoredKey, prefetch};
 use tremula_sync::atomic::Ordering;
 
-/// What a delta says of its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Insert,
     Update,
     Delete,
-    /// The node ends here, at a key of the base node; the value is the id of the node that has what
-    /// lay behind.
+    /// The node ends here, at a key of the base node; the value is the id of the new right
+    /// neighbour.
     Split,
 }
 
-/// One change of a node. Immutable once others see it. It is a cache line long.
+/// One change of a node. Immutable once other threads see it. It is a cache line long.
 #[repr(C, align(64))]
 pub(super) struct Delta<S: Spec> {
     pub(super) change: Change,
@@ -31,20 +30,21 @@ pub(super) struct Delta<S: Spec> {
     pub(super) on_heap: bool,
     /// Whether the base node has the same key, at `offset`.
     pub(super) overwrites: bool,
-    /// Whether there is anything to be freed of this delta, or of one below, but the base node.
+    /// Whether this delta, or one below it, owns memory that has to be freed with the chain.
     pub(super) owns: bool,
     /// Deltas from here down to the base node.
     pub(super) depth: u32,
     /// Keys of the base node that lie below this one.
     pub(super) offset: u32,
-    /// Entries of the node from here on: see [`View::count`].
+    /// Entries of the node when this is its newest delta: see [`View::count`].
     pub(super) count: u32,
     pub(super) key: StoredKey<S>,
-    /// The value, unless this deletes: of a separator, the id of the child, also if this deletes.
+    /// The value; null if this deletes. In an inner node it is the id of the child, also if this
+    /// deletes.
     pub(super) value: *mut (),
     /// In an inner node, the id of the child behind which a separator is inserted.
     pub(super) left: usize,
-    /// What this was prepended to.
+    /// The head of the chain before this delta.
     pub(super) next: Word,
     pub(super) base: NonNull<Base<S>>,
     pub(super) of: PhantomData<S::Value>,
@@ -58,21 +58,21 @@ impl<S: Spec> Delta<S> {
         (self.next.kind() == Kind::Delta).then(|| unsafe { &*self.next.address::<Self>() })
     }
 
-    /// Whether there is anything to be freed of it, by itself.
+    /// Whether this delta itself owns memory that has to be freed.
     fn owns_something(&self) -> bool {
         self.on_heap || self.change == Change::Delete && !S::HEAD_IS_KEY
     }
 
-    /// What tells the *cell* that this is about: an entry of the base node, or one that was
-    /// inserted. Deltas on one cell have the same; no key is looked at for that.
+    /// Identifies the *cell* of this delta: an entry of the base node, or one that a delta
+    /// inserted. All deltas on one cell return the same. Reads no key.
     #[inline]
     pub(super) fn cell(&self) -> (u64, u64, usize) {
         let place = u64::from(self.offset) << 1 | u64::from(self.overwrites);
         (place, self.key.head, self.key.word.addr())
     }
 
-    /// Whether another delta on the same base node is about a key in front of this, which splits.
-    /// No key is looked at: those behind belong to another node, and may be gone.
+    /// Whether another delta on the same base node lies in front of this split delta. Reads no key:
+    /// those behind it belong to another node, and may have been freed.
     #[inline]
     pub(super) fn is_in_front(&self, other: &Self) -> bool {
         (other.offset, other.overwrites) < (self.offset, true)
@@ -91,11 +91,11 @@ impl<S: Spec> Entry<S> {
         self.value.addr()
     }
 
-    /// Copies of key and value of a leaf's entry.
+    /// Copies of the key and the value of a leaf's entry.
     ///
     /// # Safety
     ///
-    /// Neither has been freed: the caller is pinned since before they were unlinked.
+    /// Neither has been freed: the caller has been pinned since before they were unlinked.
     pub(super) unsafe fn copy(&self) -> (S::Key, S::Value) {
         // SAFETY: passed on to the caller.
         unsafe {
@@ -108,18 +108,18 @@ impl<S: Spec> Entry<S> {
     }
 }
 
-/// A place for a delta that nobody sees yet.
+/// A place for a delta that no other thread sees yet.
 pub(super) struct Claim<S: Spec> {
     at: NonNull<Delta<S>>,
-    /// How far in front of the header of the base node it lies; 0 if its word does not tell.
+    /// Its distance from the header of the base node, in deltas; 0 if its word does not say it.
     distance: usize,
     on_heap: bool,
-    /// The base node that it may be used on.
+    /// The base node whose chain the delta may be on.
     pub(super) base: NonNull<Base<S>>,
 }
 
 impl<S: Spec> Claim<S> {
-    /// A place in the area of a base node, if there is one left; on the heap, if it has no area.
+    /// Claims a place in the area of a base node, if one is left; on the heap, if it has no area.
     #[inline]
     pub(super) fn new(base: BaseRef<'_, S>) -> Option<Self> {
         if base.has_no_area() {
@@ -134,7 +134,7 @@ impl<S: Spec> Claim<S> {
         })
     }
 
-    /// The same, for a sub-chain of a spread leaf.
+    /// As [`new`](Self::new), for a sub-chain of a spread leaf.
     pub(super) fn in_sub_chain(
         base: BaseRef<'_, S>,
         sub_chain: &SubChain,
@@ -151,7 +151,7 @@ impl<S: Spec> Claim<S> {
         })
     }
 
-    /// A place of its own.
+    /// A place on the heap.
     pub(super) fn on_heap(base: BaseRef<'_, S>) -> Self {
         let layout = Layout::new::<Delta<S>>();
         // SAFETY: a delta has a size.
@@ -166,19 +166,19 @@ impl<S: Spec> Claim<S> {
         }
     }
 
-    /// Writes the delta; nobody sees it until the word is published, with
-    /// [`forget`](Self::forget) next.
+    /// Writes the delta. No other thread sees it until the caller publishes the word and then calls
+    /// [`forget`](Self::forget).
     #[inline]
     pub(super) fn write(&self, base: BaseRef<'_, S>, mut delta: Delta<S>) -> Word {
         delta.on_heap = self.on_heap;
         delta.owns = delta.owns_something() || delta.next().is_some_and(|below| below.owns);
         base.announce_delta(delta.key.head);
-        // SAFETY: the place is the caller's alone.
+        // SAFETY: only the caller has the place.
         unsafe { self.at.write(delta) };
         Word::delta(self.at, self.distance)
     }
 
-    /// Leaves the delta to the chain that it is in now.
+    /// Passes ownership of the delta to its chain.
     #[inline]
     pub(super) fn forget(self) {
         std::mem::forget(self);
@@ -188,7 +188,8 @@ impl<S: Spec> Claim<S> {
 impl<S: Spec> Drop for Claim<S> {
     fn drop(&mut self) {
         if self.on_heap {
-            // SAFETY: it came from `on_heap`, and nobody has seen it. A delta owns nothing.
+            // SAFETY: it came from `on_heap`, and no other thread has seen it. A delta does not own
+            // its key.
             unsafe { dealloc(self.at.as_ptr().cast(), Layout::new::<Delta<S>>()) };
         }
     }
@@ -197,13 +198,13 @@ impl<S: Spec> Drop for Claim<S> {
 /// A node as it was when a word of it was read.
 #[derive(Clone, Copy)]
 pub(super) struct View<'g, S: Spec> {
-    /// The newest delta, or the base node itself if there is none.
+    /// The newest delta, or the base node itself if it has no delta.
     head: NonNull<()>,
     pub(super) base: BaseRef<'g, S>,
 }
 
 impl<'g, S: Spec> View<'g, S> {
-    /// What a word leads to; `None` if the node has been merged away, or is being.
+    /// The node that a word leads to; `None` if it has been merged away, or is being merged away.
     ///
     /// # Safety
     ///
@@ -223,7 +224,7 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// The same, of a word that does not tell where the base node is.
+    /// As [`of`](Self::of), for a word that does not say where the base node is.
     ///
     /// # Safety
     ///
@@ -242,8 +243,8 @@ impl<'g, S: Spec> View<'g, S> {
                 }
             }
             Kind::Switch => {
-                // SAFETY: the caller's promise; the flag lives as long as any switch, and a
-                // switch never leads to another. SeqCst: as the heads of chains.
+                // SAFETY: the caller's promise; the flag lives as long as any switch, and a switch
+                // never leads to another. SeqCst: see `MappingTable::load`.
                 unsafe {
                     let switch = &*word.address::<Switch>();
                     let is_over = (*switch.is_over).load(Ordering::SeqCst);
@@ -251,7 +252,7 @@ impl<'g, S: Spec> View<'g, S> {
                 }
             }
             Kind::MergeDelta => {
-                // SAFETY: the caller's promise; a step never leads to another.
+                // SAFETY: the caller's promise; a merge delta never leads to another.
                 unsafe {
                     let step = &*word.address::<MergeDelta>();
                     step.can_be_read().then(|| Self::of(step.next, pinned))?
@@ -261,15 +262,14 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// The newest delta.
     #[inline]
     pub(super) fn delta(&self) -> Option<&'g Delta<S>> {
         let is_base = self.head == self.base.as_ptr().cast();
-        // SAFETY: what a word led to lives.
+        // SAFETY: what a word led to lives during the pin.
         (!is_base).then(|| unsafe { self.head.cast().as_ref() })
     }
 
-    /// Asks for the deltas in the area: they lie side by side, but each is found by the one before.
+    /// Prefetches the deltas in the area: they lie side by side, but each leads to the next.
     #[inline]
     pub(super) fn prefetch_deltas(&self) {
         let bytes = (self.base.as_ptr().addr().get()).wrapping_sub(self.head.addr().get());
@@ -282,7 +282,7 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// What a delta that nobody else sees leads to: a node to be.
+    /// The node that a delta leads to, which no other thread sees yet.
     ///
     /// # Safety
     ///
@@ -294,7 +294,7 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// The delta by which the node was split since it has this base node.
+    /// The delta that has split the node since it has this base node.
     #[inline(always)]
     pub(super) fn split(&self) -> Option<&'g Delta<S>> {
         if self.base.has_split_deltas() {
@@ -312,7 +312,7 @@ impl<'g, S: Spec> View<'g, S> {
         self.deltas().find(|delta| delta.change == Change::Split)
     }
 
-    /// Where what is on the right begins, if there is anything.
+    /// The high fence: where the right neighbour begins, if there is one.
     #[inline]
     pub(super) fn high(&self) -> Option<StoredKey<S>> {
         match self.split() {
@@ -321,14 +321,13 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// Whether a position lies beyond the range of the node, to the right.
+    /// Whether a position lies to the right of the node's range.
     #[inline]
     pub(super) fn ends_before(&self, position: &Position<'_, S>) -> bool {
-        // SAFETY: the node can be read, and its fences live as long as that.
+        // SAFETY: the node can be read, and its fences live as long as it can be.
         (self.high()).is_some_and(|high| unsafe { position.is_behind(high) })
     }
 
-    /// The node on the right.
     #[inline]
     pub(super) fn right(&self) -> usize {
         match self.split() {
@@ -337,7 +336,8 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// How many entries of the base node belong to this. The keys of others may be gone.
+    /// How many entries of the base node belong to this node. The keys of the others may have been
+    /// freed.
     #[inline]
     pub(super) fn end(&self) -> usize {
         self.split().map_or(self.base.count, |split| split.offset) as usize
@@ -353,7 +353,7 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// A spread leaf with one of its sub-chains, of which this is the word.
+    /// A spread leaf with one of its sub-chains, whose word is given.
     #[inline]
     pub(super) fn of_sub_chain(&self, word: Word) -> Self {
         match NonNull::new(word.address()) {
@@ -362,22 +362,22 @@ impl<'g, S: Spec> View<'g, S> {
         }
     }
 
-    /// How many entries there are; of a spread leaf, once it is frozen. Nothing that has to be sound
-    /// depends on it: with keys that lie about themselves it may be wrong.
+    /// The number of entries; of a spread leaf, once it is frozen. Soundness does not depend on it:
+    /// with keys that lie it may be wrong.
     #[inline]
     pub(super) fn count(&self) -> usize {
         let (count, base) = (self.count_of_chain(), self.base);
         if !base.is_spread() {
             return count;
         }
-        // Each counts what the base node has, and its own deltas.
+        // Each sub-chain counts the entries of the base node, and its own deltas.
         let others = (base.sub_chains().iter())
             .filter_map(|sub_chain| self.of_sub_chain(sub_chain.load()).delta())
             .map(|delta| delta.count as isize - base.count as isize);
         count.saturating_add_signed(others.sum())
     }
 
-    /// How many entries there are, as far as the newest delta knows.
+    /// The number of entries according to the newest delta.
     #[inline]
     pub(super) fn count_of_chain(&self) -> usize {
         self.delta().map_or(self.base.count, |delta| delta.count) as usize
@@ -393,7 +393,8 @@ impl<'g, S: Spec> View<'g, S> {
         std::iter::successors(self.delta(), |delta| delta.next())
     }
 
-    /// Those of all sub-chains of a spread leaf, one behind another; else as [`deltas`](Self::deltas).
+    /// Of a spread leaf, the deltas of all sub-chains, one after another; else as
+    /// [`deltas`](Self::deltas).
     pub(super) fn all_deltas(&self) -> impl Iterator<Item = &'g Delta<S>> + use<'g, S> {
         let whole = *self;
         let others = (self.base.sub_chains().iter())
@@ -401,8 +402,8 @@ impl<'g, S: Spec> View<'g, S> {
         self.deltas().chain(others)
     }
 
-    /// Those of them that tell what is in the node; of one key, the newest first. A spread leaf is
-    /// frozen.
+    /// The deltas that count for this node: those in front of a split. Of one key, the newest
+    /// first. A spread leaf must be frozen.
     pub(super) fn changes(&self) -> impl Iterator<Item = &'g Delta<S>> + use<'g, S> {
         let split = self.split();
         (self.all_deltas()).filter(move |delta| split.is_none_or(|split| split.is_in_front(delta)))

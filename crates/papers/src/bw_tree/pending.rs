@@ -1,9 +1,9 @@
 //! Deleted keys that wait for their leaf to be consolidated.
 //!
-//! A key that a delta has deleted is compared with on the way through the chain: it lives as long as
-//! the chain. If nobody wrote to that leaf any more, it would live as long as the tree. So leaves
-//! with deleted keys are noted, where dropping a key means anything, and operations on the tree, reads
-//! among them, consolidate those leaves a while later. Most have been by then.
+//! A search compares with a deleted key on its way through the chain, so the key lives as long as
+//! the chain. If no thread wrote to that leaf any more, the key would live as long as the tree. So
+//! writers note leaves with deleted keys, if keys have a `Drop`, and a later operation on the tree,
+//! even a read, consolidates those leaves. Most have been consolidated by then.
 
 use super::Tree;
 use super::descend::Place;
@@ -18,22 +18,22 @@ use tremula_index::kit::Spec;
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
-/// On average, a thread consolidates the leaves that were noted once in so many of its operations,
-/// while there are any: a fraction of the operations within which a key is to be dropped.
+/// While there are noted leaves, a thread consolidates them once in this many of its operations, on
+/// average: a fraction of the number of operations within which a key should be dropped.
 const OPERATIONS: u32 = 512;
 
 tremula_sync::system::thread_local! {
-    /// Operations of this thread until it looks, and the state of its random numbers: so that no
-    /// pattern of operations on several trees leaves one of them out.
+    /// The operations of this thread until it looks, and the state of its random numbers: with
+    /// these, no pattern of operations on several trees leaves one of them out.
     static UNTIL: Cell<(u32, u32)> = const { Cell::new((1, 1)) };
 }
 
 /// The leaves of a tree that have deleted keys.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// Whether there are any. It is hardly ever written, so that looking at it costs little.
+    /// Whether there are any. It is rarely written, so that reading it costs little.
     any: AtomicBool,
-    /// Their ids, when they were noted.
+    /// Their ids at the time when they were noted.
     leaves: Mutex<Vec<usize>>,
 }
 
@@ -46,21 +46,21 @@ impl Pending {
         }
     }
 
-    /// Whether it is this thread's turn to see to them.
+    /// Whether this operation is to consolidate them.
     #[inline]
     fn is_due(&self) -> bool {
-        // A checker's threads are all one thread of the system.
+        // A checker's threads are all one thread of the system, which share the count.
         !cfg!(any(loom, shuttle)) && self.any.load(Ordering::Relaxed) && count_down()
     }
 
     fn take(&self) -> Vec<usize> {
-        // In this order: what is noted in between is taken, or sets it again.
+        // In this order: a leaf that is noted in between is taken, or sets the flag again.
         self.any.store(false, Ordering::Relaxed);
         std::mem::take(&mut *self.leaves.lock())
     }
 }
 
-/// Whether the thread's operations are over until it looks.
+/// Counts an operation of this thread; returns whether it is to look.
 fn count_down() -> bool {
     let (left, random) = UNTIL.get();
     if left > 1 {
@@ -73,7 +73,7 @@ fn count_down() -> bool {
     true
 }
 
-/// An operation on a tree: its pin. When it ends, and it is time, deleted keys are seen to.
+/// An operation on a tree, pinned. When it ends, it may consolidate the leaves that were noted.
 pub(super) struct Pinned<'t, S: Spec> {
     tree: &'t Tree<S>,
     guard: Guard<'t>,
@@ -99,10 +99,9 @@ impl<S: Spec> Drop for Pinned<'_, S> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// Whether anybody can tell when a key is dropped.
+    /// Whether user code can observe when a key is dropped.
     const DROPS_KEYS: bool = !S::HEAD_IS_KEY && needs_drop::<S::Key>();
 
-    /// Begins an operation.
     #[inline]
     pub(super) fn pin(&self) -> Pinned<'_, S> {
         Pinned {
@@ -111,8 +110,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Notes a leaf from which a delta, its newest, has deleted a key, unless one below that has been
-    /// noted. The word is the leaf's.
+    /// Notes a leaf whose newest delta has deleted a key, unless a delta below that has done so
+    /// already. `word` is the leaf's word.
     #[inline]
     pub(super) fn note_deletion(&self, id: usize, word: Word, guard: &Guard) {
         if Self::DROPS_KEYS {
@@ -128,8 +127,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Consolidates the leaves that were noted, if they have deleted keys still. If keys panic when
-    /// they are compared, that is nothing to the operation that ends: their leaf is left as it is.
+    /// Consolidates the leaves that were noted, if they still have deleted keys. If a comparison of
+    /// keys panics, the operation that ends is not affected: that leaf is left as it is.
     #[cold]
     #[inline(never)]
     fn see_to_deleted_keys(&self, guard: &Guard) {
@@ -147,15 +146,16 @@ impl<S: Spec> Tree<S> {
         self.make_way(place.word, guard);
         self.consolidate(&place, guard);
         if self.has_deleted_keys(leaf, guard).is_some() {
-            // Somebody holds it, or it was split by a delta.
+            // Another thread holds it, or it was split by a delta.
             self.pending.note(leaf);
         }
     }
 
-    /// A leaf with deleted keys, if this is the id of one.
+    /// The leaf with this id, if there is one and it has deleted keys.
     fn has_deleted_keys<'g>(&self, id: usize, guard: &'g Guard) -> Option<Place<'g, S>> {
         let word = self.table.peek(id)?;
-        // SAFETY: the word was read during the pin; whatever is in the table is freed by the epoch.
+        // SAFETY: the word was read during the pin; whatever is in the table is freed through the
+        // epoch.
         let view = unsafe { View::of(word, guard) }?;
         let has_deleted =
             view.base.level == 0 && (view.all_deltas()).any(|delta| delta.change == Change::Delete);

@@ -1,4 +1,4 @@
-//! Splitting a node, and posting the separator in its parent.
+//! Splitting a node, and posting the separator to its parent.
 
 use super::Position;
 use super::base::{Draft, Fences, NO_NODE};
@@ -11,8 +11,8 @@ use std::marker::PhantomData;
 use std::ptr;
 use tremula_index::kit::{OwnedKey, Spec, StoredKey};
 
-/// Of what is appended to a leaf's end alone, this part moves to the right: appends leave leaves
-/// seven eighths full.
+/// If all new entries are at a leaf's end, one in this many moves to the right: appends leave
+/// leaves seven eighths full.
 const APPENDED_PART: usize = 8;
 
 /// The entry of a separator in an inner node.
@@ -23,8 +23,8 @@ fn separator<S: Spec>(key: &OwnedKey<S>, child: usize) -> Entry<S> {
     }
 }
 
-/// A node that has an id, and is in the table, but to which nothing leads. Dropping it frees both:
-/// after a while, for [`peek`](super::mapping_table::MappingTable::peek) may come to it.
+/// A node that has an id and is in the table, but to which no node leads. Dropping it frees both
+/// after a while, because [`peek`](super::mapping_table::MappingTable::peek) may come to it.
 struct NewNode<'t, S: Spec> {
     tree: &'t Tree<S>,
     guard: &'t Guard<'t>,
@@ -33,7 +33,7 @@ struct NewNode<'t, S: Spec> {
 }
 
 impl<S: Spec> NewNode<'_, S> {
-    /// Leaves it to the nodes that lead to it now.
+    /// Passes ownership to the nodes that lead to it now.
     fn give(mut self) {
         self.node.take().into_iter().for_each(Draft::give);
     }
@@ -45,7 +45,7 @@ impl<S: Spec> Drop for NewNode<'_, S> {
             return;
         };
         self.tree.table.store(self.id, Word::REMOVED);
-        // SAFETY: no node leads to it. What is freed is memory; it owns no entries.
+        // SAFETY: no node leads to it. Only memory is freed; it owns no entries.
         unsafe {
             self.guard.defer_unchecked(move || drop(node));
             self.tree.table.retire(self.id, self.guard);
@@ -65,7 +65,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Splits a node of which these are all the entries, unless somebody changes it meanwhile: by two
+    /// Splits a node, given all its entries, unless another thread changes it meanwhile: into two
     /// new base nodes, or a new one and a split delta.
     pub(super) fn split(
         &self,
@@ -86,7 +86,7 @@ impl<S: Spec> Tree<S> {
         let fences = place.view.fences();
         let level = fences.level;
         let (left_fittings, right_fittings) = self.fittings_of_halves(&place.view, middle.key);
-        // SAFETY: it is an entry of a node that can be read; so in all copies of it.
+        // SAFETY: it is an entry of a node that can be read.
         let copy = || unsafe { OwnedKey::<S>::copy_of(middle.key) };
         let (low, high) = (copy(), copy());
         let (left_entries, right_entries) = entries.split_at(cut);
@@ -146,7 +146,8 @@ impl<S: Spec> Tree<S> {
         right.give();
         low.give();
         high.give();
-        // SAFETY: the separator of an inner node's middle has been copied, and has just been unlinked.
+        // SAFETY: the separator in an inner node's middle has been copied, and has just been
+        // unlinked.
         unsafe {
             if level > 0 {
                 self.retire_key(middle.key, guard);
@@ -156,8 +157,8 @@ impl<S: Spec> Tree<S> {
         let is_spread = left_fittings.is_spread || right_fittings.is_spread;
         self.count_spread(&place.view, is_spread);
         if place.id != ROOT {
-            // On the way there the separator is found missing, and posted.
-            // SAFETY: what was retired is alive during this pin.
+            // The descent finds the separator missing, and posts it.
+            // SAFETY: what was retired lives during this pin.
             unsafe {
                 middle
                     .key
@@ -166,9 +167,9 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Where to split a node by a delta, if that is how it is to be: at the entry nearest to
-    /// `cut`, not behind it, whose key the base node has, too; also tells where that has it. So
-    /// the offsets of older deltas tell on which side they are.
+    /// Where to split a node by a delta, if the split is to be by a delta: at the last entry not
+    /// behind `cut` whose key the base node has, too, so that the offsets of older deltas say on
+    /// which side they are. Also returns the offset of that key in the base node.
     fn place_of_split_delta(
         &self,
         place: &Place<'_, S>,
@@ -184,20 +185,20 @@ impl<S: Spec> Tree<S> {
         let (cut, offset) = (1..=cut).rev().find_map(|cut| {
             let is_there = |at: &usize| {
                 let entry = base.entry(*at);
-                // Of an inner node's the child tells.
+                // In an inner node the child identifies the entry.
                 entry.key.is(entries[cut].key)
                     && (base.level == 0 || entry.value == entries[cut].value)
             };
             let offset = (0..base.count as usize).find(is_there);
             offset.map(|offset| (cut, offset))
         })?;
-        // The order that comparisons gave must be that of the offsets.
+        // The order by comparisons must agree with the order by offsets.
         let agree = base.level > 0 || view.has_in_front(offset, &entries[..cut]);
         agree.then_some((cut, offset))
     }
 
-    /// Puts the left half of a node in its place; whether it could. The root stays where it is, one
-    /// level higher: then the left half is new, too.
+    /// Replaces a node by its left half; returns whether it could. The root keeps its place, one
+    /// level higher: then the left half is a new node, too.
     fn replace_by_left(
         &self,
         place: &Place<'_, S>,
@@ -232,30 +233,30 @@ impl<S: Spec> Tree<S> {
         } else {
             return false;
         }
-        // SAFETY: the chain has just been unlinked; the two nodes have what was left of it.
+        // SAFETY: the chain has just been unlinked; the two nodes have the entries that were left.
         unsafe { self.retire(place.word, guard) };
         true
     }
 
-    /// Frees a key of the tree's own once nobody can be looking at it.
+    /// Frees a key of the tree once no thread can be looking at it.
     ///
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
     pub(super) unsafe fn retire_key(&self, key: StoredKey<S>, guard: &Guard) {
         if !S::HEAD_IS_KEY {
-            // SAFETY: passed on to the caller; keys may be dropped by any thread at any time.
+            // SAFETY: passed on to the caller; any thread may drop keys at any time.
             unsafe { guard.defer_unchecked(move || key.free()) };
         }
     }
 
-    /// Tells a parent of the node to the right of one of its children, unless it knows that node, or
-    /// changes meanwhile: then whoever passes next tries again. The parent was read before the child
-    /// was.
+    /// Posts the right neighbour of one of a parent's children to the parent, unless the parent
+    /// knows that node, or changes meanwhile: then the next thread that passes tries again. The
+    /// parent was read before the child.
     ///
-    /// The separator goes behind that of the child. So the children of a level, parent by parent, are
-    /// always in the order of their links, and each is there once, whatever comparisons say: it
-    /// suffices to look at the child that is next.
+    /// The separator is inserted right behind that of the child. So the children of a level, parent
+    /// by parent, are always in the order of their links, and each is there once, whatever
+    /// comparisons say: it suffices to look at the next child.
     #[cold]
     pub(super) fn post(&self, parent: &Place<'_, S>, child: &Place<'_, S>, guard: &Guard) {
         let (base, left) = (parent.view.base, &child.view);
@@ -278,7 +279,7 @@ impl<S: Spec> Tree<S> {
         if is_known {
             return;
         }
-        // SAFETY: fences live as long as the node that they are of can be read.
+        // SAFETY: fences live as long as their node can be read.
         let key = unsafe { OwnedKey::<S>::copy_of(high) };
         let Some(delta) = (parent.view).separator(parent.word, key.stored(), child.id, right)
         else {
@@ -300,20 +301,21 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Whether a node is the first child of one, which its left neighbour led to. If the latter has
-    /// been merged away, or is being, so it is taken to be: its left neighbour has changed.
+    /// Whether `child` is the first child of `parent`, whose left neighbour led to it. If that one
+    /// has been merged away, or is being merged away, the answer is yes: its left neighbour has
+    /// changed.
     fn is_first_below(&self, parent: usize, child: usize, guard: &Guard) -> bool {
         if parent == NO_NODE {
             return false;
         }
-        // SAFETY: its left neighbour, which was read during this pin, led to it.
+        // SAFETY: its left neighbour led to it, and was read during this pin.
         let parent = unsafe { self.visit(parent, guard) };
         parent.is_none_or(|parent| parent.view.base.first_child == child)
     }
 
     /// Prepends a delta to an inner node, or, if its chain is long enough, gives it a new base node
-    /// with that change; unless somebody changes the node meanwhile. Returns the word by which it is
-    /// found then.
+    /// with that change, unless another thread changes the node meanwhile. Returns the node's new
+    /// word.
     fn prepend_to_inner(
         &self,
         place: &Place<'_, S>,
@@ -334,7 +336,7 @@ impl<S: Spec> Tree<S> {
         self.replace_inner(place, self.copy(&view), guard)
     }
 
-    /// A place for a delta of an inner node; `None` if it is to have a new base node.
+    /// Claims a place for a delta of an inner node; `None` if the node is to get a new base node.
     pub(super) fn place_in_inner(&self, view: &View<'_, S>) -> Option<Claim<S>> {
         let has_room = view.depth() < self.config.inner_chain;
         if self.config.switches.whole_inner_nodes || !has_room {
@@ -343,8 +345,8 @@ impl<S: Spec> Tree<S> {
         Claim::new(view.base)
     }
 
-    /// Gives an inner node a new base node, unless somebody changes it meanwhile; returns the word
-    /// by which it is found then.
+    /// Gives an inner node a new base node, unless another thread changes it meanwhile; returns its
+    /// new word.
     fn replace_inner(&self, place: &Place<'_, S>, new: Draft<S>, guard: &Guard) -> Option<Word> {
         let word = new.word();
         if !self.table.exchange(place.id, place.word, word) {

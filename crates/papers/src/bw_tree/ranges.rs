@@ -1,4 +1,4 @@
-//! More than one entry: scans, neighbours, the ends, and ranges removed at one moment.
+//! Operations on more than one entry: scans, neighbours, the ends, and range removal.
 
 use super::Position;
 use super::Tree;
@@ -19,10 +19,11 @@ use tremula_sync::atomic::{AtomicBool, Ordering};
 /// How often a scan over several leaves starts again before it holds them.
 const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 
-/// How often who holds leaves and goes left tries to hold the next one, before it lets all go.
+/// How often a thread that holds leaves and goes left tries to hold the next one before it releases
+/// all.
 const PATIENCE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
 
-/// What is in a leaf: in its base node, if there are no deltas, else in a private copy.
+/// The contents of a leaf: its base node, if it has no deltas, else a private copy.
 enum Contents<'a, 'g, S: Spec> {
     Base(BaseRef<'g, S>),
     Copy(&'a [Entry<S>]),
@@ -44,7 +45,7 @@ impl<S: Spec> Contents<'_, '_, S> {
         }
     }
 
-    /// How many entries from the first on have keys like this.
+    /// How many entries have keys for which `is_before` holds; they are the first ones.
     fn partition(&self, mut is_before: impl FnMut(StoredKey<S>) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -58,7 +59,7 @@ impl<S: Spec> Contents<'_, '_, S> {
         low
     }
 
-    /// The places of the entries in a range.
+    /// The indexes of the entries in a range.
     fn within(&self, range: &SearchRange<'_, S>) -> Range<usize> {
         // SAFETY: keys live as long as the nodes that they are in can be read.
         unsafe {
@@ -77,23 +78,22 @@ impl<S: Spec> Contents<'_, '_, S> {
     }
 }
 
-/// Shows the position at, or just below, a fence of a node that can be read.
+/// Calls `read` with the position at a fence of a node that can be read, or just below it.
 fn at_fence<S: Spec, R>(
     fence: StoredKey<S>,
     direction: Direction,
     read: impl FnOnce(&Position<'_, S>) -> R,
 ) -> R {
-    // SAFETY: fences live as long as the node that they are of can be read.
+    // SAFETY: fences live as long as their node can be read.
     unsafe { fence.search(|fence| read(&Position::beyond(fence, direction))) }
 }
 
-/// Where a walk goes from leaf to leaf.
 struct Walk<'k, S: Spec> {
     range: SearchRange<'k, S>,
     direction: Direction,
-    /// The fence that it has come to.
+    /// The fence at which it has arrived.
     fence: Option<StoredKey<S>>,
-    /// Going left, the leaves that it has been to.
+    /// The leaves that a walk to the left has visited.
     visited: Vec<usize>,
 }
 
@@ -107,10 +107,11 @@ impl<'k, S: Spec> Walk<'k, S> {
         }
     }
 
-    /// Whether a walk gets on by going to a leaf. It always does by a link to the right. A walk to
-    /// the left descends to the place in front of a fence; that leaf leads to the one before, or
-    /// that one has been merged away, and then it has not been here. If the order of keys is none,
-    /// the walk may come to a leaf again: there it has to end.
+    /// Whether a walk makes progress by going to a leaf. To the right it always does, by the link.
+    /// To the left, it descends to the place in front of a fence. The leaf found there links to the
+    /// previous one; or the previous one has been merged away, and the leaf is one that the walk
+    /// has not visited. If comparisons contradict each other, the walk may come to a leaf again,
+    /// and has to end there.
     fn gets_on(&mut self, place: &Place<'_, S>) -> bool {
         if self.direction == Direction::Ascending {
             return true;
@@ -123,7 +124,7 @@ impl<'k, S: Spec> Walk<'k, S> {
         true
     }
 
-    /// Where the next leaf is.
+    /// Calls `read` with the position of the next leaf.
     fn at_next<R>(&self, read: impl FnOnce(&Position<'_, S>) -> R) -> R {
         match self.fence {
             Some(fence) => at_fence(fence, self.direction, read),
@@ -131,9 +132,9 @@ impl<'k, S: Spec> Walk<'k, S> {
         }
     }
 
-    /// Whether the range goes on at a fence, to the right.
+    /// Whether the range continues to the right of a fence.
     fn goes_on_at(&self, fence: StoredKey<S>) -> bool {
-        // SAFETY: fences live as long as the node that they are of can be read.
+        // SAFETY: fences live as long as their node can be read.
         unsafe {
             match self.range.high {
                 Bound::Unbounded => true,
@@ -143,7 +144,7 @@ impl<'k, S: Spec> Walk<'k, S> {
         }
     }
 
-    /// Whether the range goes on below a fence, to the left.
+    /// Whether the range continues to the left of a fence.
     fn goes_on_below(&self, fence: StoredKey<S>) -> bool {
         match self.range.low {
             Bound::Unbounded => true,
@@ -152,13 +153,13 @@ impl<'k, S: Spec> Walk<'k, S> {
         }
     }
 
-    /// The places of a leaf's entries that are in the range, and that the walk has not seen.
+    /// The indexes of a leaf's entries that are in the range, and that the walk has not seen.
     fn places(&self, contents: &Contents<'_, '_, S>) -> Range<usize> {
         let mut places = contents.within(&self.range);
         if let Some(fence) = self.fence {
-            // Since then the leaf may have taken in the one on its right, or been taken in by the
-            // one on its left: what this walk has seen already is left out.
-            // SAFETY: keys and fences live as long as the nodes that they are in can be read.
+            // Since the walk saw the fence, the leaf may have absorbed its right neighbour, or been
+            // absorbed by its left one: this leaves out what the walk has seen already.
+            // SAFETY: keys and fences live as long as their nodes can be read.
             let at = contents.partition(|key| unsafe { key.compare(fence).is_lt() });
             match self.direction {
                 Direction::Ascending => places.start = places.start.max(at).min(places.end),
@@ -168,7 +169,7 @@ impl<'k, S: Spec> Walk<'k, S> {
         places
     }
 
-    /// Goes on to the end of a leaf. Whether there may be more behind that.
+    /// Goes on to the end of a leaf. Returns whether the range may continue there.
     fn go_on(&mut self, place: &Place<'_, S>) -> bool {
         match self.direction {
             Direction::Ascending => {
@@ -182,8 +183,8 @@ impl<'k, S: Spec> Walk<'k, S> {
         }
     }
 
-    /// Appends what a leaf has in the range, up to `limit` entries in all, and goes on to its end.
-    /// Whether there may be more behind that.
+    /// Appends a leaf's entries in the range, up to `limit` entries in all, and goes on to its end.
+    /// Returns whether there may be more.
     fn read(
         &mut self,
         place: &Place<'_, S>,
@@ -211,7 +212,7 @@ impl<'k, S: Spec> Walk<'k, S> {
     }
 }
 
-/// What is to become of a leaf that has a part of a range that is being removed.
+/// How a range removal changes one leaf.
 struct Plan<'g, S: Spec> {
     place: Place<'g, S>,
     rest: Draft<S>,
@@ -219,16 +220,16 @@ struct Plan<'g, S: Spec> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// Whether leaves are as they were read: then all of them were so at the moment when the last
-    /// one was read.
+    /// Whether leaves have not changed since they were read: then all of them were so at the moment
+    /// when the last one was read.
     fn are_unchanged(&self, seen: &[Place<'_, S>]) -> bool {
         let is_unchanged =
             |place: &Place<'_, S>| self.table.load(place.id).released() == place.word.released();
         seen.len() < 2 || seen.iter().all(is_unchanged)
     }
 
-    /// Reads the first entries of a range, and notes in which leaves; `false` if a range is being
-    /// removed from one of them.
+    /// Reads the first entries of a range, and notes their leaves; `false` if a range removal from
+    /// one of them is under way.
     fn gather<'g>(
         &self,
         range: &KeyRange<'_, S::Key>,
@@ -269,8 +270,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The same with all leaves held meanwhile; `false` if it met somebody who holds one, going
-    /// left.
+    /// As [`gather`](Self::gather), but holds all leaves meanwhile; `false` if, going left, it met
+    /// a leaf that another thread holds.
     fn gather_held(
         &self,
         range: &KeyRange<'_, S::Key>,
@@ -334,7 +335,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Removes the entry at an end of the tree.
+    /// Removes the entry at one end of the tree.
     pub(super) fn pop(&self, direction: Direction, guard: &Guard) -> Option<(S::Key, S::Value)> {
         let backoff = Backoff::new();
         let (mut seen, mut entries) = (Vec::new(), Vec::new());
@@ -355,7 +356,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Removes an entry from the last of these leaves, if all of them are as they were read.
+    /// Removes an entry from the last of these leaves, if none of them has changed since it was
+    /// read.
     fn remove_end(
         &self,
         seen: &[Place<'_, S>],
@@ -374,7 +376,7 @@ impl<S: Spec> Tree<S> {
         let word = self.prepare_removal(last, entry)?;
         holds.release(last.id, word);
         drop(holds);
-        // SAFETY: it has just been unlinked, by this thread alone.
+        // SAFETY: this thread has just unlinked it.
         let value = unsafe { Unlinked::<S::Value>::of_word(entry.value, guard) };
         self.len.add(-1);
         self.note_deletion(last.id, word, guard);
@@ -382,7 +384,7 @@ impl<S: Spec> Tree<S> {
         Some((key, value.hand_out()))
     }
 
-    /// Shows the entries of a range to `visit`, a private copy of a leaf after another.
+    /// Shows the entries of a range to `visit`, one leaf after another, from private copies.
     pub(super) fn visit_range(
         &self,
         range: &KeyRange<'_, S::Key>,
@@ -419,7 +421,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Removes the entries of a range at one moment; returns how many there were.
+    /// Removes the entries of a range at one moment; returns how many it removed.
     pub(super) fn remove_entries(&self, range: &KeyRange<'_, S::Key>) -> usize {
         if range.is_empty() {
             return 0;
@@ -432,8 +434,8 @@ impl<S: Spec> Tree<S> {
         self.len.add(-count.cast_signed());
         let mut small = Vec::new();
         for plan in plans {
-            // SAFETY: it has just been unlinked; the new base node has the rest, and what was
-            // removed is freed below.
+            // SAFETY: the chain has just been unlinked; the new base node has the rest, and the
+            // removed entries are freed below.
             unsafe { self.retire(plan.place.word, guard) };
             plan.rest.give();
             if plan.rest_count <= self.config.leaf_merge {
@@ -441,7 +443,7 @@ impl<S: Spec> Tree<S> {
             }
         }
         let removed = Removed::<S>(removed);
-        // SAFETY: the entries have just been unlinked, and nobody else frees them.
+        // SAFETY: the entries have just been unlinked, and no other thread frees them.
         unsafe { guard.defer_unchecked(move || removed.free()) };
         for place in small {
             self.merge(&place, guard);
@@ -449,8 +451,8 @@ impl<S: Spec> Tree<S> {
         count
     }
 
-    /// Holds all leaves of a range; says what is to become of those that have a part of it, and
-    /// what that is.
+    /// Holds all leaves of a range; returns the changes of the leaves that have a part of it, and
+    /// the entries to remove.
     fn plan_removal<'g>(
         &self,
         range: &KeyRange<'_, S::Key>,
@@ -466,7 +468,7 @@ impl<S: Spec> Tree<S> {
                 Some(last) => holds.hold_right_of(last, guard),
             };
             last = Some(place);
-            // What is asked once is what is done: an entry is in the rest, or among those removed.
+            // Comparisons are asked once: each entry is in the rest, or among those removed.
             let mut entries = Vec::new();
             place.view.entries(&mut entries);
             let inside = walk.places(&Contents::<S>::Copy(&entries));
@@ -486,8 +488,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Gives leaves that are held their new base nodes, all at one moment, and lets all go. Runs no
-    /// user code.
+    /// Gives held leaves their new base nodes, all at one moment, and releases all. Runs no user
+    /// code.
     fn carry_out(&self, plans: &[Plan<'_, S>], holds: Holds<'_, S>, guard: &Guard) {
         if plans.len() > 1 {
             let turn = Turn::new(plans);
@@ -495,8 +497,8 @@ impl<S: Spec> Tree<S> {
                 self.table
                     .store(plan.place.id, Word::switch(*switch).held());
             }
-            // SAFETY: it lives as long as the turn.
-            // SeqCst: as the heads of chains. At this moment the range is removed.
+            // SAFETY: the flag lives as long as the turn. SeqCst: see `MappingTable::load`. This
+            // store removes the range.
             unsafe { turn.is_over.as_ref().store(true, Ordering::SeqCst) };
             for plan in plans {
                 self.table.store(plan.place.id, plan.rest.word().held());
@@ -513,7 +515,7 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// The switches of all leaves of a range.
+/// The switches of all leaves of a range removal.
 struct Turn {
     is_over: NonNull<AtomicBool>,
     switches: Vec<NonNull<Switch>>,
@@ -537,7 +539,7 @@ impl Turn {
 
     /// # Safety
     ///
-    /// Nobody comes to the switches any more.
+    /// No other thread has the switches.
     unsafe fn free(self) {
         // SAFETY: they came from boxes.
         unsafe {

@@ -1,5 +1,5 @@
-//! When memory that has been unlinked is freed: by a collector, in which each thread has an epoch of
-//! its own, or by epochs that all threads share.
+//! When unlinked memory is freed: by a collector, in which each thread has an epoch of its own, or
+//! by epochs that all threads of a tree share.
 
 use super::free::FirstPanic;
 use std::cell::Cell;
@@ -10,10 +10,10 @@ use tremula_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tremula_sync::reclaim::{self, Collector};
 use tremula_sync::{CachePadded, Mutex};
 
-/// While it lives, nothing is freed that could be reached when it was made.
+/// A pin: while it lives, nothing is freed that could be reached when it was made.
 ///
-/// Users' `Drop` runs when a guard is dropped, after it has ended its pin: no operation is under
-/// way there.
+/// Users' `Drop` runs when a guard is dropped, after the pin has ended: no operation is under way
+/// then.
 pub(super) struct Guard<'t>(Pin<'t>);
 
 enum Pin<'t> {
@@ -29,7 +29,7 @@ enum Pin<'t> {
 }
 
 impl Guard<'_> {
-    /// Runs `work` once every guard of now is gone.
+    /// Runs `work` once every guard that exists now is gone.
     ///
     /// # Safety
     ///
@@ -42,8 +42,8 @@ impl Guard<'_> {
                 let work: Box<dyn FnOnce() + '_> = Box::new(move || {
                     work();
                 });
-                // SAFETY: the caller promises that the work may run later; this only forgets the
-                // lifetime that would say so.
+                // SAFETY: the caller promises that the work may run later; this only erases the
+                // lifetime.
                 let work = unsafe {
                     std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(work)
                 };
@@ -54,7 +54,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Whether no other thread is in the tree. What this one has unlinked is its own then.
+    /// Whether no other thread is in the tree. Then only this thread has what it has unlinked.
     fn is_alone(&self) -> bool {
         match &self.0 {
             Pin::Local(guard) => guard.is_alone(),
@@ -88,8 +88,8 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// A value that has been unlinked, by its only owner. Dropping it frees the value once no thread can
-/// be looking at it.
+/// A value that its only owner has unlinked. Dropping it frees the value once no thread can be
+/// looking at it.
 pub(super) struct Unlinked<'g, V: Storable> {
     value: Packed<V>,
     guard: &'g Guard<'g>,
@@ -98,8 +98,8 @@ pub(super) struct Unlinked<'g, V: Storable> {
 impl<'g, V: Storable> Unlinked<'g, V> {
     /// # Safety
     ///
-    /// The word is a value's, which was in the tree during the pin; whoever comes to the tree from now
-    /// on does not come to it, and nobody else frees it.
+    /// The word is that of a value that was in the tree during the pin; a thread that comes to the
+    /// tree from now on does not find it, and no other thread frees it.
     #[inline]
     pub(super) unsafe fn of_word(word: *mut (), guard: &'g Guard<'g>) -> Self {
         Self {
@@ -114,8 +114,8 @@ impl<'g, V: Storable> Unlinked<'g, V> {
         if !Packed::<V>::is_word() && needs_drop::<V>() && self.guard.is_alone() {
             let value = self.value;
             std::mem::forget(self);
-            // SAFETY: it was unlinked before it was seen that nobody is there who could have come to
-            // it before; and this thread has it from the tree no more.
+            // SAFETY: it was unlinked before `is_alone` found no other thread that could have found
+            // it; and this thread uses it through the tree no more.
             return unsafe { value.take() };
         }
         // SAFETY: it is not freed before the pin ends.
@@ -131,11 +131,9 @@ impl<V: Storable> Drop for Unlinked<'_, V> {
     }
 }
 
-/// How a tree keeps what has been unlinked until nobody can be looking at it.
+/// How a tree keeps unlinked memory until no thread can be looking at it.
 pub(super) enum Reclamation {
-    /// By a collector.
     Local(Collector),
-    /// By epochs that all threads count themselves in and out of.
     Global(Box<Epochs>),
 }
 
@@ -149,7 +147,6 @@ impl Reclamation {
         }
     }
 
-    /// Pins the current thread.
     #[inline]
     pub(super) fn pin(&self) -> Guard<'_> {
         Guard(match self {
@@ -166,49 +163,48 @@ impl Reclamation {
     }
 }
 
-/// The epochs of a tree, as the original Bw-tree has them: each counts the threads that are in it,
-/// and has a list of what was unlinked in it. Every operation writes to a counter that all share.
+/// The epochs of a tree, as in the original Bw-tree: each counts the threads in it, and has a list
+/// of what was unlinked in it. Every operation writes to a counter that all threads share.
 ///
-/// At most two epochs have threads in them, the one of now and the one before. When nobody is left
-/// in the one before, what was unlinked in it is freed: whoever came later cannot have found it.
-/// Then the next epoch begins. A thread does that when it has left, with nothing of the tree in its
-/// hands: for what is freed may run users' code.
+/// At most two epochs have threads in them, the current and the previous one. When the previous one
+/// has none left, its list is freed: threads that came later cannot have found what is in it. Then
+/// the next epoch begins. A thread does this after it has left, when it uses nothing of the tree,
+/// since freeing may run user code.
 pub(super) struct Epochs {
     now: AtomicUsize,
-    /// The epochs of now, before, and to come, by their numbers modulo three.
+    /// The current, the previous and the next epoch, by their numbers modulo three.
     each: [CachePadded<Epoch>; 3],
-    /// Held by who begins an epoch.
+    /// Held by the thread that begins an epoch.
     beginning: Mutex<()>,
 }
 
 struct Epoch {
-    /// The threads that are in it, and from [`ENTERED`] on, how often one came.
+    /// The number of threads in it, and above that, in units of [`ENTERED`], how many entered.
     threads: AtomicU64,
     retired: Mutex<Vec<Retired>>,
 }
 
 impl Epoch {
-    /// How many threads are in it.
     fn threads(&self) -> u64 {
-        // SeqCst: as in `Epochs::enter`.
+        // SeqCst: see `Epochs::enter`.
         self.threads.load(Ordering::SeqCst) & (ENTERED - 1)
     }
 }
 
-/// One more that came.
+/// One more thread that entered.
 const ENTERED: u64 = 1 << 32;
 
-/// What frees something that was unlinked.
+/// Work that frees something unlinked.
 struct Retired(Box<dyn FnOnce()>);
 
-// SAFETY: who retires promises that any thread may run it.
+// SAFETY: the caller of `defer_unchecked` promises that any thread may run it.
 unsafe impl Send for Retired {}
 
-/// When so much has been retired in an epoch, the next one is to begin. The paper's value is 1,024
-/// for a thread.
+/// When this much has been retired in an epoch, the next one is due. The paper's value is 1,024 for
+/// each thread.
 const ENOUGH: usize = if cfg!(any(loom, shuttle)) { 2 } else { 1024 };
 
-/// After so many operations it is to begin, too, however little was retired.
+/// After this many operations it is due, too, however little was retired.
 const OPERATIONS: u64 = 256;
 
 impl Epochs {
@@ -229,11 +225,11 @@ impl Epochs {
         &self.each[epoch % 3]
     }
 
-    /// Counts the thread in; says in which epoch, and whether the next one is to begin when it leaves.
+    /// Counts the thread in; returns its epoch, and whether the next one is due when it leaves.
     fn enter(&self) -> (usize, bool) {
         loop {
-            // SeqCst, here and below: the thread is counted before it finds that this is still
-            // the epoch of now. So who ends the next one finds it counted.
+            // SeqCst, here and below: the thread is counted before it finds that this is still the
+            // current epoch. So a thread that ends the next epoch sees it counted.
             let now = self.now.load(Ordering::SeqCst);
             let before = self
                 .at(now)
@@ -251,13 +247,13 @@ impl Epochs {
         self.at(epoch).threads.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// How many threads are counted in; one that comes meanwhile may be missed.
+    /// The number of threads that are counted in; may miss a thread that enters meanwhile.
     fn threads(&self) -> u64 {
         self.each.iter().map(|epoch| epoch.threads()).sum()
     }
 
-    /// Called by a thread that is counted in: so this epoch, or the one after it, is the thread's.
-    /// Says whether the next one is to begin.
+    /// Called by a thread that is counted in, in this epoch or the previous one. Returns whether
+    /// the next epoch is due.
     fn retire(&self, work: Retired) -> bool {
         let now = self.now.load(Ordering::SeqCst);
         let mut retired = self.at(now).retired.lock();
@@ -265,14 +261,15 @@ impl Epochs {
         retired.len() >= ENOUGH
     }
 
-    /// Begins the next epoch, if nobody is left in the one before this; frees what was retired in
-    /// that. The calling thread is not counted in, or by an operation around the one that it ends.
+    /// Begins the next epoch, if the previous one has no threads left, and frees the previous one's
+    /// list. The calling thread is not counted in, or only by an operation that encloses the one
+    /// that ends.
     fn begin_next(&self) {
         let Some(beginning) = self.beginning.try_lock() else {
             return;
         };
         let now = self.now.load(Ordering::SeqCst);
-        // The one before: its number, plus three.
+        // The previous epoch: its number, plus three.
         let before = self.at(now + 2);
         if before.threads() > 0 {
             return;
@@ -284,7 +281,7 @@ impl Epochs {
     }
 }
 
-/// Frees it all, whatever panics; then goes on with the first panic.
+/// Runs all work, whatever panics, and then resumes the first panic.
 fn run(retired: Vec<Retired>) {
     let mut panic = FirstPanic::default();
     for work in retired {

@@ -1,4 +1,4 @@
-//! Searching a base node: the hints tell a segment, and then its heads are compared.
+//! Searching a base node: the hints determine a segment, whose heads are then compared.
 
 use super::Position;
 use super::base::BaseRef;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use tremula_index::kit::{STRIDE, SearchKey, Spec, count_below, prefetch};
 
 impl<S: Spec> BaseRef<'_, S> {
-    /// How many heads lie below one, by the hints.
+    /// How many heads are below `head`, by the hints.
     #[inline(always)]
     fn below(self, head: u64) -> usize {
         let segment = count_below(self.hints(), head);
         let heads = self.heads();
-        // The last segment is as long as the others, and so begins in the one before.
+        // The last segment is as long as the others, and so begins within the one before.
         let Some(last) = heads.len().checked_sub(STRIDE) else {
             return heads.iter().take_while(|other| **other < head).count();
         };
@@ -23,7 +23,7 @@ impl<S: Spec> BaseRef<'_, S> {
         start + segment.map_or(0, |segment| count_below(segment, head))
     }
 
-    /// How many heads of these places, and in front of them, lie below one.
+    /// How many heads up to the end of `places` are below `head`, if all in front of `places` are.
     #[inline(always)]
     fn below_in(self, places: Range<usize>, head: u64) -> usize {
         if self.has_shortcuts() && places.len() == self.count as usize {
@@ -32,7 +32,7 @@ impl<S: Spec> BaseRef<'_, S> {
         places.start + self.heads()[places].partition_point(|other| *other < head)
     }
 
-    /// The place of a key among these, or, as an error, where it belongs.
+    /// The index of a key among these; as an error, where it would be inserted.
     #[inline(always)]
     pub(super) fn search(
         self,
@@ -49,7 +49,7 @@ impl<S: Spec> BaseRef<'_, S> {
         let mut last = first + heads.partition_point(|head| *head == probe.head);
         while first < last {
             let middle = first.midpoint(last);
-            // SAFETY: keys live as long as the nodes that they are in can be read.
+            // SAFETY: keys live as long as their nodes can be read.
             match unsafe { probe.compare(self.key(middle)) } {
                 std::cmp::Ordering::Less => last = middle,
                 std::cmp::Ordering::Equal => return Ok(middle),
@@ -59,7 +59,7 @@ impl<S: Spec> BaseRef<'_, S> {
         Err(first)
     }
 
-    /// How many of the first `end` separators lie in front of a position: its child has this index.
+    /// How many of the first `end` separators lie in front of a position: the index of its child.
     #[inline(always)]
     pub(super) fn child_index(self, position: &Position<'_, S>, end: usize) -> usize {
         let all = 0..end;
@@ -75,7 +75,6 @@ impl<S: Spec> BaseRef<'_, S> {
         }
     }
 
-    /// The child with this index.
     #[inline]
     pub(super) fn child(self, index: usize) -> usize {
         match index.checked_sub(1) {

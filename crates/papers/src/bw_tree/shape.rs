@@ -1,4 +1,4 @@
-//! What the tree looks like, and what it has decided.
+//! The figures of the tree: its nodes, and counts of what it did.
 
 use super::base::NO_NODE;
 use super::node::{Delta, View};
@@ -9,24 +9,23 @@ use tremula_index::key::KeyHead;
 use tremula_index::kit::{Packed, Spec};
 use tremula_sync::StripedCounter;
 
-/// What is counted along the way. Only what is rare is.
+/// Counts of events. Only rare events are counted.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) consolidations: StripedCounter,
     pub(super) splits: StripedCounter,
     pub(super) merges: StripedCounter,
-    /// Leaves that were given sub-chains since they were fought over.
+    /// Leaves that were spread because their head was contended.
     pub(super) spreads: StripedCounter,
     /// Spread leaves that were made whole again.
     pub(super) made_whole: StripedCounter,
-    /// Deltas that could not be prepended, since somebody else was faster.
+    /// Deltas that could not be prepended, since another thread was faster.
     pub(super) aborts: StripedCounter,
-    /// Scans that held their leaves in the end.
+    /// Scans that had to hold their leaves.
     pub(super) held_scans: StripedCounter,
 }
 
 impl<S: Spec> Tree<S> {
-    /// Visits every node.
     pub(super) fn describe(&self, engine: &'static str) -> Shape {
         let guard = self.pin();
         let count = |counter: &StripedCounter| u64::try_from(counter.sum()).unwrap_or(0);
@@ -98,13 +97,13 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Shows each node, level by level; what others change meanwhile may be missed.
+    /// Shows each node, level by level; may miss nodes that other threads change meanwhile.
     fn each_node<'g>(&self, guard: &'g Guard, mut show: impl FnMut(&View<'g, S>)) {
         let mut first = ROOT;
         while first != NO_NODE {
             let (mut id, mut below) = (first, NO_NODE);
             while id != NO_NODE {
-                // SAFETY: the root is always in use; others were linked by nodes that were.
+                // SAFETY: the root is always in use; nodes in use linked to the others.
                 let Some(place) = (unsafe { self.visit(id, guard) }) else {
                     break;
                 };
@@ -120,9 +119,8 @@ impl<S: Spec> Tree<S> {
 
     const BYTES_OF_DELTA: usize = size_of::<Delta<S>>();
 
-    /// The number of entries.
     pub(super) fn entries(&self) -> usize {
-        // An insertion may be counted after the removal of what it inserted.
+        // An insertion may be counted after the removal of the same entry.
         usize::try_from(self.len.sum()).unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! Spread leaves: where threads fight for the head of one chain, the leaf has several.
+//! Spread leaves: a leaf whose head is contended has several chains.
 //!
 //! ```text
 //!   mapping table      base node of a spread leaf
@@ -9,31 +9,34 @@
 //!                        +-- [ · ] --> ~update 3 --> base
 //! ```
 //!
-//! The key's place in the base node, or if it is not there a hash of it, says which sub-chain its
-//! deltas belong to. So all that is known of one key is in one chain, whose word is changed by compare-and-swap as that of a leaf is: a point operation
-//! on a spread leaf does what it does on any other, with another word. Neighbours in time, like the
-//! time stamps of an append storm, are strangers by hash: their writers do not meet.
+//! The key's index in the base node, or a hash of the key if it is not there, determines the
+//! sub-chain of its deltas. So all deltas on one key are in one chain, whose word is changed by
+//! compare-and-swap like a leaf's: a point operation on a spread leaf does the same as on any other
+//! leaf, with another word. Keys that are written at about the same time, like the time stamps of
+//! an append storm, hash to different sub-chains, so their writers rarely meet.
 //!
 //! # How a leaf becomes spread, and whole again
 //!
-//! A writer that loses a compare-and-swap counts that in the base node. Who consolidates a leaf looks at
-//! the count: from [`leaf_contention`](super::BwTreeConfig::leaf_contention) on, the next base node
-//! is spread; below, half of it is handed on. A spread leaf that is consolidated, since one of its
-//! sub-chains is full, and had less than a quarter of that, is whole again. When it is split, the half
-//! that got most of the deltas stays spread: of appends the right one, where the next come.
-//! Deltas that would all be in one sub-chain, as of one hot key or of keys without bytes to hash
-//! ([`NoHead`](tremula_index::key::NoHead)), are left in one chain.
+//! A writer that loses a compare-and-swap counts that in the base node. The thread that
+//! consolidates the leaf looks at the count: if it is
+//! [`leaf_contention`](super::BwTreeConfig::leaf_contention) or more, the next base node is spread;
+//! otherwise the next base node begins with half the count. A spread leaf is consolidated when one
+//! of its sub-chains is full; if its count is less than a quarter of the limit, it is made whole.
+//! When it is split, the half that got most of the deltas stays spread: with appends the right one,
+//! where the next keys go. A leaf keeps one chain if all deltas would be in one sub-chain, as with
+//! one hot key, or with keys without bytes to hash ([`NoHead`](tremula_index::key::NoHead)).
 //!
 //! # How it is replaced
 //!
-//! First each sub-chain is *frozen*: the bit *held* of its word is set, for good. Then what is in
-//! them cannot change, and a new base node takes the place of the leaf. Anybody may do either at any
-//! time, and whoever finds a sub-chain frozen does, instead of waiting. What takes a leaf to be one
-//! chain (a scan, a merge, whoever holds leaves) first makes it whole in this way.
+//! First each sub-chain is *frozen*: the *held* bit of its word is set, for good. Then its contents
+//! cannot change, and a new base node replaces the leaf. Any thread may do either at any time, and
+//! a thread that finds a sub-chain frozen replaces the leaf instead of waiting. An operation that
+//! needs a leaf with one chain (a scan, a merge, a thread that holds leaves) first makes it whole
+//! in this way.
 //!
-//! A lookup that comes to a frozen sub-chain, or one of a leaf that has been replaced meanwhile, is
-//! right: what it finds was so when it read the word of the leaf, or when the last delta came, before
-//! the leaf was replaced.
+//! A lookup that comes to a frozen sub-chain, or to one of a leaf that has been replaced meanwhile,
+//! is right: what it finds was so when it read the leaf's word, or when the last delta was
+//! published, before the leaf was replaced.
 
 use super::Position;
 use super::Tree;
@@ -48,13 +51,13 @@ use std::ptr::NonNull;
 use tremula_index::kit::{SearchKey, Spec, StoredKey};
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Sub-chains of a spread leaf.
 pub(super) const SUB_CHAINS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
-/// Deltas that a sub-chain has at most: all together, as many as a leaf has entries.
+/// The most deltas that a sub-chain has: all sub-chains together have as many as a leaf has
+/// entries.
 pub(super) const SUB_CHAIN: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 
-/// The head of a sub-chain, with the claims to its places: a cache line of its own.
+/// The head of a sub-chain, and the count of its claimed places, in a cache line of its own.
 #[repr(align(64))]
 pub(super) struct SubChain {
     head: AtomicPtr<()>,
@@ -64,7 +67,6 @@ pub(super) struct SubChain {
 const _: () = assert!(size_of::<SubChain>().is_multiple_of(LINE));
 
 impl SubChain {
-    /// An empty one.
     pub(super) fn new(base: Word) -> Self {
         Self {
             head: AtomicPtr::new(base.pointer()),
@@ -72,13 +74,13 @@ impl SubChain {
         }
     }
 
-    /// SeqCst, and so are the others: as heads of chains in the mapping table.
+    /// SeqCst, like all accesses to heads: see `MappingTable::load`.
     #[inline]
     pub(super) fn load(&self) -> Word {
         Word::of_pointer(self.head.load(Ordering::SeqCst))
     }
 
-    /// Replaces the head, if it is still the expected one.
+    /// Replaces the head, if it is still `from`.
     #[inline]
     pub(super) fn exchange(&self, from: Word, to: Word) -> bool {
         self.head
@@ -91,7 +93,7 @@ impl SubChain {
             .is_ok()
     }
 
-    /// Nobody changes it any more.
+    /// Sets the *held* bit: no thread changes the sub-chain any more.
     fn freeze(&self) {
         let mut word = self.load();
         while !word.is_held() && !self.exchange(word, word.held()) {
@@ -108,7 +110,7 @@ fn sub_chain_of(hash: u64) -> usize {
 }
 
 impl<'g, S: Spec> BaseRef<'g, S> {
-    /// The sub-chains of a spread leaf; none of another.
+    /// The sub-chains of a spread leaf; none for other nodes.
     #[inline]
     pub(super) fn sub_chains(self) -> &'g [SubChain] {
         let length = if self.is_spread() { SUB_CHAINS } else { 0 };
@@ -122,8 +124,8 @@ impl<'g, S: Spec> BaseRef<'g, S> {
     /// Claims a place for a delta of a sub-chain, for the caller alone.
     #[inline]
     pub(super) fn claim_in(self, sub_chain: &SubChain, number: usize) -> Option<NonNull<Delta<S>>> {
-        // Relaxed: as in `claim`. Nobody adds to it any more when all places are claimed: so it does
-        // not begin anew, however many ask.
+        // Relaxed: see `claim`. When all places are claimed, no thread adds to the count any more,
+        // so it cannot overflow.
         if sub_chain.claimed.load(Ordering::Relaxed) as usize >= SUB_CHAIN {
             return None;
         }
@@ -132,16 +134,16 @@ impl<'g, S: Spec> BaseRef<'g, S> {
             return None;
         }
         let ahead = number * SUB_CHAIN + at + 1;
-        // SAFETY: in front of the sub-chains is room for so many deltas of each.
+        // SAFETY: in front of the sub-chains is room for `SUB_CHAIN` deltas of each.
         unsafe {
             let sub_chains = self.as_ptr().cast::<SubChain>().sub(SUB_CHAINS);
             Some(sub_chains.cast::<Delta<S>>().sub(ahead))
         }
     }
 
-    /// The sub-chain of a spread leaf that the deltas on a key belong to, its number, and the place
-    /// of the key in the base node. The deltas on an entry of the base node are in one sub-chain,
-    /// whatever hashes say of equal keys.
+    /// The sub-chain of a spread leaf for the deltas on a key, its number, and the index of the key
+    /// in the base node. All deltas on one entry of the base node are in one sub-chain, even if
+    /// equal keys have different hashes.
     fn sub_chain(self, probe: &SearchKey<'_, S>) -> (&'g SubChain, usize, Result<usize, usize>) {
         let at = self.search(probe, 0..self.count as usize);
         let number = sub_chain_of(match at {
@@ -166,7 +168,7 @@ impl<'g, S: Spec> View<'g, S> {
         found.entry.map(|entry| entry.value)
     }
 
-    /// Whether not all deltas belong to one sub-chain.
+    /// Whether the deltas would be in more than one sub-chain.
     fn can_be_spread(&self) -> bool {
         // SAFETY: the chain lives, and with it the keys in it.
         let hash = |key: StoredKey<S>| unsafe { key.with(|key| SearchKey::<S>::new(key).hash()) };
@@ -175,7 +177,7 @@ impl<'g, S: Spec> View<'g, S> {
         numbers.any(|number| Some(number) != first)
     }
 
-    /// How many deltas are about keys at or behind one, and in front of it.
+    /// How many deltas are on keys at or behind `middle`, and how many in front of it.
     fn deltas_around(&self, middle: StoredKey<S>) -> (usize, usize) {
         let (mut behind, mut in_front) = (0, 0);
         for delta in self.changes() {
@@ -191,7 +193,7 @@ impl<'g, S: Spec> View<'g, S> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// What a leaf's next base node has, by what the leaf has seen of contention.
+    /// What a leaf's next base node has, given the contention on the leaf.
     pub(super) fn fittings_after(&self, view: &View<'_, S>) -> Fittings {
         let base = view.base;
         let fittings = self.fittings(base.level);
@@ -225,7 +227,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// What the two halves of a leaf that is split at a key have.
+    /// What the two halves of a leaf have that is split at `middle`.
     pub(super) fn fittings_of_halves(
         &self,
         view: &View<'_, S>,
@@ -242,9 +244,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Prepends a delta to the sub-chain of a spread leaf that a key belongs to, as
-    /// [`change`](Self::change) does to other leaves; `None` if the leaf is replaced, and it is to be
-    /// tried again.
+    /// Prepends a delta to the sub-chain of a key, as [`change`](Self::change) does to other
+    /// leaves; `None` if the leaf has been replaced, and the caller has to try again.
     #[inline(never)]
     pub(super) fn change_in_sub_chain(
         &self,
@@ -294,14 +295,14 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Freezes the sub-chains of a leaf, if it is spread: then it can be looked at as a whole.
+    /// Freezes the sub-chains of a leaf, if it is spread: then all of it can be read.
     pub(super) fn freeze(&self, view: &View<'_, S>) {
         if view.base.is_spread() {
             view.base.freeze();
         }
     }
 
-    /// Makes a spread leaf whole, unless somebody replaces it meanwhile.
+    /// Makes a spread leaf whole, unless another thread replaces it meanwhile.
     #[cold]
     pub(super) fn make_whole(&self, place: &Place<'_, S>, guard: &Guard) {
         self.freeze(&place.view);
@@ -314,12 +315,12 @@ impl<S: Spec> Tree<S> {
             return;
         }
         copy.give();
-        // SAFETY: it has just been unlinked; the new base node has what is left of it.
+        // SAFETY: the leaf has just been unlinked; the new base node has the entries that are left.
         unsafe { self.retire(place.word, guard) };
         self.count_spread(&place.view, false);
     }
 
-    /// Counts what became of a leaf that was replaced, if it was spread, or is now.
+    /// Counts the replacement of a leaf that was spread, or is now.
     pub(super) fn count_spread(&self, before: &View<'_, S>, is_spread: bool) {
         match (before.base.is_spread(), is_spread) {
             (false, true) => self.counters.spreads.add(1),
@@ -328,7 +329,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The node of an id, as [`visit`](Self::visit) has it; a spread leaf is made whole first.
+    /// As [`visit`](Self::visit), but makes a spread leaf whole first.
     ///
     /// # Safety
     ///
@@ -348,8 +349,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The leaf responsible for a position, as [`descend`](Self::descend) has it; a spread one is made
-    /// whole first.
+    /// As [`descend`](Self::descend) to a leaf, but makes a spread leaf whole first.
     pub(super) fn descend_to_whole_leaf<'g>(
         &self,
         position: &Position<'_, S>,
@@ -375,8 +375,8 @@ mod tests {
 
     type Words = Parameters<u64, u64, ByteHead>;
 
-    /// It would fail if each claim that is refused were counted: the count would begin anew some
-    /// time, and with it the places.
+    /// It would fail if refused claims were counted: the count would overflow some time, and the
+    /// places be claimed again.
     #[test]
     fn each_place_of_a_sub_chain_is_given_out_once() {
         let tree = Tree::<Words>::new(BwTreeConfig::default());

@@ -1,4 +1,5 @@
-//! Merges by deltas, as the paper has them: in steps, each of which whoever meets it helps to take.
+//! Merges by deltas, as in the paper: in steps, which any thread that meets the merge helps to
+//! take.
 //!
 //! ```text
 //!              the word of      parent           left                right
@@ -9,42 +10,45 @@
 //!   5. separator deleted        P'               L and R             (nothing)
 //! ```
 //!
-//! Each step is one compare-and-swap. The deltas are the heads of their chains: nothing is prepended to
-//! them, and so they tell every writer that there is a merge to be finished first.
+//! Each step is one compare-and-swap. The merge deltas are the heads of their chains, and no delta
+//! is prepended to them. So every writer sees that there is a merge to finish first.
 //!
-//! - Under the *abort delta* the parent's separators stay as they are: so it is not split, nor merged, nor
-//!   told of splits below it. By invariant 4 the two nodes stay neighbours: if the left one is split
-//!   meanwhile, a half of it that the parent does not know is the left one now. It is found by the
-//!   links.
+//! - Under the *abort delta* the parent's separators do not change: the parent is not split or
+//!   merged, and no splits below it are posted. By invariant 4 the two nodes stay neighbours. If
+//!   the left one is split meanwhile, the half next to the right node, which the parent does not
+//!   know, is the left node now. Helpers find it by the links.
 //! - Under the *merge delta* the left node is still read, but not written to.
-//! - Under the *remove delta* the right node is neither read nor written to: from step 4 on what is
-//!   there may be out of date. Whoever comes to it takes the steps that are left, and descends anew.
+//! - Under the *remove delta* the right node is neither read nor written to: from step 4 on its
+//!   contents may be out of date. A thread that comes to it takes the steps that are left, and
+//!   descends anew.
 //!
-//! The paper has the remove delta first. Here the merge delta is, since nodes may be held: who wants to put
-//! one of these two deltas on a node that is held cannot, and the merge stays where it is. So it is only
-//! writers of the left node who may wait for one who holds the right one: *whoever meets a remove delta can
-//! take the steps that are left*. And who holds leaves and waits for a leaf to the right of them, waits
-//! for nobody who waits for him: a merge delta makes him wait for one who holds a leaf that is yet further
-//! to the right.
+//! In the paper the remove delta comes first. Here the merge delta does, because nodes may be held:
+//! a thread that wants to put one of these two deltas on a held node cannot, and the merge stops
+//! there. So only writers of the left node may have to wait for a thread that holds the right one:
+//! *a thread that meets a remove delta can take the steps that are left*. A thread that holds
+//! leaves and waits for a leaf to their right never waits for a thread that waits for it: a merge
+//! delta makes it wait only for the holder of a leaf that is still further to the right.
 //!
 //! # Why it happens once
 //!
-//! A helper may be slow, and do what others have done long ago. None of that has an effect: each exchange
-//! expects a word that was read while the merge was not yet as far.
+//! A helper may be slow, and try what others have done long ago. That has no effect: each exchange
+//! expects a word that was read when the merge had not yet come as far.
 //!
-//! - The abort delta is there from the first step to the last. While it is, parent and left node stay
-//!   in use, for all that would take one of them away begins with the parent's word. Whoever finds it gone
-//!   is done.
-//! - No node leads to the right one but the left node until step 4, and the parent until step 5. So who meets
-//!   any of the deltas is pinned since before step 5, when all three ids were in use: their words are there.
-//! - The merge delta is put on a node that leads to the right one, which after step 4 none ever does again.
-//!   The remove delta is put on a right node that had none. What has been replaced does not come back
-//!   while the helper is pinned (invariant 1): if an exchange succeeds, its step had not been taken.
-//! - Who finds a remove delta, and then on the way from the left node to what is behind the right one no
-//!   merge delta, knows that step 4 has been taken.
+//! - The abort delta is there from the first step to the last. Meanwhile the parent and the left
+//!   node stay in use, because all that would remove one of them begins with the parent's word. A
+//!   thread that finds the abort delta gone is done.
+//! - Two nodes lead to the right one: the left node until step 4, and the parent until step 5. So a
+//!   thread that meets any of the deltas has been pinned since before step 5, when all three ids
+//!   were in use: their words exist.
+//! - The merge delta is put on a node that leads to the right one; after step 4 no node ever does
+//!   so again. The remove delta is put on a right node that had none. A replaced word does not come
+//!   back while the helper is pinned (invariant 1). So if an exchange succeeds, its step had not
+//!   been taken.
+//! - A thread that finds a remove delta, and then no merge delta on the way from the left node to
+//!   the right neighbour of the right one, knows that step 4 has been taken.
 //!
-//! User code (comparisons and clones of keys) runs while steps 4 and 5 are prepared. If it panics the merge
-//! stays as it is, for the next one to help.
+//! User code (comparisons and clones of keys) runs while steps 4 and 5 are prepared. If it panics,
+//! the merge stays as it is, for the next thread to help.
 
 use super::Tree;
 use super::base::{LINE, NO_NODE};
@@ -58,14 +62,13 @@ use tremula_index::kit::Spec;
 use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
-/// A merge that is under way.
 struct Merge {
     parent: usize,
-    /// The child in front of the right one. If it has been split since, the left node is one of its
-    /// halves.
+    /// The child in front of the right one. If it has been split since, its last half is the left
+    /// node.
     left: usize,
     right: usize,
-    /// Whether what the right node has belongs to the left one already.
+    /// Whether the left node owns the right node's entries already.
     is_moved: AtomicBool,
 }
 
@@ -81,52 +84,52 @@ enum Phase {
 pub(super) struct MergeDelta {
     phase: Phase,
     of: Arc<Merge>,
-    /// The chain of the node.
+    /// The node's chain.
     pub(super) next: Word,
 }
 
 const _: () = assert!(align_of::<MergeDelta>() == LINE);
 
 impl MergeDelta {
-    /// Whether the node can be read as it is below.
+    /// Whether the node can be read through the chain below.
     pub(super) fn can_be_read(&self) -> bool {
         self.phase != Phase::Remove
     }
 
-    /// Whether the entries of the node belong to another one now.
+    /// Whether another node owns the entries of the node now.
     pub(super) fn is_empty(&self) -> bool {
-        // Relaxed: who asks has the tree alone.
+        // Relaxed: only a thread that has the tree alone calls this.
         self.phase == Phase::Remove && self.of.is_moved.load(Ordering::Relaxed)
     }
 
     /// # Safety
     ///
-    /// The word leads to a step, and nobody else has that, or uses it ever again.
+    /// The word leads to a merge delta, and no other thread has it, or uses it ever again.
     pub(super) unsafe fn of_word(word: Word) -> Box<Self> {
         // SAFETY: it came from a box.
         unsafe { Box::from_raw(word.address()) }
     }
 }
 
-/// A step of a merge, and what is below it.
+/// A merge delta on a node, and the node below it.
 struct Marked<'g, S: Spec> {
     word: Word,
     below: Place<'g, S>,
 }
 
-/// What there is of a merge's left node.
+/// The state of a merge's left node.
 enum Left<'g, S: Spec> {
-    /// It leads to the right one, and has no merge delta.
+    /// It leads to the right node, and has no merge delta.
     Open(Place<'g, S>),
-    /// It has.
+    /// It has the merge delta.
     Marked(Marked<'g, S>),
-    /// No node leads to the right one.
+    /// No node leads to the right node.
     Over,
 }
 
 impl<S: Spec> Tree<S> {
-    /// Merges two children of a node, if they fit into one; whether it did. Leaves the merge to
-    /// others if one of the two is held.
+    /// Merges two children of a node, if they fit into one; returns whether it did. If one of the
+    /// two is held, it leaves the merge to others.
     pub(super) fn merge_by_steps(
         &self,
         parent: &Place<'_, S>,
@@ -154,24 +157,24 @@ impl<S: Spec> Tree<S> {
         may_merge && self.mark(Phase::Abort, &merge, parent) && self.help(&merge, guard)
     }
 
-    /// Finishes the merge that a word is a step of, if it is one; `false` if somebody holds one of
-    /// the nodes. The word was read during the pin.
+    /// Finishes the merge that a word is a step of, if it is one; `false` if another thread holds
+    /// one of the nodes. The word was read during the pin.
     #[cold]
     #[inline(never)]
     pub(super) fn make_way(&self, word: Word, guard: &Guard) -> bool {
         if word.kind() != Kind::MergeDelta {
             return true;
         }
-        // SAFETY: steps are retired when they have been unlinked.
+        // SAFETY: merge deltas are retired after they were unlinked.
         let step = unsafe { &*word.address::<MergeDelta>() };
         self.help(&step.of, guard)
     }
 
-    /// Takes the steps that are left of a merge of which the caller has met one; `false` if
-    /// somebody holds one of the nodes. Else lock-free.
+    /// Takes the steps that are left of a merge of which the caller has met one; `false` if another
+    /// thread holds one of the nodes. Otherwise lock-free.
     fn help(&self, merge: &Arc<Merge>, guard: &Guard) -> bool {
         while let Some(abort) = self.step_on(merge.parent, merge, guard) {
-            // It is looked for before the merge delta is, which came first.
+            // The remove delta is looked for before the merge delta, which was put first.
             let remove = self.step_on(merge.right, merge, guard);
             let can_go_on = match (self.left_of(merge, remove.as_ref(), guard), remove) {
                 (Left::Open(left), _) => self.mark_below(Phase::Merge, merge, &left, guard),
@@ -195,7 +198,7 @@ impl<S: Spec> Tree<S> {
         true
     }
 
-    /// A node of a merge as it is now, whatever becomes of it; `None` if it cannot be read.
+    /// A node of a merge as it is now, without helping; `None` if it cannot be read.
     fn glance<'g>(&self, id: usize, guard: &'g Guard) -> Option<Place<'g, S>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
@@ -203,12 +206,12 @@ impl<S: Spec> Tree<S> {
         Some(Place { id, word, view })
     }
 
-    /// The step of a merge that a node has now.
+    /// The delta of a merge that a node has now.
     fn step_on<'g>(&self, id: usize, merge: &Merge, guard: &'g Guard) -> Option<Marked<'g, S>> {
         Self::step_of(merge, id, self.table.load(id), guard)
     }
 
-    /// The step that a word of a node leads to, if it is one of this merge.
+    /// The merge delta that a word of a node leads to, if it belongs to this merge.
     fn step_of<'g>(
         merge: &Merge,
         id: usize,
@@ -218,11 +221,11 @@ impl<S: Spec> Tree<S> {
         if word.kind() != Kind::MergeDelta {
             return None;
         }
-        // SAFETY: the word was read during the pin; steps, and what is below them, are retired when
-        // they have been unlinked.
+        // SAFETY: the word was read during the pin; merge deltas, and what is below them, are
+        // retired after they were unlinked.
         unsafe {
             let step = &*word.address::<MergeDelta>();
-            // The merge lives as long as any of its steps, of which the caller has met one.
+            // The merge lives as long as any of its deltas, and the caller has met one.
             if !ptr::eq(&raw const *step.of, merge) {
                 return None;
             }
@@ -235,8 +238,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Looks for the left node of a merge, which the links lead to. The right one's remove delta, if it
-    /// had it, was read before.
+    /// Follows the links to the left node of a merge. The caller has read the right node's remove
+    /// delta, if any, before.
     fn left_of<'g>(
         &self,
         merge: &Merge,
@@ -257,14 +260,15 @@ impl<S: Spec> Tree<S> {
                 return Left::Open(place);
             }
             if remove.is_none() && self.step_on(merge.right, merge, guard).is_some() {
-                // Others are faster. This has perhaps come too far.
+                // Other threads were faster, and this walk has perhaps gone too far.
                 break;
             }
         }
         Left::Over
     }
 
-    /// Puts a delta of a merge on one of its nodes, unless somebody changes that; whether it could.
+    /// Puts a delta of a merge on one of its nodes, unless another thread changes that node;
+    /// returns whether it did.
     fn mark(&self, phase: Phase, merge: &Arc<Merge>, place: &Place<'_, S>) -> bool {
         let step = Box::leak(Box::new(MergeDelta {
             phase,
@@ -274,14 +278,14 @@ impl<S: Spec> Tree<S> {
         let word = Word::merge_delta(NonNull::from(step));
         let is_put = self.table.exchange(place.id, place.word, word);
         if !is_put {
-            // SAFETY: nobody has seen it.
+            // SAFETY: no other thread has seen it.
             drop(unsafe { MergeDelta::of_word(word) });
         }
         is_put
     }
 
-    /// Puts a delta of a merge on one of the two nodes, or makes it ready for that; `false` if
-    /// somebody holds it.
+    /// Puts a delta of a merge on one of the two nodes, or prepares the node for it; `false` if
+    /// another thread holds the node.
     fn mark_below(
         &self,
         phase: Phase,
@@ -290,7 +294,7 @@ impl<S: Spec> Tree<S> {
         guard: &Guard,
     ) -> bool {
         if place.word.kind() == Kind::MergeDelta {
-            // Of two nodes below this one.
+            // It belongs to a merge of two nodes below this one.
             return self.make_way(place.word, guard);
         }
         if !place.word.is_open() {
@@ -304,7 +308,7 @@ impl<S: Spec> Tree<S> {
         true
     }
 
-    /// Gives the left node what both have, and the right one's fence and link.
+    /// Gives the left node the entries of both, and the right node's fence and link.
     fn unite(
         &self,
         merge: &Merge,
@@ -321,15 +325,16 @@ impl<S: Spec> Tree<S> {
         merged.give();
         // Relaxed: see `is_empty`.
         merge.is_moved.store(true, Ordering::Relaxed);
-        // SAFETY: chain and delta have just been unlinked; the new base node has what is left.
+        // SAFETY: the chain and the delta have just been unlinked; the new base node has the
+        // entries that are left.
         unsafe {
             self.retire_left(&left.below, guard);
             Self::retire_step(left.word, guard);
         }
     }
 
-    /// Takes the separator between the two from the parent, and the abort delta with it. Nothing leads
-    /// to the right node then.
+    /// Removes the separator between the two from the parent, and the abort delta with it. Then no
+    /// node leads to the right one.
     fn delete_separator(
         &self,
         merge: &Merge,
@@ -342,11 +347,11 @@ impl<S: Spec> Tree<S> {
         if !(self.table).exchange(abort.below.id, abort.word, shorter.word()) {
             return;
         }
-        // Whoever comes before this finds that the abort delta is gone.
+        // A thread that comes to the right node before this store finds the abort delta gone.
         self.table.store(right.below.id, Word::REMOVED);
         let keeps_chain = shorter.give();
-        // SAFETY: chains and deltas have just been unlinked, by this thread alone. The parent has what
-        // is left of it, and the left node what was left of the right one.
+        // SAFETY: this thread has just unlinked the chains and the deltas. The parent has the
+        // separators that are left, and the left node the entries of the right one.
         unsafe {
             self.retire_right(&right.below, guard);
             if !keeps_chain {
@@ -358,7 +363,7 @@ impl<S: Spec> Tree<S> {
         self.counters.merges.add(1);
     }
 
-    /// The nodes of a merge as their parent has them, under the abort delta.
+    /// The two nodes, and what their parent has under the abort delta.
     fn pair_of(merge: &Merge, abort: &Marked<'_, S>) -> Pair<S> {
         match abort.below.view.pair(merge.right) {
             Some(pair) => pair,
@@ -366,13 +371,13 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Frees a step once nobody can be looking at it.
+    /// Frees a merge delta once no thread can be looking at it.
     ///
     /// # Safety
     ///
     /// It has been unlinked, and is retired once.
     unsafe fn retire_step(word: Word, guard: &Guard) {
-        // SAFETY: passed on to the caller; a step may be dropped by any thread at any time.
+        // SAFETY: passed on to the caller; any thread may drop a merge delta at any time.
         unsafe { guard.defer_unchecked(move || drop(MergeDelta::of_word(word))) };
     }
 }

@@ -1,7 +1,7 @@
-//! The optimisations, each to be had or not.
+//! Toggles for each optimisation.
 
-/// The optimisations of a [`BwTree`](crate::BwTree) over the original Bw-tree, each to be had or
-/// not: what tells how much each of them is worth. Answers are the same with all.
+/// Toggles for each optimisation of a [`BwTree`](crate::BwTree) over the original Bw-tree, to
+/// measure what each of them is worth. The tree's answers do not depend on them.
 ///
 /// Sections are those of Wang and others, SIGMOD 2018.
 ///
@@ -23,34 +23,34 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BwTreeSwitches {
-    /// Deltas lie in an area in front of their base node, claimed downward; else each is allocated
-    /// by itself.
+    /// Deltas lie in an area in front of their base node, claimed downward. Otherwise each is
+    /// allocated by itself.
     pub preallocation: bool,
-    /// Threads have epochs, and lists of what they retire, of their own; else all enter and leave
-    /// the epochs of the tree, and write to its counters twice an operation.
+    /// Threads have epochs and lists of retired memory of their own. Otherwise all threads enter
+    /// and leave the epochs of the tree, and write to its counters twice an operation.
     pub local_epochs: bool,
-    /// A consolidation sorts the deltas, and copies the runs of the base node between them; else
-    /// it replays the deltas on a copy, and sorts all of it.
+    /// A consolidation sorts the deltas, and copies the runs of the base node between them.
+    /// Otherwise it replays the deltas on a copy, and sorts all of it.
     pub fast_consolidation: bool,
-    /// A search uses what deltas tell of offsets, and the hints of nodes; else it is a plain
-    /// binary search of the whole base node. The hints are not in the paper.
+    /// A search uses the offsets of deltas, and the hints of nodes. Otherwise it is a plain binary
+    /// search of the whole base node. The hints are not in the paper.
     pub search_shortcuts: bool,
-    /// A filter in the header tells of most keys that no delta is about them, so that lookups pass
-    /// the deltas by; else each walks the chain. It is not in the paper.
+    /// A filter in the header shows for most keys that no delta is on them, so that lookups skip
+    /// the deltas. Otherwise each lookup walks the chain. It is not in the paper.
     pub chain_filter: bool,
-    /// An inner node is replaced as a whole when a separator comes or goes, so that nobody walks a
-    /// chain on the way down; else the separator is inserted or deleted by a delta. It is not in the
-    /// paper.
+    /// An inner node is replaced as a whole when a separator is inserted or deleted, so that no
+    /// operation walks a chain on the way down. Otherwise a delta inserts or deletes the separator.
+    /// It is not in the paper.
     pub whole_inner_nodes: bool,
-    /// A node is split into two new base nodes; else the left one keeps its chain, with a delta that
-    /// says where it ends now. It is not in the paper.
+    /// A node is split into two new base nodes. Otherwise the left one keeps its chain, with a
+    /// delta that says where it ends now. It is not in the paper.
     pub whole_splits: bool,
-    /// A leaf whose chain is fought over has several of them, until that ends; else threads that write
-    /// to it keep fighting. It is not in the paper.
+    /// A leaf whose head is contended has several chains while the contention lasts. Otherwise
+    /// writers keep competing for one head. It is not in the paper.
     pub spread_leaves: bool,
-    /// A merge holds the two nodes and their parent, and gives up if one of them is held; else it goes by
-    /// an abort, a merge and a remove delta, and whoever meets one of them helps. It is not in the
-    /// paper.
+    /// A merge holds the two nodes and their parent, and gives up if one of them is held. Otherwise
+    /// it puts an abort, a merge and a remove delta on them, and any thread that meets one of these
+    /// helps. It is not in the paper.
     pub held_merges: bool,
 }
 
@@ -68,7 +68,7 @@ impl BwTreeSwitches {
         held_merges: true,
     };
 
-    /// None of them: the original Bw-tree's ways.
+    /// None of them: the original Bw-tree.
     pub const OFF: Self = Self {
         preallocation: false,
         local_epochs: false,

@@ -7,37 +7,36 @@ use std::ptr::{self, NonNull};
 use tremula_index::kit::Spec;
 use tremula_sync::atomic::AtomicBool;
 
-/// What the mapping table has of a node: the address of the head of its chain, and in its lowest
-/// bits what that is, and whether an operation holds the node.
+/// A node's word in the mapping table: the address of the head of its chain. The lowest bits say
+/// what that is, and whether an operation holds the node.
 ///
-/// Of a delta in the area of its base node they also tell how far in front of the header it lies,
-/// if that is not too far: who reads the node need not wait for the delta to come to the header.
+/// For a delta in the area of its base node they also say how far in front of the header it lies,
+/// unless that is too far: then a reader need not wait for the delta to find the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word(*mut ());
 
-/// What a word leads to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Base,
     Delta,
     /// A [`Switch`], while a range is removed from several nodes.
     Switch,
-    /// A [`MergeDelta`].
     MergeDelta,
     /// Nothing: the node has been merged away.
     Removed,
 }
 
-/// All bits below the address: what words lead to begins at cache lines.
+/// All bits below the address: everything that words lead to is aligned to cache lines.
 const TAG: usize = LINE - 1;
 const HELD: usize = 1;
-/// The tags but for that bit go in steps of two. Those up to [`FARTHEST`] say how many deltas lie
-/// between the address and the header of the base node, which is at the address if there are none.
+/// Except for that bit, the tags are multiples of this. Those up to [`FARTHEST`] say how many
+/// deltas lie between the address and the header of the base node; 0 means that the header is at
+/// the address.
 const STEP: usize = 2;
 pub(super) const FARTHEST: usize = 27;
-/// A delta that lies somewhere else.
+/// A delta that lies elsewhere.
 const APART: usize = (FARTHEST + 1) * STEP;
-/// From here on are those that no delta is prepended to.
+/// The tags from here on are those of words to which no delta is prepended.
 const SWITCH: usize = (FARTHEST + 2) * STEP;
 const MERGE: usize = (FARTHEST + 3) * STEP;
 const REMOVED: usize = (FARTHEST + 4) * STEP;
@@ -65,7 +64,7 @@ impl Word {
         Self::tagged(base, 0)
     }
 
-    /// A delta that lies so far in front of the header, or if that is 0, on the heap.
+    /// A delta at this distance in front of the header, in deltas; if 0, on the heap.
     #[inline]
     pub(super) fn delta<S: Spec>(delta: NonNull<Delta<S>>, distance: usize) -> Self {
         let is_told = (1..=FARTHEST).contains(&distance);
@@ -96,7 +95,7 @@ impl Word {
         }
     }
 
-    /// The base node, if the word itself tells where it is.
+    /// The base node, if the word itself says where it is.
     #[inline]
     pub(super) fn base_node<S: Spec>(self) -> Option<NonNull<Base<S>>> {
         let distance = self.tag() / STEP;
@@ -104,21 +103,20 @@ impl Word {
         NonNull::new(base.cast()).filter(|_| distance <= FARTHEST)
     }
 
-    /// Where it leads to.
     #[inline]
     pub(super) fn address<T>(self) -> *mut T {
         self.0.map_addr(|address| address & !TAG).cast::<T>()
     }
 
-    /// Whether it leads to nothing.
     pub(super) fn is_none(self) -> bool {
         self.address::<()>().is_null()
     }
 
-    /// Whether anybody may replace it: nobody holds the node, and there is nothing in the way.
+    /// Whether any thread may replace it: no thread holds the node, and no switch or merge is under
+    /// way.
     #[inline]
     pub(super) fn is_open(self) -> bool {
-        // One comparison: the lowest bit, of a word that is held, becomes the highest.
+        // One comparison: the lowest bit, set in the word of a held node, becomes the highest.
         (self.0.addr() & TAG).rotate_right(1) < SWITCH / STEP
     }
 
@@ -128,24 +126,24 @@ impl Word {
         self.0.addr() & HELD != 0
     }
 
-    /// The same, held.
+    /// The same word, held.
     #[inline]
     pub(super) fn held(self) -> Self {
         Self(self.0.map_addr(|address| address | HELD))
     }
 
-    /// The same, held by nobody.
+    /// The same word, released.
     #[inline]
     pub(super) fn released(self) -> Self {
         Self(self.0.map_addr(|address| address & !HELD))
     }
 }
 
-/// Two contents of a node, of which one counts: that of before, until all nodes of the range that
-/// is being removed have such a switch, and then, at one moment, that of after.
+/// Two contents of a node, of which one counts: the one before, until all nodes of the range that
+/// is being removed have such a switch, and then, from one moment on, the one after.
 #[repr(align(64))]
 pub(super) struct Switch {
-    /// Shared by all nodes of the range; it lives as long as any switch.
+    /// Shared by all nodes of the range; it lives as long as any of their switches.
     pub(super) is_over: *const AtomicBool,
     pub(super) before: Word,
     pub(super) after: Word,

@@ -22,13 +22,13 @@ pub(super) fn copied<V: Storable>(value: *mut (), _pinned: &Guard) -> V {
     unsafe { Packed::<V>::of_word(value).with(V::clone) }
 }
 
-/// What is to be done with a key: how to change it, the key if it is new, and the value.
+/// What to do with a key: the change, the key if it is new, and the value.
 pub(super) type Decision<S> = (Change, Option<StoredKey<S>>, *mut ());
 
-/// What came of a change: the leaf, its word, and the value before.
+/// The result of a change: the leaf, its new word, and the old value.
 pub(super) type Changed = (usize, Word, Option<*mut ()>);
 
-/// The delta that changes a key, as it was found in a leaf; `value` is null to delete.
+/// The delta that changes a key, given what a search has found; `value` is null to delete.
 #[inline]
 pub(super) fn delta<S: Spec>(
     change: Change,
@@ -48,11 +48,11 @@ pub(super) fn delta<S: Spec>(
         offset: found.offset as u32,
         count: match change {
             Change::Insert => count + 1,
-            // Exact for honest keys; else a hint, as `View::count` says.
+            // Exact for honest keys; otherwise only a hint, as `View::count` says.
             Change::Delete => count.saturating_sub(1),
             Change::Update | Change::Split => count,
         },
-        // What is there already keeps its key.
+        // A key that is there is kept.
         key: found.entry.map(|old| old.key).or(new_key)?,
         value,
         left: NO_NODE,
@@ -63,7 +63,6 @@ pub(super) fn delta<S: Spec>(
 }
 
 impl<S: Spec> Tree<S> {
-    /// The value of a key.
     #[inline]
     pub(super) fn lookup(&self, key: &S::Key, guard: &Guard) -> Option<*mut ()> {
         let probe = SearchKey::new(key);
@@ -74,8 +73,8 @@ impl<S: Spec> Tree<S> {
         view.value_of(&probe)
     }
 
-    /// Puts a value under a key; returns the old one, unlinked. Unless it `may_replace`, nothing happens if
-    /// there is one, and the new value comes back.
+    /// Puts a value under a key; returns the old one, unlinked. If there is an old value and not
+    /// `may_replace`, nothing happens and the new value is returned as an error.
     #[inline]
     pub(super) fn put<'g>(
         &self,
@@ -100,7 +99,7 @@ impl<S: Spec> Tree<S> {
             return Err(value);
         };
         value.give();
-        // SAFETY: it has just been unlinked, by this thread alone.
+        // SAFETY: this thread has just unlinked it.
         let old = old.map(|old| unsafe { Unlinked::of_word(old, guard) });
         if old.is_none() {
             key.give();
@@ -126,7 +125,7 @@ impl<S: Spec> Tree<S> {
             },
             guard,
         )?;
-        // SAFETY: it has just been unlinked, by this thread alone.
+        // SAFETY: this thread has just unlinked it.
         let old = old.map(|old| unsafe { Unlinked::of_word(old, guard) });
         self.len.add(-1);
         self.note_deletion(id, word, guard);
@@ -134,10 +133,10 @@ impl<S: Spec> Tree<S> {
         old
     }
 
-    /// Prepends the delta that `decide` asks for, when it is shown what there is of a key, to the
-    /// leaf responsible for the key; tries again until nobody was faster. Returns the leaf and
-    /// its new word, and the value before; `None` if nothing is to be done. Runs no user code once
-    /// it is done.
+    /// Calls `decide` with what the leaf responsible for a key has of it, and prepends the delta
+    /// that it asks for; tries again until no other thread was faster. Returns the leaf, its new
+    /// word and the old value; `None` if there is nothing to do. Runs no user code after the
+    /// change.
     #[inline]
     fn change(
         &self,
@@ -189,8 +188,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Asks what is to be done with a key, and does it, while the leaf is held; returns the value
-    /// that was replaced or removed.
+    /// Holds the leaf of a key, calls `decide`, and does what it returns; returns the value that
+    /// was replaced or removed.
     pub(super) fn decide<'g>(
         &self,
         key: S::Key,
@@ -223,7 +222,7 @@ impl<S: Spec> Tree<S> {
         if let Some(value) = value {
             value.give();
         }
-        // SAFETY: it has just been unlinked, by this thread alone.
+        // SAFETY: this thread has just unlinked it.
         let old = old.map(|old| unsafe { Unlinked::of_word(old, guard) });
         match change {
             Change::Insert => {
@@ -241,7 +240,7 @@ impl<S: Spec> Tree<S> {
         old
     }
 
-    /// Writes the delta of a node that is held somewhere, for the word that is to be published.
+    /// Writes a delta for a held node; returns the word to publish.
     fn prepare(view: &View<'_, S>, delta: Delta<S>) -> Word {
         let claim = Claim::new(view.base).unwrap_or_else(|| Claim::on_heap(view.base));
         let word = claim.write(view.base, delta);
@@ -249,8 +248,8 @@ impl<S: Spec> Tree<S> {
         word
     }
 
-    /// Removes an entry from a leaf that this thread holds as it was found; returns the leaf's
-    /// new word, which is not set yet. Asks no user code.
+    /// Makes the delta that removes an entry from a leaf, which this thread holds as it was found;
+    /// returns the leaf's new word, which is not set yet. Runs no user code.
     pub(super) fn prepare_removal(&self, place: &Place<'_, S>, entry: &Entry<S>) -> Option<Word> {
         let found = place.view.find_entry(entry);
         let (word, view) = (place.word, &place.view);
