@@ -24,7 +24,7 @@ type Model<K, V> = BTreeMap<K, BTreeSet<V>>;
 
 const THREADS: u32 = 4;
 
-/// An operation; keys and values are numbers to make them of.
+/// An operation; the numbers stand for keys and values.
 #[derive(Clone, Debug)]
 enum Operation {
     Insert(u32, u32),
@@ -33,11 +33,11 @@ enum Operation {
     RemoveRange(Bound<u32>, Bound<u32>),
     Look(u32, u32),
     Range(Bound<u32>, Bound<u32>, Direction, usize),
-    /// Inserts so many values of a key in a row.
+    /// Inserts consecutive values of a key: the first, and how many.
     Fill(u32, u32),
 }
 
-/// Few keys with many values, so that those of one go through many leaves.
+/// Few keys with many values, so that the values of one key take many leaves.
 fn operation(keys: u32, values: u32) -> impl Strategy<Value = Operation> {
     use Operation::*;
     let key = move || 0..keys;
@@ -72,7 +72,7 @@ fn pairs<K: Key, V: Key>(model: &Model<K, V>, range: KeyRange<'_, K>) -> Vec<(K,
         .collect()
 }
 
-/// Does an operation to map and model, and compares the results.
+/// Does an operation on map and model, and compares the results.
 fn apply<K: Key, V: Key, H: KeyHead<K>>(
     map: &BwMultiMap<K, V, H>,
     model: &mut Model<K, V>,
@@ -180,7 +180,7 @@ fn pairs_of_strings_are_as_in_the_model() {
     equals_its_model(|| BwMultiMap::<String, String, ByteHead>::with_config(restless_bw()));
 }
 
-/// Keys that are their heads with values that do not fit a word beside them, and the other way.
+/// Keys that their heads determine with values that do not fit a word, and the other way round.
 #[test]
 fn pairs_of_numbers_and_strings_are_as_in_the_model() {
     equals_its_model(|| BwMultiMap::<u64, String>::with_config(restless_bw()));
@@ -195,7 +195,7 @@ fn pairs_that_can_only_be_compared_are_as_in_the_model() {
     equals_its_model(|| Map::with_config(restless_bw()));
 }
 
-/// Runs `work` in threads, which it gets the numbers of.
+/// Runs `work` in threads, with the number of each.
 fn in_threads<R: Send>(work: impl Fn(u32) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
         let work = &work;
@@ -206,8 +206,8 @@ fn in_threads<R: Send>(work: impl Fn(u32) -> R + Sync) -> Vec<R> {
     })
 }
 
-/// All threads insert the same pairs under few keys, then remove them: it would fail if an insertion
-/// or removal of one pair succeeded twice, or never.
+/// All threads insert the same pairs under few keys, and then remove them. It would fail if an
+/// insertion or removal of one pair succeeded twice, or never.
 #[test]
 fn each_pair_is_inserted_and_removed_by_one_thread() {
     let map = BwMultiMap::<u64, u64>::with_config(restless_bw());
@@ -216,7 +216,7 @@ fn each_pair_is_inserted_and_removed_by_one_thread() {
     let wins = in_threads(|_| {
         start.wait();
         let inserted = (0..pairs as u64).filter(|n| map.insert(n % 3, *n)).count();
-        // Each has tried to insert all before any removes one.
+        // Each thread has tried to insert all pairs before any thread removes one.
         start.wait();
         let removed = (0..pairs as u64)
             .filter(|n| map.remove(&(n % 3), n))
@@ -230,7 +230,7 @@ fn each_pair_is_inserted_and_removed_by_one_thread() {
     assert_eq!(map.snapshot(KeyRange::all()), []);
 }
 
-/// Threads insert, others remove all values of a key: each value that was inserted was removed
+/// Some threads insert values, others remove all values of a key: each inserted value was removed
 /// once, or is still there.
 #[test]
 fn what_is_removed_together_was_there_once() {
@@ -252,15 +252,15 @@ fn what_is_removed_together_was_there_once() {
     assert_eq!(removed.into_inner() + left, (THREADS * each) as usize);
 }
 
-/// A writer pushes a window of values upwards under one key: it inserts the next before it removes
-/// the last. Whoever sees the values as of one moment sees a window without a gap, of one length or
-/// one more. It would fail if leaves were seen as of different moments.
+/// A writer moves a window of values upwards under one key: it inserts the next value before it
+/// removes the last. A reader that sees the values as of one moment sees a window without a gap, of
+/// one length or one more. It would fail if leaves were seen as of different moments.
 #[test]
 fn the_values_of_a_key_are_of_one_moment() {
     const WINDOW: u64 = 40;
     let map = BwMultiMap::<u64, u64>::with_config(restless_bw());
     (0..WINDOW).for_each(|value| assert!(map.insert(1, value)));
-    // Neighbours, which are not to be seen.
+    // Neighbouring keys, which must not be seen.
     (0..WINDOW).for_each(|value| assert!(map.insert(0, value) && map.insert(2, value)));
     let is_over = AtomicBool::new(false);
     in_threads(|number| {
@@ -289,7 +289,7 @@ fn the_values_of_a_key_are_of_one_moment() {
     });
 }
 
-/// Every key and value made, by whichever thread, is dropped once.
+/// Every key and value, made by any thread, is dropped once.
 #[test]
 fn keys_and_values_are_dropped_once() {
     let ledger = Ledger::default();
@@ -308,7 +308,7 @@ fn keys_and_values_are_dropped_once() {
                 }
             }
         });
-        // A copy of the key and one of the value each, beside the fences.
+        // One copy of each key and each value, and the fences.
         assert!(ledger.alive() >= 2 * map.len());
     }
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! What only the OpenBw-Tree promises: its mapping table grows and shrinks with its nodes, its leaves
-//! are spread while they are fought over, and whoever meets a merge by deltas helps.
+//! What only the OpenBw-Tree promises: its mapping table grows and shrinks with its nodes,
+//! contended leaves are spread, and any thread that meets a merge by deltas helps.
 #![cfg(not(any(loom, shuttle)))]
 
 mod support;
@@ -27,8 +27,8 @@ fn figure(tree: &BwTree<u64, u64>, name: &str) -> u64 {
     tree.shape().get(name).unwrap()
 }
 
-/// Waits until what was retired has been freed: until each id in use is a node's, and each page
-/// has one. Threads of other tests may be pinned for a while.
+/// Waits until what was retired has been freed: until each id in use belongs to a node, and each
+/// page has such an id. Threads of other tests may stay pinned for a while.
 fn settle(tree: &BwTree<u64, u64>) {
     let begun = Instant::now();
     loop {
@@ -72,9 +72,9 @@ fn the_mapping_table_shrinks_when_all_is_removed() {
     }
 }
 
-/// Threads fill and empty their parts of the tree by turns: pages are given back while others
-/// have ids handed out. It would fail if an id were handed out twice, or of a page that is gone:
-/// then one part has what belongs to another.
+/// Threads fill and empty their parts of the tree in turn: pages are given back while other threads
+/// take ids. It would fail if an id were handed out twice, or from a page that has been given back:
+/// then one part gets the entries of another.
 #[test]
 fn the_mapping_table_grows_and_shrinks_under_four_threads() {
     let tree = &BwTree::<u64, u64>::with_config(support::restless_bw());
@@ -102,7 +102,7 @@ fn the_mapping_table_grows_and_shrinks_under_four_threads() {
         join_all(threads);
     });
     assert!(tree.is_empty());
-    // A merge that was given up since others were at work there is made up for by the next one.
+    // A merge that gave up because other threads were at work there is made up for by the next one.
     for key in 0..64 {
         tree.insert(key, key);
     }
@@ -113,17 +113,17 @@ fn the_mapping_table_grows_and_shrinks_under_four_threads() {
 thread_local! {
     /// What a comparison or copy of [`Meddled`] keys does first.
     static MEDDLE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
-    /// The comparisons and copies before that one.
+    /// The number of comparisons and copies before that one.
     static QUIET: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A key in whose comparisons and copies something else may happen: another write, as if by another
+/// A key whose comparisons and copies may run something else first: another write, as if by another
 /// thread.
 #[derive(PartialEq, Eq)]
 struct Meddled(String);
 
 impl Meddled {
-    /// Its first eight bytes are those of all: what follows is compared.
+    /// All keys begin with the same eight bytes, so the rest is compared.
     fn new(number: u64) -> Self {
         Self(format!("the key {number:06}"))
     }
@@ -133,7 +133,7 @@ impl Meddled {
     }
 }
 
-/// Lets something else happen, if it is time.
+/// Runs the other work, if it is due.
 fn meddle() {
     match QUIET.get().checked_sub(1) {
         Some(quiet) => QUIET.set(quiet),
@@ -167,8 +167,8 @@ impl ByteKey for Meddled {
     }
 }
 
-/// Whoever appends finds that somebody else was faster: the leaf is spread, and is made whole again
-/// when that ends.
+/// Each append finds that another thread was faster: the leaf is spread. It is made whole again
+/// when the contention ends.
 #[test]
 fn a_leaf_is_spread_while_it_is_fought_over() {
     let tree = Arc::new(BwTree::<Meddled, u64>::with_config(BwTreeConfig {
@@ -239,9 +239,9 @@ fn a_leaf_with_one_hot_key_is_not_spread() {
     assert_eq!(figure("spread_leaves"), 0, "one key was spread");
 }
 
-/// Separators come and go by deltas, and leaves are split and merged by them; all that is there is
-/// found at each turn. It would fail if a delta led to the wrong child, or one half of a split had
-/// what is the other's.
+/// Deltas insert and delete separators, and split and merge leaves; every entry is found in each
+/// turn. It would fail if a delta led to the wrong child, or one half of a split had an entry of
+/// the other half.
 #[test]
 fn a_tree_with_deltas_of_every_kind_has_what_a_model_has() {
     let tree = BwTree::<String, u64>::with_config(support::bw_with_deltas());
@@ -272,7 +272,7 @@ fn a_tree_with_deltas_of_every_kind_has_what_a_model_has() {
     );
 }
 
-/// Changes, or looks up, one of sixty keys, even or odd ones, as in a model.
+/// Changes or looks up one of sixty keys, even or odd ones, in the tree and in a model.
 fn random_operation(
     tree: &BwTree<Meddled, u64>,
     model: &mut BTreeMap<u64, u64>,
@@ -295,7 +295,8 @@ fn random_operation(
 /// Even keys that stay.
 const STEADY: Range<u64> = 200..260;
 
-/// Where [`a_merge_is_finished_by_whoever_meets_it`] meddles: what there is of odd keys.
+/// The odd keys of [`a_merge_is_finished_by_whoever_meets_it`], which it changes in the middle of
+/// other operations.
 struct Meddler {
     model: BTreeMap<u64, u64>,
     random: Random,
@@ -337,14 +338,15 @@ impl Meddler {
     }
 }
 
-/// In the middle of operations on even keys, at some comparisons and copies, somebody else looks at odd
-/// ones, changes them, or removes a range of them: so he meets merges in many of their states, and helps. It
-/// would fail if a step were taken twice, or undid what was written meanwhile.
+/// In the middle of operations on even keys, at some comparisons and copies, another operation
+/// reads odd keys, changes them, or removes a range of them. So it meets merges in many states, and
+/// helps. It would fail if a step were taken twice, or undid a write made meanwhile.
 #[test]
 fn a_merge_is_finished_by_whoever_meets_it() {
     for config in [support::bw_with_merge_deltas(), support::bw_with_deltas()] {
         let tree = Arc::new(BwTree::<Meddled, u64>::with_config(config));
-        // With these the root is never a leaf. Who makes it one holds it while he compares keys.
+        // With these keys the root is never a leaf. An operation that lowers it to a leaf holds it
+        // while it compares keys.
         for number in STEADY.step_by(2) {
             tree.insert(Meddled::new(number), number);
         }
@@ -369,9 +371,9 @@ fn a_merge_is_finished_by_whoever_meets_it() {
 }
 
 thread_local! {
-    /// The drops of [`Bomb`]s until one panics; 0 while none does.
+    /// The number of drops of [`Bomb`]s until one panics; 0 while none does.
     static FUSE: Cell<u32> = const { Cell::new(0) };
-    /// Those that have panicked.
+    /// The number of those that have panicked.
     static BLOWN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -394,9 +396,9 @@ impl Drop for Bomb {
     }
 }
 
-/// It would fail if a value were dropped in the middle of an operation, with a node in two places or
-/// held: then its panic leaves the tree broken, and all that waits behind it in a list is lost. With
-/// the panic goes at most what the operation was about to return.
+/// It would fail if a value were dropped in the middle of an operation, while a node is in two
+/// places or held: then a panic leaves the tree broken, and loses all that comes after it in a
+/// list. A panic may lose at most what the operation was about to return.
 #[test]
 fn a_drop_that_panics_leaves_the_tree_whole() {
     for local_epochs in [true, false] {

@@ -1,9 +1,9 @@
-//! The OpenBw-Tree with keys that lie: whose order changes from one comparison to the next, is none,
-//! or is not that of their bytes, and which panic. Answers may be anything then; but whatever was put
-//! into the tree is dropped once, each operation ends, and those after it do, too.
+//! The OpenBw-Tree with keys that lie or panic: their order changes from one comparison to the
+//! next, is no order, or differs from that of their bytes. Answers may be anything then. But all
+//! that was put into the tree is dropped once, and each operation ends, as do those after it.
 //!
-//! These tests would fail if what is freed followed from what keys say of each other: then two
-//! deletions of "another" key free one, and one that is "there" twice is in two nodes.
+//! These tests would fail if what is freed depended on comparisons: then two deletions of "another"
+//! key free one key, and a key that is "there" twice is in two nodes.
 #![cfg(not(any(loom, shuttle)))]
 
 mod support;
@@ -26,9 +26,9 @@ enum Manner {
     Honest,
     /// One call in twenty gives any answer; one in two hundred panics.
     Random,
-    /// Some are equal to none, and less than all: as floats are of which one is not a number.
+    /// Any comparison with some of the keys says less, like floats of which one is not a number.
     Nowhere,
-    /// Two are always equal whose bytes differ.
+    /// Pairs of keys with different bytes are always equal.
     Twins,
 }
 
@@ -47,7 +47,7 @@ fn below(bound: u32) -> u32 {
     random % bound
 }
 
-/// Whether a call of a key's code gives any answer.
+/// Whether a call of a key's code answers at random.
 fn lies() -> bool {
     if MANNER.get() != Manner::Random {
         return false;
@@ -122,14 +122,14 @@ impl ByteKey for Key {
         if lies() {
             return read(&self.text.as_bytes()[..below(8) as usize]);
         }
-        // The first eight bytes of all are alike.
+        // All keys begin with the same eight bytes.
         read(format!("the key {}", self.text).as_bytes())
     }
 }
 
 type Value = Counted<u64>;
 
-/// The switches one by one, off and on, and the trees of small nodes that others test with.
+/// Each switch alone off and alone on, and the configurations with small nodes.
 fn configurations() -> Vec<BwTreeConfig> {
     let mut all = vec![
         BwTreeConfig::default(),
@@ -199,7 +199,7 @@ fn operate<H: KeyHead<Key>>(
     }
 }
 
-/// Operates on trees with keys of a manner; all that was made is dropped once.
+/// Operates on trees with keys of a manner; all keys and values are dropped once.
 fn all_is_dropped_once<H: KeyHead<Key>>(manner: Manner) {
     for (at, config) in configurations().into_iter().enumerate() {
         for seed in 0..3 {
@@ -241,7 +241,7 @@ fn keys_that_are_nowhere_are_dropped_once() {
     all_is_dropped_once::<ByteHead>(Manner::Nowhere);
 }
 
-/// In a spread leaf they hash to different sub-chains.
+/// In a spread leaf equal keys hash to different sub-chains.
 #[test]
 fn keys_that_are_equal_with_other_bytes_are_dropped_once() {
     all_is_dropped_once::<NoHead>(Manner::Twins);
@@ -275,7 +275,7 @@ fn pairs_of_keys_that_lie_are_dropped_once() {
     }
 }
 
-/// A type of heads that says that they tell the key, and then gives none.
+/// A head type that claims that heads determine keys, and then returns none.
 struct Untold;
 
 impl KeyHead<Key> for Untold {
@@ -304,7 +304,7 @@ impl KeyHead<u64> for Untold {
     }
 }
 
-/// It would fail if the tree read a key where it has written none.
+/// It would fail if the tree read a key word that it has not written.
 #[test]
 fn heads_that_do_not_tell_the_key_end_in_a_panic() {
     for config in configurations() {
@@ -318,7 +318,7 @@ fn heads_that_do_not_tell_the_key_end_in_a_panic() {
     }
 }
 
-/// It would fail if the tree made keys that have a `Drop` of their own from their heads.
+/// It would fail if the tree made keys with a `Drop` of their own from their heads.
 #[test]
 fn keys_with_a_drop_of_their_own_are_kept_whatever_is_said_of_their_heads() {
     let keys = &Ledger::default();

@@ -1,5 +1,5 @@
-//! The engines and the container of this crate against the contract of an ordered index: the suite of
-//! `tremula-index` (`support/suite.rs` there).
+//! The engines and the container of this crate against the contract of an ordered index: the suite
+//! of `tremula-index` (`support/suite.rs` there).
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../../index/tests/suites/engines.rs"]
@@ -34,14 +34,12 @@ fn skip_list_without_heads<K: Ord + Storable, V: Storable>() -> SkipList<K, V, N
     SkipList::new()
 }
 
-/// A list whose towers a thread of its own builds.
-/// A tree of chains of deltas.
-/// The same with nodes so small that it keeps splitting and merging them.
+/// Nodes so small that the tree keeps splitting and merging them.
 fn low_bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
     BwTree::with_config(restless_bw())
 }
 
-/// The same in the original Bw-tree's ways: heap-allocated deltas, epochs of the tree, replayed
+/// As [`low_bw_tree`], with all optimisations off: deltas on the heap, epochs of the tree, replayed
 /// consolidations, plain searches.
 fn original_bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
     BwTree::with_config(BwTreeConfig {
@@ -50,7 +48,7 @@ fn original_bw_tree<K: ByteKey, V: Storable>() -> BwTree<K, V> {
     })
 }
 
-/// A tree with one of the optimisations only.
+/// A tree with only one of the optimisations.
 macro_rules! bw_tree_with {
     ($($name:ident: $switch:ident;)*) => {$(
         fn $name<K: ByteKey, V: Storable>() -> BwTree<K, V> {
@@ -79,7 +77,7 @@ fn bw_tree_of_deltas<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
     BwTree::with_config(bw_with_deltas())
 }
 
-/// A tree whose merges are helped by whoever meets them.
+/// A tree with merges by deltas, which any thread that meets them helps.
 fn bw_tree_of_merge_deltas<K: ByteKey, V: Storable>() -> BwTree<K, V> {
     BwTree::with_config(bw_with_merge_deltas())
 }
@@ -89,7 +87,7 @@ fn bw_tree_of_spread_leaves<K: ByteKey, V: Storable>() -> BwTree<K, V> {
     BwTree::with_config(bw_of_spread_leaves())
 }
 
-/// And with keys that can only be compared.
+/// A tree of small nodes, with keys that can only be compared.
 fn low_bw_tree_without_heads<K: Ord + Storable, V: Storable>() -> BwTree<K, V, NoHead> {
     BwTree::with_config(restless_bw())
 }

@@ -58,7 +58,7 @@ fn a_delta_of_a_bw_tree_is_not_lost_in_a_consolidation() {
     );
 }
 
-/// Two of three writers find a place in the area at most; who finds none consolidates.
+/// At most two of three writers find a place in the area; a writer that finds none consolidates.
 #[test]
 fn an_area_of_a_bw_tree_is_claimed_while_it_is_replaced() {
     check(
@@ -97,8 +97,8 @@ fn a_split_of_a_bw_tree_loses_no_write() {
     });
 }
 
-/// One thread empties a leaf, which is merged, and the other splits one under the same parent,
-/// which is full.
+/// One thread empties a leaf, which is merged. The other splits a leaf under the same parent, which
+/// is full.
 #[test]
 fn a_merge_of_a_bw_tree_meets_a_split_of_its_parent() {
     check(
@@ -144,8 +144,9 @@ fn readers_of_a_bw_tree_find_what_is_merged() {
     });
 }
 
-/// A reader has read the id of a leaf, which is merged away, and then another leaf is split. It would
-/// fail if the new leaf had the id that the reader still has: then the key would be missed.
+/// A reader has read the id of a leaf. The leaf is merged away, and then another leaf is split. It
+/// would fail if the new leaf had the id that the reader still has: then the reader would miss its
+/// key.
 #[test]
 fn an_id_of_a_bw_tree_is_not_used_again_too_early() {
     check("an_id_of_a_bw_tree_is_not_used_again_too_early", 2, || {
@@ -194,7 +195,8 @@ fn a_range_of_a_bw_tree_is_removed_at_one_moment() {
         let tree = tree([1, 2, 3, 4, 5]);
         let other = Arc::clone(&tree);
         let reader = thread::spawn(move || {
-            // In this order: the leaf of 2 may not be ahead of that of 4, nor the other way.
+            // In this order: the leaf of 2 may not change before that of 4, nor the other way
+            // round.
             let (second, first) = (other.contains_key(&2), other.contains_key(&4));
             assert!(second || !first, "the beginning was removed before the end");
             let seen = keys(&other);
@@ -207,7 +209,7 @@ fn a_range_of_a_bw_tree_is_removed_at_one_moment() {
     });
 }
 
-/// A write may come between the leaves of a snapshot, which starts again then.
+/// A write may come between the leaves of a snapshot, which then starts again.
 #[test]
 fn a_snapshot_of_a_bw_tree_is_of_one_moment() {
     check("a_snapshot_of_a_bw_tree_is_of_one_moment", 3, || {
@@ -257,7 +259,7 @@ fn a_write_to_a_bw_tree_waits_for_an_update_of_its_leaf() {
     );
 }
 
-/// Two threads split one leaf: whoever comes second gives his id back, and the next split takes it.
+/// Two threads split one leaf: the second one gives its id back, and the next split takes it.
 #[test]
 fn an_id_of_a_bw_tree_that_was_given_back_is_used_again() {
     check(

@@ -1,6 +1,6 @@
-//! The OpenBw-Tree with deltas where it has none by itself: in inner nodes, and for splits; and with
-//! spread leaves. Under loom an inner node has one delta at most, and a spread leaf two sub-chains
-//! of one delta each: one of odd keys, one of even ones.
+//! The OpenBw-Tree with deltas that the default does not have, in inner nodes and for splits, and
+//! with spread leaves. Under loom an inner node has at most one delta, and a spread leaf two
+//! sub-chains of one delta each: one of odd keys, one of even ones.
 
 use super::bw_tree::{Tree, assert_sound, figure, keys};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,8 +36,9 @@ pub(super) fn filled(config: BwTreeConfig, keys: impl IntoIterator<Item = u32>) 
     Arc::new(tree)
 }
 
-/// Two leaves are split at once: one of the separators comes as a delta, the other with a new base
-/// node. It would fail if a split delta hid keys that it does not move, or the parent led astray.
+/// Two leaves are split at once: one separator comes as a delta, the other with a new base node. It
+/// would fail if a split delta hid keys that it does not move, or the parent led to the wrong
+/// child.
 #[test]
 fn separators_of_a_bw_tree_are_prepended_while_their_node_is_consolidated() {
     check(
@@ -57,8 +58,8 @@ fn separators_of_a_bw_tree_are_prepended_while_their_node_is_consolidated() {
     );
 }
 
-/// A writer comes to a leaf while it gets a split delta, for a key that moves, and for one that does
-/// not.
+/// A writer comes to a leaf while it gets a split delta, once for a key that moves, once for one
+/// that does not.
 #[test]
 fn a_split_delta_of_a_bw_tree_loses_no_write() {
     check("a_split_delta_of_a_bw_tree_loses_no_write", 2, || {
@@ -77,8 +78,8 @@ fn a_split_delta_of_a_bw_tree_loses_no_write() {
     });
 }
 
-/// One thread empties a leaf, which is merged: its separator goes. The other splits a leaf under the same
-/// parent: another separator comes.
+/// One thread empties a leaf, which is merged, so that its separator is deleted. The other splits a
+/// leaf under the same parent, so that another separator is inserted.
 #[test]
 fn a_separator_of_a_bw_tree_is_deleted_while_another_is_inserted() {
     check(
@@ -98,7 +99,7 @@ fn a_separator_of_a_bw_tree_is_deleted_while_another_is_inserted() {
     );
 }
 
-/// A writer has come to a spread leaf, and another replaces that. It would fail if a sub-chain
+/// A writer has come to a spread leaf, which another thread replaces. It would fail if a sub-chain
 /// could be written to once it has been copied.
 #[test]
 fn a_delta_of_a_bw_tree_is_not_lost_when_a_spread_leaf_is_replaced() {
@@ -109,7 +110,8 @@ fn a_delta_of_a_bw_tree_is_not_lost_when_a_spread_leaf_is_replaced() {
             let tree = with_spread_leaves([2, 3]);
             assert_eq!(figure(&tree, "spread_leaves"), 1);
             let other = Arc::clone(&tree);
-            // 3 by its place and 6 by its hash have one sub-chain, with room for one delta.
+            // 3 by its index and 6 by its hash have the same sub-chain, which has room for one
+            // delta.
             let writer = thread::spawn(move || {
                 assert_eq!(other.insert(6, 6), None);
                 assert_eq!(other.get(&6), Some(6));
@@ -147,8 +149,8 @@ fn a_snapshot_of_a_spread_leaf_of_a_bw_tree_is_of_one_moment() {
     );
 }
 
-/// Two threads fight over a leaf: in some interleaving it is spread. When one of them goes on alone it
-/// is made whole again, in all.
+/// Two threads compete for a leaf: in some interleaving it is spread. When one of them goes on
+/// alone, the leaf is made whole again in all interleavings.
 #[test]
 fn a_leaf_of_a_bw_tree_that_is_fought_over_is_spread_until_it_is_quiet() {
     static SPREAD: AtomicBool = AtomicBool::new(false);

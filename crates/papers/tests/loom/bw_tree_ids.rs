@@ -1,5 +1,5 @@
-//! The ids of the OpenBw-Tree, whose pages come and go: the very code of the mapping table, which
-//! is no part of the interface. Under loom a page has two ids, and a chapter two pages.
+//! The ids of the OpenBw-Tree, whose pages come and go: the code of the mapping table itself, which
+//! is not public. Under loom a page has two ids, and a chapter two pages.
 
 use ids::Ids;
 use std::ptr;
@@ -16,14 +16,14 @@ fn allocate(ids: &Ids) -> usize {
     ids.allocate(&epoch::pin())
 }
 
-/// Frees an id that nobody else has; whether its page went with it at once.
+/// Frees an id that no other thread has; returns whether its page was given back at once.
 fn free(ids: &Ids, id: usize) -> bool {
-    // SAFETY: the id was handed out, and nobody else has it.
+    // SAFETY: the id was handed out, and no other thread has it.
     let emptied = unsafe { ids.free(id) };
     emptied.is_some_and(|page| ids.give_back(page, &epoch::pin()))
 }
 
-/// The word of an id is what its owner says, and nobody else's.
+/// Sets the word of an id, which must be null: no other thread has the id.
 fn mark(ids: &Ids, id: usize, mark: usize) {
     // SAFETY: the caller has the id.
     let word = unsafe { ids.word(id) };
@@ -36,7 +36,7 @@ fn marked(ids: &Ids, id: usize) -> usize {
     unsafe { ids.word(id) }.load(Ordering::SeqCst).addr()
 }
 
-/// How many ids are in use, and how many have memory.
+/// How many ids are in use, and how many have a word.
 fn count(ids: &Ids) -> (usize, usize) {
     let counts = ids.count(&epoch::pin());
     (counts.used, counts.backed)
@@ -49,8 +49,9 @@ fn with_full_page() -> Arc<Ids> {
     Arc::new(ids)
 }
 
-/// The last id of a page is freed, and the page given back, while another is handed out. It would
-/// fail if the id were of a page that is gone, or lost when the link to a new one is put there.
+/// The last id of a page is freed, and the page given back, while another id is handed out. It
+/// would fail if that id were of a page that has been given back, or got lost when the link to a
+/// new page is set.
 #[test]
 fn a_page_of_a_bw_tree_is_given_back_or_used() {
     check("a_page_of_a_bw_tree_is_given_back_or_used", 3, || {
@@ -76,14 +77,14 @@ fn a_page_of_a_bw_tree_is_given_back_or_used() {
     });
 }
 
-/// Two look again whether a page is empty, and a third takes an id of it and frees it: nothing is
-/// retired twice, and nothing stays.
+/// Two threads look whether a page is still empty, and a third takes an id of it and frees it:
+/// nothing is retired twice, and nothing stays.
 #[test]
 fn a_page_of_a_bw_tree_is_given_back_once() {
     check("a_page_of_a_bw_tree_is_given_back_once", 3, || {
         let ids = with_full_page();
         let last = allocate(&ids);
-        // SAFETY: it was handed out, and nobody has it.
+        // SAFETY: it was handed out, and no thread has it.
         assert_eq!(unsafe { ids.free(last) }, Some(1));
         let others = [0, 1].map(|number| {
             let ids = Arc::clone(&ids);
@@ -102,15 +103,15 @@ fn a_page_of_a_bw_tree_is_given_back_once() {
                 .map(|other| other.join().unwrap())
                 .iter()
                 .sum::<usize>();
-        // What was there at first, or what the third has made, once while that was new and once
-        // when its id was free.
+        // The page that was there at first, and the third thread's: once while that was new, and
+        // once when its id was free.
         assert!((1..=3).contains(&times), "given back {times} times");
         assert_eq!(count(&ids), (2, 2));
     });
 }
 
-/// One finds the first page full, and notes it, while an id of it is freed: the next who comes
-/// finds the room.
+/// One thread finds the first page full, and notes it, while an id of it is freed: the next thread
+/// finds the free id.
 #[test]
 fn room_in_a_page_of_a_bw_tree_is_not_forgotten() {
     check("room_in_a_page_of_a_bw_tree_is_not_forgotten", 3, || {
@@ -124,9 +125,9 @@ fn room_in_a_page_of_a_bw_tree_is_not_forgotten() {
     });
 }
 
-/// A reader comes to an id by a link that is taken away. The id is freed when no reader is there
-/// who may have seen the link, which a counter of readers stands for here, as the epoch does
-/// elsewhere: so the reader finds the id's own word, though pages come and go.
+/// A reader comes to an id by a link that is taken away. The id is freed when there is no reader
+/// that may have seen the link; a counter of readers stands for the epoch here. So the reader finds
+/// the id's own word, though pages come and go.
 #[test]
 fn a_reader_of_a_bw_tree_has_an_old_id() {
     check("a_reader_of_a_bw_tree_has_an_old_id", 3, || {
@@ -139,7 +140,7 @@ fn a_reader_of_a_bw_tree_has_an_old_id() {
         let (its_ids, its_link, its_readers) =
             (Arc::clone(&ids), Arc::clone(&link), Arc::clone(&readers));
         let reader = thread::spawn(move || {
-            // These add and take nothing: they read the latest there is.
+            // These add and take nothing, so that they read the latest value.
             its_readers.fetch_add(1, Ordering::SeqCst);
             let id = its_link.fetch_add(0, Ordering::SeqCst);
             if id != NONE {

@@ -1,6 +1,6 @@
-//! The OpenBw-Tree with the deltas of the paper's merges, which whoever meets them helps. Under loom
-//! a leaf has room for two deltas, is split above three entries, and merged with one or none; so what
-//! is inserted upwards makes leaves of three entries, then of four, and one with the last.
+//! The OpenBw-Tree with the deltas of the paper's merges: any thread that meets them helps. Under
+//! loom a leaf has room for two deltas, is split above three entries, and merged with one or none.
+//! So ascending inserts make leaves of three entries, then of four, and one with the last entry.
 
 use super::bw_tree::{Tree, assert_sound, figure, keys};
 use super::bw_tree_deltas::filled;
@@ -11,7 +11,7 @@ use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
-/// What the default has, but for the merges; and leaves are not spread where that is not the point.
+/// The default, but for the merges; leaves are spread only in the test that is about that.
 const SWITCHES: BwTreeSwitches = BwTreeSwitches {
     held_merges: false,
     spread_leaves: false,
@@ -27,7 +27,7 @@ fn tree_with(switches: BwTreeSwitches, keys: impl IntoIterator<Item = u32>) -> A
     filled(BwTreeConfig { switches, ..config }, keys)
 }
 
-/// Leaves of [10 20 30], [40 70], [80]: with the last key the last one goes, too.
+/// Leaves of [10 20 30], [40 70], [80]: removing the last key removes the last leaf, too.
 fn three_leaves(switches: BwTreeSwitches) -> Arc<Tree> {
     let tree = tree_with(switches, [10, 20, 30, 40, 50, 60, 70, 80]);
     for key in [50, 60] {
@@ -37,7 +37,7 @@ fn three_leaves(switches: BwTreeSwitches) -> Arc<Tree> {
     tree
 }
 
-/// A write to the node on the right, before, in the middle of, and after the merge.
+/// A write to the right node before, during and after the merge.
 #[test]
 fn a_write_to_a_node_of_a_bw_tree_that_is_being_merged_away_is_not_lost() {
     static MERGES: AtomicUsize = AtomicUsize::new(0);
@@ -64,8 +64,8 @@ fn a_write_to_a_node_of_a_bw_tree_that_is_being_merged_away_is_not_lost() {
     );
 }
 
-/// The node on the left is written to, and split, while it is to take in the other: the half that ends
-/// there does.
+/// The left node is written to, and split, during the merge: the half next to the right node
+/// absorbs it.
 #[test]
 fn the_left_node_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
     static BOTH: AtomicUsize = AtomicUsize::new(0);
@@ -92,9 +92,9 @@ fn the_left_node_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
     assert!(BOTH.load(Ordering::Relaxed) > 0, "never split and merged");
 }
 
-/// Two children of a node are merged, and another is split: the separator that comes fills the node, which is
-/// split, too. It would fail if one of the two changes of the parent were lost, or the parent split while
-/// it has the abort delta.
+/// Two children of a node are merged, and another child is split: its separator fills the node,
+/// which is split, too. It would fail if one of the two changes of the parent were lost, or the
+/// parent were split while it has the abort delta.
 #[test]
 fn the_parent_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
     static BOTH: AtomicUsize = AtomicUsize::new(0);
@@ -111,7 +111,7 @@ fn the_parent_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
             let writer = thread::spawn(move || assert_eq!(other.insert(160, 160), None));
             assert_eq!(tree.remove(&20), Some(20));
             writer.join().unwrap();
-            // The leaf and its parent.
+            // One split of the leaf, one of its parent.
             if figure(&tree, "splits") == splits + 2 && figure(&tree, "merges") > merges {
                 BOTH.fetch_add(1, Ordering::Relaxed);
             }
@@ -122,7 +122,8 @@ fn the_parent_of_a_merge_in_a_bw_tree_is_split_meanwhile() {
     assert!(BOTH.load(Ordering::Relaxed) > 0, "never split and merged");
 }
 
-/// A reader of the right node and a writer of the left one meet the merge, and help: it happens once.
+/// A reader of the right node and a writer of the left one meet the merge, and help: it happens
+/// once.
 #[test]
 fn three_threads_help_one_merge_of_a_bw_tree() {
     check("three_threads_help_one_merge_of_a_bw_tree", 3, || {
@@ -139,9 +140,9 @@ fn three_threads_help_one_merge_of_a_bw_tree() {
     });
 }
 
-/// A writer that has come to the parent before it knew the right node writes to the left one when that
-/// has taken it in. Then it comes to the right one, which the parent leads to still, and would find what
-/// was there before.
+/// A writer that came to the parent before it knew the right node writes to the left one, after
+/// that has absorbed the right one. Then it comes to the right one, to which the parent still
+/// leads, and must not find its old contents.
 #[test]
 fn what_a_node_of_a_bw_tree_had_is_not_read_when_it_is_being_merged_away() {
     check(
@@ -163,7 +164,7 @@ fn what_a_node_of_a_bw_tree_had_is_not_read_when_it_is_being_merged_away() {
     );
 }
 
-/// Walks and snapshots in both directions.
+/// Walks and snapshots in both directions meet a merge.
 #[test]
 fn scans_of_a_bw_tree_meet_a_merge() {
     for direction in [Direction::Ascending, Direction::Descending] {
@@ -192,8 +193,8 @@ fn scans_of_a_bw_tree_meet_a_merge() {
     }
 }
 
-/// Who removes a range holds the left node, and then wants the right one, which is being merged into
-/// that.
+/// A range removal holds the left node, and then wants the right one, which is being merged into
+/// it.
 #[test]
 fn a_range_is_removed_from_nodes_of_a_bw_tree_that_are_being_merged() {
     check(
@@ -238,7 +239,7 @@ fn entries_are_popped_from_nodes_of_a_bw_tree_that_are_being_merged() {
     );
 }
 
-/// The left node is a spread leaf, one of whose sub-chains is written to.
+/// The left node is a spread leaf, and a sub-chain of it is written to.
 #[test]
 fn a_spread_leaf_of_a_bw_tree_takes_in_another() {
     check("a_spread_leaf_of_a_bw_tree_takes_in_another", 3, || {
@@ -250,8 +251,8 @@ fn a_spread_leaf_of_a_bw_tree_takes_in_another() {
             },
             ..BwTreeConfig::default()
         };
-        // The last two are written again, and so the leaf of three is spread. (4 and 6 have different
-        // sub-chains, 4 and 5 would not: a leaf with one busy sub-chain becomes whole.)
+        // The last two are written again, so the leaf of three is spread. (4 and 6 have different
+        // sub-chains, 4 and 5 the same: a leaf with only one busy sub-chain becomes whole.)
         let tree = filled(config, [1, 2, 3, 4, 6, 1, 2]);
         tree.remove(&4);
         assert_eq!(figure(&tree, "spread_leaves"), 2);
@@ -270,7 +271,7 @@ fn a_spread_leaf_of_a_bw_tree_takes_in_another() {
     });
 }
 
-/// One separator goes by the deltas of a merge, and another comes as a delta.
+/// The deltas of a merge delete one separator, and another comes as a delta.
 #[test]
 fn a_merge_of_a_bw_tree_meets_deltas_of_its_parent() {
     static BOTH: AtomicUsize = AtomicUsize::new(0);
