@@ -1,4 +1,4 @@
-//! Changing the grain: split where it is contended, join where it is not.
+//! Adapting the grain: splits where the tree is contended, joins where it is not.
 
 use super::descend::{Parent, Place, Position};
 use super::node::{BaseGuard, Link, NewNode, Node, NodeRef};
@@ -7,14 +7,14 @@ use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{MutexGuard, StatisticsLock};
 
-/// What the tree has decided so far. Written only where the shape changes or an operation has
-/// to start again; all accesses are relaxed, the figures order nothing.
+/// What the tree has decided so far. Written only where the shape changes or an operation has to
+/// start again. All accesses are relaxed: the figures order nothing.
 #[derive(Default)]
 pub(super) struct Adaptations {
     pub(super) splits: AtomicU64,
     pub(super) joins: AtomicU64,
     pub(super) retries: AtomicU64,
-    /// Acquisitions of base nodes that have been replaced.
+    /// The acquisitions of base nodes that have been replaced since.
     pub(super) contended: AtomicU64,
     pub(super) uncontended: AtomicU64,
 }
@@ -58,7 +58,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// Joins the base node at `position` if its statistics ask for it and it is free.
+    /// Splits or joins the base node at `position`, if its statistics are beyond a limit and its
+    /// lock is free.
     pub(super) fn adapt_at(&self, position: Position<'_, K>, guard: &Guard<'_>) {
         let place = self.locate(position, guard);
         if let Some(base) = place.base.lock.try_write()
@@ -68,8 +69,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// Puts two base nodes under a new route node in the place of one. If that is not possible,
-    /// the statistics start again from 0.
+    /// Replaces a base node by a route node with two base nodes, and unlocks it. If it is too deep
+    /// or too small, sets its statistics to 0 instead.
     fn split(&self, place: &Place<'_, K, C>, mut base: BaseGuard<'_, C>, guard: &Guard<'_>) {
         let too_deep = || self.depth_of(place.parent, guard) >= self.config.max_route_depth;
         let upper = if too_deep() {
@@ -88,7 +89,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         base.valid = false;
         self.adaptations.splits.fetch_add(1, Ordering::Relaxed);
         drop(base);
-        // SAFETY: the only link to it was replaced, by us who held its lock while it was valid.
+        // SAFETY: this thread has replaced the only link to the node, while it held its lock and
+        // the node was valid.
         unsafe { self.retire_base(place.node, guard) };
     }
 
@@ -104,13 +106,13 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         if let Node::Base(base) = node.get() {
             self.adaptations.keep_acquisitions(&base.lock);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: passed on to the caller.
         unsafe { node.retire(guard) };
     }
 
-    /// Puts one base node in the place of this one and its neighbour on the other side of
-    /// `parent`, which disappears. Returns whether it did: if the neighbour is in use, the
-    /// statistics start again from 0 instead. Unlocks the base node.
+    /// Replaces this base node and its neighbour on the other side of `parent` by one base node,
+    /// and unlinks `parent`. Returns whether it did: if the neighbour is locked, sets the
+    /// statistics to 0 instead. Unlocks the base node.
     pub(super) fn join<'g>(
         &self,
         place: &Place<'g, K, C>,
@@ -118,8 +120,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         base: BaseGuard<'g, C>,
         guard: &'g Guard<'_>,
     ) -> bool {
-        // Keys that are dropped here, also when user code panics: declared before the locks, so that
-        // they are dropped after those are released.
+        // Keys to be dropped. Declared before the locks, so that they are dropped after the locks
+        // are released, even if user code panics.
         let (separator, dropped);
         let mut base = base;
         let is_left = parent.route.left.leads_to(place.node);
@@ -133,7 +135,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
             base.set_statistics(0);
             return false;
         };
-        // Here is all the user code, a clone and comparisons; then things begin to change.
+        // The last user code, a clone here and comparisons below, runs before the first change.
         separator = C::separator(parent.route.key.clone());
         let mut parent_valid = parent.route.join.lock();
         let grandparent = self.lock_grandparent(parent, guard);
@@ -147,15 +149,16 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         joined.join_at(separator, std::mem::take(&mut upper.container));
         dropped = joined.take_dropped();
         match (&grandparent, neighbour.parent) {
-            // The joined base node takes the parent's place, …
+            // If the neighbour is the other child of the parent, the joined base node replaces the
+            // parent.
             (None, None) => self.rejoin_trunk(joined),
             (Some((above, _)), None) => {
                 self.link_to(parent.node, Some(*above))
                     .set(NewNode::base(joined, &self.domain));
             }
-            // … or, if the neighbour is further down, the sibling takes the parent's place and
-            // the joined base node the neighbour's. In this order: nobody may hold the joined
-            // one while the parent, which no longer bounds it, can still be passed.
+            // If the neighbour is further down, the sibling replaces the parent, and then the
+            // joined base node replaces the neighbour. In this order, because no thread may hold
+            // the joined node while a descent can still pass the parent, which no longer bounds it.
             (_, Some(nearer)) => {
                 let above = grandparent.as_ref().map(|(above, _)| *above);
                 self.link_to(parent.node, above).raise(sibling.get(guard));
@@ -169,8 +172,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         self.adaptations.joins.fetch_add(1, Ordering::Relaxed);
         drop((grandparent, parent_valid, base, other));
         drop(dropped);
-        // SAFETY: no link leads to any of the three any more, and each was valid, under a lock
-        // that we held, until we unlinked it.
+        // SAFETY: no link leads to any of the three any more. Each was valid until this thread
+        // unlinked it, under a lock that this thread held.
         unsafe {
             self.retire_base(place.node, guard);
             self.retire_base(neighbour.node, guard);
@@ -179,7 +182,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         true
     }
 
-    /// Makes the trunk the only base node again. Waits only for those who find it invalid.
+    /// Makes the trunk the only base node again. Waits only for threads that are about to find the
+    /// trunk invalid.
     fn rejoin_trunk(&self, container: C) {
         let (node, trunk) = self.trunk.get();
         let mut state = trunk.lock.write();
@@ -189,7 +193,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         self.root.raise(node);
     }
 
-    /// The link that leads to `node`, whose parent is `parent`.
+    /// The link that leads to `node`, a child of `parent`.
     fn link_to<'a>(
         &'a self,
         node: NodeRef<'_, K, C>,
@@ -202,8 +206,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// Locks the route node above `route`, which the caller has locked; `None` if that is the
-    /// root, which it then stays.
+    /// Locks the route node above `route`, which the caller has locked. Returns `None` if `route`
+    /// is the root; it stays the root while the caller holds the lock.
     fn lock_grandparent<'g>(
         &self,
         route: Parent<'g, K, C>,
@@ -218,7 +222,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// The route node above `route`, which is linked, at this moment.
+    /// The route node that is now above `route`, which is linked.
     fn parent_of<'g>(
         &self,
         route: Parent<'g, K, C>,
@@ -265,11 +269,11 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     }
 }
 
-/// Adaptation at will, for the checkers: they explore what happens meanwhile, not what leads to
-/// it.
+/// Adaptation on demand, for the checkers: a model explores what other threads do meanwhile, not
+/// what leads to a split or join.
 #[cfg(any(loom, shuttle))]
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// Splits the base node that is responsible for `key`, if it has two entries.
+    /// Splits the base node that is responsible for `key`, if it has at least two entries.
     pub fn split_now(&self, key: &K) {
         let guard = self.collector.pin();
         let place = self.locate(Position::At(key), &guard);
@@ -279,7 +283,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// Joins the base node that is responsible for `key` with its neighbour, if that is free.
+    /// Joins the base node that is responsible for `key` with its neighbour, if the neighbour is
+    /// not locked.
     pub fn join_now(&self, key: &K) {
         let guard = self.collector.pin();
         let place = self.locate(Position::At(key), &guard);

@@ -1,11 +1,10 @@
-//! From the root to a base node.
+//! The descent from the root to a base node.
 
 use super::node::{BaseNode, Link, Node, NodeRef, RouteNode};
 use super::{CaTree, Container, Direction};
 use crate::kit;
 use tremula_sync::reclaim::Guard;
 
-/// Where to go in the order of keys.
 pub(super) type Position<'k, K> = kit::Position<&'k K>;
 
 impl<K: Ord> Position<'_, K> {
@@ -20,18 +19,18 @@ impl<K: Ord> Position<'_, K> {
     }
 }
 
-/// A base node and what was passed on the way to it.
+/// The base node at which a descent has ended, with what the descent passed.
 pub(super) struct Place<'g, K, C> {
     pub(super) node: NodeRef<'g, K, C>,
     pub(super) base: &'g BaseNode<C>,
     pub(super) parent: Option<Parent<'g, K, C>>,
-    /// The smallest key that the base node may be responsible for; `None` if it is the leftmost.
+    /// Where the range of the base node begins; `None` if it is the leftmost.
     pub(super) low: Option<&'g K>,
-    /// The smallest key above all those; `None` if it is the rightmost.
+    /// Where the range of its right neighbour begins; `None` if it is the rightmost.
     pub(super) high: Option<&'g K>,
 }
 
-/// The route node right above a base node.
+/// The route node directly above a base node.
 pub(super) struct Parent<'g, K, C> {
     pub(super) node: NodeRef<'g, K, C>,
     pub(super) route: &'g RouteNode<K, C>,
@@ -46,15 +45,15 @@ impl<K, C> Clone for Parent<'_, K, C> {
 impl<K, C> Copy for Parent<'_, K, C> {}
 
 impl<'g, K, C> Place<'g, K, C> {
-    /// Whether a walk in this direction comes here directly over `boundary`, the key of a route
-    /// node: no other route node lies between it and this base node. Compares addresses, so that
-    /// it is true of keys that contradict one another, too.
+    /// Whether a scan in this direction comes to this base node directly from `boundary`, the key
+    /// of a route node. Compares addresses, so that the answer holds even if keys contradict one
+    /// another (invariant 9).
     pub(super) fn begins_at(&self, boundary: &K, direction: Direction) -> bool {
         self.boundary(direction.opposite())
             .is_some_and(|near| std::ptr::eq(near, boundary))
     }
 
-    /// The key at which the neighbour in this direction begins or ends, if there is one.
+    /// The boundary to the neighbour in this direction, if it has one.
     pub(super) fn boundary(&self, direction: Direction) -> Option<&'g K> {
         match direction {
             Direction::Ascending => self.high,
@@ -64,7 +63,7 @@ impl<'g, K, C> Place<'g, K, C> {
 }
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// The trunk, while it is the only base node. It may be invalid by the time it is locked.
+    /// The trunk, if it is the only base node. It may be invalid by the time the caller locks it.
     #[inline]
     pub(super) fn undivided(&self) -> Option<Place<'_, K, C>> {
         let (node, base) = self.trunk.get();
@@ -78,7 +77,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         self.root.leads_to(node).then_some(place)
     }
 
-    /// Follows the route nodes to a base node. It may be invalid by the time it is locked.
+    /// Follows the route nodes to a base node. It may be invalid by the time the caller locks it.
     #[inline]
     pub(super) fn locate<'g>(
         &self,
@@ -88,7 +87,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         Self::locate_below(&self.root, position, guard)
     }
 
-    /// The same, from a link somewhere in the tree; boundaries above it are not known.
+    /// The same, from a link somewhere in the tree. The boundaries above that link are not known.
     #[inline]
     pub(super) fn locate_below<'g>(
         link: &Link<K, C>,

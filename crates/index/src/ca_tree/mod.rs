@@ -1,5 +1,5 @@
-//! The contention-adapting search tree: one container while one thread uses it, many when many
-//! do.
+//! The contention-adapting search tree: one container while one thread uses it, many containers
+//! while many threads do.
 //!
 //! Source: Sagonas and Winblad, "A contention adapting approach to concurrent ordered sets",
 //! JPDC 2018; ETS has used the design for its `ordered_set` tables since Erlang/OTP 22.
@@ -13,57 +13,58 @@
 //!     [… 20)   [20 … 50)
 //! ```
 //!
-//! While there is a single base node it is always the same one, the *trunk*, which belongs to
-//! the tree and is never freed. So an operation on an undivided tree needs neither a descent nor
-//! an epoch: it takes one lock, as it would on a single-lock tree.
+//! While the tree has a single base node, that node is always the same one, the *trunk*. It belongs
+//! to the tree and is never freed. So an operation on an undivided tree needs neither a descent nor
+//! a pin: it takes one lock, as it would on a single-lock tree.
 //!
-//! An operation follows the route nodes to a base node, locks it and works on its container.
-//! The lock's statistics tell how often it had to be waited for. Above a limit the base node is
-//! *split* in two under a new route node; below another it is *joined* with its neighbour and
-//! the route node between them disappears. An operation that finds its base node replaced
-//! meanwhile starts again.
+//! An operation follows the route nodes to a base node, locks it and works on its container. The
+//! statistics of the lock say how often threads had to wait for it. Above a limit the base node is
+//! *split* in two under a new route node. Below another limit it is *joined* with its neighbour,
+//! and the route node between them is unlinked. An operation that finds its base node replaced
+//! starts again.
 //!
 //! # Invariants
 //!
-//! 1. A route node's key is above all keys to its left and at or below all keys to its right.
+//! 1. The key of a route node is above all keys to its left, and at or below all keys to its right.
 //!    It never changes.
-//! 2. A base node is *valid* exactly while it is linked. Both change together, under its lock.
-//!    The range of keys that a valid base node is responsible for never changes: split and join
-//!    make new base nodes.
-//! 3. The link to a base node is changed only by the holder of that base node's lock.
-//! 4. The link to a route node is changed only by the holder of its `join` mutex and, unless it
-//!    is the root, of its parent's, both being valid.
-//! 5. A route node is unlinked only by the holder of the locks of a base node that is its child
-//!    and of that one's neighbour on the other side. So the parent of a locked, valid base node
-//!    stays its parent, and the boundary between two neighbours of which one is locked and
-//!    valid stays where it is.
-//! 6. A descent may pass route nodes that are being unlinked. It still ends at the base node
-//!    that is responsible for its key, if that is valid once it is locked; but the boundaries
-//!    that it passed may be too narrow, for a join may have moved them outwards. Whoever needs a
-//!    boundary descends again while holding the base node: by then a route node that bounds it
-//!    can no longer be unlinked (invariant 5).
-//! 7. Nobody waits for a base node while holding the lock of one with a larger key; a join,
-//!    which would have to, only tries. `join` mutexes are taken after base nodes, and upwards.
-//! 8. No key is dropped under a lock, for `K::drop` may call the tree: a container keeps the keys
-//!    that it lets go of, and the thread that held the lock drops them when it has released it.
-//! 9. Keys may contradict one another, so a comparison never decides alone whether a thread waits
-//!    for a base node while it holds another: the boundary between the two, a route node, has to
-//!    be the same one seen from both sides.
-//! 10. Unlinked nodes go to the epoch: whoever is pinned may still read them. The trunk is not
-//!     freed but linked again, and valid again, when a join leaves a single base node.
+//! 2. A base node is *valid* exactly while it is linked. Both change together, under its lock. The
+//!    range of keys that a valid base node is responsible for never changes: split and join make
+//!    new base nodes.
+//! 3. Only a thread that holds the lock of a base node changes the link to that base node.
+//! 4. Only a thread that holds the `join` mutex of a route node and, unless that node is the root,
+//!    the `join` mutex of its parent changes the link to the route node. Both are valid then.
+//! 5. A thread that unlinks a route node holds the locks of a base node that is a child of it, and
+//!    of that base node's neighbour on the other side. So the parent of a locked, valid base node
+//!    stays its parent; and the boundary between two neighbours stays where it is while one of them
+//!    is locked and valid.
+//! 6. A descent may pass route nodes that are being unlinked. It still ends at the base node that
+//!    is responsible for its key, if that node is valid once it is locked. But the boundaries that
+//!    the descent passed may be too narrow, because a join may have moved them outwards. A thread
+//!    that needs a boundary descends again while it holds the base node: from then on the route
+//!    nodes that bound it cannot be unlinked (invariant 5).
+//! 7. A thread that holds the lock of a base node waits only for base nodes with larger keys. A
+//!    join may need one with smaller keys, so it only tries. A thread locks `join` mutexes after
+//!    base nodes, and upwards.
+//! 8. No thread drops a key under a lock, because `K::drop` may call the tree. A container keeps
+//!    the keys that it no longer needs, and the thread drops them after it has released the lock.
+//! 9. Keys may contradict one another, so a comparison alone never decides that a thread waits for
+//!    a base node while it holds another: the boundary between the two must be the same route node
+//!    seen from both sides.
+//! 10. Unlinked nodes are retired: a pinned thread may still read them. The trunk is not freed but
+//!     becomes linked and valid again when a join leaves a single base node.
 //!
 //! # Consistency
 //!
-//! All operations are linearizable, except `range` (each batch is), `len` and `shape`. A scan
-//! over several base nodes holds all their locks in shared mode until it has copied what it was
-//! asked for. Reads that meet no writer leave no trace in shared memory: see
+//! All operations are linearizable except `len`, `shape` and `range`, of which each batch is. A
+//! scan over several base nodes holds all their locks in shared mode until it has copied the
+//! entries. Reads that meet no writer write nothing to shared memory: see
 //! [`StatisticsLock`](tremula_sync::StatisticsLock).
 //!
 //! # When to use it
 //!
-//! For keys of any type with updates and ordered access by several threads. A radix tree is
-//! faster for point operations on integers; [`Locked`](crate::Locked) is simpler and as fast
-//! for one thread.
+//! For keys of any type, with updates and ordered access by several threads. A radix tree is faster
+//! for point operations on integers. [`Locked`](crate::Locked) is simpler, and as fast for one
+//! thread.
 
 mod adapt;
 mod descend;
@@ -86,13 +87,12 @@ use tremula_sync::{Arc, Backoff, LockDomain, StatisticsConfig, StripedCounter};
 /// How a [`CaTree`] adapts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaTreeConfig {
-    /// How the statistics of a base node move, and when it is split or joined.
+    /// How the statistics of a base node change, and when it is split or joined.
     pub statistics: StatisticsConfig,
     /// By how much an operation that needs several base nodes lowers the statistics of each: a
     /// tree that is used for long ranges stays coarse. The paper's value is 100.
     pub range_discount: i32,
-    /// Route nodes on the longest path; a base node below that many is not split. ETS's value
-    /// is 16.
+    /// The most route nodes on a path: a base node below that many is not split. ETS's value is 16.
     pub max_route_depth: usize,
 }
 
@@ -106,8 +106,8 @@ impl Default for CaTreeConfig {
     }
 }
 
-/// A concurrent ordered map that splits where it is fought over and joins where it is quiet.
-/// See the [module](self) for how, and for when to use it.
+/// A concurrent ordered map that splits where it is contended and joins where it is not. The
+/// [module](self) says how it works and when to use it.
 ///
 /// Point operations take O(log n), and split or join at most one base node, in O(log n).
 ///
@@ -140,11 +140,11 @@ pub struct CaTree<K, V, H = NoHead, C = BTree<K, V, H>> {
     heads: PhantomData<fn() -> H>,
 }
 
-// SAFETY: the links own nodes of keys and containers, which may all be sent; nothing is tied
-// to a thread.
+// SAFETY: the links own nodes of keys and containers, all of which are `Send`; nothing is tied to a
+// thread.
 unsafe impl<K: Send, V: Send, H, C: Send> Send for CaTree<K, V, H, C> {}
-// SAFETY: threads share nodes, whose keys and containers they see by shared reference (`Sync`),
-// and take containers over, or free nodes, on any thread (`Send`).
+// SAFETY: threads share nodes, whose keys and containers they see by shared reference (`Sync`); any
+// thread may take over a container or free a node (`Send`).
 unsafe impl<K: Send + Sync, V: Send + Sync, H, C: Send + Sync> Sync for CaTree<K, V, H, C> {}
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
@@ -154,7 +154,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         Self::with_config(CaTreeConfig::default())
     }
 
-    /// An empty tree that adapts as `config` says.
+    /// An empty tree with this configuration.
     #[must_use]
     pub fn with_config(config: CaTreeConfig) -> Self {
         let domain = Arc::new(LockDomain::new(config.statistics));
@@ -172,9 +172,9 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// Works on the container that is responsible for `key`, exclusively, and adapts the base
-    /// node if its statistics ask for it. `work` returns by how much the number of entries
-    /// changed.
+    /// Runs `work` on the container that is responsible for `key`, under an exclusive lock, and
+    /// splits or joins the base node if its statistics are beyond a limit. `work` also returns by
+    /// how much the number of entries has changed.
     #[inline]
     fn write<Q: Borrow<K>, R>(&self, key: Q, work: impl FnOnce(&mut C, Q) -> (R, i8)) -> R {
         if let Some(place) = self.undivided() {
@@ -195,7 +195,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// The part of a write under the lock of a valid base node, and what follows from it.
+    /// The part of a write under the lock of a valid base node, which it releases.
     #[inline]
     fn write_locked<R>(
         &self,
@@ -203,10 +203,10 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         mut base: BaseGuard<'_, C>,
         work: impl FnOnce(&mut C) -> (R, i8),
     ) -> R {
-        // Dropped when the lock has been released: `K::drop` may call this tree.
+        // Dropped after the lock is released, because `K::drop` may call this tree.
         let dropped;
         let (result, difference) = work(&mut base.container);
-        // Counted before the base node is adapted: a split runs user code, which may panic.
+        // Counted before the base node is split, because a split runs user code, which may panic.
         if difference != 0 {
             self.len.add(difference.into());
         }
@@ -216,7 +216,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         result
     }
 
-    /// Works on the container that is responsible for `key`, shared with other readers.
+    /// Runs `work` on the container that is responsible for `key`, under a shared lock.
     #[inline]
     fn read<R>(&self, key: &K, work: impl FnOnce(&C) -> R) -> R {
         if let Some(place) = self.undivided() {
@@ -236,8 +236,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// Reads one entry: in the base node at `position`, or, if that has none, wherever `range`
-    /// begins in this direction. `None` if there is none.
+    /// Reads the entry that `work` finds in the base node at `position`. If it finds none there,
+    /// reads the first entry of `range` in this direction. `None` if the range is empty.
     #[inline]
     fn read_entry<R>(
         &self,
@@ -301,8 +301,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         )
     }
 
-    /// Removes the first entry in this direction. An empty base node at that end is joined
-    /// away, so that emptiness is seen at one moment.
+    /// Removes the first entry in this direction. If the base node at that end is empty, joins it
+    /// with its neighbour first: so the thread sees at one moment whether the tree is empty.
     fn pop(&self, direction: Direction, work: impl Fn(&mut C) -> Option<(K, V)>) -> Option<(K, V)> {
         let guard = self.collector.pin();
         let backoff = Backoff::new();
@@ -341,7 +341,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> Default for CaTree<K, V, H, C> {
 
 impl<K, V, H, C> Drop for CaTree<K, V, H, C> {
     fn drop(&mut self) {
-        // SAFETY: whoever drops the tree is alone with it.
+        // SAFETY: no other thread uses the tree any more.
         unsafe { self.trunk.free_with(&self.root) };
     }
 }
@@ -456,7 +456,8 @@ where
     }
 
     fn len(&self) -> usize {
-        // An insertion may be counted after the removal of what it inserted.
+        // The sum may be negative: another thread may count the removal of an entry before the
+        // inserting thread counts the insertion.
         usize::try_from(self.len.sum()).unwrap_or(0)
     }
 

@@ -16,12 +16,12 @@ pub(super) enum Node<K, C> {
     Base(BaseNode<C>),
 }
 
-/// Leads keys below its own to the left, all others to the right.
+/// Leads keys below its own key to the left, all others to the right.
 pub(super) struct RouteNode<K, C> {
     pub(super) key: K,
     pub(super) left: Link<K, C>,
     pub(super) right: Link<K, C>,
-    /// Held by a join while it unlinks this node or the one below it. `true` until this node is
+    /// A join holds it while it unlinks this node or a child of it. `true` until this node is
     /// unlinked.
     pub(super) join: Mutex<bool>,
 }
@@ -40,7 +40,7 @@ pub(super) struct BaseState<C> {
 /// Exclusive access to a base node.
 pub(super) type BaseGuard<'g, C> = WriteGuard<'g, BaseState<C>>;
 
-/// A node of its own cache lines: what every descent reads shares none with what is written.
+/// A node on its own cache lines: what every descent reads shares no line with what is written.
 pub(super) type Allocation<K, C> = CachePadded<Node<K, C>>;
 
 /// A node that is not linked yet.
@@ -69,7 +69,7 @@ impl<K, C> NewNode<K, C> {
     }
 }
 
-/// A node as a pinned thread sees it: linked, or unlinked but not freed yet.
+/// A node that a pinned thread sees: linked, or unlinked but not freed yet.
 pub(super) struct NodeRef<'g, K, C> {
     node: NonNull<Allocation<K, C>>,
     pinned: PhantomData<&'g Node<K, C>>,
@@ -86,27 +86,25 @@ impl<K, C> Copy for NodeRef<'_, K, C> {}
 impl<'g, K, C> NodeRef<'g, K, C> {
     #[inline]
     pub(super) fn get(self) -> &'g Node<K, C> {
-        // SAFETY: it came from a link; unlinked nodes go to the epoch, and a guard that was
-        // there before lives as long as `'g`. The trunk lives as long as the tree.
+        // SAFETY: the reference came from a link, and the thread stays pinned for `'g`: an unlinked
+        // node is retired, and so not freed before. The trunk lives as long as the tree.
         unsafe { self.node.as_ref() }
     }
 
-    /// Whether both are the same node.
     pub(super) fn is(self, other: NodeRef<'_, K, C>) -> bool {
         self.node == other.node
     }
 
-    /// Frees the node once nobody can be looking at it.
+    /// Frees the node when every thread that is pinned now has unpinned.
     ///
     /// # Safety
     ///
-    /// The caller has unlinked it, nobody can come to it by a link any more, and it is retired
-    /// once.
+    /// The caller has unlinked the node, no link leads to it any more, and it is retired once.
     pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let node = self.node.as_ptr();
-        // SAFETY: the node came from a box. When this runs, nobody is pinned who was when it
-        // was still linked. What it drops can be dropped by any thread, at any time: the tree's
-        // keys and containers are `Send` and `'static`.
+        // SAFETY: the node came from a box. When this runs, every thread that was pinned while the
+        // node was linked has unpinned. Any thread may drop the node at any time: keys and
+        // containers are `Send` and `'static`.
         unsafe { guard.defer_unchecked(move || drop(Box::from_raw(node))) };
     }
 }
@@ -120,8 +118,8 @@ impl<K, C> Deref for NodeRef<'_, K, C> {
     }
 }
 
-/// An owning link to a node; never null. Dropping it frees nothing: the tree frees what is
-/// linked, and the epoch what is not.
+/// An owning link to a node; never null. Dropping it frees nothing: the tree frees the nodes that
+/// are linked, the collector those that are not.
 pub(super) struct Link<K, C>(AtomicPtr<Allocation<K, C>>);
 
 impl<K, C> Link<K, C> {
@@ -131,7 +129,8 @@ impl<K, C> Link<K, C> {
 
     #[inline]
     pub(super) fn get<'g>(&self, _pinned: &'g Guard<'_>) -> NodeRef<'g, K, C> {
-        // Acquire: pairs with the stores below; whoever sees the node sees what is in it.
+        // Acquire: pairs with the release in `set` and `raise`; a thread that sees the node sees
+        // it initialized.
         let node = self.0.load(Ordering::Acquire);
         // SAFETY: a link is never null.
         let node = unsafe { NonNull::new_unchecked(node) };
@@ -146,18 +145,19 @@ impl<K, C> Link<K, C> {
         ptr::eq(self.0.load(Ordering::Relaxed), node.node.as_ptr())
     }
 
-    /// Links a new node. The caller holds the locks that invariants 3 and 4 ask for.
+    /// Links a new node. The caller holds the locks that invariants 3 and 4 require.
     pub(super) fn set(&self, node: NewNode<K, C>) {
         self.0.store(Box::into_raw(node.0), Ordering::Release);
     }
 
-    /// Links the trunk, or a node that is linked below. The caller holds the locks that invariant 4 asks for.
+    /// Links the trunk, or a node that is linked further down. The caller holds the locks that
+    /// invariant 4 requires.
     pub(super) fn raise(&self, node: NodeRef<'_, K, C>) {
         self.0.store(node.node.as_ptr(), Ordering::Release);
     }
 }
 
-/// The base node that the tree begins with and comes back to.
+/// The base node of an undivided tree.
 pub(super) struct Trunk<K, C>(NonNull<Allocation<K, C>>);
 
 impl<K, C> Trunk<K, C> {
@@ -165,7 +165,6 @@ impl<K, C> Trunk<K, C> {
         Self(NonNull::from(Box::leak(NewNode::base(container, domain).0)))
     }
 
-    /// A link to it.
     pub(super) fn link(&self) -> Link<K, C> {
         Link(AtomicPtr::new(self.0.as_ptr()))
     }
@@ -183,7 +182,6 @@ impl<K, C> Trunk<K, C> {
         }
     }
 
-    /// Whether `node` is the trunk.
     pub(super) fn is(&self, node: NodeRef<'_, K, C>) -> bool {
         node.node == self.0
     }
@@ -200,8 +198,8 @@ impl<K, C> Trunk<K, C> {
             nodes.push(root);
         }
         while let Some(node) = nodes.pop() {
-            // SAFETY: each linked node came from a box and is linked once, the trunk only as
-            // the root; nobody else is here.
+            // SAFETY: each linked node came from a box and is linked once, the trunk only as the
+            // root; the caller promises that no other thread uses the tree.
             let node = unsafe { Box::from_raw(node) };
             if let Node::Route(route) = &**node {
                 nodes

@@ -1,12 +1,12 @@
 //! Operations over several base nodes.
 //!
-//! All needed base nodes are held at once, and released when the last has been read or
-//! changed: that moment is when the operation happens.
+//! The thread locks all base nodes of the range, and releases them only when it has read or changed
+//! the last: that moment is when the operation happens.
 //!
-//! Waiting for a base node while holding another is safe in ascending order only (invariant 7),
-//! and also keeps others waiting. So a scan first tries: when a base node is not free it lets
-//! go of all, waits for that one alone, and starts again. After [`ATTEMPTS`] it waits in
-//! ascending order, holding what it has.
+//! A thread that holds a base node may wait only for those with larger keys (invariant 7), and it
+//! makes other threads wait, too. So a scan first tries: when a base node is not free, it releases
+//! all others, waits for that one alone, and starts again. After [`ATTEMPTS`] it waits in ascending
+//! order, and keeps the locks that it has.
 
 use super::descend::{Place, Position};
 use super::node::BaseState;
@@ -20,19 +20,20 @@ use tremula_sync::{ReadGuard, Restart};
 /// How often a scan starts again before it waits in order.
 const ATTEMPTS: usize = 4;
 
-/// How often a thread that holds base nodes looks again for the next one, if the way there does not
-/// lead past the boundary. Then the keys contradict one another, and the range ends there: to go on
-/// would be to wait for a base node that this thread holds itself, or one that lies further down.
+/// How often a thread that holds base nodes descends again to the next one, if the descent does not
+/// pass the boundary. After that the keys contradict one another, and the range ends there: the
+/// thread might otherwise wait for a base node that it holds itself, or for one with smaller keys.
 const STRAYS: usize = 100;
 
 /// A base node that a scan holds.
 type Held<'g, K, C> = (Place<'g, K, C>, ReadGuard<'g, BaseState<C>>);
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// Where a walk over `range` goes on behind the base node at `position`, which is `held` by the
-    /// caller. Comes with the boundary at which it goes on. The boundaries that were seen on the way
-    /// to the base node may be too narrow (invariant 6), so this goes there again. Where that leads
-    /// to another base node, the keys contradict one another, and the walk ends (invariant 9).
+    /// The position at which a scan of `range` goes on behind the base node at `position`, which
+    /// the caller has locked (`held`), and the boundary there. Descends again, because the
+    /// boundaries that the first descent passed may be too narrow (invariant 6). If the second
+    /// descent ends at another base node, the keys contradict one another, and the scan ends
+    /// (invariant 9).
     fn beyond<'g>(
         &self,
         held: &Place<'_, K, C>,
@@ -76,7 +77,7 @@ impl<K: Ord + Clone, V: Clone, H, C: Container<K, V>> CaTree<K, V, H, C> {
         self.scan_in_order(range, direction, end, out, guard);
     }
 
-    /// Scans base node by base node until `out` has `end` entries, trying each lock.
+    /// Scans base node by base node until `out` has `end` entries. Only tries each further lock.
     fn try_scan(
         &self,
         range: KeyRange<'_, K>,
@@ -87,9 +88,9 @@ impl<K: Ord + Clone, V: Clone, H, C: Container<K, V>> CaTree<K, V, H, C> {
     ) -> Result<(), Restart> {
         let mut position = Position::start(range.low, range.high, direction);
         let place = self.locate(position, guard);
-        // The first may be read by the thread's own slot; there is only one slot.
+        // Only the first may be read through the thread's own slot: a thread has one slot.
         let base = place.base.lock.read();
-        // Allocates only when there is a second.
+        // Allocates only if the range has a second base node.
         let mut held = Vec::new();
         let mut last: Held<'_, K, C> = (place, base);
         loop {
@@ -147,7 +148,7 @@ impl<K: Ord + Clone, V: Clone, H, C: Container<K, V>> CaTree<K, V, H, C> {
             }
             let base = place.base.lock.read_unbiased();
             if !base.valid {
-                // Replaced while we waited; the boundary where it began is still there.
+                // Replaced while this thread waited. The boundary where it began is still there.
                 self.adaptations.retry();
                 continue;
             }
@@ -173,7 +174,8 @@ impl<K: Ord + Clone, V: Clone, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
     }
 
-    /// Releases the several base nodes that a scan held, and lets that count.
+    /// Releases the base nodes of a scan over several, lowers the statistics of each, and joins the
+    /// one with the lowest statistics if they are below the limit.
     fn finish<'g>(&self, held: Vec<Held<'g, K, C>>, guard: &'g Guard<'_>) {
         let mut quietest = None;
         for (place, base) in held {
@@ -216,7 +218,8 @@ fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Removes every entry of `range`, as of one moment.
     pub(super) fn remove_from_bases(&self, range: KeyRange<'_, K>, guard: &Guard<'_>) -> usize {
-        // Dropped after all locks, whatever happens: `K::drop` may call this tree.
+        // Declared first, so that these are dropped after all locks are released, even if user code
+        // panics: `K::drop` may call this tree.
         let mut dropped = Vec::new();
         let mut separator = None;
         let mut held = Vec::new();
@@ -239,7 +242,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
                     .unzip();
                 held.push((place, base));
             } else {
-                // Replaced while we waited; the boundary where it began is still there.
+                // Replaced while this thread waited. The boundary where it began is still there.
                 self.adaptations.retry();
             }
         }
@@ -274,7 +277,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
 }
 
 /// Takes the entries of `range` out of neighbouring containers, of which only the first and the
-/// last can have others. All or nothing: should user code panic, everything is where it was.
+/// last can have other entries. All or nothing: if user code panics, all entries stay.
 fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
     containers: &mut [&mut C],
     range: KeyRange<'_, K>,
@@ -301,7 +304,7 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
         entry: PhantomData,
     };
     let from_last = last.split_range(KeyRange::new(Bound::Unbounded, range.high));
-    // Here ends the user code.
+    // From here on no user code runs.
     let from_first = std::mem::take(&mut from_first.taken);
     let from_middle = middle
         .iter_mut()
@@ -312,10 +315,10 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
         .collect()
 }
 
-/// The upper part of a container, which goes back unless it is taken out of here.
+/// The upper part of a container. Dropping this puts it back, unless it has been taken out.
 struct Taken<'a, K: Ord + Clone, V, C: Container<K, V>> {
     from: &'a mut C,
-    /// What separates the two; `None` if nothing was left. The caller's, who drops it.
+    /// What separates the two parts; `None` if the lower part is empty. The caller drops it.
     separator: &'a mut Option<C::Separator>,
     taken: C,
     entry: PhantomData<V>,

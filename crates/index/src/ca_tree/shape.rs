@@ -1,4 +1,4 @@
-//! What the tree looks like.
+//! The figures of a tree.
 
 use super::node::{Allocation, Node};
 use super::{CaTree, Container};
@@ -12,8 +12,8 @@ where
     V: Clone + Send + Sync + 'static,
     C: Container<K, V> + 'static,
 {
-    /// Visits the base nodes one after the other, as they are then. Those that are replaced meanwhile
-    /// may be missed.
+    /// Gathers the figures. Visits the base nodes one after the other, and may miss those that
+    /// other threads replace meanwhile.
     pub(super) fn describe(&self) -> Shape {
         let adaptations = &self.adaptations;
         let read = |counter: &tremula_sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -28,7 +28,8 @@ where
         };
         count_acquisitions(&self.trunk.get().1.lock);
         let guard = self.collector.pin();
-        // By links and not by keys: whatever the keys say, each node is visited once.
+        // By links and not by keys, so that even with keys that contradict one another it visits
+        // each node once.
         let mut nodes = vec![(self.root.get(&guard), 0)];
         while let Some((node, depth)) = nodes.pop() {
             let place = match node.get() {
@@ -54,7 +55,7 @@ where
                 count_acquisitions(&place.lock);
             }
         }
-        // Every route node has two children, so there is one fewer than base nodes.
+        // Every route node has two children, so the tree has one fewer than base nodes.
         let routes = u64::saturating_sub(bases, 1);
         bytes += size_of::<Self>() + (bases + routes) as usize * size_of::<Allocation<K, C>>();
         Shape {
