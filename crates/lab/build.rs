@@ -1,9 +1,9 @@
-//! Tells the lab which compiler and which profile it was built by, and from which commit, for its
-//! records.
+//! Passes the compiler version, the build profile and the commit to the lab, which writes them into
+//! its records.
 
 use std::{env, path::Path, process::Command};
 
-/// The profile that published figures are made by.
+/// The profile that published figures are measured with.
 const MEASURE: &str = "measure";
 
 fn main() {
@@ -14,10 +14,11 @@ fn main() {
     let version = String::from_utf8_lossy(&output.stdout);
     println!("cargo:rustc-env=TREMULA_LAB_RUSTC={}", version.trim());
 
-    // The folder `target/PROFILE/build/PACKAGE/out`: cargo tells of a profile only what it inherits.
+    // `OUT_DIR` is `target/PROFILE/build/PACKAGE/out`. The variable `PROFILE` names only the
+    // profile that a custom one inherits from.
     let out = env::var_os("OUT_DIR").expect("cargo names the folder");
     let profile = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
-    // The figures of other builds mean little, and they are not to be built anew for each commit.
+    // Figures of other profiles mean little, and those builds need not be repeated for each commit.
     if env::var_os("PROFILE").is_some_and(|profile| profile == "release")
         && let Some(commit) = commit()
     {
@@ -29,7 +30,7 @@ fn main() {
     }
 }
 
-/// The commit that is built, with a `+` behind it if files differ from it; `None` outside of this
+/// The commit being built, with a `+` appended if files differ from it; `None` outside this
 /// project's repository, as in a package from a registry.
 fn commit() -> Option<String> {
     if git(&["rev-parse", "--show-prefix"])? != "crates/lab/" {
@@ -48,7 +49,7 @@ fn commit() -> Option<String> {
     })
 }
 
-/// What git answers; `None` if it cannot.
+/// The output of a git command; `None` if it fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let answer = String::from_utf8(output.stdout).ok()?;

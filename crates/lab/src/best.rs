@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, fmt::Write};
 
-/// What a row of the table is for.
+/// The case that a row of the table shows.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 struct Row<'a> {
     experiment: &'a str,
@@ -36,16 +36,16 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The fastest contestant of each case: a row for each key set and workload, a column for each
-/// number of threads, and below it what all that was measured with.
+/// The fastest contestant of each case, as a table: one row for each key set and workload, one
+/// column for each number of threads, and below the table the conditions of the measurements.
 ///
-/// A cell names the fastest, in bold if it is of this project; its million operations a second; and
-/// by what factor it is faster than the fastest of the others: of the rivals if it is ours, of ours
-/// if it is a rival.
+/// A cell names the fastest contestant (in bold if it is ours), its million operations a second,
+/// and the factor by which it is faster than the fastest of the other side: the rivals if it is
+/// ours, ours if it is a rival.
 ///
 /// # Errors
 ///
-/// Two records are of one contestant in one case, so that nobody can say which counts.
+/// Two records are of the same contestant in the same case, so it is unclear which one counts.
 pub fn table(records: &[Record]) -> Result<String, LabError> {
     let Some(first) = records.first() else {
         return Ok(String::new());
@@ -105,7 +105,7 @@ pub fn table(records: &[Record]) -> Result<String, LabError> {
     Ok(text)
 }
 
-/// What the table says of the records of one case.
+/// The cell for the records of one case.
 fn cell(records: &[&Record]) -> Result<String, LabError> {
     for (at, record) in records.iter().enumerate() {
         if records[..at].iter().any(|r| r.engine == record.engine) {
@@ -138,7 +138,7 @@ fn cell(records: &[&Record]) -> Result<String, LabError> {
     })
 }
 
-/// Whether a contestant is of this project. One that this lab does not know is not.
+/// Whether a contestant is of this project; `false` for one that this lab does not know.
 fn is_ours(engine: &str) -> bool {
     side_of(engine) == Some(Side::Ours)
 }

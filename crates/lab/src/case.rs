@@ -2,7 +2,7 @@
 
 use crate::{keys::KeySet, workload::Distribution};
 
-/// What takes part in an experiment: each kind is measured by jobs of its own.
+/// The kinds of contestants; each is measured by its own jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContestantKind {
     /// Ordered tables of keys and values.
@@ -22,7 +22,7 @@ pub enum ContestantKind {
 }
 
 impl ContestantKind {
-    /// What one of this kind is.
+    /// The word for a contestant of this kind.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -60,12 +60,12 @@ pub struct Case {
     pub key_set: &'static str,
     /// How many threads.
     pub threads: usize,
-    /// How many keys, as the experiment means it.
+    /// How many keys, in the sense that the experiment gives it.
     pub keys: u64,
 }
 
 impl Case {
-    /// The key set, in an experiment that has a choice of them.
+    /// The key set, in an experiment that offers a choice of key sets.
     pub(crate) fn chosen_key_set(&self) -> KeySet {
         let set = self.key_set.parse();
         set.expect("the case of an experiment with key sets names one")

@@ -9,18 +9,18 @@ use crate::{
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The exit status of `tremula-lab compare` if something got worse: not 1 or 2, which say that it
-/// could not be compared at all.
+/// The exit status of `tremula-lab compare` if something got worse. It differs from 1 and 2, which
+/// say that the comparison itself failed.
 pub const WORSE: u8 = 3;
 
 /// Two files of results, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// By what part of itself a figure has to differ to count as changed.
+    /// The relative difference above which a figure counts as changed.
     pub threshold: f64,
-    /// How the files were made differently, so that their figures should not be compared.
+    /// Differences in how the files were made, which make their figures incomparable.
     pub warnings: Vec<String>,
-    /// What both files have, in the order of the new one.
+    /// What both files have, in the order of the new file.
     pub rows: Vec<Row>,
     /// What only the old file has.
     pub only_old: Vec<Place>,
@@ -48,7 +48,7 @@ pub struct Place {
 /// A figure of a contestant in a case, before and after.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Whose it is.
+    /// The contestant and the case that the figure belongs to.
     #[serde(flatten)]
     pub place: Place,
     /// Which figure it is.
@@ -57,11 +57,11 @@ pub struct Row {
     pub old: f64,
     /// The figure after.
     pub new: f64,
-    /// The new one divided by the old one; null if that was 0.
+    /// The new figure divided by the old one; null if the old one was 0.
     pub ratio: Option<f64>,
     /// Both ends of the ratio's 95 % interval; null where there are too few runs for one.
     pub interval: Option<(f64, f64)>,
-    /// What became of it.
+    /// Whether the figure changed.
     pub change: Change,
 }
 
@@ -75,7 +75,7 @@ pub enum Figure {
     BytesPerKey,
 }
 
-/// What became of a figure.
+/// Whether and how a figure changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -83,7 +83,7 @@ pub enum Change {
     Better,
     /// It changed for the worse.
     Worse,
-    /// It did not change, or not so that it could be told from noise.
+    /// It did not change, or the change is within the noise.
     Same,
 }
 
@@ -107,14 +107,13 @@ fn is_same(one: &Record, other: &Record) -> bool {
 }
 
 impl Comparison {
-    /// Compares what was measured before with what was measured after. Each side has one record of
-    /// a contestant in a case, as [`latest`](crate::results::latest) leaves it.
+    /// Compares earlier records with later ones. Each side has one record of a contestant in a
+    /// case, as [`latest`](crate::results::latest) leaves it.
     ///
-    /// A throughput has changed if the 95 % interval of its ratio (see
-    /// [`ratio`]) does not hold 1, *and* the ratio is further from 1 than
-    /// the threshold. One that was run only once on a side is never said to have changed. A record
-    /// has the bytes for each key only as a median; they have changed if they differ by more than
-    /// the threshold.
+    /// A throughput has changed if the 95 % interval of its ratio (see [`ratio`]) does not contain
+    /// 1, *and* the ratio is further from 1 than the threshold. With only one run on a side it
+    /// never counts as changed. Of the bytes for each key a record has only the median; they have
+    /// changed if they differ by more than the threshold.
     ///
     /// ```
     /// use std::path::Path;
@@ -154,7 +153,7 @@ impl Comparison {
         }
     }
 
-    /// Whether something changed for the worse.
+    /// Whether a figure changed for the worse.
     #[must_use]
     pub fn is_worse(&self) -> bool {
         self.rows.iter().any(|row| row.change == Change::Worse)
@@ -204,7 +203,7 @@ fn weight(before: &Record, after: &Record, threshold: f64) -> Option<Row> {
     })
 }
 
-/// How the two sides were made differently.
+/// Differences in how the two sides were made.
 fn warnings(old: &[Record], new: &[Record]) -> Vec<String> {
     let mut warnings = Vec::new();
     let (Some(before), Some(after)) = (old.first(), new.first()) else {
@@ -227,7 +226,7 @@ fn warnings(old: &[Record], new: &[Record]) -> Vec<String> {
     warnings
 }
 
-/// A comparison as text: what changed, what is on one side only, and how many of each there are.
+/// A comparison as text: the changes, what only one side has, and the number of each.
 #[must_use]
 pub fn table(comparison: &Comparison) -> String {
     let mut text = String::new();
@@ -320,7 +319,7 @@ mod tests {
     };
     use rand::RngExt;
 
-    /// Records of many cases whose runs lie up to 4 % around their middle.
+    /// Records of many cases with runs within 4 % of their middle.
     fn noisy(seed: u64, middle: impl Fn(usize) -> f64) -> Vec<Record> {
         let mut random = generator(seed, Purpose::Stream, 0, 0);
         let mut run = |middle: f64| middle * (0.96 + 0.08 * random.random::<f64>());

@@ -1,4 +1,4 @@
-//! The defaults of a run in words, for `--help` and the README: all come from the experiments and
+//! The defaults of a run in words, for `--help` and the README. All come from the experiments and
 //! from [`Settings`].
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{fmt::Display, sync::LazyLock};
 
-/// What most experiments have, and then the experiments that have something else.
+/// The value that most experiments have, then the other values with their experiments.
 fn by_value(value: impl Fn(&dyn Experiment) -> Option<String>) -> String {
     let mut values: Vec<(String, Vec<&str>)> = Vec::new();
     for experiment in experiments::ALL {
@@ -34,7 +34,7 @@ fn list(items: impl IntoIterator<Item = impl Display>) -> String {
     items.join(",")
 }
 
-/// What is chosen unless the user chooses, of all that there is; `None` where there is no choice.
+/// The default among all choices; `None` where there is no choice.
 fn choice<T: Display + PartialEq>(all: &[T], default: &[T]) -> Option<String> {
     match all {
         [] => None,
@@ -84,7 +84,7 @@ pub(crate) fn seconds() -> &'static str {
     &SECONDS
 }
 
-/// A sentence of `--help`, with the default behind it.
+/// A sentence of `--help`, followed by the default.
 pub(crate) fn help(sentence: &str, default: &str) -> String {
     format!("{sentence} [default: {default}]")
 }
@@ -93,7 +93,7 @@ pub(crate) fn help(sentence: &str, default: &str) -> String {
 mod tests {
     use super::*;
 
-    /// To change a default, change it in the code, and copy the rows that this test shows.
+    /// To change a default, change it in the code, and copy the rows that this test prints.
     #[test]
     fn the_readme_has_the_defaults_of_the_code() {
         let readme = include_str!("../README.md");

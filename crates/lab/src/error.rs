@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-/// Why an experiment could not be run, or its result not be believed.
+/// Why an experiment could not be run, or why its result cannot be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// There is no experiment of this name.
@@ -10,7 +10,7 @@ pub enum LabError {
     UnknownExperiment {
         /// The name that was asked for.
         name: String,
-        /// The names there are.
+        /// The names that exist.
         known: String,
     },
     /// There is no contestant of this name.
@@ -18,7 +18,7 @@ pub enum LabError {
     UnknownEngine {
         /// The name that was asked for.
         name: String,
-        /// The names there are.
+        /// The names that exist.
         known: String,
     },
     /// There is no mix of this name.
@@ -26,7 +26,7 @@ pub enum LabError {
     UnknownMix {
         /// The name that was asked for.
         name: String,
-        /// The names there are.
+        /// The names that exist.
         known: String,
     },
     /// There is no key set of this name.
@@ -34,7 +34,7 @@ pub enum LabError {
     UnknownKeySet {
         /// The name that was asked for.
         name: String,
-        /// The names there are.
+        /// The names that exist.
         known: String,
     },
     /// There is no distribution of this name.
@@ -42,7 +42,7 @@ pub enum LabError {
     UnknownDistribution {
         /// The name that was asked for.
         name: String,
-        /// The names there are.
+        /// The names that exist.
         known: String,
     },
     /// There is no kind of message of this name.
@@ -50,7 +50,7 @@ pub enum LabError {
     UnknownMessageKind {
         /// The name that was asked for.
         name: String,
-        /// The names there are.
+        /// The names that exist.
         known: String,
     },
     /// A name stands twice in one list.
@@ -67,7 +67,7 @@ pub enum LabError {
         /// What is missing and how to get it.
         missing: &'static str,
     },
-    /// A contestant can take no part in what was asked for.
+    /// A contestant cannot take part in what was asked for.
     #[error("engine '{engine}' cannot do '{experiment}' as asked for: {why}")]
     Refuses {
         /// The contestant's name.
@@ -86,7 +86,7 @@ pub enum LabError {
         value: String,
         /// The experiment's name.
         experiment: &'static str,
-        /// What could be chosen.
+        /// What it offers.
         offer: String,
     },
     /// A number of keys that the experiment cannot use.
@@ -136,7 +136,7 @@ pub enum LabError {
         /// The file.
         path: PathBuf,
     },
-    /// Of two records nobody can say which counts.
+    /// Two records are of the same contestant in the same case.
     #[error(
         "'{engine}' is measured twice on '{workload}' of '{key_set}' with {threads} threads; \
          give files of one measurement each"
@@ -176,7 +176,7 @@ pub enum LabError {
         /// What was found.
         fault: String,
     },
-    /// A view that is drawn again and again was asked for, and there is nothing to draw it on.
+    /// A live view was asked for, but standard output is no terminal.
     #[error(
         "standard output is no terminal to show a view on; 'tremula-lab run' takes the same flags"
     )]
@@ -188,20 +188,20 @@ pub enum LabError {
         #[source]
         error: io::Error,
     },
-    /// The experiment measures memory in processes of its own, and was given no command for them.
+    /// The experiment measures memory in processes of its own, but got no command to start them.
     #[error("'{experiment}' starts processes of the command tremula-lab; run it from there")]
     NoFillCommand {
         /// The experiment's name.
         experiment: &'static str,
     },
-    /// Threads cannot be pinned: the system does not tell which processors the process may use.
+    /// Threads cannot be pinned: the system does not report which processors the process may use.
     #[error("cannot pin threads: {error}")]
     Pin {
         /// Why.
         #[source]
         error: io::Error,
     },
-    /// The user ended the experiment before all was measured.
+    /// The user interrupted the experiment before everything was measured.
     #[error("interrupted")]
     Interrupted,
 }

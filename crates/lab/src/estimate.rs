@@ -18,29 +18,29 @@ struct Account {
 }
 
 impl Account {
-    /// By what factor estimates are wrong. The fewer seconds were measured, the nearer to what else is
-    /// believed.
+    /// The factor by which estimates are wrong. The fewer seconds were measured, the closer it is
+    /// to `belief`.
     fn factor(self, belief: f64) -> f64 {
         const WEIGHT: f64 = 5.0;
         (self.spent + WEIGHT * belief) / (self.estimated + WEIGHT)
     }
 }
 
-/// How much time is left of several experiments, each of which is wrongly estimated in its own way.
+/// How much time is left of several experiments, each with an error of its own in the estimates.
 #[derive(Debug)]
 pub(crate) struct TimeLeft {
     /// The groups of each experiment.
     parts: Vec<Vec<Group>>,
-    /// The estimate for all.
+    /// The estimate for all experiments.
     total: f64,
-    /// The one under way, and how much of its estimate is left.
+    /// The current experiment, and how much of its estimate is left.
     part: usize,
     left: f64,
     all: Account,
     of_part: Account,
-    /// When the last measurement was over.
+    /// When the last measurement ended.
     last: Instant,
-    /// The estimate of the measurement under way.
+    /// The estimate of the current measurement.
     step: f64,
 }
 
@@ -59,7 +59,7 @@ impl TimeLeft {
         }
     }
 
-    /// Estimated seconds in all, and of them those that lie behind.
+    /// The estimated seconds that lie behind, and those in total.
     pub(crate) fn progress(&self) -> (f64, f64) {
         (self.total - self.left - self.later(), self.total)
     }
@@ -69,7 +69,7 @@ impl TimeLeft {
         later.map(|groups| total(groups)).sum()
     }
 
-    /// The experiment of this place begins.
+    /// The experiment with this index begins.
     pub(crate) fn begin(&mut self, part: usize) {
         self.part = part;
         self.left = total(&self.parts[part]);
@@ -82,7 +82,7 @@ impl TimeLeft {
         groups.find(|group| group.cases[0] == *first)
     }
 
-    /// The group of which these are the first workload and so on is not measured again.
+    /// The group with this first case is not measured again.
     pub(crate) fn skip(&mut self, is_first: impl Fn(&Case) -> bool) {
         let mut groups = self.parts[self.part].iter();
         let group = groups.find(|group| is_first(&group.cases[0]));
@@ -94,7 +94,7 @@ impl TimeLeft {
         self.step = self.group(first).map_or(0.0, |group| group.seconds);
     }
 
-    /// It is over.
+    /// The measurement is over.
     pub(crate) fn measured(&mut self) {
         let now = Instant::now();
         self.add((now - self.last).as_secs_f64());
@@ -109,7 +109,7 @@ impl TimeLeft {
         self.left -= self.step;
     }
 
-    /// Seconds until all is measured, as far as is known by now.
+    /// Seconds until all is measured, by what is known so far.
     pub(crate) fn seconds(&self) -> f64 {
         let all = self.all.factor(1.0);
         self.left.max(0.0) * self.of_part.factor(all) + self.later() * all
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn an_estimate_is_measurements_times_their_length_and_the_keys() {
         let plan = planned("ordered_mix", settings());
-        // Two numbers of threads; three runs of two tables; a quarter of the time before it counts.
+        // Two numbers of threads; three runs of two tables; a quarter of the time as warm-up.
         let expected = 2.0 * 6.0 * (0.5 + 1.0 + SECONDS_BESIDE);
         assert!((plan.seconds() - expected).abs() < 1e-9);
     }
@@ -163,7 +163,7 @@ mod tests {
         }
         let (done, total) = left.progress();
         assert!((done - one).abs() < 1e-9 && (total - 2.0 * one).abs() < 1e-9);
-        // The belief that estimates are right has not died out, but it has little weight.
+        // The initial belief in the estimates still counts, but with little weight.
         assert!((2.0 * one..3.0 * one).contains(&left.seconds()), "{left:?}");
         left.begin(1);
         let before = left.seconds();

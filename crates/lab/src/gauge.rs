@@ -8,23 +8,24 @@ use std::{
 };
 use tremula_shard::topology::{self, Cpu};
 
-/// A measurement counts as quiet if the program had this part of the machine before and after it.
+/// A measurement is quiet if the program had at least this fraction of the machine before and after
+/// it.
 pub(crate) const QUIET: f64 = 0.8;
 
 /// How long a reading takes.
 const READING: Duration = Duration::from_millis(10);
 
-/// Tells what part of the machine's cores the program gets at the moment.
+/// Measures the fraction of the machine's cores that the program gets at the moment.
 ///
-/// A virtual machine is not told when its host lends its cores to somebody else, and the load of the
-/// system knows nothing of neighbours. So a reading does work, a thread that counts on each core,
-/// and compares how far they come with the fastest that one ever was. The threads are pinned: left to
-/// the scheduler, two of them often share a core for as long as a reading takes.
+/// A virtual machine does not learn that its host lends its cores to others, and the load average
+/// of the system does not include neighbours. So a reading does work: a thread counts on each core,
+/// and their speeds are compared with the highest speed that any thread ever reached. The threads
+/// are pinned, because the scheduler often leaves two of them on one core for the whole reading.
 pub(crate) struct Gauge {
     cores: usize,
-    /// One for each core; none where the system does not tell.
+    /// One for each core; empty where the system does not report them.
     processors: Vec<Cpu>,
-    /// The most that one thread counted a second, in any reading.
+    /// The highest count a second of one thread in any reading.
     fastest: f64,
 }
 
@@ -37,7 +38,7 @@ impl Gauge {
         }
     }
 
-    /// The part of the cores, 0 to 1.
+    /// Takes a reading: the fraction of the cores, 0 to 1.
     pub(crate) fn read(&mut self) -> f64 {
         let barrier = Barrier::new(self.cores);
         let speeds: Vec<f64> = thread::scope(|scope| {
@@ -61,13 +62,13 @@ impl Gauge {
     }
 }
 
-/// Counts for the time of a reading, on this processor; how much a second.
+/// Counts on this processor for the time of a reading. Returns the count a second.
 fn count(barrier: &Barrier, processor: Option<Cpu>) -> f64 {
-    /// Counted between two looks at the clock.
+    /// How far a thread counts before it looks at the clock again.
     const STRIDE: u64 = 1000;
 
     if let Some(processor) = processor {
-        // One that was taken from the process since leaves the thread to the scheduler.
+        // If the process has lost this processor since, the scheduler places the thread.
         let _ = topology::pin(processor);
     }
     barrier.wait();

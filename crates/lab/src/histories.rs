@@ -1,8 +1,8 @@
-//! Are the answers right? Records what threads do to a table at once, and checks that it could have
-//! happened one step at a time, with [`tremula_check`].
+//! Are the answers right? Records what threads do to a table concurrently, and checks with
+//! [`tremula_check`] that it could have happened one step at a time.
 //!
-//! Each table is checked in a process of its own: one that never returns, or that ends its process,
-//! is a finding like any other.
+//! Each table is checked in a process of its own: a table that never returns, or that ends its
+//! process, is a finding like any other.
 
 use crate::{
     LabError,
@@ -23,7 +23,7 @@ use tremula_check::{
 };
 use tremula_index::Direction;
 
-/// What every table is asked to do.
+/// The operations on every table.
 const POINT: [Kind; 3] = [Kind::Get, Kind::Insert, Kind::Remove];
 const ALL: [Kind; 5] = [
     Kind::Get,
@@ -33,7 +33,7 @@ const ALL: [Kind; 5] = [
     Kind::Len,
 ];
 
-/// The campaigns by name, the short ones of so many histories.
+/// The campaigns by name; a short campaign has `histories` histories.
 fn campaigns(histories: usize) -> [(&'static str, Campaign); 4] {
     let short = |kinds: &'static [Kind]| Campaign {
         sessions: histories,
@@ -55,7 +55,8 @@ fn campaigns(histories: usize) -> [(&'static str, Campaign); 4] {
     ]
 }
 
-/// Checks the table, and tells of each campaign as it ends. Returns whether all was right.
+/// Checks the table, and prints the verdict on each campaign as it ends. Returns whether all were
+/// right.
 ///
 /// # Errors
 ///
@@ -96,7 +97,7 @@ impl Task<u64> for &Campaign {
     }
 }
 
-/// A table of the lab as what is recorded.
+/// A table of the lab, wrapped for the recorder.
 struct Recorded<S>(S);
 
 impl<S: Subject<u64>> Recorded<S> {
@@ -112,7 +113,7 @@ impl<S: Subject<u64>> Recorded<S> {
             }
         });
         if direction == Direction::Descending {
-            // The tables are only asked to ascend. An order that is wrong stays wrong.
+            // Tables offer only ascending scans. A wrong order stays wrong when reversed.
             entries.reverse();
         }
         entries.truncate(limit);
@@ -151,16 +152,16 @@ impl<S: Subject<u64>> record::Subject for Recorded<S> {
     }
 }
 
-/// How a table came out of the process that checked it.
+/// How the process that checked a table ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All histories were right.
     Right,
-    /// Some were not; the process has told which.
+    /// Some were wrong; the process has printed which.
     Wrong,
     /// The table ended the process.
     Ended(ExitStatus),
-    /// It was not done in time.
+    /// The process took too long.
     Late(Duration),
 }
 
@@ -175,8 +176,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs the command, which is to [`check`] a table and to end with status 0 or 2, and waits for it;
-/// not longer than `patience`.
+/// Runs a command that [`check`]s a table and ends with status 0 or 2. Waits for it, but not longer
+/// than `patience`.
 ///
 /// # Errors
 ///
@@ -216,7 +217,7 @@ mod tests {
     use tremula_index::Locked;
     use tremula_papers::AnyEngine;
 
-    /// Campaigns that take no time.
+    /// Enough histories for campaigns that take no time.
     const FEW: usize = 200;
 
     #[test]
@@ -231,7 +232,7 @@ mod tests {
         }
     }
 
-    /// A table that forgets every hundredth key that it is given.
+    /// A table that forgets every hundredth key.
     struct Forgetful {
         table: Index<Locked<u64, u64>>,
         inserts: AtomicU64,

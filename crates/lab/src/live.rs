@@ -1,4 +1,4 @@
-//! A look at a measurement that runs, for a thread that shows it.
+//! A running measurement as another thread sees it.
 
 use std::{
     cell::RefCell,
@@ -9,21 +9,21 @@ use std::{
 };
 
 thread_local! {
-    /// Who watches what this thread measures.
+    /// The watcher of what this thread measures.
     static WATCHER: RefCell<Option<Arc<Live>>> = const { RefCell::new(None) };
 }
 
-/// How many operations each thread has done so far, for those who look on.
+/// How many operations each thread has done so far, for display.
 #[derive(Debug)]
 pub(crate) struct Progress(Box<[ThreadProgress]>);
 
-/// One thread's, on cache lines that no other thread writes.
+/// The count of one thread, on cache lines that no other thread writes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ThreadProgress(AtomicU64);
 
 impl ThreadProgress {
-    /// Shows that the thread has done `operations` so far. No other thread writes it.
+    /// Publishes that the thread has done `operations` so far. Only this thread writes the count.
     #[inline]
     pub(crate) fn show(&self, operations: u64) {
         self.0.store(operations, Ordering::Relaxed);
@@ -39,16 +39,16 @@ impl Progress {
         &self.0[thread]
     }
 
-    /// What all threads have done. It lags by what a thread does between two calls of
+    /// The operations of all threads. It lags by what a thread does between two calls of
     /// [`Lap::done`](crate::measure::Lap::done).
     pub(crate) fn sum(&self) -> u64 {
-        // Relaxed, as all accesses: it is a figure for display.
+        // Relaxed, like all accesses: the figure is only displayed.
         let threads = self.0.iter();
         threads.map(|done| done.0.load(Ordering::Relaxed)).sum()
     }
 }
 
-/// What is measured at the moment by the thread that it [watches](Self::watch).
+/// What the [watched](Self::watch) thread measures at the moment.
 #[derive(Debug, Default)]
 pub(crate) struct Live(Mutex<Now>);
 
@@ -61,20 +61,21 @@ struct Now {
 }
 
 impl Live {
-    /// Sees all that is measured by this thread, and by those that it starts for that, while it works.
+    /// Watches, while `work` runs, everything that this thread measures with the threads that it
+    /// starts.
     pub(crate) fn watch<R>(self: &Arc<Self>, work: impl FnOnce() -> R) -> R {
         let _watching = Watching(WATCHER.replace(Some(Arc::clone(self))));
         work()
     }
 
-    /// The number of the measurement that is under way, and how many operations were done in it.
+    /// The number of the current measurement, and how many operations were done in it.
     pub(crate) fn done(&self) -> Option<(u64, u64)> {
         let now = self.now();
         let progress = now.progress.as_ref()?;
         Some((now.number, progress.sum()))
     }
 
-    /// What was last told of the shape of what is measured.
+    /// The last reported figures of the measured table.
     pub(crate) fn figures(&self) -> Vec<(String, f64)> {
         self.now().figures.clone()
     }
@@ -84,7 +85,7 @@ impl Live {
     }
 }
 
-/// Until it is dropped this thread has another watcher than the one it keeps.
+/// Restores the previous watcher of this thread when dropped.
 struct Watching(Option<Arc<Live>>);
 
 impl Drop for Watching {
@@ -97,7 +98,7 @@ fn watcher() -> Option<Arc<Live>> {
     WATCHER.with_borrow(Option::clone)
 }
 
-/// Shows the measurement that this thread begins to whoever watches, until it is dropped.
+/// Shows the measurement that this thread begins to its watcher, until it is dropped.
 pub(crate) struct Shown(Option<Arc<Live>>);
 
 impl Shown {
@@ -121,7 +122,7 @@ impl Drop for Shown {
     }
 }
 
-/// Tells whoever watches what what is measured looks like.
+/// Shows these figures of what is measured to this thread's watcher.
 pub(crate) fn show_figures(figures: impl IntoIterator<Item = (String, f64)>) {
     if let Some(live) = watcher() {
         live.now().figures = figures.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Taking time: threads that start together, and what their times amount to.
+//! Taking time: threads that start together, and their combined times.
 
 use crate::{
     LabError,
@@ -18,16 +18,16 @@ use std::{
 };
 use tremula_shard::topology::{self, Cpu};
 
-/// What one measurement of one contestant gave.
+/// The result of one measurement of one contestant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// Operations done, by all threads together.
     pub operations: u64,
     /// From the first thread's start to the last thread's end.
     pub elapsed: Duration,
-    /// Million messages a second that were sent, where that is something else.
+    /// Million messages a second that were sent, where that differs from what was received.
     pub send_mops: Option<f64>,
-    /// Bytes that the filled table takes for a key, where that was measured.
+    /// Bytes for each key of the filled table, where that was measured.
     pub bytes_per_key: Option<f64>,
     /// What else was measured, by name.
     pub figures: Vec<(String, f64)>,
@@ -56,13 +56,13 @@ impl Sample {
     }
 }
 
-/// A moment of a measurement that shows how it goes over time.
+/// A stretch of a measurement that shows how it goes over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
     /// When it ended, in seconds from the start of the measurement.
     pub seconds: f64,
-    /// What was done then, by name.
+    /// What was done in it, by name.
     pub phase: String,
     /// Million operations a second in it.
     pub mops: f64,
@@ -70,17 +70,18 @@ pub struct Moment {
     pub figures: BTreeMap<String, f64>,
 }
 
-/// How long threads work in a measurement that is over when its time is up.
+/// How long threads work in a measurement that ends when its time is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Before it counts: caches, branch predictors and the table's own adaptation settle.
+    /// Before the operations count: caches, branch predictors and the table's own adaptation
+    /// settle.
     pub warm_up: Duration,
-    /// While it counts.
+    /// While the operations count.
     pub counted: Duration,
 }
 
 impl Span {
-    /// What precedes a measurement is this part of it.
+    /// The warm-up takes the counted time divided by this.
     const WARM_UP_PART: u32 = 4;
 
     /// A measurement of this duration, with a warm-up in proportion.
@@ -94,20 +95,20 @@ impl Span {
 }
 
 thread_local! {
-    /// The processors that the threads are pinned to whom this thread sets to work.
+    /// The CPUs that worker threads started by this thread are pinned to.
     static PROCESSORS: RefCell<Rc<[Cpu]>> = RefCell::default();
 }
 
-/// As long as it lives, the threads that measure for this thread are pinned.
+/// While it lives, the worker threads that this thread starts are pinned.
 #[derive(Debug)]
 pub(crate) struct Pinned(());
 
-/// Pins the threads that measure for this thread from now on, if that is asked for: each to a processor that the process
-/// may use, one after the other, and from the first one on again if there are more threads.
+/// If `asked`, pins the worker threads that this thread starts from now on. Each gets one of the
+/// CPUs that the process may use, in turn, starting over if there are more threads than CPUs.
 ///
 /// # Errors
 ///
-/// The system does not tell which processors may be used.
+/// The system does not report which CPUs may be used.
 pub(crate) fn pin_workers(asked: bool) -> Result<Pinned, LabError> {
     if asked {
         let allowed = topology::allowed().map_err(|error| LabError::Pin { error })?;
@@ -122,12 +123,12 @@ impl Drop for Pinned {
     }
 }
 
-/// Where the threads are to run that this thread sets to work.
+/// The CPUs for the worker threads of this thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Places(Vec<Cpu>);
 
 impl Places {
-    /// As was said to [`pin_workers`]; anywhere, if nothing was.
+    /// The choice made by [`pin_workers`]; any CPU if there was none.
     pub(crate) fn of_workers() -> Self {
         Self(PROCESSORS.with(|processors| processors.borrow().to_vec()))
     }
@@ -137,12 +138,12 @@ impl Places {
         !self.0.is_empty()
     }
 
-    /// Pins the calling thread, the worker of this number.
+    /// Pins the calling thread, the worker with this number.
     ///
     /// # Panics
     ///
-    /// A processor that the process could use was taken from it meanwhile: what would be measured is
-    /// not what was asked for.
+    /// The process has lost the CPU since the choice, so the measurement would not be the one asked
+    /// for.
     pub(crate) fn take(&self, worker: usize) {
         if let Some(worker) = worker.checked_rem(self.0.len()) {
             let cpu = self.0[worker];
@@ -158,15 +159,15 @@ impl Places {
 pub struct Timed<R> {
     /// Operations that counted, of all threads.
     pub operations: u64,
-    /// From the first thread's start to the last thread's end, by the threads' own readings:
-    /// the thread that waits for them may be scheduled late.
+    /// From the first thread's start to the last thread's end by the clocks of these threads,
+    /// because the scheduler may wake the thread that waits for them late.
     pub elapsed: Duration,
     /// What each thread returned, in the order of the threads.
     pub results: Vec<R>,
 }
 
-/// Runs `work` with the number of each of `threads` threads, which start together on a
-/// barrier, until the last is done. `operations` of the result is 0: `work` knows.
+/// Runs `work` with the number of each of `threads` threads, which start together on a barrier,
+/// until the last one is done. `operations` of the result is 0, because only `work` knows it.
 ///
 /// # Panics
 ///
@@ -175,7 +176,7 @@ pub fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Ti
     start(threads, |_, _| (), |thread, _| work(thread))
 }
 
-/// Has one thread do the work: as [`together`] with a single one.
+/// Runs the work in one new thread, as [`together`] does.
 ///
 /// # Panics
 ///
@@ -185,7 +186,8 @@ pub(crate) fn alone<R: Send>(work: impl Fn() -> R + Sync) -> R {
     results.pop().expect("there is one thread")
 }
 
-/// As [`together`], until the time is up; `work` must then end, as its [`Lap`] tells it.
+/// Runs threads as [`together`] does until the time is up; `work` must end when its [`Lap`] says
+/// so.
 ///
 /// # Panics
 ///
@@ -211,9 +213,9 @@ pub struct Slice {
     pub elapsed: Duration,
 }
 
-/// As [`together`], for so many slices of time; `work` must then end, as its [`Lap`] tells it. There
-/// is no warm-up. `watch` is called at the end of each slice; what is done while it looks belongs to no
-/// slice.
+/// Runs threads as [`together`] does for `slices` slices of time, without a warm-up; `work` must
+/// end when its [`Lap`] says so. `watch` is called at the end of each slice; operations done during
+/// that call belong to no slice.
 ///
 /// # Panics
 ///
@@ -241,7 +243,7 @@ pub fn together_sliced<R: Send>(
     start(threads, pass, work)
 }
 
-/// Ends a measurement however it ends, so that no thread works on when there is a panic.
+/// Ends the measurement when dropped, so that no thread works on after a panic.
 struct Ending<'a>(&'a Stage);
 
 impl Drop for Ending<'_> {
@@ -250,7 +252,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// What a measurement is at, as its threads and tasks see it.
+/// The stage of a measurement, as its threads and tasks see it.
 #[derive(Debug)]
 pub(crate) struct Stage(AtomicU8);
 
@@ -263,9 +265,9 @@ impl Stage {
         Self(AtomicU8::new(WARMING_UP))
     }
 
-    /// Lets the time pass, and ends it.
+    /// Waits for the time of a measurement, and moves through its stages.
     pub(crate) fn pass(&self, span: Span) {
-        // Both stores carry no data; see where the stage is read.
+        // Relaxed: both stores publish no data; see `Lap::done`, which reads the stage.
         thread::sleep(span.warm_up);
         self.0.store(COUNTING, Ordering::Relaxed);
         thread::sleep(span.counted);
@@ -280,7 +282,7 @@ pub struct Lap<'a> {
     counts: bool,
     begun: Instant,
     operations: u64,
-    /// All operations, also those of the warm-up, and where they are shown.
+    /// All operations, including those of the warm-up, and where they are shown.
     all: u64,
     shown: Option<&'a ThreadProgress>,
 }
@@ -304,10 +306,9 @@ impl<'a> Lap<'a> {
         }
     }
 
-    /// Says that so many operations were done since the call before; whether to go on.
+    /// Reports the operations done since the last call. Returns whether to go on.
     ///
-    /// To be called after the work, so that a thread that starts late under load has still done
-    /// some.
+    /// Call it after the work, so that a thread that starts late under load has still done some.
     #[inline]
     pub fn done(&mut self, operations: u64) -> bool {
         self.operations += operations;
@@ -315,7 +316,7 @@ impl<'a> Lap<'a> {
             self.all += operations;
             shown.show(self.all);
         }
-        // Carries no data: what the threads did is seen through joining them.
+        // Relaxed: the stage publishes no data. Joining the threads makes what they did visible.
         let stage = self.stage.0.load(Ordering::Relaxed);
         if stage == COUNTING && !self.counts {
             self.counts = true;
@@ -337,7 +338,7 @@ impl<'a> Lap<'a> {
     }
 }
 
-/// Runs `work` in so many threads; `drive` has this thread meanwhile, from their start on.
+/// Runs `work` in `threads` threads; this thread calls `drive` as soon as they have started.
 fn start<R: Send>(
     threads: usize,
     drive: impl FnOnce(&Stage, &Arc<Progress>),
@@ -386,7 +387,7 @@ fn start<R: Send>(
     }
 }
 
-/// The median; of an even number of values the mean of the middle two, of none `None`.
+/// The median: of an even number of values the mean of the middle two; of no values `None`.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut values = values.to_vec();

@@ -1,10 +1,10 @@
-//! What a filled table, or a burst of messages, takes of the machine's memory.
+//! How much of the machine's memory a filled table or a burst of messages takes.
 //!
-//! Measured in a process that does nothing else: it makes the keys, weighs itself, fills the table,
-//! weighs itself again, removes every key, and weighs itself for the last time. Two scales are
-//! read. The *resident set* has everything in it that the table costs (the allocator's slack, nodes
-//! not yet reclaimed). The *allocator's count* is what the table has asked for and not given back,
-//! which does not depend on the allocator.
+//! A process that does nothing else makes the keys, weighs itself, fills the table, weighs itself,
+//! removes every key, and weighs itself again. It reads two scales. The *resident set* includes
+//! everything that the table costs, such as the allocator's slack and nodes not yet reclaimed. The
+//! *allocator's count* is what the table has allocated and not freed; it does not depend on the
+//! allocator.
 
 use crate::{
     LabError,
@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{fs, io, os::unix::process::CommandExt, path::PathBuf, process::Command, time::Duration};
 use tremula_sync::counting_allocator;
 
-/// How to start the process that weighs itself: the program that has the commands `fill` and `burst`.
+/// How to start the process that weighs itself: the program with the commands `fill` and `burst`.
 #[derive(Clone, Debug)]
 pub struct FillCommand {
     /// The program.
     pub program: PathBuf,
 }
 
-/// What the process prints, as one line of JSON.
+/// What the process that fills a table prints, as one line of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FillReport {
     /// How many keys were inserted.
@@ -31,37 +31,37 @@ pub struct FillReport {
     pub seconds: f64,
     /// What the filled table took.
     pub full: Memory,
-    /// What it still took when every key was removed.
+    /// What it still took after every key was removed.
     pub emptied: Memory,
 }
 
-/// What the process prints that sends and receives a burst, as one line of JSON.
+/// What the process that sends a burst prints, as one line of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BurstReport {
     /// How many messages were sent and received.
     pub messages: u64,
     /// How long that took.
     pub seconds: f64,
-    /// What the process had in memory before.
+    /// The memory of the process before the burst.
     pub before: Memory,
-    /// What it had when all was sent and nothing received.
+    /// Its memory when everything was sent and nothing received.
     pub peak: Memory,
-    /// What it had when all was received; the channel was still open.
+    /// Its memory when everything was received; the channel was still open.
     pub after: Memory,
 }
 
 /// A weight, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The resident set; null where the system does not tell.
+    /// The resident set; null where the system does not report it.
     pub resident: Option<u64>,
     /// What was allocated and not freed; null where the allocator does not count.
     pub allocated: Option<u64>,
 }
 
 impl Memory {
-    /// What this process has in memory. Begins to count what is allocated if nobody did before:
-    /// only growth from now on means something.
+    /// The memory of this process. The first call starts the count of allocations, so only growth
+    /// after it is meaningful.
     #[must_use]
     pub fn now() -> Self {
         let resident = resident_bytes().ok();
@@ -71,7 +71,7 @@ impl Memory {
         }
     }
 
-    /// How much it has grown since then; 0 if it has shrunk.
+    /// The growth since `before`; 0 if it has shrunk.
     #[must_use]
     pub fn growth_since(&self, before: &Self) -> Self {
         let growth = |before: Option<u64>, after: Option<u64>| {
@@ -86,8 +86,8 @@ impl Memory {
     }
 }
 
-/// The names of the figures beside the resident set of the full table, which has a field of its
-/// own in a record.
+/// The names of the figures beside the resident set of the full table, which has its own field in a
+/// record.
 const ALLOCATED: &str = "allocated_bytes_per_key";
 const RESIDENT_AFTER_REMOVAL: &str = "bytes_per_key_after_removal";
 const ALLOCATED_AFTER_REMOVAL: &str = "allocated_bytes_per_key_after_removal";
@@ -181,8 +181,8 @@ impl FillCommand {
 
     /// Starts the process and reads its report.
     ///
-    /// The allocator of that process gives freed pages back at once, where it would wait for a
-    /// second: else what is resident after removing everything would be a matter of luck.
+    /// The allocator of that process returns freed pages at once instead of after a second.
+    /// Otherwise the resident set after removing everything would depend on luck.
     fn ask<R: DeserializeOwned>(&self, arguments: &[&str]) -> Result<R, LabError> {
         let program = self.program.display().to_string();
         let pin = Places::of_workers().are_chosen().then_some("--pin");
@@ -190,7 +190,7 @@ impl FillCommand {
             .args(arguments)
             .args(pin)
             .env("MIMALLOC_PURGE_DELAY", "0")
-            // A Ctrl-C is for this process, which ends when the measurement is over.
+            // The terminal must send Ctrl-C to this process only, which ends after the measurement.
             .process_group(0)
             .output()
             .map_err(|error| LabError::Program {
@@ -219,9 +219,9 @@ pub(crate) fn this_program() -> Result<PathBuf, LabError> {
     })
 }
 
-/// The bytes of this process that are in memory.
+/// The resident bytes of this process.
 ///
-/// From `smaps_rollup`, which walks the page tables: the cheaper figures of `/proc` lag behind
+/// It reads `smaps_rollup`, which walks the page tables: the cheaper figures of `/proc` lag behind
 /// by up to 64 pages a thread.
 ///
 /// # Errors
@@ -251,7 +251,7 @@ mod tests {
         let before = resident_bytes().unwrap();
         let block = vec![1_u8; 256 << 20];
         let after = resident_bytes().unwrap();
-        // Half of it, since other tests free memory meanwhile.
+        // Half of the block, because other tests free memory meanwhile.
         assert!(after > before + (128 << 20), "{before} {after}");
         drop(block);
     }

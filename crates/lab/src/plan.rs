@@ -1,4 +1,5 @@
-//! What a run of an experiment measures and who takes part: decided once, before it begins.
+//! What a run of an experiment measures, and which contestants take part: decided once, before it
+//! begins.
 
 use crate::{
     LabError, Settings,
@@ -7,13 +8,13 @@ use crate::{
     experiments::Experiment,
 };
 
-/// A run of an experiment. The estimate, the measurements, the records and the notes to the user all
-/// read it, so that they cannot differ in what is measured.
+/// A run of an experiment. The estimate, the measurements, the records and the notes to the user
+/// all read this plan, so that they agree on what is measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The experiment.
     pub experiment: &'static dyn Experiment,
-    /// How it is set.
+    /// Its settings.
     pub settings: Settings,
     /// The contestants that can do some of the cases, in the order of the records.
     pub contestants: Vec<ContestantName>,
@@ -21,7 +22,7 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// The contestants that cannot take part at all.
     pub left_out: Vec<LeftOut>,
-    /// The cases that a contestant that takes part cannot do.
+    /// The cases that a participating contestant cannot do.
     pub gaps: Vec<Gap>,
 }
 
@@ -30,9 +31,9 @@ pub struct Plan {
 pub struct Group {
     /// The cases, at least one.
     pub cases: Vec<Case>,
-    /// The places of the contestants that can do all of them, among the plan's.
+    /// The indices, among the plan's contestants, of those that can do all of these cases.
     pub taking_part: Vec<usize>,
-    /// About how long one measurement of one contestant takes, in seconds.
+    /// The estimated seconds of one measurement of one contestant.
     pub seconds: f64,
     /// How many measurements are made of each contestant.
     pub measurements: usize,
@@ -79,13 +80,13 @@ pub struct Gap {
 }
 
 impl Group {
-    /// About how long all measurements of all contestants take, in seconds.
+    /// The estimated seconds of all measurements of all contestants.
     #[must_use]
     pub fn all_seconds(&self) -> f64 {
         self.seconds * self.turns() as f64
     }
 
-    /// How many measurements are made of all contestants.
+    /// How many measurements are made in total.
     #[must_use]
     pub const fn turns(&self) -> usize {
         self.measurements * self.taking_part.len()
@@ -93,7 +94,7 @@ impl Group {
 }
 
 impl Plan {
-    /// The run of an experiment with those of the `candidates` that can take part.
+    /// The run of an experiment with those `candidates` that can take part.
     ///
     /// # Errors
     ///
@@ -106,7 +107,7 @@ impl Plan {
         Self::on_machine(experiment, settings, candidates, ContestantName::missing)
     }
 
-    /// As [`new`](Self::new), on a machine that lacks what `missing` says.
+    /// Does the same as [`new`](Self::new) on a machine whose gaps `missing` reports.
     pub(crate) fn on_machine(
         experiment: &'static dyn Experiment,
         settings: Settings,
@@ -136,7 +137,7 @@ impl Plan {
             let refusals: Vec<_> = cases
                 .map(|case| (case, refuses(*contestant, case)))
                 .collect();
-            // A contestant that can do some of the cases does these.
+            // A contestant that can do only some of the cases does those.
             let refusal = refusals.iter().map(|(_, why)| why).min().cloned().flatten();
             let missing = missing(*contestant).map(Why::Missing);
             if let Some(why) = refusal.map(Why::Refuses).or(missing) {
@@ -173,7 +174,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The run of an experiment with all contestants that are of its kind and available here.
+    /// The run of an experiment with all contestants of its kind that this machine can run.
     ///
     /// # Errors
     ///
@@ -191,7 +192,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The settings do not fit the experiment, or one of them cannot take part.
+    /// The settings do not fit the experiment, or one of the contestants cannot take part.
     pub fn of_asked(
         experiment: &'static dyn Experiment,
         settings: Settings,
@@ -214,7 +215,7 @@ impl Plan {
         }
     }
 
-    /// Starts the contestants, in their order; one Erlang serves all that need it.
+    /// Starts the contestants, in their order. All that need Erlang share one.
     ///
     /// # Errors
     ///
@@ -228,18 +229,19 @@ impl Plan {
             .collect()
     }
 
-    /// About how long all measurements take, in seconds.
+    /// The estimated seconds of all measurements.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.groups.iter().map(Group::all_seconds).sum()
     }
 }
 
-/// Whether the settings fit the experiment.
+/// Checks that the settings fit the experiment.
 ///
 /// # Errors
 ///
-/// The number of keys lies outside its limits, or something was chosen that it does not offer.
+/// The number of keys lies outside the limits, or something was chosen that the experiment does not
+/// offer.
 fn check(experiment: &dyn Experiment, settings: &Settings) -> Result<(), LabError> {
     let (least, most) = experiment.keys_limits();
     if let Some(keys) = settings.keys.filter(|keys| !(least..=most).contains(keys)) {
@@ -345,7 +347,7 @@ mod tests {
             left_out,
             ["it is no table of rows", "it is a channel and no table"]
         );
-        // A set does not step, an ordered set does.
+        // A set cannot step from key to key, an ordered set can.
         let steps = |case: &Case| case.workload.starts_with("next");
         assert!(
             plan.gaps

@@ -1,27 +1,27 @@
-//! Random numbers, of which one seed gives the same everywhere, and what a thread's part of a whole is.
+//! Random numbers that a seed reproduces everywhere, and the division of a whole among threads.
 
 use rand::{SeedableRng, rngs::StdRng};
 
-/// What a generator is for. Generators for different purposes, runs and threads are
-/// independent of each other though they come from one seed.
+/// What a generator is for. Generators for different purposes, runs and threads are independent of
+/// each other, though they come from one seed.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
 pub enum Purpose {
-    /// Which keys are present at first.
+    /// Which keys are present initially.
     Prefill = 1,
     /// The operations of one thread.
     Stream = 2,
     /// Keys to insert.
     Keys = 3,
-    /// Which keys the operations of one thread are on.
+    /// The keys of one thread's operations.
     Choices = 4,
-    /// Which runs an interval is drawn from.
+    /// The runs that an interval is resampled from.
     Resamples = 5,
-    /// In which order contestants take their turns.
+    /// The order in which contestants take their turns.
     Turns = 6,
 }
 
-/// The one way to get random numbers in the lab: a generator for a purpose, a run and a thread.
+/// The only source of random numbers in the lab: a generator for a purpose, a run and a thread.
 #[must_use]
 pub fn generator(seed: u64, purpose: Purpose, run: usize, thread: usize) -> StdRng {
     let mut bytes = [0; 32];

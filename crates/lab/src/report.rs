@@ -3,15 +3,15 @@
 use crate::{gauge::QUIET, record::Record, results};
 use std::{collections::BTreeSet, fmt::Write};
 
-/// The contestants that others are compared with: the first of them that takes part, else the first one
-/// that does.
+/// The contestants that others are compared with: the first of these that takes part, or else the
+/// first one that does.
 const BASE_LINES: [&str; 2] = ["btreemap", "locked"];
 
-/// The records of one experiment as text: a row for each workload, key set and number of threads,
-/// a column for each contestant, then the same for whatever else was measured.
+/// The records of one experiment as text: a row for each workload, key set and number of threads, a
+/// column for each contestant, and then the same for every other figure.
 ///
-/// A cell has the median, the range of the runs as a part of the median (± half of it), the ratio to
-/// the base line, and a mark if the machine was busy with other work. Contestants that answered wrongly
+/// A cell has the median, half the range of the runs relative to the median (±), the ratio to the
+/// baseline, and a mark if the machine was busy with other work. Contestants that answered wrongly
 /// are named below.
 #[must_use]
 pub fn table(records: &[Record]) -> String {
@@ -82,7 +82,7 @@ fn number(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.decimals$}"))
 }
 
-/// How many keys there are of each set, and how long they are.
+/// How many keys each set has, and their mean length.
 fn key_sets(records: &[Record]) -> String {
     let names = in_order(records.iter().map(|record| record.key_set.as_str()));
     let describe = |name: &&str| {
@@ -107,7 +107,7 @@ fn in_order<T: PartialEq>(names: impl Iterator<Item = T>) -> Vec<T> {
     unique
 }
 
-/// Half the distance from the slowest run to the fastest, as a part of the median.
+/// Half the distance from the slowest run to the fastest, relative to the median.
 fn spread(record: &Record) -> String {
     if record.runs.len() < 2 {
         return String::new();
@@ -117,7 +117,7 @@ fn spread(record: &Record) -> String {
     format!(" ±{:>2.0} %", (most - least) / 2.0 / record.mops * 100.0)
 }
 
-/// What a row of the table is for.
+/// The case that a row of the table shows.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct Row<'a> {
     workload: &'a str,
@@ -154,8 +154,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A grid of right-aligned cells under the names of the contestants. `cell` gets a record, and
-/// all records of its row.
+/// A grid of right-aligned cells under the names of the contestants. `cell` gets a record, and all
+/// records of its row.
 fn grid(
     records: &[Record],
     engines: &[&str],

@@ -1,4 +1,4 @@
-//! Files of results: reading several, and which record of a case counts.
+//! Files of results: reads several, and decides which record of a case counts.
 
 use crate::{
     LabError,
@@ -6,7 +6,7 @@ use crate::{
 };
 use std::path::PathBuf;
 
-/// What was measured, apart from who did it: records of one case are compared with each other.
+/// What was measured, apart from the contestant. Records of one case are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CaseKey<'a> {
     /// The experiment's name.
@@ -38,11 +38,11 @@ impl<'a> CaseKey<'a> {
     }
 }
 
-/// The records of these files, in their order.
+/// The records of these files, in order.
 ///
 /// # Errors
 ///
-/// A file cannot be read, has no records, or has a line that is none.
+/// A file cannot be read, has no records, or has a line that is no record.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Record>, LabError> {
     let mut records = Vec::new();
     for path in paths {
@@ -55,8 +55,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Record>, LabError> {
     Ok(records)
 }
 
-/// The last record of each engine in each case, in the order of the first: what was measured later
-/// takes the place of what was measured before.
+/// The last record of each engine in each case, in the order of the first: a later measurement
+/// replaces an earlier one.
 #[must_use]
 pub fn latest(records: Vec<Record>) -> Vec<Record> {
     let mut kept: Vec<Record> = Vec::with_capacity(records.len());
@@ -76,7 +76,7 @@ pub fn latest(records: Vec<Record>) -> Vec<Record> {
 }
 
 /// The records with figures, and a sentence for each contestant that answered wrongly, whose record
-/// has none.
+/// has no figures.
 #[must_use]
 pub fn without_wrong(records: Vec<Record>) -> (Vec<Record>, Vec<String>) {
     let (wrong, right): (Vec<_>, Vec<_>) = records

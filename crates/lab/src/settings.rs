@@ -8,36 +8,36 @@ use crate::{
 };
 use std::time::Duration;
 
-/// What it takes to make a key, to insert it, and to look it up once in the end: most tables do
-/// that within a microsecond. What it really takes shows when measurements finish.
+/// Seconds to make a key, to insert it, and to look it up once at the end: most tables take less
+/// than a microsecond. Finished measurements correct the estimate.
 const SECONDS_A_KEY: f64 = 1e-6;
 
-/// What surrounds each measurement: starting threads, and two readings of how busy the machine is.
+/// Seconds around each measurement: starting threads, and two readings of how busy the machine is.
 pub(crate) const SECONDS_BESIDE: f64 = 0.02;
 
 /// The choices that all experiments share; `None` leaves a choice to the experiment.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Numbers of threads, each measured on its own; every one at least 1.
+    /// Numbers of threads, each measured on its own; each at least 1.
     pub threads: Option<Vec<usize>>,
-    /// Number of keys, with the meaning that the experiment gives it.
+    /// The number of keys, in the sense that the experiment gives it.
     pub keys: Option<u64>,
-    /// How long one measurement lasts, in an experiment that is not over by itself.
+    /// How long one measurement lasts, in an experiment that does not end by itself.
     pub duration: Duration,
     /// How many times each measurement is made, at least once.
     pub runs: usize,
-    /// How many times a measurement is repeated that other work on the machine disturbed.
+    /// How many times a measurement is repeated if other work on the machine disturbed it.
     pub repeats: usize,
-    /// Whether each thread that works is pinned to a processor.
+    /// Whether each worker thread is pinned to a processor.
     pub pin: bool,
     /// The seed that every random choice comes from.
     pub seed: u64,
     /// The mixes to measure, by name, in an experiment that has mixes; empty: all.
     pub mixes: Vec<String>,
-    /// The key sets to measure with, in an experiment that has a choice; empty: all that it
-    /// measures with unless told otherwise.
+    /// The key sets to measure with, in an experiment with a choice; empty: the experiment's
+    /// default.
     pub key_sets: Vec<KeySet>,
-    /// The distributions to choose keys by, in an experiment that has a choice; empty: all.
+    /// The distributions to choose keys by, in an experiment with a choice; empty: all.
     pub distributions: Vec<Distribution>,
     /// The kinds of message to send, in an experiment that sends any; empty: all.
     pub messages: Vec<MessageKind>,
@@ -64,7 +64,7 @@ impl Settings {
         Span::warmed(self.duration)
     }
 
-    /// About how long a measurement takes, in seconds, that has `timed` parts that last as these
+    /// The estimated seconds of a measurement with `timed` parts, each of which lasts as these
     /// settings say, one after the other on a table with `keys` keys.
     #[must_use]
     pub fn seconds_of(&self, timed: usize, keys: u64) -> f64 {

@@ -1,4 +1,4 @@
-//! What can be said from a few runs: the median, how far they lie apart, and how sure a ratio is.
+//! What a few runs can show: the median, their spread, and the confidence of a ratio.
 
 use crate::{
     measure::median,
@@ -6,10 +6,10 @@ use crate::{
 };
 use rand::{Rng, RngExt};
 
-/// How many times the runs are drawn anew for an interval.
+/// How many times the runs are resampled for an interval.
 pub const RESAMPLES: usize = 2000;
 
-/// The part of the resamples that an interval has to hold.
+/// The fraction of the resampled ratios that an interval contains.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The seed of the resamples: the same runs give the same interval.
@@ -25,7 +25,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these runs; `None` if there are none.
+    /// The spread of these runs; `None` if there are no runs.
     #[must_use]
     pub fn of(runs: &[f64]) -> Option<Self> {
         let first = *runs.first()?;
@@ -40,19 +40,20 @@ impl Spread {
         Some(runs.iter().fold(start, widen))
     }
 
-    /// Half the distance between them, as a part of `middle`; `None` where that is nothing.
+    /// Half the width, relative to `middle`; `None` if `middle` is not positive.
     #[must_use]
     pub fn half_width(self, middle: f64) -> Option<f64> {
         (middle > 0.0).then(|| (self.most - self.least) / 2.0 / middle)
     }
 }
 
-/// A ratio of two medians, and where it lies with a confidence of [`CONFIDENCE`].
+/// A ratio of two medians, with its interval at a confidence of [`CONFIDENCE`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// The ratio of the medians.
     pub value: f64,
-    /// Where it lies; `None` if one side was run only once, which tells nothing of how sure it is.
+    /// Its interval; `None` if one side was run only once, which shows nothing about its
+    /// confidence.
     pub interval: Option<Interval>,
 }
 
@@ -73,7 +74,7 @@ impl Interval {
     }
 }
 
-/// Why there is no ratio of two lists of runs.
+/// Why two lists of runs have no ratio.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NoRatio {
     /// A list has no runs.
@@ -88,17 +89,17 @@ pub enum NoRatio {
 }
 
 /// The ratio of the medians of two lists of runs, with an interval by the percentile bootstrap
-/// (Efron, "Bootstrap methods: another look at the jackknife", 1979): both lists are drawn anew,
-/// with replacement, [`RESAMPLES`] times, and the interval holds the middle [`CONFIDENCE`] of the
+/// (Efron, "Bootstrap methods: another look at the jackknife", 1979): both lists are resampled with
+/// replacement [`RESAMPLES`] times, and the interval contains the middle [`CONFIDENCE`] of the
 /// ratios. It takes time in proportion to the number of runs.
 ///
-/// Few runs make a rough interval. With three runs a side it reaches from the worst pair to the best
-/// one: two contestants that are equally fast are told apart by it once in ten times. With five runs
-/// that is less than once in twenty times.
+/// Few runs make a rough interval. With three runs a side it reaches from the worst pair to the
+/// best one; it then separates two equally fast contestants once in ten times. With five runs that
+/// happens less than once in twenty times.
 ///
 /// # Errors
 ///
-/// A list is empty, has something in it that is no measurement, or the second one's median is zero.
+/// A list is empty or has an element that is no measurement, or the second list's median is zero.
 ///
 /// ```
 /// use tremula_lab::statistics::ratio;
@@ -135,7 +136,7 @@ fn interval(numerator: &[f64], denominator: &[f64]) -> Interval {
         .map(|_| {
             let above = resampled_median(numerator, &mut drawn.0, &mut random);
             let below = resampled_median(denominator, &mut drawn.1, &mut random);
-            // A resample may consist of zeros only; such a ratio lies beyond all others.
+            // A resample may consist of zeros only; its ratio lies beyond all others.
             if below == 0.0 {
                 f64::INFINITY
             } else {
@@ -162,7 +163,7 @@ fn resampled_median(runs: &[f64], drawn: &mut Vec<f64>, random: &mut impl Rng) -
 mod tests {
     use super::*;
 
-    /// Runs around a middle, up to so much off it, none of them random twice.
+    /// Random runs around a middle, off by at most the fraction `off`.
     fn runs(middle: f64, off: f64, count: usize, seed: u64) -> Vec<f64> {
         let mut random = generator(seed, Purpose::Stream, 0, 0);
         let mut run = || middle * (1.0 + off * (2.0 * random.random::<f64>() - 1.0));
@@ -190,7 +191,7 @@ mod tests {
             assert!(!interval.contains(1.0), "{ratio:?}");
             held += usize::from(interval.contains(1.5));
         }
-        // 95 % are 190 of 200; the seeds are fixed, so this is one number.
+        // 95 % are 190 of 200. The seeds are fixed, so the count is always the same.
         assert!((180..=200).contains(&held), "{held}");
     }
 

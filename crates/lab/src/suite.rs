@@ -1,8 +1,8 @@
 //! What `tremula-lab all` measures: for each experiment its settings, quick and full.
 //!
-//! Quick touches every experiment and is over within ten minutes on two cores, with rivals and Erlang.
-//! Full takes about an hour, and is what figures are quoted from: three runs of every cell that tells
-//! something, on tables that do not fit a processor's caches.
+//! Quick touches every experiment and ends within ten minutes on two cores, with rivals and Erlang.
+//! Full takes about an hour, and published figures come from it: three runs of every informative
+//! cell, on tables that do not fit into a processor's caches.
 
 use crate::{
     LabError, Settings,
@@ -28,9 +28,9 @@ struct Entry {
     full: &'static [Part],
 }
 
-/// What is measured in one go. What is empty or `None` is left to the experiment.
+/// One run of an experiment. A field that is empty or `None` is left to the experiment.
 struct Part {
-    /// All that can take part, if empty.
+    /// Every contestant that can take part, if empty.
     engines: &'static [&'static str],
     threads: &'static [usize],
     keys: Option<u64>,
@@ -38,7 +38,7 @@ struct Part {
     mixes: &'static [&'static str],
     messages: &'static [MessageKind],
     distributions: &'static [Distribution],
-    /// How long a measurement lasts that is not over by itself, in milliseconds.
+    /// How long a measurement lasts that does not end by itself, in milliseconds.
     milliseconds: u64,
     runs: usize,
 }
@@ -73,7 +73,7 @@ const ROWS: &[&str] = &[
     "erlang_ets_set",
 ];
 
-/// The forms of shards that the article compares, and this crate's.
+/// The forms of shards that the article compares, and this project's own.
 const SHARDS: &[&str] = &[
     "plain_locks",
     "threading_article",
@@ -84,7 +84,7 @@ const SHARDS: &[&str] = &[
     "affinity",
 ];
 
-/// In the order in which they are measured.
+/// The experiments, in the order in which they are measured.
 const SUITE: &[Entry] = &[
     Entry {
         experiment: "insert_disjoint_ranges",
@@ -106,13 +106,14 @@ const SUITE: &[Entry] = &[
             ..QUICK
         }],
         full: &[
-            // As many keys as the originals had: of fewer, each core has what the other just wrote.
+            // As many keys as the originals had. With fewer, each core would need what another has
+            // just written.
             Part {
                 keys: Some(1 << 20),
                 mixes: &["update100", "update20", "lookup", "nextseq"],
                 ..FULL
             },
-            // What Erlang's own comparison has besides.
+            // The mixes that Erlang's own comparison has in addition.
             Part {
                 engines: &["ca_tree", "locked", "erlang_ets_old", "erlang_ets_new"],
                 keys: Some(1 << 20),
@@ -200,7 +201,7 @@ const SUITE: &[Entry] = &[
             keys: Some(50_000),
             ..QUICK
         }],
-        // Bytes are the same every time.
+        // Bytes are the same in every run.
         full: &[Part {
             threads: &[1],
             keys: Some(1_000_000),
@@ -317,7 +318,7 @@ const SUITE: &[Entry] = &[
             keys: Some(1 << 14),
             ..QUICK
         }],
-        // What is shown are seconds, in which trees have time to adapt.
+        // The result is shown over seconds, in which trees have time to adapt.
         full: &[Part {
             threads: &[8],
             keys: Some(1 << 18),
@@ -382,13 +383,13 @@ impl Part {
     }
 }
 
-/// The plans to this extent, in their order, with those of the contestants that are `asked` for (all,
-/// if none is); of the settings that are the user's own the seed, the repeats, pinning and the command
-/// that weighs count.
+/// The plans of this extent, in order, with those contestants that are `asked` for (all, if none
+/// is). Of the user's own settings only the seed, the repeats, pinning and the command that weighs
+/// count.
 ///
 /// # Errors
 ///
-/// The suite names what does not exist.
+/// The suite names something that does not exist.
 pub(crate) fn plans(
     extent: Extent,
     own: &Settings,
@@ -445,7 +446,7 @@ mod tests {
         }
     }
 
-    /// A report of the full plan has a verdict on everything that the originals found.
+    /// A report of the full plan has a verdict on each claim.
     #[test]
     fn every_claim_is_measured_by_the_full_plan() {
         let planned = plans_of(Extent::Full);
@@ -477,8 +478,8 @@ mod tests {
         assert!(missing.is_empty(), "{missing:#?}");
     }
 
-    /// By the estimates, with all engines and rivals: what is promised, with half of the time to spare
-    /// for quick, since machines differ.
+    /// By the estimates, with all engines and rivals, the plans take the promised time, and quick
+    /// at most half of it, because machines differ.
     #[test]
     fn plans_take_as_long_as_promised() {
         const MINUTE: f64 = 60.0;

@@ -1,7 +1,7 @@
-//! `tremula-lab top`: an experiment that runs, as it is at the moment.
+//! `tremula-lab top`: shows an experiment while it runs.
 //!
-//! Lines that are drawn anew in place, by the same crate that draws the progress bar of `tremula-lab run`: they
-//! need no screen of their own, so whatever ends the program leaves the terminal as it was, with the
+//! It redraws lines in place, with the crate that draws the progress bar of `tremula-lab run`. They
+//! need no alternate screen, so however the program ends, the terminal stays as it was, with the
 //! last view above the prompt.
 
 use crate::{
@@ -22,13 +22,13 @@ use std::{
 /// How often the view is drawn.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How many of the latest results a line of sparks shows.
+/// How many of the latest results a sparkline shows.
 const SPARKS: usize = 24;
 
-/// How many figures of a shape are shown, so that a line stays one.
+/// How many figures of a shape are shown, so that each contestant fits into one line.
 const FIGURES: usize = 4;
 
-/// Says no if there is nothing to draw on.
+/// Refuses an output that is no terminal.
 ///
 /// # Errors
 ///
@@ -41,8 +41,8 @@ pub(crate) fn needs_a_terminal() -> Result<(), LabError> {
     }
 }
 
-/// Runs the experiment and shows it meanwhile; the view is gone when it is over. `keeper` hears of all
-/// that goes on, and keeps the records.
+/// Runs the experiment and shows it meanwhile; the view disappears when it is over. `keeper` gets
+/// every event, and keeps the records.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub(crate) fn run(
     done.map(|_| ())
 }
 
-/// What is to be seen.
+/// The contents of the view.
 struct View {
     experiment: String,
     /// What is measured, in words.
@@ -70,16 +70,16 @@ struct View {
     notes: Vec<String>,
 }
 
-/// A contestant.
+/// The line of a contestant.
 struct Row {
     engine: String,
     /// Whether it is being measured.
     is_on: bool,
-    /// Million operations a second at the moment, if that can be seen.
+    /// The current million operations a second, if that is known.
     now: Option<f64>,
     /// Its results in this case, in millions a second.
     runs: Vec<f64>,
-    /// Of its shape, or of its last measurement.
+    /// The figures of its shape, or of its last measurement.
     figures: Vec<(String, f64)>,
 }
 
@@ -100,7 +100,7 @@ impl View {
         }
     }
 
-    /// A measurement begins; results of another case are gone with it.
+    /// A measurement begins. Results of another case are dropped.
     fn measures(&mut self, case: &Case, engine: &str) {
         let distribution = case.distribution.map(|distribution| distribution.name());
         let words = [
@@ -133,7 +133,7 @@ impl View {
         }
     }
 
-    /// What is seen of the one that is being measured.
+    /// Updates the contestant that is being measured.
     fn seen(&mut self, now: Option<f64>, figures: &[(String, f64)]) {
         for row in self.rows.iter_mut().filter(|row| row.is_on) {
             row.now = now.or(row.now);
@@ -156,7 +156,7 @@ impl View {
 }
 
 impl Row {
-    /// `most` is the best result of all, which fills a spark.
+    /// Formats the line; `most` is the best result of all, which fills a spark.
     fn line(&self, width: usize, most: f64) -> String {
         let mark = if self.is_on { '>' } else { ' ' };
         let figure = match (self.now, self.runs.last()) {
@@ -179,17 +179,17 @@ impl Row {
     }
 }
 
-/// A whole number as one, another with two decimals.
+/// A whole number without decimals, any other with two.
 fn short(figure: f64) -> String {
     let decimals = if figure.fract() == 0.0 { 0 } else { 2 };
     format!("{figure:.decimals$}")
 }
 
-/// The latest of the values, each as a part of `most`.
+/// The latest values, each relative to `most`.
 fn sparkline(values: &[f64], most: f64) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let spark = |value: &f64| {
-        // No value of its own is above; nothing is shown of what is no number.
+        // No value exceeds `most`; NaN becomes the lowest level.
         let level = (value / most * LEVELS.len() as f64).ceil() as usize;
         LEVELS[level.clamp(1, LEVELS.len()) - 1]
     };
@@ -197,12 +197,12 @@ fn sparkline(values: &[f64], most: f64) -> String {
     values[latest..].iter().map(spark).collect()
 }
 
-/// What is drawn, and by whom.
+/// The view, and the thread that draws it.
 struct Top<'a> {
     view: Arc<Mutex<View>>,
     progress: ProgressBar,
     screen: MultiProgress,
-    /// Until it is dropped the view is drawn.
+    /// The view is drawn until this is dropped.
     on: Option<Sender<()>>,
     ticker: Option<JoinHandle<()>>,
     keeper: &'a mut dyn Watch,
@@ -244,14 +244,14 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// Ends the drawing and removes the view.
+    /// Ends the drawing, and removes the view.
     fn end(&mut self) {
         drop(self.on.take());
         if let Some(ticker) = self.ticker.take() {
-            // If it panicked, that was told.
+            // If the thread panicked, the panic message was printed.
             let _ = ticker.join();
         }
-        // A terminal that has gone is nothing to tell anybody.
+        // A terminal that has gone needs no error.
         let _ = self.screen.clear();
         for note in lock(&self.view).notes.drain(..) {
             eprintln!("{note}");
@@ -259,7 +259,7 @@ impl<'a> Top<'a> {
     }
 }
 
-/// A view is whole whenever it is unlocked.
+/// Locks the view. It is consistent whenever it is unlocked, even after a panic.
 fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -308,10 +308,10 @@ impl Watch for Top<'_> {
     }
 }
 
-/// How fast what is measured is, from one look to the next.
+/// The speed of the current measurement between two looks at it.
 #[derive(Default)]
 struct Speed {
-    /// Which measurement it was, how much was done in it, and when that was seen.
+    /// The number of the measurement, the operations done in it, and when that was seen.
     last: Option<(u64, u64, Instant)>,
 }
 

@@ -1,9 +1,9 @@
-//! The table of the best engines in the README of `tremula-index` is what its results say.
+//! The table of the best engines in the README of `tremula-index` matches its results.
 
 use std::{fs, path::PathBuf, process::Command};
 use tremula_lab::{best, record};
 
-/// In the README: what the table is between.
+/// The lines around the table in the README.
 const BEGIN: &str = "<!-- tremula-lab best crates/index/results/*.jsonl -->\n";
 const END: &str = "<!-- end of the table -->\n";
 
@@ -11,7 +11,7 @@ fn index() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../index")
 }
 
-/// The files of results, in the order in which a shell names them.
+/// The files of results, in the order of a shell's pattern.
 fn results() -> Vec<PathBuf> {
     let folder = fs::read_dir(index().join("results")).unwrap();
     let mut paths: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();

@@ -169,7 +169,8 @@ fn memory_weighs_tables_of_every_key_set_full_and_emptied() {
     }
 }
 
-/// A key and its value are at least 16 bytes; ten times that would be no honest figure either.
+/// Checks that a weight is plausible: a key and its value take at least 16 bytes, and less than ten
+/// times that.
 fn assert_is_a_weight(bytes_per_key: &Value) {
     let bytes = bytes_per_key.as_f64().expect("it was measured");
     assert!((16.0..160.0).contains(&bytes), "{bytes}");
@@ -218,7 +219,7 @@ fn signals_records_what_was_sent_and_what_was_received() {
         assert_eq!(record["threads"], 2);
         assert_eq!(record["key_set"], "words8");
         assert!(record["mops"].as_f64().unwrap() > 0.0);
-        // From the first send to the last receive is no shorter than to the last send.
+        // The time from the first send to the last receive is at least the time to the last send.
         assert!(record["send_mops"].as_f64() >= record["mops"].as_f64());
     }
 }
@@ -396,7 +397,7 @@ fn top_needs_a_terminal() {
     );
 }
 
-/// In a terminal of its own, which `script` makes and whose output it passes on.
+/// Runs it in a terminal of its own, which `script` makes and whose output it passes on.
 #[test]
 fn top_shows_speeds_meanwhile_and_the_table_at_the_end() {
     let top = format!(

@@ -1,5 +1,5 @@
-//! The command `tremula-lab` with the other processes that it starts: those of its own program, and
-//! the servers, of which `tremula` is the one that lies beside it (`cargo build -p tremula-cli`).
+//! The command `tremula-lab` with the processes that it starts: those of its own program, and the
+//! servers. The server `tremula` lies beside it (`cargo build -p tremula-cli`).
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ fn the_lab_measures_by_way_of_tremula_lab() {
         assert!(output.status.success(), "{errors}");
         fs::read_to_string(&file).unwrap().lines().count()
     };
-    // Each table is weighed in a process of its own: one for each key set.
+    // Each table is weighed in a process of its own, once for each key set.
     let all = "all --quick --only memory --engines locked";
     assert_eq!(lab(all), 4);
     assert_eq!(lab(&format!("{all} --resume")), 4);
@@ -52,7 +52,7 @@ fn both_servers_are_measured_by_every_command() {
     );
     assert!(good, "{errors}");
     for name in ["set", "get", "incr", "mset", "getrange"] {
-        // The table of throughputs, and those of three figures.
+        // The table of throughputs, and three tables of figures.
         let rows = table.lines().filter(|line| line.starts_with(name));
         let rows: Vec<_> = rows
             .filter(|line| line[name.len()..].starts_with(' '))
@@ -65,10 +65,10 @@ fn both_servers_are_measured_by_every_command() {
     }
 }
 
-/// What the lab says when it is to measure the server and this lies beside it.
+/// What the lab prints when it has to measure the server and this file lies beside it.
 fn refusal(folder: &str, tremula: Option<&str>) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
-    // What an earlier run has left.
+    // Remove what an earlier run has left.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder).unwrap();
     let lab = folder.join("tremula-lab");

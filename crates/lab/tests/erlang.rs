@@ -1,5 +1,5 @@
-//! The contestants in a real Erlang. These tests need `escript`; without it they fail and say
-//! how to get it, rather than pass without having looked.
+//! The contestants in a real Erlang. These tests need `escript`. Without it they fail and say how
+//! to get it, rather than pass without a check.
 
 use std::time::Duration;
 use tremula_lab::{
@@ -53,7 +53,7 @@ fn all_tables_do_all_that_they_do_not_refuse_on_one_machine() {
                 let mut table = table(if is_of_kind { of_kind } else { name.kind() });
                 let job = experiment.job(&group, 0, &settings);
                 if refused.is_some() {
-                    // As if nobody had asked before: a job of an experiment that it does not have.
+                    // Start the job in spite of the refusal: Erlang does not have this experiment.
                     let has = kind == Ets::Set || key_set == Some(KeySet::Email);
                     assert!(has || table.measure(&job).is_err());
                     continue;
@@ -103,7 +103,7 @@ fn processes_do_all_that_they_do_not_refuse() {
                     span,
                 });
                 if refused.is_some() {
-                    // As if nobody had asked before.
+                    // Start the job in spite of the refusal.
                     assert!(process.measure(&job).is_err());
                     continue;
                 }
@@ -133,7 +133,7 @@ fn sizes_of_tables_are_counted_in_both_ways() {
             let sample = counter.measure(&job).unwrap().remove(0).unwrap();
             assert!(sample.operations > 0, "{kind:?} {mix:?} {sample:?}");
         }
-        // As if nobody had asked before.
+        // Start a job of another kind.
         let ranges = Job::Table(TableJob::InsertRanges {
             keys: 1,
             threads: 1,
@@ -157,7 +157,7 @@ fn a_filled_table_is_weighed() {
             run: 0,
         }));
         let mut samples = table(Ets::New).measure(&job).unwrap();
-        // An AVL node: an object of seven words.
+        // An AVL node is an object of seven words.
         let bytes = samples.remove(0).unwrap().bytes_per_key.unwrap();
         assert!((50.0..70.0).contains(&bytes), "{bytes}");
     }

@@ -38,7 +38,7 @@ fn tiny(keys: u64) -> Settings {
     }
 }
 
-/// As [`tiny`], for experiments of many cases.
+/// The same as [`tiny`], for experiments of many cases.
 fn brief(keys: u64) -> Settings {
     Settings {
         duration: Duration::from_millis(8),
@@ -103,7 +103,7 @@ fn ordered_mix_records_every_mix_engine_and_thread_count() {
     }
 }
 
-/// The smallest range has one key present and one not; streams rotate through both.
+/// The smallest range has one present key and one absent key; streams rotate through both.
 #[test]
 fn ordered_mix_runs_on_the_smallest_range() {
     assert!(!run("ordered_mix", &tiny(2)).is_empty());
@@ -150,7 +150,7 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
     }
 }
 
-/// Fewer keys than threads, and a narrow range that is all of the table.
+/// Fewer keys than threads, and a narrow range that is the whole table.
 #[test]
 fn adaptation_runs_on_the_smallest_range() {
     let names = named(&["ca_tree"]);
@@ -194,7 +194,7 @@ fn ycsb_records_every_key_set_mix_distribution_engine_and_thread_count() {
     }
 }
 
-/// Fewer keys than threads, and so threads without keys of their own.
+/// Fewer keys than threads, so some threads have no keys of their own.
 #[test]
 fn ycsb_runs_on_the_smallest_table() {
     assert!(!run("ycsb", &brief(1)).is_empty());
@@ -298,7 +298,7 @@ fn a_table_cannot_do_the_work_of_a_channel_nor_a_channel_that_of_a_table() {
         let name: ContestantName = name.parse().unwrap();
         let plan = plan(&[name], experiment, &settings);
         assert!(plan.contestants.is_empty() && plan.left_out.len() == 1);
-        // Even if a contestant is given work of another kind.
+        // The same holds if a contestant is given a job of another kind.
         let (experiment, mut starter) = (plan.experiment, Starter::default());
         assert!(name.start(experiment.contestants(), &mut starter).is_err());
         let mut contestant = name.start(name.kind(), &mut starter).unwrap();

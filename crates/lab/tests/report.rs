@@ -1,6 +1,6 @@
 //! The report as a reader meets it: made by the command, opened in a real browser.
 //!
-//! `tests/data/every_experiment.jsonl` holds short real runs, of which the figures mean nothing.
+//! `tests/data/every_experiment.jsonl` holds short real runs, whose figures mean nothing.
 
 mod browser;
 
@@ -28,7 +28,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path of this test is text")
 }
 
-/// Where what this test makes can be looked at.
+/// A folder whose contents can be inspected after the test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("report")
@@ -37,7 +37,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The page of all of it.
+/// The page of all of the fixture's records.
 fn report(folder: &Path) -> PathBuf {
     let page = folder.join("report.html");
     let records = fixture();
@@ -51,7 +51,7 @@ fn report(folder: &Path) -> PathBuf {
     page
 }
 
-/// A page that shows the report in frames of these widths, and writes what it sees there into its
+/// A page that shows the report in frames of these widths, and writes what it finds there into its
 /// own text.
 fn probe(folder: &Path, report: &Path, widths: &[u32]) -> PathBuf {
     let html = fs::read_to_string(report).unwrap();
@@ -105,9 +105,9 @@ fn seen(dumped: &str) -> Vec<Value> {
     serde_json::from_str(text).expect("the probe wrote JSON")
 }
 
-/// Would fail if the page wrote to the console, if a chart were missing or had no height, if anything
-/// stood out of a narrow screen, if a link within the page led nowhere, or if the page looked the
-/// same in the dark.
+/// Fails if the page wrote to the console, if a chart were missing or had no height, if anything
+/// were wider than a narrow screen, if a link within the page were broken, or if the page looked
+/// the same in dark mode.
 #[test]
 fn a_real_browser_shows_every_chart_within_any_screen_and_has_nothing_to_complain_of() {
     let chromium = Chromium::find();
@@ -159,7 +159,7 @@ fn a_real_browser_shows_every_chart_within_any_screen_and_has_nothing_to_complai
     assert_ne!(light[0]["paper"], dark[0]["paper"]);
 }
 
-/// The check of the console bites: an error in a page is seen.
+/// An error in a page is noticed, so the check of the console works.
 #[test]
 fn an_error_in_a_page_would_be_noticed() {
     let folder = folder("planted");
@@ -178,7 +178,8 @@ fn an_error_in_a_page_would_be_noticed() {
     );
 }
 
-/// The page on paper and as pictures, to be looked at: `report/pictures` in Cargo's folder for tests.
+/// The page on paper and as pictures, for inspection: `report/pictures` in Cargo's folder for
+/// tests.
 #[test]
 fn the_page_can_be_printed_and_pictured() {
     let chromium = Chromium::find();
@@ -250,7 +251,7 @@ fn compare_ends_with_a_status_that_says_what_it_found() {
         let scale = |line: &str| {
             let mut record: Value = serde_json::from_str(line).unwrap();
             record["mops"] = json!(record["mops"].as_f64().unwrap() * factor);
-            // Runs that lie close together, so that a fifth is beyond their noise.
+            // The runs lie close together, so that a fifth is beyond their noise.
             let mops = record["mops"].as_f64().unwrap();
             record["runs"] = json!([mops, mops * 0.99, mops * 1.01]);
             record.to_string()

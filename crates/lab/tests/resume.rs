@@ -1,5 +1,4 @@
-//! A run that ends before it is done: what was finished is in the file, and a further run adds what is
-//! missing.
+//! A run that ends early: what was finished is in the file, and another run adds what is missing.
 
 use serde_json::Value;
 use std::{
@@ -11,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long anything may take that is waited for.
+/// How long any wait may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Cases of two engines each.
@@ -34,7 +33,7 @@ fn mixes(seconds: &str) -> String {
 
 fn records(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    // A line that is being written is not ended.
+    // A line that is being written has no end yet.
     let lines = text
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'));
@@ -62,7 +61,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Runs the command to its end, which must be a good one; what it wrote.
+/// Runs the command, which must succeed. Returns what it wrote.
 fn finish(mut command: Command) -> (String, String) {
     let Output {
         status,
@@ -81,7 +80,7 @@ fn interrupt(child: &Child) {
     assert!(status.unwrap().success());
 }
 
-/// Waits for the process's end; its status and what it wrote to standard error.
+/// Waits for the process to end. Returns its status and what it wrote to standard error.
 fn ended(mut child: Child) -> (Option<i32>, String) {
     wait_until("the process has not ended", || {
         child.try_wait().unwrap().is_some()
@@ -106,7 +105,7 @@ fn a_killed_run_goes_on_and_every_case_is_there_once() {
     child.kill().unwrap();
     child.wait().unwrap();
     let before = records(&file);
-    // As if it had been killed while it wrote the next group: a whole record, and half of another.
+    // As after a kill during the write of the next group: a whole record, and half of another.
     let mut text = fs::read_to_string(&file).unwrap();
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     text.truncate(text.len() - lines.last().unwrap().len() - 1);
@@ -126,16 +125,16 @@ fn a_killed_run_goes_on_and_every_case_is_there_once() {
     let after = records(&file);
     let kept = before.len() - 1;
     assert_eq!(after[..kept], before[..kept]);
-    // The table has what was there before as well.
+    // The table also has the records that were there before.
     for mix in ["update100", "lookup", "nextseq"] {
         let rows = table.lines().filter(|line| line.trim().starts_with(mix));
         assert_eq!(rows.count(), 4, "{table}");
     }
 
-    // There is nothing left to do.
+    // Nothing is left to do.
     resumed();
     assert_eq!(records(&file), after);
-    // Another configuration is another measurement.
+    // Another configuration makes another measurement.
     let mut command = lab(&mixes("0.03"), &file);
     finish({
         command.args(["--resume", "--seed", "43"]);
@@ -149,7 +148,7 @@ fn ctrl_c_ends_after_the_measurement_with_whole_groups_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("records.jsonl");
     let threads: Vec<_> = (1..=64).map(|threads| threads.to_string()).collect();
-    // Would take minutes.
+    // This would take minutes.
     let child = lab(
         &format!(
             "run ordered_mix --engines locked,ca_tree --keys 100 --seconds 0.3 --runs 1 \
@@ -186,10 +185,10 @@ fn a_second_ctrl_c_ends_at_once() {
         let mask = status.lines().find_map(|line| line.strip_prefix(of));
         u64::from_str_radix(mask.unwrap().trim(), 16).unwrap()
     };
-    // Before it listens, the first would end it.
+    // The first signal would end a process that does not listen yet.
     const INTERRUPT: u64 = 1 << 1;
     wait_until("it does not listen", || signals("SigCgt:") & INTERRUPT != 0);
-    // Two that come at once may count as one.
+    // Two signals sent at once may count as one.
     let begun = Instant::now();
     let mut child = child;
     while child.try_wait().unwrap().is_none() {
@@ -218,7 +217,7 @@ fn all_measures_what_is_planned_and_resumes() {
         "{errors}"
     );
     let first = counts(&file);
-    // Two experiments, engines, and numbers of threads.
+    // Two experiments, two engines, two numbers of threads.
     assert_eq!(first.len(), 2 * 2 * 2);
     let mut command = lab(arguments, &file);
     command.arg("--resume");

@@ -1,4 +1,4 @@
-//! The claims, read from `data/claims.tsv`, which says what its fields are.
+//! The claims, read from `data/claims.tsv`, which explains its fields.
 
 use super::{Claim, Field, Measure, Original, Pick, Rule, Source, Threads};
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -8,11 +8,11 @@ const TEXT: &str = include_str!("../../data/claims.tsv");
 /// Every claim.
 pub static ALL: LazyLock<Vec<Claim>> = LazyLock::new(|| read(TEXT));
 
-/// The claims of a text.
+/// Parses the claims of a text.
 ///
 /// # Panics
 ///
-/// A line is neither a source nor a claim. The text is a part of the program, and a test reads it.
+/// A line is neither a source nor a claim. The text is part of the program, and a test reads it.
 fn read(text: &'static str) -> Vec<Claim> {
     let mut sources = BTreeMap::new();
     let mut claims = Vec::new();

@@ -1,8 +1,8 @@
-//! What the originals found, and whether it is found again: each figure that this project's structures
-//! are known for, with the same figure computed from records.
+//! What the original papers and programs found, and whether the lab finds it again: each figure
+//! that this project's structures are known for, with the same figure computed from records.
 //!
-//! The list is [`ALL`]. A row is never left out because it disagrees: what was not measured
-//! says so.
+//! The list is [`ALL`]. A claim is never left out because the lab disagrees with it, and one that
+//! was not measured says so.
 
 mod list;
 
@@ -16,27 +16,27 @@ use crate::{
 };
 use std::fmt;
 
-/// Something that an original found.
+/// A finding of an original paper or program.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// The experiment that measures it.
     pub experiment: &'static str,
-    /// What was found, in a sentence.
+    /// The finding, in a sentence.
     pub says: &'static str,
-    /// Who found it.
+    /// Where it was found.
     pub source: Source,
-    /// The number that was found.
+    /// The number given by the original.
     pub original: Original,
-    /// The same number here.
+    /// How the same number is computed here.
     pub measure: Measure,
-    /// When the two agree.
+    /// When the two numbers agree.
     pub rule: Rule,
-    /// Why they do not, or why there is nothing to compare, where that is known; else `""`.
+    /// Why they disagree, or why there is nothing to compare, where that is known; else `""`.
     pub why: &'static str,
 }
 
 impl Claim {
-    /// The figures that it is computed from.
+    /// The figures that the claim is computed from.
     #[must_use]
     pub fn picks(&self) -> Vec<Pick> {
         match self.measure {
@@ -46,23 +46,23 @@ impl Claim {
     }
 }
 
-/// Who found something, and where.
+/// The source of a claim.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// The paper or the program, and the figure or section.
     pub name: &'static str,
-    /// How many cores it had.
+    /// How many cores its machine had.
     pub cores: usize,
 }
 
-/// The number that was found, if it was told.
+/// The number that the original gives, if it gives one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Original {
     /// The number.
     Figure(f64),
-    /// None is told, but words or a curve say that it is above 1.
+    /// It gives no number, but words or a curve say that it is above 1.
     AboveOne,
-    /// None is told, but words or a curve say that it is below 1.
+    /// It gives no number, but words or a curve say that it is below 1.
     BelowOne,
 }
 
@@ -93,9 +93,9 @@ pub struct Pick {
 /// A number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// This one.
+    /// Exactly this many.
     Just(usize),
-    /// The greatest that was measured with as many cores, or more.
+    /// The greatest measured number for which the machine has as many cores or more.
     Cores,
 }
 
@@ -115,9 +115,9 @@ pub enum Field {
 /// When a figure here agrees with the original's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// It lies on the same side of 1: the same one is ahead.
+    /// It lies on the same side of 1: the same contestant is ahead.
     SameSide,
-    /// It is at most by this factor greater or less.
+    /// It is greater or less by at most this factor.
     Within(f64),
     /// It is not greater.
     AtMost,
@@ -149,32 +149,32 @@ impl Rule {
     }
 }
 
-/// What records say of a claim.
+/// What records say about a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// The figures agree.
     Agrees(Finding),
     /// They do not.
     Differs(Finding),
-    /// Nothing was measured that could tell: what is missing.
+    /// The records cannot decide; the text says what is missing.
     NotMeasured(String),
 }
 
-/// The same figure here.
+/// The figure of a claim, computed from records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The figure.
     pub here: f64,
-    /// Where it lies with a confidence of 95 %, where there are runs that tell.
+    /// Its 95 % confidence interval, where there are enough runs for one.
     pub interval: Option<Interval>,
-    /// The threads of what was divided, and of what it was divided by.
+    /// The thread counts of the numerator and of the denominator.
     pub threads: (usize, usize),
-    /// What else is to be known of it, such as that the cores were fewer.
+    /// Reservations, such as that this machine has fewer cores.
     pub remarks: Vec<String>,
 }
 
 impl Claim {
-    /// What these records say of it.
+    /// Compares the claim with these records.
     #[must_use]
     pub fn judge(&self, records: &[Record]) -> Verdict {
         let of_experiment: Vec<&Record> = records
@@ -270,7 +270,7 @@ fn divide<'a>(above: Pick, below: Pick, records: &[&'a Record]) -> Option<Found<
         });
         let Some(&lower) = lower else { continue };
         let denominator = below.of(lower, records)?;
-        // Only the runs of `mops` are in the record; of other figures there is the median alone.
+        // A record has the runs of `mops` only; of other figures it has the median alone.
         let runs = above.field == Field::Mops && below.field == Field::Mops;
         let interval = runs.then(|| ratio(&upper.runs, &lower.runs).ok()?.interval);
         return Some((
@@ -283,7 +283,7 @@ fn divide<'a>(above: Pick, below: Pick, records: &[&'a Record]) -> Option<Found<
 }
 
 impl Pick {
-    /// The figure of this record, if it is the one that is meant among these.
+    /// The figure of this record, if this record is the one meant among these.
     fn of(&self, record: &Record, among: &[&Record]) -> Option<f64> {
         let is_meant = |record: &Record| {
             record.workload == self.workload
@@ -303,7 +303,7 @@ impl Pick {
             return None;
         }
         let value = match self.field {
-            // As the runs have it, so that the interval is of the same figure.
+            // The median of the runs, so that the interval belongs to the same figure.
             Field::Mops => median(&record.runs).or(Some(record.mops)),
             Field::SendMops => record.send_mops,
             Field::BytesPerKey => record.bytes_per_key,

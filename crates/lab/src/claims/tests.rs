@@ -95,7 +95,7 @@ fn what_is_missing_is_named() {
         verdict(&[record("ca_tree", 2, 1.0), other_keys]),
         "not measured with the same keys; It is known."
     );
-    // What cannot be divided by is as good as not measured.
+    // A figure that cannot be divided by counts as not measured.
     verdict(&[record("ca_tree", 2, 1.0), record("locked", 2, 0.0)]);
 }
 
@@ -176,7 +176,7 @@ fn every_claim_can_be_measured_by_an_experiment_and_contestants_that_there_are()
             assert!(offered || sets.contains(&pick.key_set), "{pick}");
         }
         assert!(claim.says.ends_with('.'), "{}", claim.says);
-        // A rule that its own original breaks could never be agreed with.
+        // A claim could never agree with a rule that its own original number breaks.
         let itself = match claim.original {
             Original::Figure(figure) => figure,
             Original::AboveOne => 2.0,

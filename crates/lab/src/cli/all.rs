@@ -37,8 +37,8 @@ pub(super) struct AllArgs {
     /// Measure only what the file does not have from a run with the same flags.
     #[arg(long)]
     resume: bool,
-    /// How many times a measurement is repeated during which other work had more than a fifth of the
-    /// machine; the quietest counts.
+    /// How many times a measurement is repeated during which other work had more than a fifth of
+    /// the machine; the quietest counts.
     #[arg(long, value_name = "R", default_value_t = Settings::REPEATS)]
     repeats: usize,
     /// Pin each working thread to a processor.

@@ -1,4 +1,4 @@
-//! `tremula-lab check`: what threads do to tables at once is recorded, and checked.
+//! `tremula-lab check`: records what threads do to tables concurrently, and checks the histories.
 
 use super::shared::{parse_seconds, print, refuse_twice, table_of};
 use crate::{
@@ -38,8 +38,8 @@ fn parse_histories(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Checks each table in a process of its own. Whether the indexes of this project were right: that
-/// a rival is not is what one wants to know, and no failure.
+/// Checks each table in a process of its own. Returns whether the indexes of this project were
+/// right. A wrong rival is a finding and no failure.
 pub(super) fn run(arguments: &CheckArgs) -> Result<bool, LabError> {
     refuse_twice(&arguments.engines)?;
     let mut names = arguments.engines.clone();
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &CheckArgs) -> Result<bool, LabError> {
     Ok(right)
 }
 
-/// Checks one table in this process; whether it was right.
+/// Checks one table in this process. Returns whether it was right.
 pub(super) fn run_one(arguments: &CheckOneArgs) -> Result<bool, LabError> {
     let table = table_of(arguments.engine)?;
     let mut out = io::stdout().lock();

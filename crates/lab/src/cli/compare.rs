@@ -33,7 +33,8 @@ fn parse_threshold(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Prints the comparison; whether something got worse, or gives wrong answers that it did not give.
+/// Prints the comparison. Returns whether a figure got worse, or a contestant that answered right
+/// before gives wrong answers now.
 pub(super) fn run(arguments: &CompareArgs) -> Result<bool, LabError> {
     let read = |path: &PathBuf| {
         let records = results::read(std::slice::from_ref(path))?;

@@ -1,4 +1,5 @@
-//! One who follows experiments for the user: shows the progress, keeps the records, ends when asked.
+//! Follows experiments for the user: shows the progress, keeps the records, and stops when asked
+//! to.
 
 use super::interrupt::Interrupt;
 use crate::{
@@ -19,16 +20,18 @@ const TICK: f64 = 1e-3;
 pub(super) struct Follow {
     bar: ProgressBar,
     file: Option<RecordFile>,
-    /// What was measured before and is not to be measured again, by the hash of its configuration.
+    /// Records of an earlier run that need not be measured again, by the hash of their
+    /// configuration.
     kept: HashMap<String, Record>,
-    /// The records of the experiment under way, with those that were there before.
+    /// The records of the current experiment, including those from an earlier run.
     records: Vec<Record>,
     interrupt: Interrupt,
     time_left: TimeLeft,
 }
 
 impl Follow {
-    /// Appends records to the file, if there is one; if resuming, what it has is not measured again.
+    /// Appends records to the file, if there is one. When resuming, does not measure again what the
+    /// file already has.
     pub(super) fn new(path: Option<&Path>, resume: bool) -> Result<Self, LabError> {
         let file = path.map(RecordFile::open).transpose()?;
         let mut kept = HashMap::new();
@@ -59,38 +62,38 @@ impl Follow {
         })
     }
 
-    /// These will be measured, one after the other.
+    /// Announces the plans that will be measured, one after the other.
     pub(super) fn expect(&mut self, plans: &[Plan]) {
         self.time_left = TimeLeft::of(plans);
     }
 
-    /// The experiment of this place is measured now.
+    /// Announces that the experiment with this index is measured now.
     pub(super) fn begin(&mut self, part: usize) {
         self.time_left.begin(part);
     }
 
-    /// The records of the experiment, which is over.
+    /// Returns the records of the experiment that has just ended.
     pub(super) fn end(&mut self) -> Vec<Record> {
         self.bar.set_message("");
         std::mem::take(&mut self.records)
     }
 
-    /// All experiments are over.
+    /// Announces that all experiments are over.
     pub(super) fn close(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Somebody else shows how it goes.
+    /// Hides the progress bar, because something else shows the progress.
     pub(super) fn hide(&mut self) {
         self.bar = ProgressBar::hidden();
     }
 
-    /// Writes while the bar is shown.
+    /// Runs `write` with the progress bar taken off the terminal meanwhile.
     pub(super) fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)
     }
 
-    /// Tells how to go on, if what was done was ended by the user.
+    /// Says how to resume, if the user interrupted the run.
     pub(super) fn tell_resume<T>(&self, done: &Result<T, LabError>) {
         if let (Err(LabError::Interrupted), Some(file)) = (done, &self.file) {
             eprintln!(
@@ -138,7 +141,8 @@ impl Watch for Follow {
     fn keeps(&mut self, group: &[Record]) -> bool {
         let there = |record: &Record| self.kept.get(&record.hash_configuration()).cloned();
         let there: Vec<_> = group.iter().filter_map(there).collect();
-        // A group is written at once, but a program may be ended while it writes.
+        // The records of a group are written together, but the program may be killed while it
+        // writes.
         let whole = there.iter().filter_map(|r| r.made_by.group_records).max();
         let is_whole = whole.is_some_and(|whole| there.len() >= whole);
         if is_whole {
@@ -176,7 +180,7 @@ impl Watch for Follow {
     }
 }
 
-/// A time in a word or two.
+/// A duration in a word or two.
 pub(super) fn about(seconds: f64) -> String {
     const MINUTE: f64 = 60.0;
     if seconds < 1.5 * MINUTE {

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first ends after the measurement under way, the second at once.
+//! Ctrl-C: the first ends the run after the current measurement, the second ends it at once.
 
 use crate::LabError;
 use std::{
@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The status of a program that Ctrl-C has ended, as shells have it.
+/// The exit status of a program that Ctrl-C has ended, by the convention of shells.
 pub(super) const STATUS: u8 = 130;
 
 /// Whether there was a Ctrl-C.
@@ -20,11 +20,11 @@ pub(super) const STATUS: u8 = 130;
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on, in a thread that sleeps else.
+    /// Starts a thread that waits for Ctrl-C.
     ///
     /// # Errors
     ///
-    /// The system does not let it.
+    /// The system refuses to report the signal.
     pub(super) fn listen() -> Result<Self, LabError> {
         let failed = |error| LabError::Program {
             program: "listening for Ctrl-C".to_owned(),
@@ -43,7 +43,7 @@ impl Interrupt {
     }
 
     pub(super) fn is_there(&self) -> bool {
-        // Carries no data.
+        // Relaxed: the flag publishes no other data.
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -61,7 +61,7 @@ fn listen(seen: &AtomicBool, ready: &mpsc::SyncSender<io::Result<()>>) {
     let (runtime, mut interrupts) = match listening {
         Ok(listening) => listening,
         Err(error) => {
-            // If nobody waits for it, nothing is measured either.
+            // If the receiver is gone, nothing is measured either.
             let _ = ready.send(Err(error));
             return;
         }

@@ -1,4 +1,4 @@
-//! `tremula-lab list`: the experiments, and who can take part.
+//! `tremula-lab list`: the experiments, and which contestants can take part.
 
 use crate::{
     case::ContestantKind,
@@ -8,7 +8,7 @@ use crate::{
     workload::{MessageKind, Traffic},
 };
 
-/// Everything there is, by name.
+/// All names that the command line takes.
 pub(super) fn list() -> String {
     let mut text = "experiments\n".to_owned();
     for experiment in experiments::ALL {
@@ -48,7 +48,7 @@ pub(super) fn list() -> String {
     text + &list_missing()
 }
 
-/// What is missing here, how to get it, and who cannot take part without it.
+/// What is missing on this machine, how to get it, and which contestants need it.
 fn list_missing() -> String {
     let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
     for contestant in ContestantName::all() {

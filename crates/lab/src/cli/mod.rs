@@ -1,5 +1,5 @@
-//! The command line: `tremula-lab list`, `tremula-lab run EXPERIMENT` and what shows its results; a
-//! file for each command.
+//! The command line, one file for each command: `tremula-lab list`, `tremula-lab run EXPERIMENT`,
+//! and the commands that show results.
 
 mod all;
 mod best;
@@ -58,9 +58,9 @@ enum LabCommand {
     Burst(weigh::BurstArgs),
 }
 
-/// Carries out `tremula-lab …`: status 0 if all went well, 1 with one line on standard error
-/// if not, 130 if Ctrl-C ended it. `check` ends with 2 if an index of this project was
-/// wrong, and `compare` with 3 if something got worse.
+/// Runs `tremula-lab …`. The status is 0 if all went well, 1 with one line on standard error if
+/// not, and 130 if Ctrl-C ended it. `check` ends with 2 if an index of this project was wrong, and
+/// `compare` with 3 if something got worse.
 #[must_use]
 pub fn run(arguments: LabArgs) -> ExitCode {
     let done = match arguments.command {

@@ -1,4 +1,4 @@
-//! `tremula-lab report`: files of results as a page.
+//! `tremula-lab report`: shows files of results as a page.
 
 use crate::{LabError, page, results};
 use clap::Args;
@@ -34,14 +34,14 @@ pub(super) fn run(arguments: ReportArgs) -> Result<(), LabError> {
     })
 }
 
-/// The day by the system's clock, in UTC.
+/// Today by the system's clock, in UTC.
 fn today() -> String {
     const SECONDS_A_DAY: u64 = 86_400;
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     day(since.map_or(0, |time| time.as_secs() / SECONDS_A_DAY))
 }
 
-/// The date that is so many days after 1970-01-01, in the Gregorian calendar.
+/// The date this many days after 1970-01-01, in the Gregorian calendar.
 fn day(mut days: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

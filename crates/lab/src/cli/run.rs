@@ -60,8 +60,8 @@ pub(super) struct RunArgs {
     /// How many times everything is measured; the median counts.
     #[arg(long, value_name = "R", default_value_t = Settings::RUNS, value_parser = parse_runs)]
     runs: usize,
-    /// How many times a measurement is repeated during which other work had more than a fifth of the
-    /// machine; the quietest counts.
+    /// How many times a measurement is repeated during which other work had more than a fifth of
+    /// the machine; the quietest counts.
     #[arg(long, value_name = "R", default_value_t = Settings::REPEATS)]
     repeats: usize,
     /// The seed of all that is random.
@@ -93,8 +93,8 @@ pub(super) struct RunArgs {
     /// The kinds of message to send, in an experiment that sends any [default: all].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     messages: Vec<MessageKind>,
-    /// Pin each working thread to a processor: one after the other, and from the first one on again if
-    /// there are more threads.
+    /// Pin each working thread to a processor: one after the other, and from the first one on again
+    /// if there are more threads.
     #[arg(long)]
     pin: bool,
     /// Append the results to this file: JSON Lines, one record a measurement.
@@ -112,12 +112,12 @@ fn parse_runs(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What is shown of an experiment while it runs.
+/// What the user sees of an experiment while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
-    /// How far it is.
+    /// A progress bar.
     Progress,
-    /// How fast everybody is, too.
+    /// A progress bar, and how fast each contestant is.
     Everything,
 }
 
@@ -169,19 +169,19 @@ pub(super) fn run(arguments: RunArgs, show: Show) -> Result<(), LabError> {
     done
 }
 
-/// Measures, and lets the follower keep the records.
+/// Measures, and passes the records to `follow`.
 pub(super) fn measure(plan: &Plan, follow: &mut Follow) -> Result<(), LabError> {
     rounds::run(plan, &mut plan.start()?, follow).map(|_| ())
 }
 
-/// Tells that the figures mean little, if they do.
+/// Warns that the figures of a debug build mean little.
 pub(super) fn tell_debug() {
     if record::build() == record::DEBUG {
         eprintln!("note: this is a debug build; its figures mean little");
     }
 }
 
-/// Tells which contestants are left out, and why: a line for each reason.
+/// Says which contestants are left out, and why: a line for each reason.
 pub(super) fn tell_left_out<'a>(left_out: impl IntoIterator<Item = &'a LeftOut>) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for LeftOut { contestant, why } in left_out {
@@ -197,7 +197,7 @@ pub(super) fn tell_left_out<'a>(left_out: impl IntoIterator<Item = &'a LeftOut>)
     }
 }
 
-/// Tells which contestants are left out of a part of the plan, and why.
+/// Says which contestants are left out of a part of the plan, and why.
 fn tell_gaps(plan: &Plan) {
     let mut told = Vec::new();
     for Gap {
@@ -207,7 +207,7 @@ fn tell_gaps(plan: &Plan) {
     } in &plan.gaps
     {
         let what = match plan.experiment.contestants() {
-            // Most tables are refused keys, whatever the workload.
+            // A table usually cannot take the keys, regardless of the workload.
             ContestantKind::Tables | ContestantKind::Rows | ContestantKind::Sequential => {
                 case.key_set.to_owned()
             }

@@ -25,7 +25,7 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// No name is given twice.
+/// Refuses a name that is given twice.
 pub(super) fn refuse_twice<'a, T: PartialEq + ToString + 'a>(
     names: impl IntoIterator<Item = &'a T>,
 ) -> Result<(), LabError> {
@@ -41,7 +41,7 @@ pub(super) fn refuse_twice<'a, T: PartialEq + ToString + 'a>(
     Ok(())
 }
 
-/// The table of this process that has the name.
+/// The table of this process with this name.
 pub(super) fn table_of(name: ContestantName) -> Result<Table, LabError> {
     name.available()?;
     Table::named(name.name()).ok_or(LabError::Unavailable {
@@ -50,7 +50,7 @@ pub(super) fn table_of(name: ContestantName) -> Result<Table, LabError> {
     })
 }
 
-/// Writes to standard output; a reader who has left (`| head`) is no error.
+/// Writes to standard output. A reader that has left (`| head`) is no error.
 pub(super) fn print(text: &str) -> Result<(), LabError> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(LabError::Write {

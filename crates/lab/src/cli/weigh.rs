@@ -1,4 +1,5 @@
-//! `tremula-lab fill` and `tremula-lab burst`: what `run` starts in processes of their own, to weigh them.
+//! `tremula-lab fill` and `tremula-lab burst`, which `run` starts in processes of their own to
+//! weigh them.
 
 use super::shared::{parse_threads, print, table_of};
 use crate::{

@@ -9,21 +9,21 @@ pub enum BwVariant {
     AllOn,
     /// None: the original Bw-tree's ways.
     AllOff,
-    /// Only the areas for deltas.
+    /// Only deltas preallocated in an area before their base node.
     Preallocation,
-    /// Only the epochs of threads.
+    /// Only an epoch for each thread.
     LocalEpochs,
-    /// Only consolidation by sorted runs.
+    /// Only consolidation that copies the runs between deltas.
     FastConsolidation,
-    /// Only what shortens searches.
+    /// Only searches that use offsets of deltas and hints of nodes.
     SearchShortcuts,
-    /// Only the filter of deltas.
+    /// Only the filter in the header of a chain.
     ChainFilter,
     /// Only inner nodes that are replaced as a whole.
     WholeInnerNodes,
     /// Only splits that replace both halves.
     WholeSplits,
-    /// Only leaves that are spread while they are fought over.
+    /// Only several chains for a leaf that threads contend for.
     SpreadLeaves,
     /// Only merges that hold their nodes.
     HeldMerges,
@@ -45,7 +45,7 @@ impl BwVariant {
         Self::HeldMerges,
     ];
 
-    /// The only experiment that they take part in.
+    /// The only experiment that the variants take part in.
     pub(crate) const EXPERIMENT: &str = "bw_tree_ablation";
 
     /// The contestant's name.

@@ -1,5 +1,5 @@
-//! What a contestant is: an [`Entrant`] before it is started, and then a [`Contestant`], which is
-//! measured through the trait of its kind.
+//! What a contestant is: an [`Entrant`] before it is started, and a [`Contestant`] afterwards,
+//! which is measured through the trait of its kind.
 
 use super::erlang::ErlangMachine;
 use crate::{
@@ -22,18 +22,18 @@ pub trait Entrant: fmt::Debug + Send + Sync {
     /// What it is, in a line.
     fn about(&self) -> &'static str;
 
-    /// What it is to this project.
+    /// Its relation to this project.
     fn side(&self) -> Side;
 
-    /// The kinds of experiment that it can take part in. The first says what it is.
+    /// The kinds of experiment that it can take part in. The first one is its own kind.
     fn kinds(&self) -> &'static [ContestantKind];
 
-    /// What this machine lacks to let it take part, and how to get it; `None` if nothing.
+    /// What this machine lacks to run it, and how to get that; `None` if nothing.
     fn missing(&self) -> Option<&'static str> {
         None
     }
 
-    /// Why it cannot take part, in an experiment of one of its kinds; `None` if it can.
+    /// Why it cannot take part in an experiment of one of its kinds; `None` if it can.
     fn refuses(&self, _asked: &Asked<'_>) -> Option<&'static str> {
         None
     }
@@ -46,7 +46,7 @@ pub trait Entrant: fmt::Debug + Send + Sync {
     fn start(&self, kind: ContestantKind, starter: &mut Starter) -> Result<Contestant, LabError>;
 }
 
-/// What a contestant is to this project.
+/// The relation of a contestant to this project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// A part of this project.
@@ -55,11 +55,11 @@ pub enum Side {
     Variant,
     /// A Rust crate, or a part of the standard library, that a user would otherwise choose.
     Rival,
-    /// Another program, or what others are measured by.
+    /// Another program, or a baseline for comparison.
     Other,
 }
 
-/// What an entrant is asked to take part in; what is `None` is left open.
+/// What an entrant is asked to take part in. A field that is `None` is left open.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The experiment's name.
@@ -70,7 +70,7 @@ pub struct Asked<'a> {
     pub key_set: Option<&'a str>,
 }
 
-/// What is needed to start contestants: one Erlang serves all that run in it.
+/// What contestants need to start. All contestants that run in Erlang share one Erlang.
 #[derive(Debug, Default)]
 pub struct Starter {
     /// How to start a process that weighs what it holds.
@@ -79,7 +79,7 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// One that can start processes by this command.
+    /// Makes a starter that starts processes with this command.
     #[must_use]
     pub const fn new(fill_command: Option<FillCommand>) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Starter {
         }
     }
 
-    /// The Erlang, which is started for the first contestant that asks for it.
+    /// The shared Erlang; the first call starts it.
     ///
     /// # Errors
     ///
@@ -101,12 +101,12 @@ impl Starter {
     }
 }
 
-/// What a job gives: for each of its measurements, in their order, a sample, or the error that
-/// answers were wrong in it. It is an error as a whole if all of it was wrong, or if the contestant
-/// could not be reached.
+/// The result of a job: for each of its measurements, in order, a sample, or the error that answers
+/// were wrong. The whole is an error if every answer was wrong, or if the contestant could not be
+/// reached.
 pub type Samples = Result<Vec<Result<Sample, LabError>>, LabError>;
 
-/// What every contestant that was started says of itself.
+/// What every started contestant reports of itself.
 pub trait Started {
     /// Its name.
     fn name(&self) -> &'static str;
@@ -114,9 +114,9 @@ pub trait Started {
     /// Project and version, for the record.
     fn version(&self) -> String;
 
-    /// Does a few thousand random operations of those that the case's experiment asks for, one after
-    /// the other, and compares each answer with a simple model's. A contestant whose answers the
-    /// measurements themselves check as fully has nothing to do here.
+    /// Does a few thousand random operations of those that the case's experiment uses, one after
+    /// the other, and compares each answer with that of a simple model. A contestant has nothing to
+    /// do here if the measurements themselves check its answers as fully.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ pub trait Started {
     }
 }
 
-/// A contestant that does jobs of a kind.
+/// A contestant that does jobs of one type.
 pub trait Measures<J>: Started {
     /// Does the job once, on a fresh table or channel, and checks it.
     ///
@@ -159,7 +159,7 @@ impl Contestant {
     ///
     /// # Errors
     ///
-    /// Those of [`Measures::measure`], and that the job is of another kind.
+    /// Those of [`Measures::measure`]; also if the job is of another kind.
     pub fn measure(&mut self, job: &Job) -> Samples {
         match (&mut *self, job) {
             (Self::Table(table), Job::Table(job)) => table.measure(job),
@@ -176,7 +176,7 @@ impl Contestant {
         }
     }
 
-    /// What it says of itself.
+    /// The contestant, for what it reports of itself.
     pub fn started(&mut self) -> &mut dyn Started {
         match self {
             Self::Table(table) => &mut **table,
@@ -196,7 +196,7 @@ impl fmt::Debug for Contestant {
     }
 }
 
-/// What was measured, with the faults as errors of this engine.
+/// Turns the faults that a measurement found into errors of this engine.
 pub(super) fn samples(
     engine: &'static str,
     measured: Result<Vec<Result<Sample, String>>, String>,
@@ -206,12 +206,12 @@ pub(super) fn samples(
     Ok(samples.map(|sample| sample.map_err(wrong)).collect())
 }
 
-/// The version of what is a part of this project.
+/// The version of a contestant of this project.
 pub(super) fn own_version() -> String {
     format!("tremula {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Whether there is a program of this name.
+/// Whether the `PATH` has a program of this name.
 pub(super) fn is_on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())

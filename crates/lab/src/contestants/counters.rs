@@ -1,4 +1,4 @@
-//! Counters that many threads change: of one cell, of many, and the sizes of tables.
+//! Counters that many threads change: single words, striped counters, and the sizes of tables.
 
 use super::{
     contestant::{
@@ -85,18 +85,18 @@ impl Entrant for CounterKind {
     }
 }
 
-/// What threads add to, one at a time.
+/// A counter that threads add to, one at a time.
 trait Counter: Sync {
-    /// Whether what is added is taken away again, in turns of [`CounterJob::ROWS`].
+    /// Whether a thread takes its additions back, in alternating runs of [`CounterJob::ROWS`].
     const COMES_AND_GOES: bool;
 
-    /// Does the addition of this number that a thread makes, counted from 0; false if it could not.
+    /// Makes the addition with this number, counted from 0, of this thread; `false` if it failed.
     fn add(&self, thread: u64, number: u64) -> bool;
 
-    /// What is in it.
+    /// The current value.
     fn read(&self) -> u64;
 
-    /// What is in it, all looked at one by one, where that can be done.
+    /// The value found by visiting every row, where that is possible.
     fn count(&self) -> Option<u64> {
         None
     }
@@ -132,7 +132,7 @@ impl Counter for StripedCounter {
     }
 }
 
-/// A thread inserts rows of its own, and deletes them again.
+/// A thread inserts its own rows, and then deletes them.
 impl Counter for Table {
     const COMES_AND_GOES: bool = true;
 
@@ -157,7 +157,7 @@ impl Counter for Table {
     }
 }
 
-/// What so many additions of one thread leave.
+/// What this many additions of one thread leave.
 const fn left_by<C: Counter>(additions: u64) -> u64 {
     if !C::COMES_AND_GOES {
         return additions;
@@ -170,7 +170,7 @@ const fn left_by<C: Counter>(additions: u64) -> u64 {
     }
 }
 
-/// How many operations a thread does between two looks at the time.
+/// How many operations a thread does before it looks at the time again.
 const STRIDE: u64 = 64;
 
 /// What one thread has done and seen.
@@ -180,7 +180,7 @@ struct Tally {
 }
 
 fn measure<C: Counter>(counter: &C, job: &CounterJob) -> Result<Sample, String> {
-    // Keys beyond those of the threads.
+    // The initial rows have keys beyond those of the threads.
     let first = job.threads as u64;
     let refused = (0..job.start)
         .filter(|number| !counter.add(first + number / CounterJob::ROWS, number % CounterJob::ROWS))
@@ -228,10 +228,10 @@ fn add<C: Counter>(counter: &C, job: &CounterJob, thread: u64, lap: &mut Lap<'_>
     }
 }
 
-/// Whether a thread can read this after `last`, which it becomes, while others add.
+/// Whether a thread may read this value after `last` while other threads add. Sets `last` to it.
 fn can_be_read<C: Counter>(read: u64, job: &CounterJob, last: &mut u64) -> bool {
     if C::COMES_AND_GOES {
-        // No thread has more there than its rows, whatever it has just begun.
+        // No thread ever has more than its own rows in the table, whatever operation it is in.
         return read <= job.start + job.threads as u64 * CounterJob::ROWS;
     }
     let last = std::mem::replace(last, read);
@@ -339,7 +339,7 @@ mod tests {
             (true, CounterMix::Add),
             (true, CounterMix::AddAndRead),
             (true, CounterMix::Size),
-            // While others add, a number that is too small may have been right before.
+            // While other threads add, a number that is too small may have been right a moment ago.
             (false, CounterMix::Size),
         ] {
             let wrong = Wrong {

@@ -1,4 +1,4 @@
-//! Contention-adapting trees that do not adapt, which `adaptation` compares with one that does.
+//! Contention-adapting trees that do not adapt; `adaptation` compares them with one that does.
 
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_sync::StatisticsConfig;
@@ -6,26 +6,27 @@ use tremula_sync::StatisticsConfig;
 /// A fixed grain of a `ca_tree`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FixedGrain {
-    /// One base node, whatever happens.
+    /// One base node throughout.
     Coarse,
-    /// As many base nodes as `FINE_DEPTH` allows: each splits after `SPLIT_AFTER` writes,
-    /// contended or not, and none is ever joined.
+    /// As many base nodes as `FINE_DEPTH` allows. Each splits after `SPLIT_AFTER` writes, contended
+    /// or not, and none is ever joined.
     Fine,
 }
 
-/// How many route nodes lie above each base node of a fine tree that has been filled: 256 base nodes,
-/// about as many as an adaptive tree has that eight threads update.
+/// How many route nodes lie above each base node of a filled fine tree. It gives 256 base nodes,
+/// about as many as an adaptive tree has while eight threads update it.
 const FINE_DEPTH: usize = 8;
 
-/// How many writes a base node of a fine tree sees before it is split. Few, so that the grain is there
-/// when filling has begun; where the depth forbids to split, so many writes start again from 0.
+/// How many writes a base node of a fine tree takes before it splits. The number is small, so that
+/// the tree reaches its grain soon after filling begins. Where the depth forbids a split, the count
+/// starts again from 0.
 const SPLIT_AFTER: i32 = 256;
 
 impl FixedGrain {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Coarse, Self::Fine];
 
-    /// The only experiment that they take part in.
+    /// The only experiment that the trees take part in.
     pub(crate) const EXPERIMENT: &str = "adaptation";
 
     /// The contestant's name.
@@ -50,13 +51,13 @@ impl FixedGrain {
     pub(crate) fn config(self) -> CaTreeConfig {
         let adaptive = CaTreeConfig::default();
         let statistics = match self {
-            // What lies outside these limits cannot be counted to.
+            // The statistics cannot reach limits outside these.
             Self::Coarse => StatisticsConfig {
                 split_above: i32::MAX,
                 join_below: i32::MIN,
                 ..adaptive.statistics
             },
-            // Each write counts in favour of a finer grain.
+            // Each write counts towards a split.
             Self::Fine => StatisticsConfig {
                 contended: 1,
                 uncontended: -1,
@@ -86,7 +87,7 @@ mod tests {
         for i in 0..writes {
             tree.insert(i.wrapping_mul(0x9E37_79B9_7F4A_7C15), i);
         }
-        // A scan of everything, and removals, join nothing.
+        // A scan of everything and removals cause no join.
         for i in 0..writes {
             tree.remove(&i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         }
@@ -102,7 +103,8 @@ mod tests {
     #[test]
     fn a_coarse_tree_stays_whole_and_a_fine_one_splits_as_far_as_it_may() {
         assert_eq!(base_nodes(FixedGrain::Coarse, 200_000), 1);
-        // Each path has as many route nodes as are allowed, once all base nodes were written often.
+        // Each path has as many route nodes as allowed, once every base node has taken enough
+        // writes.
         assert_eq!(base_nodes(FixedGrain::Fine, 200_000), 1 << FINE_DEPTH);
         assert_eq!(base_nodes(FixedGrain::Fine, 100), 1);
     }

@@ -1,5 +1,5 @@
-//! Who takes part: the indexes, the tables, the mailboxes and the shards of this project, and rivals,
-//! each behind one adapter.
+//! The contestants: the indexes, tables, mailboxes and shards of this project, and rivals, each
+//! behind one adapter.
 
 mod bw_variant;
 mod contestant;
@@ -65,7 +65,7 @@ static ALL: LazyLock<Vec<ContestantName>> = LazyLock::new(|| {
     all
 });
 
-/// Adds a family of contestants. They live as long as the program.
+/// Adds a family of contestants, leaking them: they live as long as the program.
 fn enter<E: Entrant + 'static>(all: &mut Vec<ContestantName>, family: impl IntoIterator<Item = E>) {
     let leaked = |entrant: E| ContestantName(Box::leak(Box::new(entrant)));
     all.extend(family.into_iter().map(leaked));
@@ -78,7 +78,7 @@ impl ContestantName {
         ALL.clone()
     }
 
-    /// What it is.
+    /// Its own kind.
     #[must_use]
     pub fn kind(self) -> ContestantKind {
         self.0.kinds()[0]
@@ -102,13 +102,13 @@ impl ContestantName {
         self.0.about()
     }
 
-    /// What it is to this project.
+    /// Its relation to this project.
     #[must_use]
     pub fn side(self) -> Side {
         self.0.side()
     }
 
-    /// What this machine lacks to let it take part, and how to get it; `None` if nothing.
+    /// What this machine lacks to run it, and how to get that; `None` if nothing.
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         self.0.missing()
@@ -123,11 +123,11 @@ impl ContestantName {
         self.0.refuses(asked).map(str::to_owned)
     }
 
-    /// Whether this machine has what it needs.
+    /// Checks that this machine has what it needs.
     ///
     /// # Errors
     ///
-    /// It has not.
+    /// Something is missing.
     pub(crate) fn available(self) -> Result<(), LabError> {
         match self.missing() {
             None => Ok(()),
@@ -142,7 +142,7 @@ impl ContestantName {
     ///
     /// # Errors
     ///
-    /// It is not of this kind, is not available here, or could not be started.
+    /// It is not of this kind, is not available on this machine, or could not be started.
     pub fn start(
         self,
         kind: ContestantKind,
@@ -193,7 +193,7 @@ impl FromStr for ContestantName {
     }
 }
 
-/// What the contestant of this name is to this project; `None` if this lab does not know it.
+/// The relation of this contestant to this project; `None` if this lab does not know the name.
 #[must_use]
 pub fn side_of(name: &str) -> Option<Side> {
     let contestant: Option<ContestantName> = name.parse().ok();

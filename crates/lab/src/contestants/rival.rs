@@ -1,6 +1,6 @@
 //! The rivals by name: Rust crates that a user would otherwise choose.
 //!
-//! Their names are always known; what they need is compiled only with the feature `rivals`.
+//! The names are always known; the crates are compiled only with the feature `rivals`.
 
 use crate::keys::KeySet;
 
@@ -27,7 +27,7 @@ pub enum Rival {
     ArcticMap,
 }
 
-/// What is said of a rival.
+/// What the lab says of a rival.
 struct Description {
     name: &'static str,
     about: &'static str,
@@ -126,7 +126,7 @@ impl Rival {
         }
     }
 
-    /// What this program lacks to let it take part, and how to get it; `None` if nothing.
+    /// What this program lacks to run it, and how to get that; `None` if nothing.
     pub(super) const fn missing() -> Option<&'static str> {
         if cfg!(feature = "rivals") {
             None

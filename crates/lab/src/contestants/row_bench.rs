@@ -12,11 +12,11 @@ use std::{
 };
 use tremula_table::{BadArgument, MatchSpec, Table, Term};
 
-/// Preparing rounds may take so many times as long as they do; then the measurement is over, too.
+/// Preparing rounds may take this many times the measured time; then the measurement ends.
 const PATIENCE: u32 = 10;
 
-/// Does the operation over and over, on a table that is empty now. What has to be in the table is seen
-/// to between rounds, and does not count.
+/// Does the operation again and again, on a table that is empty at first. Rows that an operation
+/// needs are put into the table between rounds, off the clock.
 pub(super) fn measure(table: &Table, job: &EtsBenchJob) -> Result<Sample, String> {
     let bench = Bench {
         table,
@@ -46,8 +46,8 @@ fn atom(name: &str) -> Term {
 }
 
 impl Bench<'_> {
-    /// Rounds until they took so long. Returns how many operations they did, how long they took, and
-    /// how many results cannot be right.
+    /// Runs rounds until they took this long. Returns how many operations they did, how long they
+    /// took, and how many results cannot be right.
     fn rounds(&self, span: Duration) -> Result<(u64, Duration, u64), BadArgument> {
         let begun = Instant::now();
         let (mut operations, mut elapsed, mut faults) = (0, Duration::ZERO, 0);
@@ -78,7 +78,7 @@ impl Bench<'_> {
         }
     }
 
-    /// How many rows there are after a round.
+    /// How many rows the table has after a round.
     fn size_after(&self) -> usize {
         match self.operation {
             EtsOperation::Delete | EtsOperation::Take | EtsOperation::DeleteAllObjects => 0,
@@ -86,7 +86,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The key of this number, which is there.
+    /// The key of this number, which is in the table.
     fn key(&self, number: u32) -> Term {
         if self.operation == EtsOperation::MatchPrefix {
             return Term::tuple([Term::from(number / GROUP), Term::from(number % GROUP)]);
@@ -117,13 +117,13 @@ impl Bench<'_> {
         }
     }
 
-    /// A pattern with this at the key's place, and anything else at the others.
+    /// A pattern with this term in the key's place, and `'_'` in the others.
     fn pattern(&self, key: Term) -> Term {
         let others = (1..self.width()).map(|_| atom("_"));
         Term::tuple(std::iter::once(key).chain(others).collect::<Vec<_>>())
     }
 
-    /// `[{{'$1', …}, Guards, ['$1']}]`, made anew for each select as Erlang's is.
+    /// `[{{'$1', …}, Guards, ['$1']}]`, built and compiled anew for each select, as in Erlang.
     fn spec(&self, guards: &[Term]) -> MatchSpec {
         let clause = Term::tuple([
             self.pattern(atom("$1")),
@@ -134,7 +134,7 @@ impl Bench<'_> {
         spec.expect("the specification is right")
     }
 
-    /// Calls `one` with each key. Counts when it says that a result is wrong.
+    /// Calls `one` with each key, and counts how often it reports a wrong result.
     fn each_key(
         &self,
         mut one: impl FnMut(u32) -> Result<bool, BadArgument>,
@@ -146,7 +146,7 @@ impl Bench<'_> {
         Ok((self.job.keys.len() as u64, faults))
     }
 
-    /// Calls `one` with some keys, others in each round.
+    /// Calls `one` with some keys, different ones in each round.
     fn some_keys(
         &self,
         round: usize,
@@ -166,7 +166,7 @@ impl Bench<'_> {
         (self.job.keys.len() as u64, u64::from(found != expected))
     }
 
-    /// One round: how many operations were done, and how many results are wrong.
+    /// Runs one round. Returns how many operations were done, and how many results are wrong.
     fn round(&self, round: usize) -> Result<(u64, u64), BadArgument> {
         let (table, width, count) = (self.table, self.width(), self.job.keys.len());
         let last = Term::from(width);
@@ -219,7 +219,7 @@ impl Bench<'_> {
                 Ok(table.select(&spec)?.len() == rows as usize)
             }),
             EtsOperation::SelectNothing => {
-                // No range of keys can be told from it.
+                // This guard gives no range of keys.
                 let guard = Term::tuple([atom("/="), atom("$1"), atom("$1")]);
                 Ok(self.whole(table.select(&self.spec(&[guard]))?.len(), 0))
             }
@@ -245,7 +245,7 @@ impl Bench<'_> {
         }
     }
 
-    /// From key to key to the end: a step is an operation.
+    /// Walks from key to key until the end; each step is an operation.
     fn walk(
         &self,
         first: Option<Term>,

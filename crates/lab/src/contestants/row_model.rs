@@ -1,4 +1,4 @@
-//! Each answer of a table of rows to random operations is compared with that of a `BTreeSet`.
+//! Compares each answer of a table of rows to random operations with that of a `BTreeSet`.
 
 use super::row_table::{RowTable, row, spec};
 use crate::workload::{Purpose, Rows, SELECTED_KEYS, Selected, generator};
@@ -6,19 +6,19 @@ use rand::RngExt;
 use std::{collections::BTreeSet, fmt::Debug, ops::Bound};
 use tremula_table::{BadArgument, Kind, Table, Term};
 
-/// A few selects of a range have room.
+/// Enough keys for a few disjoint selects of a range.
 const KEYS: u32 = 2 * SELECTED_KEYS;
 
 const OPERATIONS: usize = 8000;
 
-/// One operation of so many is a select.
+/// One operation in this many is a select.
 const SELECT: usize = 200;
 
 /// Does random operations to a new table of this kind.
 ///
 /// # Errors
 ///
-/// An answer was another one than the model's.
+/// An answer differed from the model's.
 pub(super) fn check(kind: RowTable, rows: Rows, seed: u64) -> Result<(), String> {
     let refused = |error: BadArgument| error.to_string();
     let table = kind.create().map_err(refused)?;
@@ -62,7 +62,7 @@ fn operate(
                 expected,
             )
         }
-        // A set has no order to step in.
+        // A set has no order to step through.
         _ if table.kind() == Kind::Set => Ok(()),
         _ => {
             let above = (Bound::Excluded(key), Bound::Unbounded);

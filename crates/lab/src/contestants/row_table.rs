@@ -1,4 +1,4 @@
-//! The tables of rows of this project: the real thing, with terms and match specifications.
+//! The tables of rows of this project, with terms and match specifications.
 
 use super::contestant::Asked;
 use crate::{
@@ -23,8 +23,8 @@ pub struct RowTable {
     pub(super) engine: Option<AnyEngine>,
 }
 
-/// Every kind: a `set`, and then an `ordered_set` on each engine that asks nothing of keys but their
-/// order, the default engine first.
+/// Every kind: a `set`, and an `ordered_set` on each engine that only compares its keys, the
+/// default engine first.
 static ALL: LazyLock<Vec<RowTable>> = LazyLock::new(|| {
     let compares = |engine: &AnyEngine| engine.facts().keys == Keys::Compared;
     let engines = AnyEngine::ALL.into_iter().filter(compares);
@@ -97,7 +97,7 @@ pub(super) fn measure(kind: RowTable, job: &EtsJob) -> Result<Sample, String> {
     Ok(Sample::new(timed.operations, timed.elapsed))
 }
 
-/// A row as it is inserted: new, with a binary of its own.
+/// A new row, with a binary of its own.
 #[inline]
 pub(super) fn row(rows: Rows, key: u32) -> Term {
     match rows {
@@ -106,7 +106,7 @@ pub(super) fn row(rows: Rows, key: u32) -> Term {
     }
 }
 
-/// The table has as many rows as it says, and those of an `ordered_set` ascend.
+/// Checks that the table has as many rows as it says, and that those of an `ordered_set` ascend.
 fn check(table: &Table, rows: Rows) -> Result<(), String> {
     let refused = |error: BadArgument| error.to_string();
     let found = table.tab2list().map_err(refused)?;
@@ -131,20 +131,20 @@ fn check(table: &Table, rows: Rows) -> Result<(), String> {
     }
 }
 
-/// How many operations a thread does between two looks at the time.
+/// How many operations a thread does before it looks at the time again.
 const STRIDE: usize = 64;
 
-/// One thread's work.
+/// The state of one thread.
 struct Worker<'a> {
     table: &'a Table,
     job: &'a EtsJob,
-    /// How many operations are left until one is a select.
+    /// How many operations remain until the next select.
     until_select: u64,
 }
 
 impl Worker<'_> {
-    /// Runs the stream, over and over with rotated keys, until the time is up. Returns how many
-    /// results cannot be right.
+    /// Runs the stream again and again, each time with rotated keys, until the time is up. Returns
+    /// how many results cannot be right.
     fn work_off(
         mut self,
         stream: &[workload::Operation],
@@ -168,7 +168,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Does one operation. Whether its result can be right.
+    /// Does one operation. Returns whether its result can be right.
     #[inline]
     fn operate(&mut self, kind: Operation, key: u32) -> Result<bool, BadArgument> {
         self.until_select -= 1;
@@ -216,7 +216,7 @@ impl Worker<'_> {
     }
 }
 
-/// `[{{'$1'}, Guards, ['$1']}]`, made anew for each select as Erlang's is.
+/// `[{{'$1'}, Guards, ['$1']}]`, built and compiled anew for each select, as in Erlang.
 pub(super) fn spec(rows: Rows, what: Selected, from: u32) -> Result<MatchSpec, BadArgument> {
     let atom = |name| Term::atom(name).expect("a short name is an atom");
     let key = || atom("$1");

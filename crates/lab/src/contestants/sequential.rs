@@ -1,4 +1,4 @@
-//! One thread at work on a table: a plain `BTreeMap`, or one of those that many could share.
+//! One thread works on a table: a plain `BTreeMap`, or a table that many threads could share.
 
 use super::{
     contestant::{Contestant, Entrant, Measures, Samples, Side, Started, Starter, samples},
@@ -18,13 +18,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// How many operations are done between two looks at the time.
+/// How many operations the thread does before it looks at the time again.
 const STRIDE: usize = 64;
 
-/// Which part of the keys is inserted into another table before inserting counts.
+/// The divisor of the keys that are inserted into another table before inserting counts.
 const WARM_UP_PART: usize = 8;
 
-/// A table that one thread has for itself.
+/// A table that belongs to one thread.
 trait Sequential<K: Key>: Send {
     fn insert(&mut self, key: &K, value: u64) -> bool;
     fn update(&mut self, key: &K, value: u64);
@@ -32,7 +32,7 @@ trait Sequential<K: Key>: Send {
     fn get(&self, key: &K) -> Option<u64>;
     fn scan<F: FnMut(K::View<'_>, u64)>(&self, from: &K, limit: usize, visit: F);
 
-    /// How many entries it has, all looked at.
+    /// The number of its entries, found by visiting each one.
     fn entries(&self) -> Result<u64, String>;
 }
 
@@ -77,7 +77,7 @@ impl<K: Key> Sequential<K> for BTreeMap<K, u64> {
     }
 }
 
-/// A table that could be shared, and is not.
+/// A shareable table that one thread uses alone.
 struct Unshared<'a, S>(&'a S);
 
 impl<K: Key, S: Subject<K>> Sequential<K> for Unshared<'_, S> {
@@ -120,11 +120,11 @@ impl<K: Key> Task<K> for &SequentialJob<K> {
     }
 }
 
-/// Does what is to be measured with the table, after warming up with another one.
+/// Warms up with one table, and then does the measured operations on the other.
 fn measure<K: Key, T: Sequential<K>>(job: &SequentialJob<K>, warm: T, table: T) -> Measured {
     let keys = &job.keys.loaded;
     insert_all(&Mutex::new(warm), &keys[..keys.len() / WARM_UP_PART])?;
-    // The one thread takes the lock once, before it begins.
+    // The only thread takes the lock once, before it begins.
     let table = Mutex::new(table);
     let mut inserted = Some(insert_all(&table, keys)?);
     let greatest = keys.iter().max().map_or(0, |key| K::head_of(key.view()));
@@ -151,12 +151,12 @@ fn measure<K: Key, T: Sequential<K>>(job: &SequentialJob<K>, warm: T, table: T) 
     Ok(samples)
 }
 
-/// Nobody else has it, so nobody can have panicked with it.
+/// Takes the lock. No other thread uses the table, so none can have panicked with it.
 fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Inserts all keys, which are new, once.
+/// Inserts all keys, each of which is new, once.
 fn insert_all<K: Key, T: Sequential<K>>(table: &Mutex<T>, keys: &[K]) -> Result<Sample, String> {
     let timed = together(1, |_| {
         let mut table = lock(table);
@@ -182,8 +182,8 @@ fn all_of<K>(what: &str, keys: &[K], timed: &Timed<u64>) -> Result<Sample, Strin
     Ok(Sample::new(keys.len() as u64, timed.elapsed))
 }
 
-/// Does one operation with the keys of the stream, over and over, until the time is up. It returns
-/// how many of its results were wrong.
+/// Does one operation with the keys of the stream, again and again, until the time is up. The
+/// operation returns how many of its results were wrong.
 fn timed<K: Key, T: Sequential<K>>(
     table: &Mutex<T>,
     job: &SequentialJob<K>,
@@ -207,8 +207,9 @@ fn timed<K: Key, T: Sequential<K>>(
     Ok(Sample::new(timed.operations, timed.elapsed))
 }
 
-/// Whether a scan from a key that is there shows what follows it: in order, as far as the first eight
-/// bytes tell, with the values that belong to the keys, and so many entries unless the table ends.
+/// Whether a scan from a present key visits what follows that key: in order (as far as the first
+/// eight bytes decide), each value belonging to its key, and as many entries as asked for unless
+/// the table ends.
 #[inline]
 fn scans_rightly<K: Key, T: Sequential<K>>(table: &T, from: &K, greatest: u64) -> bool {
     let first = K::head_of(from.view());

@@ -6,25 +6,24 @@ use tremula_index::{Direction, KeyRange, OrderedIndex};
 
 /// A concurrent ordered table from keys to `u64`, as the workloads use it.
 ///
-/// The workloads are generic over it, so that each table is called statically and can be
-/// inlined, as it would be in a program that uses it. Every [`OrderedIndex`] is one, as an
-/// [`Index`].
+/// The workloads are generic over it, so that calls are static and can be inlined, as they would be
+/// in a program that uses the table. Every [`OrderedIndex`] is one, wrapped in an [`Index`].
 pub trait Subject<K: Key>: Sync {
-    /// Inserts the key or replaces its value; whether the key is new.
+    /// Inserts the key or replaces its value. Returns whether the key is new.
     fn insert(&self, key: &K, value: u64) -> bool;
 
-    /// Whether [`insert`](Self::insert) is one call of the table, and not a way around what the table
-    /// does not tell.
+    /// Whether [`insert`](Self::insert) is one call of the table. It is not if the table does not
+    /// report whether the key was new, so that the adapter has to work around it.
     fn insert_is_one_step(&self) -> bool {
         true
     }
 
-    /// Replaces the value of a key that is there, in whichever way the table does it best.
+    /// Replaces the value of a present key in the way that suits the table best.
     fn update(&self, key: &K, value: u64) {
         self.insert(key, value);
     }
 
-    /// Removes the key; whether it was there.
+    /// Removes the key. Returns whether it was present.
     fn remove(&self, key: &K) -> bool;
 
     /// The value of the key.
@@ -38,19 +37,19 @@ pub trait Subject<K: Key>: Sync {
     /// The smallest key above `key`.
     fn next(&self, key: &K) -> Option<K>;
 
-    /// Visits keys and values in ascending order, from the first key that is not below `from` on,
-    /// or from the smallest one, until there are no more or `limit` were visited. A table that can
-    /// show an entry without copying it does.
+    /// Visits keys and values in ascending order, from the first key that is not below `from` (or
+    /// the smallest one) until the table ends or `limit` entries were visited. A table that can
+    /// show an entry without copying it does so.
     fn scan<F>(&self, from: Option<&K>, limit: usize, visit: F)
     where
         F: FnMut(K::View<'_>, u64);
 
-    /// Whether a scan shows the greatest key that there can be.
+    /// Whether a scan can visit the greatest possible key.
     fn scans_the_greatest_key(&self) -> bool {
         true
     }
 
-    /// How many entries it says that it has; `None` if it does not say.
+    /// How many entries the table reports; `None` if it does not report any number.
     fn length(&self) -> Option<u64>;
 
     /// What it counts about itself, by name; nothing if it counts nothing.
@@ -59,19 +58,17 @@ pub trait Subject<K: Key>: Sync {
     }
 }
 
-/// Something to be done with tables of some type.
-///
-/// It is generic where it is carried out, so that its calls of the table are static.
+/// A task with tables of some type. It is generic in the table, so that its calls are static.
 pub(crate) trait Task<K: Key> {
-    /// What comes out of it.
+    /// What the task returns.
     type Output;
 
-    /// Does it; `make` makes an empty table.
+    /// Does the task; `make` makes an empty table.
     fn run<S: Subject<K>>(self, make: impl Fn() -> S) -> Self::Output;
 }
 
-/// What a job gives: for each of its measurements a sample or what was wrong in it, or what was
-/// wrong with the table as a whole.
+/// The result of a job: for each of its measurements a sample or what was wrong, or what was wrong
+/// with the table as a whole.
 pub(crate) type Measured = Result<Vec<Result<Sample, String>>, String>;
 
 /// An index of this project as a table to be measured.
@@ -139,13 +136,13 @@ impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
 ///
 /// # Errors
 ///
-/// Keys that do not ascend, a value that is not its key's, or a length that is not the
-/// number of entries.
+/// The keys do not ascend, a value does not belong to its key, or the length is not the number of
+/// entries.
 pub fn check<K: Key, S: Subject<K>>(table: &S) -> Result<u64, String> {
     check_walk::<K>(|visit| table.scan(None, usize::MAX, visit), table.length())
 }
 
-/// As [`check`], of a table that can be walked and says that it has so many entries.
+/// Does the same as [`check`] with a way to walk a table and the length that it reports.
 pub(super) fn check_walk<K: Key>(
     walk: impl FnOnce(&mut dyn FnMut(K::View<'_>, u64)),
     length: Option<u64>,
@@ -156,7 +153,7 @@ pub(super) fn check_walk<K: Key>(
     walk(&mut |key, value| {
         let key = K::own(key);
         if fault.is_some() {
-            // The first is enough.
+            // The first fault is enough.
         } else if last.as_ref().is_some_and(|last| *last >= key) {
             fault = Some(format!("key {key:?} follows {last:?} in a scan"));
         } else if K::value_of(key.view()) != value {
@@ -174,7 +171,7 @@ pub(super) fn check_walk<K: Key>(
     }
 }
 
-/// Says what is wrong if a count is not what it should be.
+/// An error that says what is wrong, if a count is not as expected.
 pub(crate) fn expect(what: &str, found: u64, expected: u64) -> Result<(), String> {
     if found == expected {
         Ok(())
@@ -183,7 +180,7 @@ pub(crate) fn expect(what: &str, found: u64, expected: u64) -> Result<(), String
     }
 }
 
-/// Inserts the keys, and returns how many of them were reported as new.
+/// Inserts the keys. Returns how many of them were reported as new.
 pub(crate) fn insert_all<K: Key, S: Subject<K>>(table: &S, keys: &[K]) -> u64 {
     keys.iter()
         .map(|key| u64::from(table.insert(key, K::value_of(key.view()))))
@@ -195,8 +192,8 @@ pub(crate) mod tests {
     use super::*;
     use tremula_papers::AnyEngine;
 
-    /// What every table must do before it may be measured: each of its operations, one after the
-    /// other, by one thread, with the keys given, which ascend and are at least five.
+    /// What every table must do before it may be measured. One thread does each of its operations
+    /// in turn with the given keys, which ascend and are at least five.
     pub(crate) fn does_its_work<K: Key, S: Subject<K>>(table: &S, keys: &[K]) {
         let value = |key: &K| K::value_of(key.view());
         let scanned = |from: Option<&K>, limit: usize| {
@@ -208,7 +205,7 @@ pub(crate) mod tests {
             |keys: &[K]| -> Vec<_> { keys.iter().map(|key| (key.clone(), value(key))).collect() };
         assert_eq!(check(table), Ok(0));
         assert!(scanned(None, 9).is_empty());
-        // From the middle outward, so that not every insert is at an end.
+        // From the middle outwards, so that not every insert is at an end.
         let middle = keys.len() / 2;
         for key in keys[middle..].iter().chain(keys[..middle].iter().rev()) {
             assert_eq!(table.get(key), None);
@@ -245,7 +242,7 @@ pub(crate) mod tests {
             assert_eq!(table.get(key), None);
         }
         assert_eq!(check(table), Ok(kept.len() as u64));
-        // From a key that is not there.
+        // From a key that is not in the table.
         assert_eq!(scanned(Some(&gone[0]), 2), entries(&kept[1..3]));
         table.update(&keys[0], 9);
         assert!(check(table).unwrap_err().contains("has the value 9"));
@@ -259,7 +256,7 @@ pub(crate) mod tests {
         keys
     }
 
-    /// Among them are keys of which one is the beginning of the next.
+    /// Some texts, among them keys that are prefixes of the next one.
     pub(crate) fn some_texts() -> Vec<String> {
         let mut keys: Vec<_> = (0..500)
             .flat_map(|i| {

@@ -1,5 +1,5 @@
-//! One table over time: filled by many threads, used by one, hammered in one range, scanned, used by
-//! one again. What an adaptive grain is worth shows against a grain that is fixed.
+//! One table over time: many threads fill it, one thread uses it, threads hammer one range, threads
+//! scan, and one thread uses it again. Tables with a fixed grain show the value of an adaptive one.
 
 use super::{Case, Experiment, each_thread_count};
 use crate::{
@@ -17,7 +17,7 @@ pub(super) struct Adaptation;
 /// How many slices a phase has: forty in all.
 const SLICES: u32 = 8;
 
-/// How many scans are drawn for a thread, which does them over and over.
+/// How many scans are drawn for a thread, which repeats them.
 const SCANS: usize = 1 << 12;
 
 impl Experiment for Adaptation {
@@ -74,7 +74,8 @@ impl Experiment for Adaptation {
         Job::Table(TableJob::Adaptation(AdaptationJob {
             range,
             fill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
-            // Numbered behind the threads that hammer, so that it is no stream of theirs.
+            // The number after those of the hammering threads, so that this stream differs from
+            // theirs.
             single: stream(Mix::Update50, range, case.threads),
             hammer: threads
                 .clone()

@@ -1,4 +1,4 @@
-//! Keys that are there are looked up in batches, against the same lookups one by one.
+//! Looks present keys up in batches, and one by one for comparison.
 
 use super::{Case, Experiment, chosen, threads};
 use crate::{
@@ -95,7 +95,7 @@ fn job<K: Key>(group: &[Case], keys: KeyList<K>, run: usize, settings: &Settings
         ..
     } = group[0];
     let distribution = distribution.unwrap_or(Distribution::Uniform);
-    // Whole batches, so that none at the end of the stream is smaller than the others.
+    // Whole batches, so that the last one of the stream is not smaller.
     let length = stream_length(threads, &keys).next_multiple_of(BATCH);
     let stream = |thread| {
         let random = &mut generator(settings.seed, Purpose::Choices, run, thread);

@@ -1,5 +1,5 @@
-//! What each optimisation of the OpenBw-Tree is worth: the workloads of `ycsb`, done by trees that
-//! have none of them, one alone, or all.
+//! What each optimisation of the OpenBw-Tree is worth: trees with no optimisation, with one, and
+//! with all of them run the workloads of `ycsb`.
 
 use super::{Case, Experiment, ycsb::Ycsb};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 pub(super) struct BwTreeAblation;
 
 impl BwTreeAblation {
-    /// The settings, with key sets chosen.
+    /// The settings, with the key sets filled in.
     fn settings(&self, settings: &Settings) -> Settings {
         Settings {
             key_sets: super::chosen(&settings.key_sets, self.default_key_sets()),

@@ -1,4 +1,4 @@
-//! One counter that all threads change: one cell against many, alone and as the size of a table.
+//! One counter that all threads change: one cell and many cells, alone and as the size of a table.
 
 use super::{Case, ContestantKind, Experiment, chosen, each_thread_count};
 use crate::{

@@ -36,7 +36,7 @@ impl Experiment for EtsBench {
     }
 
     fn keys_limits(&self) -> (u64, u64) {
-        // The keys of rows are twice as large.
+        // Keys of rows are twice as large as their numbers.
         (LEAST_KEYS, u64::from(MOST_RANGE / 2))
     }
 

@@ -7,8 +7,7 @@ use crate::{
     workload::{Distribution, Job, MessageKind},
 };
 
-/// What to measure: groups of cases, and for each group and run the job that every contestant
-/// does.
+/// What to measure: groups of cases, and for each group and run the job that every contestant does.
 pub trait Experiment: Sync {
     /// Its name on the command line and in records.
     fn name(&self) -> &'static str;
@@ -16,12 +15,12 @@ pub trait Experiment: Sync {
     /// What it measures, in a line.
     fn about(&self) -> &'static str;
 
-    /// What takes part in it.
+    /// The kind of its contestants.
     fn contestants(&self) -> ContestantKind {
         ContestantKind::Tables
     }
 
-    /// The numbers of threads measured unless the user says otherwise.
+    /// The numbers of threads measured by default.
     fn default_threads(&self) -> &'static [usize] {
         &[1, 2, 8]
     }
@@ -35,12 +34,12 @@ pub trait Experiment: Sync {
             .join(",")
     }
 
-    /// The number of keys unless the user says otherwise; of a set, where it has a choice.
+    /// The default number of keys; that of the key set, if the experiment offers a choice.
     fn default_keys(&self, key_set: Option<KeySet>) -> u64 {
         key_set.unwrap_or(KeySet::RandInt).default_keys()
     }
 
-    /// The least and the greatest number of keys it takes.
+    /// The least and the greatest number of keys that it accepts.
     fn keys_limits(&self) -> (u64, u64) {
         (1, MOST_KEYS)
     }
@@ -55,7 +54,7 @@ pub trait Experiment: Sync {
         case.threads
     }
 
-    /// About how long one contestant's measurement of a group takes, in seconds: see
+    /// The estimated seconds that one contestant's measurement of a group takes: see
     /// [`Settings::seconds_of`].
     fn estimate(&self, group: &[Case], settings: &Settings) -> f64 {
         let timed = group.iter().filter(|case| self.is_timed(case)).count();
@@ -65,8 +64,8 @@ pub trait Experiment: Sync {
     /// The workloads it has, by name.
     fn workloads(&self) -> Vec<&'static str>;
 
-    /// Its workloads that [`Settings::mixes`] can choose; one that is measured slice by slice is
-    /// the beginning of the name of each slice.
+    /// The workloads that [`Settings::mixes`] can choose. The name of a workload that is measured
+    /// slice by slice is the prefix of the names of its slices.
     fn mixes(&self) -> Vec<&'static str> {
         Vec::new()
     }
@@ -76,36 +75,36 @@ pub trait Experiment: Sync {
         &[]
     }
 
-    /// The key sets measured with unless the user chooses.
+    /// The key sets measured by default.
     fn default_key_sets(&self) -> &'static [KeySet] {
         self.key_sets()
     }
 
-    /// What [`Settings::messages`] can choose.
+    /// The kinds of message that [`Settings::messages`] can choose.
     fn messages(&self) -> &'static [MessageKind] {
         &[]
     }
 
-    /// What [`Settings::distributions`] can choose.
+    /// The distributions that [`Settings::distributions`] can choose.
     fn distributions(&self) -> &'static [Distribution] {
         &[]
     }
 
-    /// The distributions measured with unless the user chooses.
+    /// The distributions measured by default.
     fn default_distributions(&self) -> &'static [Distribution] {
         self.distributions()
     }
 
-    /// The cases that these settings ask for, in the order in which they are measured. Those of a
-    /// group are measured one after the other on one table.
+    /// The cases that these settings ask for, in the order of measurement. The cases of a group are
+    /// measured one after the other on one table.
     fn groups(&self, settings: &Settings) -> Vec<Vec<Case>>;
 
-    /// The job of one run of a group: the same for every contestant, made before any of them
-    /// starts. It has a measurement for each case.
+    /// The job of one run of a group, with a measurement for each case. It is made before any
+    /// contestant starts, and is the same for all of them.
     fn job(&self, group: &[Case], run: usize, settings: &Settings) -> Job;
 
-    /// A further job, done once for each contestant after the runs, that only weighs the table of
-    /// the group's first case.
+    /// Another job, done once for each contestant after the runs, that only weighs the table of the
+    /// group's first case.
     fn weighing(&self, _group: &[Case], _settings: &Settings) -> Option<Job> {
         None
     }
@@ -117,7 +116,7 @@ impl std::fmt::Debug for dyn Experiment {
     }
 }
 
-/// What the user chose, or all that there is if the user did not choose.
+/// The user's choice, or everything if the user chose nothing.
 pub(super) fn chosen<T: Clone>(choice: &[T], all: &[T]) -> Vec<T> {
     if choice.is_empty() { all } else { choice }.to_vec()
 }

@@ -1,7 +1,7 @@
-//! All threads append to one table, each with keys that it reads off the clock.
+//! All threads append to one table, each with keys that it reads from the clock.
 //!
-//! The workload on which every structure of the paper's comparison collapses: all threads want the
-//! rightmost leaf.
+//! In the comparison by Wang and others every structure collapses on this workload, because all
+//! threads want the rightmost leaf.
 
 use super::{Case, Experiment, each_thread_count};
 use crate::{

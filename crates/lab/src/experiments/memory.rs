@@ -1,4 +1,4 @@
-//! Keys are inserted, and the table is weighed; all are removed, and it is weighed again.
+//! Inserts keys and weighs the table; removes all keys and weighs it again.
 
 use super::{Case, Experiment, chosen, each_thread_count};
 use crate::{

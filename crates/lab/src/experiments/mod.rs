@@ -48,7 +48,7 @@ pub const ALL: [&dyn Experiment; 16] = [
 ///
 /// # Errors
 ///
-/// There is none.
+/// No experiment has this name.
 pub fn find(name: &str) -> Result<&'static dyn Experiment, LabError> {
     ALL.into_iter()
         .find(|experiment| experiment.name() == name)
@@ -116,7 +116,7 @@ mod tests {
             .map(|group| group.iter().map(|c| (c.workload, c.distribution)).collect())
             .collect();
         let (zipfian, uniform) = (Some(Distribution::Zipfian), Some(Distribution::Uniform));
-        // The table must be filled before, and what adds keys to it comes last.
+        // Filling comes first, and the mix that adds keys comes last.
         let group = vec![
             ("insert", None),
             ("c", zipfian),

@@ -1,6 +1,6 @@
-//! Half of the threads scan long ranges, the other half update, in one half filled range.
+//! In one half filled range, half of the threads scan long ranges, and the other half update.
 //!
-//! The workload on which a structure shows whether long scans and updates wait for each other.
+//! The workload shows whether long scans and updates wait for each other.
 
 use super::{Case, Experiment, each_thread_count};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// How many scans are drawn for a thread, which does them over and over.
+/// How many scans are drawn for a thread, which repeats them.
 const SCANS: usize = 1 << 12;
 
 /// The experiment `range_update`.

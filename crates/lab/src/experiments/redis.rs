@@ -1,4 +1,4 @@
-//! The server against a real Redis: both driven by the real `redis-benchmark`.
+//! The server compared with a real Redis, both driven by the real `redis-benchmark`.
 
 use super::{Case, ContestantKind, Experiment, chosen, threads};
 use crate::{

@@ -1,4 +1,4 @@
-//! One thread: what it costs, against a plain `BTreeMap`, that others could be there.
+//! One thread: what being ready for other threads costs, compared with a plain `BTreeMap`.
 
 use super::{Case, ContestantKind, Experiment, chosen};
 use crate::{

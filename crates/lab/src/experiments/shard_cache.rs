@@ -1,6 +1,6 @@
-//! An appendable cache in shards, under each strategy of `tremula-shard`: the load of the article
-//! on thread-per-core that they are after, and what it leaves out: small values, hot ids, and the
-//! time that a request takes.
+//! An appendable cache in shards, under each strategy of `tremula-shard`. The load is that of the
+//! article on thread-per-core from which the strategies come, with what the article leaves out:
+//! small values, hot ids, and the time that a request takes.
 
 use super::{Case, ContestantKind, Experiment, chosen, threads};
 use crate::{
@@ -23,10 +23,10 @@ static WORKERS: LazyLock<Vec<usize>> = LazyLock::new(|| {
     workers
 });
 
-/// The part of the peak rate of `affinity` at which [`CacheTraffic::Paced`] is paced.
+/// The fraction of the peak rate of `affinity` at which [`CacheTraffic::Paced`] sends.
 const PACED: f64 = 0.5;
 
-/// Requests a second, where the peak could not be found out: what follows will say why.
+/// Requests a second if the peak could not be measured; the measurement that follows reports why.
 const UNKNOWN_PEAK: f64 = 1e5;
 
 impl Experiment for ShardCache {
@@ -55,7 +55,7 @@ impl Experiment for ShardCache {
     }
 
     fn keys_limits(&self) -> (u64, u64) {
-        // All values, twice, fit in the cache, however they are spread over its shards.
+        // All values fit into the cache twice, however they are spread over its shards.
         (1, 1024)
     }
 
@@ -64,7 +64,7 @@ impl Experiment for ShardCache {
     }
 
     fn working_threads(&self, case: &Case) -> usize {
-        // As many have the requesters.
+        // The requesters have as many threads as the workers.
         2 * case.threads
     }
 

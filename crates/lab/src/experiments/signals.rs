@@ -1,7 +1,7 @@
-//! Many senders send to one receiver: how fast, how soon, and what it takes.
+//! Many senders send to one receiver: throughput, latency and memory.
 //!
-//! The workload of the benchmark of Erlang's parallel signal sending, and what it leaves out: the
-//! time of a single message, memory, and how a channel adapts.
+//! The workload is that of the benchmark of Erlang's parallel signal sending, with what it leaves
+//! out: the time of a single message, memory, and how a channel adapts.
 
 use super::{Case, ContestantKind, Experiment, chosen, threads};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 /// The experiment `signals`.
 pub(super) struct Signals;
 
-/// The most senders at the same time of the workload that changes their number.
+/// The most concurrent senders of the workload that changes their number.
 const PHASE_SENDERS: usize = 16;
 
 /// The slices of that workload, in their order.
@@ -58,7 +58,8 @@ impl Experiment for Signals {
     }
 
     fn working_threads(&self, case: &Case) -> usize {
-        // The receiver works while others send, but for what sends first and receives then.
+        // The receiver works while others send, except in workloads that first send and then
+        // receive.
         let receives_meanwhile = match case.workload.parse() {
             Ok(Traffic::Drain | Traffic::UncontendedSend | Traffic::Burst) => 0,
             Ok(Traffic::Live | Traffic::PingPong | Traffic::Phases) | Err(_) => 1,
@@ -68,7 +69,7 @@ impl Experiment for Signals {
 
     fn estimate(&self, group: &[Case], settings: &Settings) -> f64 {
         let (times, messages) = match group[0].workload.parse() {
-            // What is sent takes as long to receive.
+            // Receiving takes as long as sending.
             Ok(Traffic::Drain) => (2, 0),
             Ok(Traffic::Burst) => (0, group[0].keys),
             // The slices share the time.

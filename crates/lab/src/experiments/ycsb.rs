@@ -1,5 +1,5 @@
-//! The workloads of the comparison of indexes by Wang and others (SIGMOD 2018), which are those of
-//! YCSB: a table is filled, read, updated and scanned.
+//! The workloads of the comparison of indexes by Wang and others (SIGMOD 2018), taken from YCSB: a
+//! table is filled, read, updated and scanned.
 
 use super::{Case, Experiment, chosen, threads};
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
 /// The experiment `ycsb`.
 pub(super) struct Ycsb;
 
-/// For so many keys in the table there is one more to be inserted by the mix `e`: more than any
-/// table can insert within the usual time of a run.
+/// There is one key for the mix `e` to insert for this many keys in the table: more than any table
+/// can insert within the usual time of a run.
 const KEYS_A_FRESH_KEY: u64 = 8;
 
 impl Experiment for Ycsb {
@@ -80,8 +80,8 @@ impl Experiment for Ycsb {
     }
 }
 
-/// What is measured on one table, in this order whatever the user's: it is filled first, and what
-/// adds keys to it comes last.
+/// What is measured on one table, always in this order: filling comes first, and the mix that adds
+/// keys comes last.
 fn measurements(settings: &Settings) -> Vec<(YcsbMix, Option<Distribution>)> {
     let asked = |mix: &YcsbMix| {
         settings.mixes.is_empty() || settings.mixes.iter().any(|name| name == mix.name())

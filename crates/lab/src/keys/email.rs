@@ -1,4 +1,4 @@
-//! Realistic e-mail addresses: names, domains, words and numbers are drawn as often as they occur
+//! Realistic e-mail addresses. Names, domains, words and numbers are drawn as often as they occur
 //! in the lists of the folder `data`.
 
 use rand::{
@@ -20,7 +20,7 @@ pub(super) struct Addresses {
     number_lengths: Frequencies<usize>,
 }
 
-/// What stands in the list of domains for all that are too rare to be listed.
+/// The entry of the list of domains for all domains that are too rare to be listed.
 const OTHER_DOMAIN: &str = "{other}";
 
 impl Addresses {
@@ -48,7 +48,7 @@ impl Addresses {
             OTHER_DOMAIN => self.rare_domain(&mut address, random),
             domain => address.push_str(domain),
         }
-        // As a program would hold it that does not mean to append.
+        // The capacity that a program gives a text that it does not mean to extend.
         address.shrink_to_fit();
         address
     }
@@ -86,7 +86,7 @@ impl Addresses {
         address.push_str(self.domain_endings.draw(random));
     }
 
-    /// Letters as they follow each other in names, cut to the length.
+    /// Letters in sequences that occur in names, cut to the length.
     fn word(&self, address: &mut String, length: usize, random: &mut impl Rng) {
         let end = address.len() + length;
         while address.len() < end {
@@ -96,7 +96,7 @@ impl Addresses {
     }
 }
 
-/// A list of the folder `data`: entries, drawn as often as it says.
+/// A list of the folder `data`: entries, drawn as often as the list says.
 #[derive(Debug)]
 struct Frequencies<T> {
     entries: Vec<T>,
@@ -104,7 +104,7 @@ struct Frequencies<T> {
 }
 
 impl<T: FromStatic> Frequencies<T> {
-    /// From lines of an entry, a tab, and how often it occurs.
+    /// Parses lines of an entry, a tab, and how often it occurs.
     fn read(list: &'static str) -> Self {
         let (entries, counts): (Vec<_>, Vec<_>) = list
             .lines()

@@ -5,33 +5,32 @@ use tremula_index::{ByteKey, key};
 
 /// A type of keys that tables are measured with: `u64`, and `String` for e-mail addresses.
 ///
-/// Text is a `String` because an address is text, because a program would hold it so, and because
-/// every rival that takes keys of any length takes a `String` or its bytes: an engine that keeps
-/// keys whole makes its own copy, one that keeps bytes copies them, and nobody is handed an
-/// allocation made in advance.
+/// Text is a `String` because a program would hold an address so, and because every rival that
+/// takes keys of any length takes a `String` or its bytes. An engine that keeps whole keys makes
+/// its own copy, one that keeps bytes copies them, and no table receives an allocation made in
+/// advance.
 pub trait Key: ByteKey + Debug {
-    /// A key that is only looked at: what a scan shows. Views are ordered as keys are.
+    /// A borrowed key, as a scan shows it. Views are ordered as keys are.
     ///
-    /// Byte strings for texts, so that a table that stores bytes need not make a `String` to show
-    /// one.
+    /// A byte string for texts, so that a table that stores bytes can show a key without making a
+    /// `String`.
     type View<'a>: Ord + Copy;
 
-    /// The key, to be looked at.
+    /// Borrows the key.
     fn view(&self) -> Self::View<'_>;
 
-    /// A key of one's own.
+    /// Makes an owned key.
     ///
     /// # Panics
     ///
-    /// The view is of no key, which only a broken table shows.
+    /// The view is of no key; only a broken table shows such a view.
     fn own(view: Self::View<'_>) -> Self;
 
-    /// Its first eight bytes as a number: ordered as keys are, as far as they go.
+    /// Its first eight bytes as a number, which never contradicts the order of keys.
     fn head_of(view: Self::View<'_>) -> u64;
 
     /// The value that every workload stores under a key, so that each value found can be checked.
-    ///
-    /// Cheap, since it is computed for every entry of every scan.
+    /// It is cheap to compute, because it is computed for every entry of every scan.
     fn value_of(view: Self::View<'_>) -> u64;
 
     /// How many bytes the key has.
@@ -85,8 +84,8 @@ impl Key for String {
         key::head_of(view)
     }
 
-    /// From the head, the length and the bytes in the middle, which tell addresses apart where
-    /// their beginnings and their domains are alike.
+    /// Computed from the head, the length and the bytes in the middle, which distinguish addresses
+    /// with similar beginnings and equal domains.
     #[inline]
     fn value_of(view: &[u8]) -> u64 {
         let middle = Self::head_of(&view[view.len() / 2..]);

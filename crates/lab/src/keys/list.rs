@@ -1,17 +1,18 @@
-//! Keys that were made.
+//! Lists of keys.
 
 use super::Key;
 
-/// Keys of one type, all different.
+/// Distinct keys of one type.
 #[derive(Clone, Debug, Default)]
 pub struct KeyList<K> {
     /// What a table is filled with, each thread [its part](crate::workload::part), in this order.
     pub loaded: Vec<K>,
-    /// More keys of the same kind, which are not in the filled table; divided in the same way.
+    /// More keys of the same kind, which are not in the filled table. They are divided in the same
+    /// way.
     pub fresh: Vec<K>,
 }
 
-/// Something that there is for each type of keys.
+/// A value for each type of keys.
 #[derive(Clone, Debug)]
 pub enum Keys<I, T> {
     /// For `u64`.
@@ -21,7 +22,7 @@ pub enum Keys<I, T> {
 }
 
 impl<K: Key> KeyList<K> {
-    /// How long the loaded keys are on average, in bytes.
+    /// The mean length of the loaded keys, in bytes.
     #[must_use]
     pub fn mean_length(&self) -> f64 {
         let bytes: usize = self.loaded.iter().map(Key::length).sum();
@@ -30,7 +31,7 @@ impl<K: Key> KeyList<K> {
 }
 
 impl Keys<KeyList<u64>, KeyList<String>> {
-    /// How long the loaded keys are on average, in bytes.
+    /// The mean length of the loaded keys, in bytes.
     #[must_use]
     pub fn mean_length(&self) -> f64 {
         match self {

@@ -1,4 +1,4 @@
-//! Keys: what a workload's tables are filled with, made before the time runs.
+//! Keys that tables are filled with, made before the time runs.
 
 mod email;
 mod key;

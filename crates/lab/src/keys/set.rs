@@ -8,8 +8,8 @@ use crate::{
 use rand::RngExt;
 use std::{collections::HashSet, fmt, str::FromStr};
 
-/// The most keys of a set: what can be told apart by the 54 bits of a time stamp is more, what fits
-/// a machine's memory is less.
+/// The most keys of a set: less than the 54 bits of a time stamp distinguish, and more than fits
+/// into a machine's memory.
 pub const MOST_KEYS: u64 = 1 << 40;
 
 /// A set of keys.
@@ -21,16 +21,16 @@ pub enum KeySet {
     RandInt,
     /// E-mail addresses.
     Email,
-    /// Time stamps with the number of the thread as their last bits, ascending in every thread.
+    /// Time stamps with the thread's number in their last bits; they ascend in every thread.
     Append,
 }
 
-/// How many low bits of a time-stamp key tell the thread: enough for
+/// How many low bits of a time-stamp key hold the thread's number: enough for
 /// [`Settings::MOST_THREADS`](crate::Settings::MOST_THREADS).
 const THREAD_BITS: u32 = 10;
 
-/// How far apart two time stamps of a thread are where keys are made in advance: nanoseconds, as
-/// if each thread inserted four million keys a second.
+/// The distance of a thread's consecutive time stamps where keys are made in advance: nanoseconds,
+/// as if each thread inserted four million keys a second.
 const STAMP_STEP: u64 = 250;
 
 impl KeySet {
@@ -59,8 +59,8 @@ impl KeySet {
         }
     }
 
-    /// As many keys as the paper's comparison of indexes is usually repeated with on a small
-    /// machine, unless the user says otherwise.
+    /// The default number of keys: what repetitions of the paper's comparison on a small machine
+    /// usually take.
     #[must_use]
     pub const fn default_keys(self) -> u64 {
         match self {
@@ -75,8 +75,8 @@ impl KeySet {
         !matches!(self, Self::Email)
     }
 
-    /// Makes `loaded` keys for `threads` threads, and `fresh` more. One seed and run give one
-    /// list; all keys are different.
+    /// Makes `loaded` keys for `threads` threads, and `fresh` more. The same seed and run give the
+    /// same list; all keys are different.
     ///
     /// # Panics
     ///
@@ -130,10 +130,10 @@ pub(crate) const fn stamped(nanoseconds: u64, thread: usize) -> u64 {
     nanoseconds << THREAD_BITS | thread as u64
 }
 
-/// Time-stamp keys as threads that start together would make them, after those that made `before`
-/// keys in all have done so.
+/// Time-stamp keys as threads that start together would make them, after they have made `before`
+/// keys in all.
 fn stamps(before: u64, count: u64, threads: usize) -> Vec<u64> {
-    // Rounded up, so that the last stamp of the longest part before lies below.
+    // Rounded up, so that the last earlier stamp of every thread lies below.
     let earlier = before.div_ceil(threads as u64);
     let of_thread = |thread| {
         let part = random::part(count, thread, threads);
@@ -142,17 +142,16 @@ fn stamps(before: u64, count: u64, threads: usize) -> Vec<u64> {
     (0..threads).flat_map(of_thread).collect()
 }
 
-/// A permutation of the 64-bit integers that looks random: the finalizer of SplitMix64 (Steele,
-/// Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). Consecutive
-/// numbers become random keys that are certainly different, which drawn ones are not.
+/// A permutation of the 64-bit integers that looks random: the finalizer of SplitMix64 (Steele, Lea
+/// and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). It turns consecutive
+/// numbers into random-looking keys that are certainly different, which drawn keys are not.
 const fn scatter(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     number ^ (number >> 31)
 }
 
-/// Addresses in the order in which they are first drawn. One that was there before is drawn anew,
-/// as people find the good ones taken.
+/// Addresses in the order in which they are first drawn. One that was drawn before is drawn again.
 fn different_addresses(count: u64, seed: u64, run: usize) -> Vec<String> {
     let mut random = generator(seed, Purpose::Keys, run, 0);
     let addresses = Addresses::new();
@@ -249,7 +248,7 @@ mod tests {
         assert!(counts.iter().all(|c| (c - 1e4).abs() < 600.0), "{counts:?}");
     }
 
-    /// Fails if appended keys would not all go to the end of the table, whoever inserts them.
+    /// Fails if an appended key would not go to the end of the table, whichever thread inserts it.
     #[test]
     fn time_stamps_ascend_in_each_thread_and_interleave_between_them() {
         let list = integers(KeySet::Append, 10, 7, 3, 1);

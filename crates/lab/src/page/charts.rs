@@ -9,23 +9,23 @@ use super::{
 use crate::record::Record;
 use std::collections::BTreeSet;
 
-/// A chart, and what stands above and below it.
+/// A chart with its caption and note.
 pub(super) struct Figure {
     pub(super) caption: String,
     pub(super) svg: String,
     /// Whether it takes the whole width of the page.
     pub(super) is_wide: bool,
-    /// What cannot be read off it.
+    /// What the chart does not show.
     pub(super) note: String,
 }
 
-/// Figures of records that are bytes for each key, and what they are called.
+/// Figures that are bytes for each key, and their captions.
 const BYTES: [(&str, &str); 1] = [(
     "bytes_per_key_after_removal",
     "bytes per key that stay after all keys are removed",
 )];
 
-/// What is drawn of a shape over time, if it has any of it; else all that was seen.
+/// The figures of a shape that are drawn over time; if a series has none of them, all its figures.
 const SHAPE: [&str; 2] = ["base_nodes", "route_depth"];
 
 /// Makes the charts of one experiment, and numbers them.
@@ -74,7 +74,7 @@ impl Gallery<'_> {
         } else if panel.has_slices {
             self.add_slices(panel);
         } else if self.study.experiment == "memory" {
-            // How fast the inserts were while the allocator counted stands in the table.
+            // The table has the speed of the inserts, measured while the allocator counted.
         } else if counts.len() > 1 {
             let chart = thread_chart(self.id(), panel, self.words);
             let faint = chart.faint().join(", ");
@@ -100,7 +100,8 @@ impl Gallery<'_> {
         self.add_percentiles(panel, counts[counts.len() - 1]);
     }
 
-    /// Bars of a value, with this number of threads. `is_rate` tells that it is what `runs` has.
+    /// Adds bars of a value, with this number of threads. `is_rate` says that the value is that of
+    /// `runs`.
     fn add_bars(
         &mut self,
         panel: &Panel<'_>,
@@ -128,7 +129,7 @@ impl Gallery<'_> {
         if bars.is_empty() {
             return;
         }
-        // The best comes first: of a rate the greatest, of bytes the least.
+        // The best comes first: the greatest rate, or the least bytes.
         bars.sort_by(|one, other| one.value.total_cmp(&other.value));
         let mut caption = format!("{}, {threads} {}", panel.name(), self.threads(threads));
         if is_rate {
@@ -154,7 +155,7 @@ impl Gallery<'_> {
         }
     }
 
-    /// The moments of a run: the throughput, and below it whatever else was seen.
+    /// Adds the moments of a run: the throughput, and below it the other figures.
     fn add_series(&mut self, panel: &Panel<'_>, threads: usize) {
         let records = panel.with_threads(threads);
         let records: Vec<_> = records.iter().filter(|r| !r.series.is_empty()).collect();
@@ -200,7 +201,7 @@ impl Gallery<'_> {
         }
     }
 
-    /// The slices of a workload that is measured slice by slice, whatever their threads.
+    /// Adds the slices of a workload that is measured slice by slice, whatever their threads.
     fn add_slices(&mut self, panel: &Panel<'_>) {
         let line = |engine: &&str| {
             let moment = |record: &Record| {
@@ -222,7 +223,7 @@ impl Gallery<'_> {
         self.add(panel.name(), chart.svg(), true, String::new());
     }
 
-    /// The percentiles of each time that has any, with the greatest number of threads.
+    /// Adds the percentiles of each latency, with the greatest number of threads.
     fn add_percentiles(&mut self, panel: &Panel<'_>, threads: usize) {
         let records = panel.with_threads(threads);
         let names = records.iter().flat_map(|record| record.figures.keys());

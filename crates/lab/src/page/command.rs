@@ -1,4 +1,4 @@
-//! The command that repeats what was measured.
+//! The command that repeats a measurement.
 
 use super::study::{Study, in_order};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     record::Record,
 };
 
-/// A command for each setting that the records of the study were made with.
+/// A command for each combination of settings that the study's records were made with.
 pub(super) fn commands(study: &Study<'_>) -> Vec<String> {
     let setting = |record: &Record| {
         let configuration = &record.made_by.configuration;
@@ -60,7 +60,7 @@ fn command(name: &str, experiment: Option<&dyn Experiment>, records: &[&Record])
                         number.is_some_and(|digits| digits.parse::<u8>().is_ok())
                     })
             };
-            // The whole name, if there is one like it, and else the beginning of a slice's.
+            // The mix with exactly this name, or else the one whose slice this is.
             let whole = offered.iter().copied().find(|mix| record.workload == *mix);
             whole.or_else(|| offered.iter().copied().find(is_of))
         };
@@ -101,7 +101,7 @@ fn command(name: &str, experiment: Option<&dyn Experiment>, records: &[&Record])
     text
 }
 
-/// Whether some of these contestants need a build with the rivals in it.
+/// Whether some of these contestants need a build with the rivals.
 pub(super) fn needs_rivals(study: &Study<'_>) -> bool {
     let mut engines = study.records.iter().map(|record| &record.engine);
     engines.any(|engine| side_of(engine) == Some(Side::Rival))

@@ -1,6 +1,6 @@
-//! Text and numbers as they stand in the page.
+//! Text and numbers in the form that the page needs.
 
-/// Text that may stand between tags, and in an attribute between quotes.
+/// Text that may stand between tags, and in a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -30,7 +30,7 @@ pub(super) fn anchor(name: &str) -> String {
     name.chars().map(part).collect()
 }
 
-/// A figure with three digits that count; large ones with all of their digits, in groups.
+/// A figure with three significant digits; a large one with all of its digits, in groups.
 pub(super) fn number(figure: f64) -> String {
     if !figure.is_finite() {
         return "∞".to_owned();
@@ -64,13 +64,13 @@ fn grouped(figure: f64) -> String {
     text
 }
 
-/// A whole number of things.
+/// A count.
 pub(super) fn count(number: u64) -> String {
-    // Beyond 2^53 a count of keys need not be exact to be read.
+    // Above 2^53 the count is rounded, which a reader does not notice.
     grouped(number as f64)
 }
 
-/// A number on an axis: as short as it can be.
+/// A number on an axis, as short as possible.
 pub(super) fn tick(figure: f64) -> String {
     if figure.abs() >= 1000.0 {
         return match figure.abs() {
@@ -91,7 +91,7 @@ fn short(figure: f64) -> String {
     }
 }
 
-/// A word, in the plural unless there is one.
+/// A count with its word, in the plural if needed.
 pub(super) fn plural(count: usize, word: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {word}{ending}")

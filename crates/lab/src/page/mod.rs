@@ -1,8 +1,8 @@
-//! The report: one page in HTML that needs no network and no script.
+//! The report: one HTML page that needs no network and no script.
 //!
-//! [`page`] goes through the records experiment by experiment (`study`): the question, the charts, what
-//! the originals found, the figures, and the command that repeats them. The looks are in `style.css`;
-//! everything else only names classes.
+//! [`page`] goes through the records experiment by experiment (`study`): the question, the charts,
+//! what the originals found, the figures, and the command that repeats them. The looks are in
+//! `style.css`; everything else only names classes.
 
 mod chart;
 mod charts;
@@ -28,15 +28,14 @@ use study::{Study, in_order};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Where the method is written down.
+/// Where the method is described.
 const METHOD: &str = "https://github.com/tremula/tremula/blob/main/docs/method.md";
 
 /// The page that shows these records. Of several records of one contestant in one case the last one
-/// counts. Records of experiments that this lab does not know are shown as they are.
+/// counts. Records of experiments that this lab does not know are shown as they are. The page is
+/// dated `date`.
 ///
-/// `date` is the day that stands in its head.
-///
-/// It takes time in proportion to the records, most of it to draw runs anew for intervals.
+/// It takes time in proportion to the records; resampling runs for intervals takes most of it.
 ///
 /// ```
 /// use std::path::Path;
@@ -93,7 +92,7 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
     html
 }
 
-/// The title, what it was measured with, and in two sentences what came out.
+/// The title, the conditions of the measurements, and the outcome in two sentences.
 fn head(records: &[Record], date: &str, judged: &[(&Claim, Verdict)]) -> String {
     let machines = in_order(records.iter().map(|record| &record.made_by.machine));
     let machines: Vec<_> = machines

@@ -5,7 +5,7 @@ const QUESTIONS: &str = include_str!("../../data/questions.tsv");
 const UNKNOWN: &str =
     "An experiment that this version of the lab does not know; its figures are shown as they are.";
 
-/// The question that an experiment answers, in a sentence; of one that is not known, that it is not.
+/// The question that an experiment answers, in a sentence; a remark if the experiment is unknown.
 pub(super) fn question(experiment: &str) -> &'static str {
     let mut lines = QUESTIONS.lines().filter_map(|line| line.split_once('\t'));
     let found = lines.find(|(name, _)| *name == experiment);

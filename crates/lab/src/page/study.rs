@@ -1,9 +1,9 @@
-//! The records of one experiment, and what of them is shown together.
+//! The records of one experiment, grouped for display.
 
 use super::markup;
 use crate::record::Record;
 
-/// All that was measured in one experiment.
+/// Everything that was measured in one experiment.
 pub(super) struct Study<'a> {
     /// The experiment's name.
     pub(super) experiment: &'a str,
@@ -11,9 +11,9 @@ pub(super) struct Study<'a> {
     pub(super) panels: Vec<Panel<'a>>,
 }
 
-/// What belongs in one chart: a workload on a key set.
+/// The contents of one chart: a workload on a key set.
 pub(super) struct Panel<'a> {
-    /// The workload; of slices of one, what their names have in common.
+    /// The workload; for slices, the common prefix of their names.
     pub(super) workload: &'a str,
     pub(super) distribution: Option<&'a str>,
     pub(super) key_set: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Panel<'a> {
     pub(super) records: Vec<&'a Record>,
 }
 
-/// What is counted in an experiment.
+/// The words for what an experiment counts.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
     pub(super) threads: &'static str,
@@ -49,14 +49,14 @@ impl Words {
 /// The workload of `signals` that is measured slice by slice: `phases_01`, `phases_02`, …
 const SLICED: &str = "phases";
 
-/// The number of a slice, if a workload is one.
+/// The number of a slice; `None` if the workload is no slice.
 pub(super) fn slice_of(workload: &str) -> Option<u32> {
     let number = workload.strip_prefix(SLICED)?.strip_prefix('_')?;
     number.parse().ok()
 }
 
 impl<'a> Study<'a> {
-    /// The studies that records are of, in the order of their first records.
+    /// The studies of these records, in the order of their first records.
     pub(super) fn all(records: &'a [Record]) -> Vec<Self> {
         let mut studies: Vec<Self> = Vec::new();
         for record in records {
@@ -103,7 +103,7 @@ impl<'a> Study<'a> {
 }
 
 impl<'a> Panel<'a> {
-    /// What stands above it.
+    /// The caption of the panel.
     pub(super) fn name(&self) -> String {
         let distribution = self.distribution.map(|d| format!(", {d}"));
         format!(
@@ -115,7 +115,7 @@ impl<'a> Panel<'a> {
         )
     }
 
-    /// The contestants, in the order of their turns.
+    /// The contestants, in the order of their records.
     pub(super) fn engines(&self) -> Vec<&'a str> {
         in_order(self.records.iter().map(|record| record.engine.as_str()))
     }
@@ -140,7 +140,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// Each of them once, in the order in which they come first.
+/// Each name once, in the order of first occurrence.
 pub(super) fn in_order<T: PartialEq>(names: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut unique = Vec::new();
     for name in names {

@@ -12,7 +12,8 @@ use crate::{
 };
 use std::{collections::BTreeSet, fmt::Write};
 
-/// Whom the others are compared with, if one of them takes part; else the first of the case.
+/// The contestants that others are compared with: the first of these that takes part, or else the
+/// first one of the case.
 const REFERENCES: [&str; 7] = [
     "locked",
     "table_locked",
@@ -23,10 +24,10 @@ const REFERENCES: [&str; 7] = [
     "redis",
 ];
 
-/// Up to so many rows a table is open.
+/// A table with up to this many rows is shown open.
 const OPEN_ROWS: usize = 24;
 
-/// The record that those of a case are compared with.
+/// The record that the others of a case are compared with.
 fn reference<'a>(case: &[&'a Record]) -> &'a Record {
     let named = REFERENCES
         .iter()
@@ -192,7 +193,7 @@ fn interval(ratio: Ratio) -> Option<String> {
     ))
 }
 
-/// A number that was found, or on which side of 1 it lies.
+/// The original's number, or on which side of 1 it lies.
 fn original(original: Original) -> String {
     match original {
         Original::Figure(figure) => number(figure),
@@ -201,7 +202,7 @@ fn original(original: Original) -> String {
     }
 }
 
-/// What the originals found, and what these results say of it.
+/// What the originals found, and the verdict of these results.
 pub(super) fn claims(claims: &[(&Claim, Verdict)], with_experiment: bool) -> String {
     let mut body = String::new();
     for (claim, verdict) in claims {

@@ -1,21 +1,21 @@
-//! What is said of one record wherever it is shown.
+//! What the page says of one record, wherever it appears.
 
 use super::{markup::number, study::Words};
 use crate::{record::Record, statistics::Spread};
 
-/// Where the runs lie, if there is more than one.
+/// The least and the greatest run, if there are several.
 pub(super) fn spread(record: &Record) -> Option<(f64, f64)> {
     let several = record.runs.len() > 1;
     let spread = Spread::of(&record.runs).filter(|_| several)?;
     Some((spread.least, spread.most))
 }
 
-/// Whether more threads work than the machine runs at the same time.
+/// Whether more threads worked than the machine runs at the same time.
 pub(super) fn is_oversubscribed(record: &Record) -> bool {
     record.threads > record.made_by.machine.cores
 }
 
-/// What is said of a record that the reader points at.
+/// The text shown when the reader points at a record.
 pub(super) fn title(record: &Record, words: Words) -> String {
     let mut text = format!(
         "{}, {} {}: {} million {} per second",

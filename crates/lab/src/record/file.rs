@@ -20,13 +20,13 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Opens the file for appending, and makes it if it is not there. If its last line is the
-    /// beginning of a record, because a program was ended while it wrote, that is cut off.
+    /// Opens the file for appending, creating it if necessary. If its last line is the beginning of
+    /// a record, because a program was killed while it wrote, that line is cut off.
     ///
     /// # Errors
     ///
-    /// It cannot be opened for reading and writing, or its last line is not ended and no beginning of
-    /// a record: then it is another file than the user thinks.
+    /// The file cannot be opened for reading and writing, or its last line is unfinished and is not
+    /// the beginning of a record: then the user has named a wrong file.
     pub fn open(path: &Path) -> Result<Self, LabError> {
         let failed = |error| LabError::Write {
             path: path.to_owned(),
@@ -41,7 +41,7 @@ impl RecordFile {
         let mut cut_off = 0;
         if !last.is_empty() {
             match serde_json::from_slice::<Record>(last) {
-                // Only the end of the line is missing.
+                // Only the line end is missing.
                 Ok(_) => file.write_all(b"\n").map_err(failed)?,
                 Err(_) if is_torn(last) => {
                     cut_off = last.len();
@@ -65,13 +65,13 @@ impl RecordFile {
         })
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many bytes of a record that was not written to its end were cut off when it was opened.
+    /// How many bytes of an unfinished record were cut off when the file was opened.
     #[must_use]
     pub const fn cut_off(&self) -> usize {
         self.cut_off
@@ -97,18 +97,18 @@ impl RecordFile {
     }
 }
 
-/// What follows the last end of a line.
+/// What follows the last line end.
 fn last_line(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
     &bytes[end.map_or(0, |end| end + 1)..]
 }
 
-/// Whether a line that is not ended can be the beginning of a record.
+/// Whether an unfinished line can be the beginning of a record.
 fn is_torn(line: &[u8]) -> bool {
     line.starts_with(BEGINNING) || BEGINNING.starts_with(line)
 }
 
-/// The records of a file, in their order. A last line that is not ended, because a program was ended
+/// The records of a file, in order. An unfinished last line, left by a program that was killed
 /// while it wrote, does not count.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The record of a measurement: the one JSON shape of results in this project.
+//! The record of a measurement: the only JSON form of results in this project.
 
 mod file;
 
@@ -23,40 +23,40 @@ pub struct Record {
     pub engine: String,
     /// The key set's name, or that of the kind of message.
     pub key_set: String,
-    /// How long its keys, or messages, are on average, in bytes.
+    /// The mean length of its keys, or messages, in bytes.
     pub key_bytes: f64,
-    /// How many threads (or Erlang processes) work at the same time; of messages, how many send.
+    /// How many threads (or Erlang processes) work at the same time; for messages, how many send.
     pub threads: usize,
-    /// How many keys: inserted in all, or the size of the key range; or messages of a burst.
+    /// How many keys: inserted in all, or the size of the key range; or the messages of a burst.
     pub keys: u64,
     /// The median of `runs`, in million operations a second.
     pub mops: f64,
     /// Each run's result in million operations a second, in the order of the runs.
     pub runs: Vec<f64>,
-    /// For each run the part of the machine's cores, 0 to 1, that the program had before or after it,
-    /// whichever is less. Empty in records of labs that did not measure it.
+    /// For each run the fraction of the machine's cores, 0 to 1, that the program had before or
+    /// after it, whichever is less. Empty in records of labs that did not measure it.
     #[serde(default)]
     pub shares: Vec<f64>,
     /// Whether other work had more than a fifth of the machine in most runs. `false` in records of
-    /// labs that did not say so: [`is_disturbed`](Self::is_disturbed) knows.
+    /// labs that did not say; use [`is_disturbed`](Self::is_disturbed).
     #[serde(default)]
     pub disturbed: bool,
     /// Whether more threads worked than the machine has cores. `false` in records of labs that did
-    /// not say so: [`is_oversubscribed`](Self::is_oversubscribed) knows.
+    /// not say; use [`is_oversubscribed`](Self::is_oversubscribed).
     #[serde(default)]
     pub oversubscribed: bool,
-    /// Million messages a second that were sent (the median), where messages are; else null.
+    /// The median of million messages a second that were sent; null where no messages are sent.
     pub send_mops: Option<f64>,
-    /// Bytes of memory for each key of the filled table (the median, where each run measures
-    /// it); null where not measured.
+    /// Bytes of memory for each key of the filled table (the median, if each run measures it); null
+    /// where not measured.
     pub bytes_per_key: Option<f64>,
     /// What else was measured, by name: medians of the runs.
     pub figures: BTreeMap<String, f64>,
-    /// How the run went whose result is the median, moment by moment, where that is measured.
+    /// How the run with the median result went, moment by moment, where that is measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Moment>,
-    /// What was wrong in the contestant's answers, if anything: such a record has no figures. `None`
-    /// in records of labs that left such contestants out.
+    /// What was wrong in the contestant's answers, if anything; such a record has no figures.
+    /// `None` in records of labs that left such contestants out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What produced the record.
@@ -76,14 +76,14 @@ impl Record {
         self.oversubscribed || self.threads > self.made_by.machine.cores
     }
 
-    /// A hash of all that decides what is measured and how, and of nothing that is measured: the
+    /// A hash of everything that decides what is measured and how, and of no result: the
     /// experiment, the case (workload, distribution, key set, threads, keys), the engine, the lab's
     /// version, the machine, the configuration (with all engines that take turns, the engine's
-    /// version, times, runs, the compiler and the build), and the seed. Two records of one hash are
-    /// two measurements of one thing.
+    /// version, times, runs, the compiler and the build), and the seed. Two records with the same
+    /// hash are two measurements of the same thing.
     ///
-    /// 64-bit FNV-1a (Fowler, Noll and Vo) of these fields as JSON, as sixteen hexadecimal digits:
-    /// the same on every machine and in every version that has the same fields.
+    /// It is the 64-bit FNV-1a (Fowler, Noll and Vo) of these fields as JSON, in sixteen
+    /// hexadecimal digits: the same on every machine and in every version that has the same fields.
     #[must_use]
     pub fn hash_configuration(&self) -> String {
         let made_by = &self.made_by;
@@ -120,28 +120,28 @@ fn fnv_1a(bytes: &[u8]) -> u64 {
 pub struct MadeBy {
     /// The version of the lab.
     pub version: String,
-    /// The commit that the lab was built from, with a `+` behind it if files differed from it. `None`
-    /// in debug builds, outside of a repository, and in records of earlier labs.
+    /// The commit that the lab was built from, with a `+` appended if files differed from it.
+    /// `None` in debug builds, outside a repository, and in records of earlier labs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Where it ran.
+    /// The machine that it ran on.
     pub machine: Machine,
-    /// How it was set.
+    /// Its configuration.
     pub configuration: Configuration,
     /// The seed that every random choice came from.
     pub seed: u64,
-    /// Of what was measured and how, as [`Record::hash_configuration`] computes it.
+    /// The hash that [`Record::hash_configuration`] computes.
     #[serde(default)]
     pub configuration_hash: Option<String>,
-    /// How many records the group of cases gave that were measured in turn, this one among them: they
-    /// are written together, and measured again if some are missing.
+    /// How many records this record's group of cases has, including this one. They are written
+    /// together, and measured again if some are missing.
     #[serde(default)]
     pub group_records: Option<usize>,
     /// When the first run of the group began: seconds since 1970, UTC.
     #[serde(default)]
     pub started: Option<u64>,
-    /// How many threads of the whole system wanted to run, on average over a minute, when the first
-    /// run of the group began and when the last one was over; null where the system does not tell.
+    /// The system's load average over a minute (how many threads wanted to run), when the first run
+    /// of the group began and when the last one ended; null where the system does not report it.
     #[serde(default)]
     pub load_average: Option<[f64; 2]>,
 }
@@ -150,31 +150,31 @@ pub struct MadeBy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// The processor's model name; `"unknown"` where the system does not tell.
+    /// The processor's model name; `"unknown"` where the system does not report it.
     pub cpu: String,
     /// How many threads it runs at the same time.
     pub cores: usize,
-    /// The release of the operating system's kernel; `"unknown"` where it does not tell.
+    /// The release of the operating system's kernel; `"unknown"` where it is not reported.
     pub kernel: String,
 }
 
-/// How a measurement was set.
+/// The configuration of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// What the contestant is: project and version.
+    /// The project and version of the contestant.
     pub engine_version: String,
-    /// The contestants that took turns: each run in an order of its own that comes from the seed. (In
-    /// records of earlier labs always in this order.)
+    /// The contestants that took turns. Each run has its own order, which comes from the seed. (In
+    /// records of earlier labs always this order.)
     pub engines: Vec<String>,
     /// How long each run lasted in seconds; null where it ended by itself.
     pub seconds: Option<f64>,
-    /// How long each run was warmed up in seconds before that; null where it ended by itself.
+    /// How long the warm-up of each run took in seconds; null where it ended by itself.
     pub warm_up_seconds: Option<f64>,
-    /// The build of the lab: its profile, `measure` or `release`; or `debug` with assertions, whose figures
-    /// mean little.
+    /// The build of the lab: the profile `measure` or `release`; or `debug` for a build with
+    /// assertions, whose figures mean little.
     pub build: String,
-    /// The compiler of the lab.
+    /// The compiler that built the lab.
     #[serde(default)]
     pub rustc: Option<String>,
     /// How many runs there are.
@@ -186,8 +186,8 @@ pub struct Configuration {
     /// Whether each working thread was pinned to a processor.
     #[serde(default)]
     pub pinned: bool,
-    /// The workloads that are measured one after the other on one table, in their order; empty if
-    /// there is one only.
+    /// The workloads measured one after the other on one table, in order; empty if there is only
+    /// one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_table: Vec<String>,
 }
@@ -215,7 +215,7 @@ fn known(text: &str) -> String {
 }
 
 impl MadeBy {
-    /// This lab on this machine, with these settings; `timed` says whether a run ends when its time
+    /// This lab on this machine, with these settings. `timed` says whether a run ends when its time
     /// is up.
     #[must_use]
     pub fn this_lab(
@@ -253,7 +253,7 @@ impl MadeBy {
 /// What compiled this program.
 const RUSTC: &str = env!("TREMULA_LAB_RUSTC");
 
-/// The build whose figures mean little.
+/// The name of a build whose figures mean little.
 pub const DEBUG: &str = "debug";
 
 /// The build of this program: `debug`, `measure` or `release`.
@@ -393,7 +393,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_hash_function_is_that_of_its_authors() {
-        // From their list of test vectors.
+        // Some of their list of test vectors.
         assert_eq!(fnv_1a(b""), 0xCBF2_9CE4_8422_2325);
         assert_eq!(fnv_1a(b"foobar"), 0x8594_4171_F739_67E8);
     }

@@ -1,6 +1,8 @@
 //! `arctic::ConcurrentMap` of the crate `arctic-map`: a lock-free adaptive radix tree.
 //!
-//! No key may be the beginning of another. Texts are therefore keys without a zero byte, which the
+//! No key may be a prefix of another. Text keys therefore must not contain a zero byte, which the
+//! crate checks at every call, and the crate ends each with one; addresses contain none. The map
+//! reports no length.
 //! crate checks at every call and ends with one; addresses have none. It has no length.
 
 use crate::{contestants::Subject, keys::Key};
@@ -90,7 +92,7 @@ impl Subject<String> for Texts {
 
     #[inline]
     fn next(&self, key: &String) -> Option<String> {
-        // It has no range without its lower bound.
+        // The map has no range that excludes its lower bound.
         let range = self.0.range(prefix_free(key)..);
         let mut entries = range.entries(Order::Ascend);
         loop {

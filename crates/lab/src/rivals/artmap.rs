@@ -1,7 +1,7 @@
-//! `artmap::ArtMap`: an adaptive radix tree with optimistic lock coupling, for keys of any length;
-//! entries are allocated one by one.
+//! `artmap::ArtMap`: an adaptive radix tree with optimistic lock coupling, for keys of any length.
+//! It allocates each entry.
 //!
-//! Integers are given as their eight bytes, most significant first.
+//! Integers are passed as their eight bytes, most significant first.
 
 use crate::{contestants::Subject, keys::Key};
 use ::artmap::ArtMap;

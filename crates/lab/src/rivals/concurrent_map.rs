@@ -1,8 +1,7 @@
 //! `concurrent_map::ConcurrentMap`: a lock-free B+tree that replaces nodes by copies.
 //!
-//! It cannot be shared by reference: each thread has a clone, with its own state of reclamation. The
-//! clone is looked up by thread in every operation, which takes about two nanoseconds. Its scans
-//! show copies.
+//! It cannot be shared by reference: each thread has a clone with its own state of reclamation.
+//! Every operation looks up its thread's clone. Scans show copies.
 
 use crate::{contestants::Subject, keys::Key};
 use ::concurrent_map::{ConcurrentMap, Minimum};

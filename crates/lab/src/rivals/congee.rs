@@ -1,9 +1,9 @@
 //! `congee::U64Congee`: an adaptive radix tree with optimistic lock coupling, for keys of eight
 //! bytes and values of a word.
 //!
-//! It has no keys of another length, no length, and no iterator: a scan copies entries into a buffer
-//! that is as long as the scan. The greatest key of all cannot be scanned, since the upper bound of a
-//! scan is excluded.
+//! It has no keys of another length, reports no length, and has no iterator: a scan copies entries
+//! into a buffer as long as the scan. No scan can visit the greatest possible key, because the
+//! upper bound of a scan is exclusive.
 
 use crate::contestants::Subject;
 use ::congee::{U64Congee, epoch};
@@ -11,7 +11,7 @@ use ::congee::{U64Congee, epoch};
 /// The tree.
 pub(super) struct Table(U64Congee<usize>);
 
-/// How many entries the buffer of a scan has room for; a longer scan fills it several times.
+/// How many entries the buffer of a scan can hold; a longer scan fills it several times.
 const BUFFER: usize = 128;
 
 impl Default for Table {
@@ -66,7 +66,7 @@ impl Subject<u64> for Table {
             if found < room {
                 return;
             }
-            // Below the greatest key, which no scan shows.
+            // This does not overflow: no scan shows the greatest key.
             from = u64::from_be_bytes(buffer[found - 1].0) + 1;
             left -= found;
         }

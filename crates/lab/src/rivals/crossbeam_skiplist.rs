@@ -1,9 +1,9 @@
 //! `crossbeam_skiplist::SkipMap`: a lock-free skip list.
 //!
-//! Its `insert` does not tell whether the key was there, so the insert that can be asked is used,
-//! which asks where it finds the key. A key whose value is being replaced is not found for a moment
-//! (its issue 1023): where keys are read and updated at the same time its answers are wrong, and it
-//! has no figure.
+//! Its `insert` does not report whether the key was present, so `compare_insert` is used, which
+//! passes the value that it finds to a closure. For a moment, a lookup misses a key whose value is
+//! being replaced (its issue 1023). Where keys are read and updated concurrently its answers are
+//! therefore wrong, and it gets no figure.
 
 use crate::{contestants::Subject, keys::Key};
 use crossbeam_skiplist::SkipMap;

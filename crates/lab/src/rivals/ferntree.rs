@@ -1,8 +1,8 @@
 //! `ferntree::Tree`: a B+tree with optimistic lock coupling.
 //!
-//! Reads and writes are those meant for concurrent use with each other: optimistic lookups, and
-//! inserts and removes that leave what they displace to its reclamation. Texts are kept behind a
-//! pointer in each slot. Scans take a shared lock a leaf.
+//! The adapter uses the operations meant for concurrent use: optimistic lookups, and inserts and
+//! removes that leave what they displace to the crate's reclamation. Each slot keeps a text behind
+//! a pointer. A scan takes a shared lock on each leaf.
 
 use crate::{contestants::Subject, keys::Key};
 use ::ferntree::{OptimisticRead, Tree};

@@ -1,8 +1,8 @@
-//! `masstree::MassTree`: a trie of B+trees, for byte strings of up to 256 bytes; values in the
+//! `masstree::MassTree`: a trie of B+trees, for byte strings of up to 256 bytes; values are in the
 //! leaves.
 //!
-//! Its scan by whole leaves, the fastest it has, was seen to show keys out of order while others
-//! insert; the check of every scan tells if that happens.
+//! Its scan by whole leaves, which is its fastest one, has shown keys out of order while other
+//! threads insert. The check of every scan notices that.
 
 use crate::{contestants::Subject, keys::Key};
 use ::masstree::{MassTree, RangeBound};
@@ -24,7 +24,7 @@ impl Table {
 
     #[inline]
     fn take(&self, key: &[u8]) -> bool {
-        // It gives up after a number of tries.
+        // `remove` gives up after a number of attempts.
         loop {
             if let Ok(removed) = self.0.remove(key) {
                 return removed.is_some();
@@ -81,7 +81,8 @@ impl Subject<u64> for Table {
             .as_ref()
             .map_or(RangeBound::Unbounded, |key| RangeBound::Included(key));
         self.visit(low, limit, |key, value| {
-            // A key of another length would be one that nobody inserted; 0 is out of order.
+            // No thread inserted a key of another length. Showing 0 makes the check find it out of
+            // order.
             visit(integer(key).unwrap_or(0), value);
         });
     }

@@ -1,8 +1,8 @@
-//! The rivals, one adapter a file; those of the mailboxes in [`channels`].
+//! The rivals, one adapter a file; those of the mailboxes are in [`channels`].
 //!
-//! An adapter does the work that an index of this project does: an insert tells whether the key was
-//! new, a lookup returns the value, a scan shows keys and values in order. It uses what the crate's
-//! own documentation recommends for that, takes no shortcut that a program could not take, and says
+//! An adapter does the work of an index of this project: an insert reports whether the key was new,
+//! a lookup returns the value, a scan visits keys and values in order. It uses what the crate's own
+//! documentation recommends for that, takes no shortcut that a program could not take, and says
 //! what the crate cannot do.
 
 mod arctic_map;

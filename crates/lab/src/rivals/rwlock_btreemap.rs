@@ -1,4 +1,4 @@
-//! The standard library's `BTreeMap` under `parking_lot`'s readers-writer lock: what most programs
+//! The standard library's `BTreeMap` under `parking_lot`'s readers-writer lock, which most programs
 //! use.
 //!
 //! A scan visits entries in place, under the read lock.
@@ -20,7 +20,7 @@ impl<K> Default for Table<K> {
 impl<K: Key> Subject<K> for Table<K> {
     #[inline]
     fn insert(&self, key: &K, value: u64) -> bool {
-        // Copied before the lock is held.
+        // Copied before the lock is taken.
         let key = key.clone();
         self.0.write().insert(key, value).is_none()
     }

@@ -1,8 +1,8 @@
 //! `scc::TreeIndex`: a B+tree whose readers take no lock.
 //!
-//! Its `insert` refuses a key that is there and its `upsert` does not tell whether one was, so an
-//! insert that finds the key goes down the tree twice; a mere update does not. It counts its entries
-//! by walking over them, so its length is not asked for.
+//! Its `insert` refuses a present key, and its `upsert` does not report whether the key was
+//! present. An insert that finds the key therefore descends the tree twice; an update does not. Its
+//! length is not used, because it counts the entries by walking over them.
 
 use crate::{contestants::Subject, keys::Key};
 use scc::{Guard, TreeIndex};

@@ -1,4 +1,4 @@
-//! Each adapter does its work, by one thread; and results name the versions that were measured.
+//! Each adapter does its work in one thread, and results name the measured versions.
 
 use super::{run_integers, run_texts};
 use crate::{
@@ -77,7 +77,7 @@ fn arctic_map_does_its_work() {
     works(Rival::ArcticMap);
 }
 
-/// The workspace's lock file, which a package does not have.
+/// The workspace's lock file, which a published package does not contain.
 pub(super) fn lock_file() -> String {
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
     std::fs::read_to_string(lock).expect("the workspace has a lock file")
@@ -93,7 +93,7 @@ fn the_versions_are_those_that_are_built() {
     }
 }
 
-/// Notes the measurements in which a rival answered wrongly.
+/// Counts the measurements in which a rival answered wrongly.
 #[derive(Default)]
 struct Noting {
     wrong: usize,
@@ -113,7 +113,7 @@ impl Watch for Noting {
     }
 }
 
-/// A rival whose answers are wrong has a record with the error; the other contestants are measured.
+/// A rival with wrong answers has a record with the error; the other contestants are measured.
 #[test]
 fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
     let settings = Settings {

@@ -21,28 +21,28 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// One who follows a run of an experiment.
+/// Observes a run of an experiment.
 pub trait Watch {
-    /// How many measurements will be made, said once before the first.
+    /// How many measurements will be made; called once, before the first.
     fn begins(&mut self, measurements: u64);
 
-    /// A measurement begins: of this case, and of those of its group.
+    /// A measurement of this case and of its group begins.
     fn measures(&mut self, case: &Case, engine: &str);
 
-    /// A run of a case has given this.
+    /// A run of a case has given this sample.
     fn sampled(&mut self, _case: &Case, _engine: &str, _sample: &Sample) {}
 
-    /// A rival answered wrongly in this case: its record will have the error, and no figures.
+    /// A rival answered wrongly in this case. Its record will have the error, and no figures.
     fn wrong(&mut self, case: &Case, fault: &LabError);
 
-    /// Whether this group of cases, of which these would be the records, was measured before and is not
-    /// to be measured again. They have all that is known before, and no figures. Asked for each group
-    /// before the first measurement.
+    /// Whether this group of cases is already measured and need not be measured again. `group` has
+    /// the records that it would produce, with everything that is known before, and no figures.
+    /// Called for each group before the first measurement.
     fn keeps(&mut self, _group: &[Record]) -> bool {
         false
     }
 
-    /// Whether the experiment is to end here, before the next measurement.
+    /// Whether the experiment has to end before the next measurement.
     fn interrupted(&self) -> bool {
         false
     }
@@ -50,29 +50,30 @@ pub trait Watch {
     /// The measurement is over.
     fn measured(&mut self);
 
-    /// All runs of a group of cases are over; the records of its contestants, in their order, one
-    /// case after the other.
+    /// All runs of a group of cases are over. `records` has its records, case by case, with the
+    /// contestants in order.
     ///
     /// # Errors
     ///
-    /// Whatever should end the experiment here.
+    /// Any error; it ends the experiment.
     fn finished(&mut self, records: &[Record]) -> Result<(), LabError>;
 }
 
-/// Does what the plan says with its contestants, as [`Plan::start`] starts them, and returns a record
-/// for each case and contestant that can do it.
+/// Does what the plan says with its contestants, which [`Plan::start`] starts. Returns a record for
+/// each case and each contestant that can do it.
 ///
-/// Each run of a group of cases makes its job once and gives it to every contestant in turn, so that
-/// whatever changes on the machine meanwhile meets all alike. Each run has an order of its own, which
-/// comes from the seed, so that no contestant always follows the same one. What was measured while
-/// other work had more than a fifth of the machine is measured again, as often as the settings say,
-/// and the quietest counts. Before, each contestant's answers are compared with a model's, once for
-/// each key set. A rival that answers wrongly has a record with the error in it.
+/// Each run of a group of cases makes its job once and gives it to every contestant in turn, so
+/// that changes of the machine meanwhile affect all alike. Each run has its own order, which comes
+/// from the seed, so that no contestant always follows the same other one. A measurement during
+/// which other work had more than a fifth of the machine is repeated, as often as the settings say,
+/// and the quietest counts. Before that, each contestant's answers are compared with a model's,
+/// once for each key set. A rival that answers wrongly gets a record with the error.
 ///
 /// # Errors
 ///
-/// A contestant of this project answered wrongly, a contestant failed, or the watcher did. A watcher
-/// that interrupts gets [`LabError::Interrupted`]; the groups that were finished before are with it.
+/// A contestant of this project answered wrongly, a contestant failed, or the watcher did. If the
+/// watcher interrupts, the error is [`LabError::Interrupted`]; the watcher already has the finished
+/// groups.
 pub fn run(
     plan: &Plan,
     contestants: &mut [Contestant],
@@ -82,7 +83,8 @@ pub fn run(
     run_gauged(plan, contestants, watch, &mut || gauge.read())
 }
 
-/// As [`run`]; `share` reads what part of the machine's cores the program has.
+/// Does the same as [`run`]; `share` reads the fraction of the machine's cores that the program
+/// has.
 fn run_gauged(
     plan: &Plan,
     contestants: &mut [Contestant],
@@ -134,16 +136,16 @@ fn run_gauged(
 
 /// A group whose contestants take turns.
 struct Turns<'a> {
-    /// The place of the group among the plan's.
+    /// The index of the group in the plan.
     number: usize,
     group: &'a Group,
-    /// The places of the contestants that answer as the model does.
+    /// The indices of the contestants whose answers match the model's.
     right: Vec<usize>,
-    /// For each case and each contestant that takes part, in this order, its record without figures.
+    /// For each case and each participating contestant, in this order, its record without figures.
     blank: Vec<Record>,
 }
 
-/// What one contestant gave in a case.
+/// The results of one contestant in a case.
 #[derive(Clone, Debug, Default)]
 struct Results {
     runs: Vec<f64>,
@@ -151,9 +153,9 @@ struct Results {
     send_mops: Vec<f64>,
     bytes_per_key: Vec<f64>,
     figures: BTreeMap<String, Vec<f64>>,
-    /// What each run was like, moment by moment.
+    /// The moments of each run.
     series: Vec<Vec<Moment>>,
-    /// What was wrong in the answers of a run: then none of its figures counts.
+    /// What was wrong in the answers of a run; then none of the figures counts.
     fault: Option<String>,
 }
 
@@ -173,7 +175,7 @@ impl Results {
         self.keep_weight(sample);
     }
 
-    /// The moments of the run whose result is the median; of two such runs, the slower one.
+    /// The moments of the run with the median result; of two middle runs, the slower one.
     fn series_of_median(&self) -> Vec<Moment> {
         let mut runs: Vec<_> = self.runs.iter().zip(&self.series).collect();
         runs.sort_by(|one, two| one.0.total_cmp(two.0));
@@ -185,9 +187,9 @@ impl Results {
 
 /// What was measured in a group.
 struct Measured {
-    /// For each record, in their order, what came out.
+    /// For each record, in order, its results.
     results: Vec<Results>,
-    /// How long the keys are on average.
+    /// The mean length of the keys.
     key_bytes: f64,
 }
 
@@ -249,12 +251,12 @@ fn measure(
     })
 }
 
-/// The samples of the cases of a group, each of which may be wrong in a way that is told.
+/// The samples of the cases of a group; a wrong one is replaced by its fault.
 type Samples = Vec<Result<Sample, String>>;
 
-/// Measures, again if the machine was busy with other work and at most so often; what was measured
-/// when it was least busy, and the part of it that the program had then. Wrong answers count whenever
-/// they are given.
+/// Measures, and repeats it at most `repeats` times while the machine is busy with other work.
+/// Returns the samples of the quietest time, and the fraction of the machine that the program had
+/// then. Samples with wrong answers are returned whenever they occur.
 fn quietest(
     repeats: usize,
     share: &mut dyn FnMut() -> f64,
@@ -281,7 +283,7 @@ fn quietest(
     Ok(best)
 }
 
-/// The samples of a group. What is wrong in one of our own is an error.
+/// The samples of a group. A wrong one of a contestant of this project is an error.
 fn believe(
     who: ContestantName,
     cases: &[Case],
@@ -295,7 +297,7 @@ fn believe(
             .zip(samples)
             .map(|(case, sample)| believe(case, sample))
             .collect(),
-        // Nothing that it did can be believed.
+        // None of its answers can be trusted.
         Err(error) => {
             let nothing: Result<Sample, String> = believe(&cases[0], Err(error))?;
             Ok(vec![nothing; cases.len()])
@@ -303,8 +305,8 @@ fn believe(
     }
 }
 
-/// What came out, or what is wrong in it if it is a rival's. What is wrong in one of our own is an
-/// error.
+/// The result, or the fault if a rival's answers were wrong. A fault of a contestant of this
+/// project is an error.
 fn believed<T>(
     who: ContestantName,
     case: &Case,
@@ -321,8 +323,8 @@ fn believed<T>(
     }
 }
 
-/// The records of a group without figures: all that is known before it is measured. `faults` has for
-/// each contestant that takes part what was wrong in its answers.
+/// The records of a group without figures: everything that is known before it is measured. `faults`
+/// has for each participating contestant what was wrong in its answers.
 fn blank(
     plan: &Plan,
     group: &Group,
@@ -382,7 +384,7 @@ fn blank(
     records
 }
 
-/// Fills the records in with what was measured; one with wrong answers gets the error and no figures.
+/// Fills in what was measured. A record with wrong answers gets the error and no figures.
 fn summarize(
     mut records: Vec<Record>,
     measured: Measured,
@@ -419,7 +421,7 @@ fn seconds_since_1970() -> u64 {
     since.unwrap_or_default().as_secs()
 }
 
-/// How many threads of the whole system wanted to run, on average over the last minute.
+/// The load average: how many threads of the system wanted to run over the last minute.
 fn load_average() -> Option<f64> {
     let loads = fs::read_to_string("/proc/loadavg").ok()?;
     loads.split_whitespace().next()?.parse().ok()

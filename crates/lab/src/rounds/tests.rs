@@ -9,8 +9,8 @@ use crate::{
 };
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
-/// Notes each turn; takes one more second for the same work from run to run. Is asked for its answers
-/// before, and may be wrong then.
+/// Notes each turn, and takes one more second for the same work from run to run. Its answers to the
+/// check before the runs may be wrong.
 struct Noting {
     name: &'static str,
     is_right: bool,
@@ -60,8 +60,8 @@ const LOCKED: &str = "locked";
 const CA_TREE: &str = "ca_tree";
 const RIVAL: &str = "ferntree";
 
-/// Whose turns there were, and the records, when these measure, of which some are wrong, with these
-/// numbers of threads, on a machine that has this part of itself left for them.
+/// The order of turns, and the records, of these contestants (some wrong), with these numbers of
+/// threads, on a machine that leaves this fraction of itself to them.
 fn run_noting(
     engines: &[(&'static str, bool)],
     threads: &[usize],
@@ -94,9 +94,9 @@ fn run_noting(
 
 #[derive(Default)]
 struct Counting {
-    /// So many measurements are made before it interrupts.
+    /// It interrupts after this many measurements.
     most: Option<u64>,
-    /// Cases with so many threads were measured before.
+    /// Cases with this many threads count as measured before.
     keeps_threads: Option<usize>,
     wrong: Vec<String>,
     begun: u64,
@@ -219,7 +219,7 @@ fn a_rival_with_a_wrong_answer_gets_a_record_with_the_error_and_a_note() {
         assert_eq!(record.made_by.group_records, Some(2));
         assert_eq!(record.runs.is_empty(), record.error.is_some());
     }
-    // Once for the key set, however many cases there are.
+    // Once for the key set, regardless of the number of cases.
     assert_eq!(watch.wrong, [fault]);
 }
 
@@ -268,7 +268,7 @@ fn what_the_watcher_keeps_is_not_measured_again() {
 
 #[test]
 fn what_was_disturbed_is_measured_again_and_the_quietest_counts() {
-    // Each reading is the end of one measurement, and the beginning of the next.
+    // Each reading ends one measurement, and begins the next.
     let measured = |repeats: usize, readings: &[f64], wrong: Option<usize>| {
         let mut readings = readings.iter().copied();
         let mut times = 0;

@@ -3,16 +3,16 @@
 use super::{LongScan, Operation};
 use std::time::Duration;
 
-/// How many consecutive keys the phase `hammer` is about.
+/// How many consecutive keys the phase `hammer` uses.
 pub const HAMMERED_KEYS: u32 = 1024;
 
-/// How many keys a scan visits, if the table does not end before.
+/// How many keys a scan visits, unless the table ends before.
 pub const ADAPTATION_SCAN: u32 = 1000;
 
-/// What is done to the table for a while.
+/// What is done to the table in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdaptationPhase {
-    /// All threads insert keys of their own, chosen at random; over and over when all are in.
+    /// All threads insert their own randomly chosen keys, and start over when all are inserted.
     Fill,
     /// One thread looks keys up, inserts and removes.
     Single,
@@ -20,7 +20,7 @@ pub enum AdaptationPhase {
     Hammer,
     /// All threads scan.
     Scan,
-    /// As [`Single`](Self::Single).
+    /// The same as [`Single`](Self::Single).
     SingleAgain,
 }
 
@@ -50,13 +50,13 @@ impl AdaptationPhase {
 /// A table over time.
 #[derive(Clone, Debug)]
 pub struct AdaptationJob {
-    /// Keys lie below it.
+    /// Keys lie below this.
     pub range: u32,
-    /// The keys that the table is filled with, each thread with its part, in this order.
+    /// The keys that the table is filled with, in this order; each thread inserts its part.
     pub fill: Vec<u32>,
-    /// What the one thread does, on all keys.
+    /// What the single thread does, on all keys.
     pub single: Vec<Operation>,
-    /// What each thread does to the narrow range, whose keys are counted from 0.
+    /// What each thread does in the narrow range, whose keys are counted from 0.
     pub hammer: Vec<Vec<Operation>>,
     /// What each thread scans.
     pub scans: Vec<Vec<LongScan>>,
@@ -67,13 +67,13 @@ pub struct AdaptationJob {
 }
 
 impl AdaptationJob {
-    /// How many threads there are, in the phases of all threads.
+    /// How many threads the phases of all threads have.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.hammer.len()
     }
 
-    /// The first key of the narrow range, and how many it has.
+    /// The first key of the narrow range, and the number of its keys.
     #[must_use]
     pub fn hammered(&self) -> (u32, u32) {
         let count = self.range.min(HAMMERED_KEYS);

@@ -14,7 +14,7 @@ pub enum CounterMix {
     Size,
 }
 
-/// Among so many operations of [`CounterMix::AddAndRead`] is one that reads.
+/// One operation in this many of [`CounterMix::AddAndRead`] reads.
 pub const READ_PERIOD: u64 = 1000;
 
 impl CounterMix {
@@ -31,7 +31,7 @@ impl CounterMix {
         }
     }
 
-    /// Which operation of a thread is the first that reads, and among how many there is one.
+    /// The number of a thread's first operation that reads, and the distance to each next one.
     #[must_use]
     pub const fn period(self) -> u64 {
         match self {
@@ -64,13 +64,13 @@ pub struct CounterJob {
     pub mix: CounterMix,
     /// How many threads.
     pub threads: usize,
-    /// How much is in the counter before the time runs.
+    /// The initial value of the counter.
     pub start: u64,
-    /// How long the threads run before it counts, and while it does.
+    /// How long the threads warm up, and how long their operations count.
     pub span: Span,
 }
 
 impl CounterJob {
-    /// How many rows of its own a thread inserts into a table, and deletes then, one after the other.
+    /// How many rows of its own a thread inserts into a table before it deletes them.
     pub const ROWS: u64 = 64;
 }

@@ -1,11 +1,11 @@
-//! The operations of `ets_throughput`: mixes on a half filled table of rows, with selects that come
-//! once in so many operations.
+//! The operations of `ets_throughput`: mixes on a half filled table of rows, with an occasional
+//! select.
 
 use super::mix::{Operation, Shares};
 use crate::{LabError, measure::Span};
 use std::str::FromStr;
 
-/// What the rows are.
+/// The shape of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rows {
     /// `{Int}`.
@@ -31,24 +31,24 @@ impl Rows {
     }
 }
 
-/// How much of the table a select is about.
+/// How much of the table a select reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// Every row.
     All,
-    /// The rows with [`SELECTED_KEYS`] consecutive keys, of which about half are there.
+    /// The rows with [`SELECTED_KEYS`] consecutive keys, about half of which are present.
     Range,
 }
 
-/// How many consecutive keys [`Selected::Range`] is about.
+/// How many consecutive keys [`Selected::Range`] spans.
 pub const SELECTED_KEYS: u32 = 1000;
 
-/// A select in a mix, in the place of a lookup.
+/// A select in a mix, in place of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selects {
     /// What is selected.
     pub what: Selected,
-    /// One in so many operations of a thread is a select.
+    /// One operation in this many of a thread is a select.
     pub period: u32,
 }
 
@@ -120,7 +120,7 @@ impl EtsMix {
         self.name
     }
 
-    /// Whether it steps from keys that need not be there, which only an ordered table can.
+    /// Whether it steps from keys that may be absent, which only an ordered table supports.
     #[must_use]
     pub const fn needs_order(self) -> bool {
         self.shares.sequence > 0
@@ -148,18 +148,19 @@ pub struct EtsJob {
     pub mix: EtsMix,
     /// What the rows are.
     pub rows: Rows,
-    /// Keys lie below it.
+    /// Keys lie below this.
     pub range: u32,
-    /// The keys that are present at first, in the order in which one thread inserts them.
+    /// The initial keys, in the order in which one thread inserts them.
     pub prefill: Vec<u32>,
-    /// A stream for each thread; all have one length.
+    /// A stream for each thread; all have the same length.
     pub streams: Vec<Vec<Operation>>,
-    /// How long the threads run before it counts, and while it does.
+    /// How long the threads warm up, and how long their operations count.
     pub span: Span,
 }
 
 impl EtsJob {
-    /// After how many operations each select comes; more than any thread does if there is none.
+    /// The number of operations from one select to the next; without selects, more than any thread
+    /// does.
     #[must_use]
     pub fn period(&self) -> u64 {
         self.mix
@@ -167,7 +168,7 @@ impl EtsJob {
             .map_or(1 << 58, |selects| selects.period.into())
     }
 
-    /// After how many operations the first select of a thread comes: the threads take turns.
+    /// The number of operations before a thread's first select. The threads are staggered.
     #[must_use]
     pub fn first_select(&self, thread: usize) -> u64 {
         let turn = self.period() / self.streams.len() as u64 * (thread as u64 + 1);

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// How many rows an [`EtsOperation::InsertList`] inserts.
 pub const LIST_LENGTH: usize = 100;
 
-/// How many keys begin alike in [`EtsOperation::MatchPrefix`].
+/// How many keys share a prefix in [`EtsOperation::MatchPrefix`].
 pub const GROUP: u32 = 100;
 
 /// How many calls of a select or match make a round.
@@ -53,11 +53,11 @@ pub enum EtsOperation {
     Next,
     /// `prev` from key to key.
     Prev,
-    /// `select` of so many rows by a range of their keys.
+    /// `select` of this many rows by a range of their keys.
     Select(u32),
     /// `select` with a guard that fails for each row.
     SelectNothing,
-    /// `match` of [`GROUP`] rows by the beginning of their keys.
+    /// `match` of [`GROUP`] rows by the prefix of their keys.
     MatchPrefix,
     /// `match_object` with a key.
     MatchObject,
@@ -127,7 +127,7 @@ impl EtsOperation {
         }
     }
 
-    /// What it needs in the table.
+    /// The state of the table that it needs.
     #[must_use]
     pub const fn begins_with(self) -> State {
         match self {
@@ -136,7 +136,7 @@ impl EtsOperation {
         }
     }
 
-    /// Whether rows have an integer behind what they have else.
+    /// Whether rows end with an additional integer.
     #[must_use]
     pub const fn needs_counter(self) -> bool {
         matches!(self, Self::UpdateCounter | Self::UpdateElement)
@@ -157,17 +157,17 @@ impl FromStr for EtsOperation {
     }
 }
 
-/// One operation, done over and over.
+/// One operation, repeated.
 #[derive(Clone, Debug)]
 pub struct EtsBenchJob {
     /// What is timed.
     pub operation: EtsOperation,
     /// What the rows are.
     pub rows: Rows,
-    /// The integers below their number, in the order in which they are gone through. The keys of
-    /// rows are twice as large, so that there are others between them.
+    /// The integers below their number, in the order of use. The keys of rows are twice as large,
+    /// so that there are absent keys between them.
     pub keys: Vec<u32>,
-    /// How long it is done before it counts, and while it does.
+    /// How long the operation warms up, and how long it counts.
     pub span: Span,
 }
 

@@ -7,8 +7,8 @@ use super::{
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
 
-/// What one contestant does in one measurement, by the kind of contestant. All contestants of a run
-/// get the same job.
+/// What one contestant does in one measurement, by kind of contestant. All contestants of a run get
+/// the same job.
 #[derive(Clone, Debug)]
 pub enum Job {
     /// Use an ordered table of keys and values.
@@ -19,7 +19,7 @@ pub enum Job {
     Sequential(SequentialWork),
     /// Send messages to one receiver.
     Signals(SignalsJob),
-    /// Have commands sent to a server.
+    /// Receive commands as a server.
     Redis(RedisJob),
     /// Add to one counter, and read it, until the time is up.
     Counter(CounterJob),
@@ -41,7 +41,7 @@ pub enum TableJob {
     Mix(MixJob),
     /// Update by some threads and scan by others until the time is up.
     RangeUpdate(RangeUpdateJob),
-    /// Fill a table and use it in one way after the other, and look at it meanwhile.
+    /// Fill a table, use it in several ways one after the other, and observe it meanwhile.
     Adaptation(AdaptationJob),
     /// Fill a table, then run operation streams against it, one after the other.
     Ycsb(Keys<YcsbJob<u64>, YcsbJob<String>>),
@@ -66,7 +66,7 @@ pub enum RowJob {
 pub type SequentialWork = Keys<SequentialJob<u64>, SequentialJob<String>>;
 
 impl Job {
-    /// How long the keys, or messages, are on average, in bytes.
+    /// The mean length of the keys, or messages, in bytes.
     #[must_use]
     pub fn key_bytes(&self) -> f64 {
         match self {
@@ -94,7 +94,7 @@ impl TableJob {
     }
 }
 
-/// Appending to one table, with keys that are read off the clock.
+/// Appending to one table, with keys that are read from the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendJob {
     /// How many keys are inserted in all; each thread inserts its part.
@@ -117,13 +117,13 @@ pub enum LookupStyle {
 pub struct BatchJob<K> {
     /// What the table is filled with.
     pub keys: KeyList<K>,
-    /// The keys that each thread looks up, over and over.
+    /// The keys that each thread looks up, repeatedly.
     pub streams: Vec<Vec<K>>,
     /// How many keys make a batch.
     pub batch: usize,
-    /// The ways, in the order in which they are measured.
+    /// The ways, in the order of measurement.
     pub styles: Vec<LookupStyle>,
-    /// How long the threads run before it counts, and while it does.
+    /// How long the threads warm up, and how long their operations count.
     pub span: Span,
 }
 
@@ -138,7 +138,7 @@ pub struct FillJob {
     pub threads: usize,
     /// The seed of random keys.
     pub seed: u64,
-    /// The run, which random keys depend on as well.
+    /// The run; random keys depend on it as well.
     pub run: usize,
 }
 

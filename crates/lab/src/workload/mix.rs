@@ -1,14 +1,14 @@
-//! The operations of `ordered_mix`: streams of them against a half filled range of integers.
+//! The operations of `ordered_mix`: streams of operations on a half filled range of integers.
 
 use crate::{LabError, measure::Span};
 use rand::{Rng, RngExt, seq::index};
 use std::{fmt, str::FromStr};
 
-/// The operations in one thread's stream. Four bytes each: a stream of 1 MiB is read from the
-/// cache line by line, ahead of need, and leaves most of the cache to the index.
+/// The number of operations in one thread's stream, four bytes each. A thread reads a stream of 1
+/// MiB in order, so the processor prefetches it, and most of the cache is left to the index.
 pub const STREAM_LENGTH: usize = 1 << 18;
 
-/// How many `next` steps a sequence makes, if the table does not end before.
+/// How many `next` steps a sequence makes, unless the table ends before.
 pub const SEQUENCE_STEPS: u32 = 1000;
 
 /// The largest key range of a stream: a key has 30 bits in an [`Operation`].
@@ -23,7 +23,7 @@ pub enum Kind {
     Insert,
     /// Remove a key.
     Remove,
-    /// Step to the next key, [`SEQUENCE_STEPS`] times or as the mix says.
+    /// Step to the next key, [`SEQUENCE_STEPS`] times or as often as the mix says.
     Sequence,
 }
 
@@ -67,7 +67,7 @@ impl Operation {
     }
 }
 
-/// Shares of the kinds of operation, in thousandths.
+/// The share of each kind of operation, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
     /// Inserts.
@@ -188,11 +188,10 @@ pub fn stream(shares: Shares, range: u32, length: usize, random: &mut impl Rng) 
 
 /// How far the keys of a stream are rotated from one pass over it to the next.
 ///
-/// A stream that were simply repeated would do the same to each key in each pass: a key that
-/// occurs once would be inserted again and again, and most updates would change nothing.
-/// Rotated by a golden part of the range, each pass meets keys in the state that unrelated
-/// operations left them in, and about half of all updates change something, as with an endless
-/// stream.
+/// If a stream were simply repeated, each pass would do the same to each key: a key that occurs
+/// once would be inserted again and again, and most updates would change nothing. Rotated by the
+/// golden part of the range, each pass meets keys in states left by unrelated operations, and about
+/// half of all updates change something, as in an endless stream.
 #[must_use]
 pub const fn rotation_step(range: u32) -> u32 {
     // 2^32 divided by the golden ratio.
@@ -218,16 +217,16 @@ pub fn random_half(range: u32, random: &mut impl Rng) -> Vec<u32> {
         .collect()
 }
 
-/// Operation streams against a half filled table.
+/// Operation streams on a half filled table.
 #[derive(Clone, Debug)]
 pub struct MixJob {
-    /// Keys lie below it.
+    /// Keys lie below this.
     pub range: u32,
-    /// The keys that are present at first, in the order in which one thread inserts them.
+    /// The initial keys, in the order in which one thread inserts them.
     pub prefill: Vec<u32>,
-    /// A stream for each thread; all have one length.
+    /// A stream for each thread; all have the same length.
     pub streams: Vec<Vec<Operation>>,
-    /// How long the threads run before it counts, and while it does.
+    /// How long the threads warm up, and how long their operations count.
     pub span: Span,
 }
 
@@ -315,8 +314,8 @@ mod tests {
         assert_eq!(rotated.len(), 1000);
     }
 
-    /// Fails if repeating a stream lets the updates die out: without rotation less than a
-    /// third of them change anything.
+    /// Fails if updates stop changing anything when a stream is repeated: without rotation less
+    /// than a third of them would change something.
     #[test]
     fn half_of_all_updates_change_something_in_every_pass() {
         let range = 1 << 17;

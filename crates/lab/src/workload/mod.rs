@@ -1,7 +1,6 @@
-//! What the contestants are asked to do: operation streams, made before the time runs, and the
-//! jobs that carry them.
-//!
-//! Everything random here comes from [`generator`], so that one seed gives one workload.
+//! What the contestants are asked to do: operation streams, made before the time runs, and the jobs
+//! that carry them. Everything random here comes from [`generator`], so that one seed gives one
+//! workload.
 
 mod adaptation;
 mod counter;

@@ -5,7 +5,7 @@ use crate::measure::Span;
 use rand::{Rng, RngExt};
 use std::ops::RangeInclusive;
 
-/// How many keys a scan visits, if the table does not end before.
+/// How many keys a scan visits, unless the table ends before.
 pub const SCAN_LENGTHS: RangeInclusive<u32> = 1_000..=10_000;
 
 /// A scan.
@@ -17,18 +17,18 @@ pub struct LongScan {
     pub length: u32,
 }
 
-/// Updates by some threads and long scans by others, against a half filled table.
+/// Updates by some threads and long scans by others, on a half filled table.
 #[derive(Clone, Debug)]
 pub struct RangeUpdateJob {
-    /// Keys lie below it.
+    /// Keys lie below this.
     pub range: u32,
-    /// The keys that are present at first, in the order in which one thread inserts them.
+    /// The initial keys, in the order in which one thread inserts them.
     pub prefill: Vec<u32>,
     /// A stream for each thread that updates.
     pub updates: Vec<Vec<Operation>>,
     /// A stream for each thread that scans.
     pub scans: Vec<Vec<LongScan>>,
-    /// How long the threads run before it counts, and while it does.
+    /// How long the threads warm up, and how long their operations count.
     pub span: Span,
 }
 

@@ -3,18 +3,18 @@
 use crate::LabError;
 use std::{str::FromStr, time::Duration};
 
-/// A command, sent over and over on keys chosen at random.
+/// A command, sent repeatedly for randomly chosen keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedisCommand {
     /// `SET` of a value of three bytes.
     Set,
-    /// `GET` of a key that is there.
+    /// `GET` of a present key.
     Get,
     /// `INCR`.
     Incr,
     /// `MSET` of ten keys.
     Mset,
-    /// `GETRANGE` of all of a value.
+    /// `GETRANGE` of a whole value.
     GetRange,
 }
 
@@ -82,7 +82,7 @@ impl Pipelining {
 }
 
 impl RedisJob {
-    /// How long a key is: `key:` and twelve digits.
+    /// The length of a key: `key:` and twelve digits.
     pub const KEY_BYTES: usize = 16;
 }
 
@@ -95,8 +95,8 @@ pub struct RedisJob {
     pub pipelining: Pipelining,
     /// How many clients.
     pub clients: usize,
-    /// How many keys there are to choose from.
+    /// How many keys the clients choose from.
     pub keys: u64,
-    /// About how long it lasts.
+    /// About how long the measurement lasts.
     pub duration: Duration,
 }

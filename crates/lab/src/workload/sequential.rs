@@ -2,7 +2,7 @@
 
 use crate::{keys::KeyList, measure::Span};
 
-/// How many entries a scan visits, if the table does not end before.
+/// How many entries a scan visits, unless the table ends before.
 pub const SEQUENTIAL_SCAN: usize = 100;
 
 /// An operation that is measured on its own.
@@ -10,11 +10,11 @@ pub const SEQUENTIAL_SCAN: usize = 100;
 pub enum SequentialOperation {
     /// Insert all keys into an empty table.
     Insert,
-    /// Look keys up that are there.
+    /// Look present keys up.
     Lookup,
-    /// Replace the values of keys that are there.
+    /// Replace the values of present keys.
     Update,
-    /// Visit [`SEQUENTIAL_SCAN`] entries from a key on that is there.
+    /// Visit [`SEQUENTIAL_SCAN`] entries from a present key on.
     Scan,
     /// Remove all keys.
     Remove,
@@ -42,7 +42,7 @@ impl SequentialOperation {
         }
     }
 
-    /// Whether it is done until the time is up, and not once for each key.
+    /// Whether it is repeated until the time is up, rather than done once for each key.
     #[must_use]
     pub const fn is_timed(self) -> bool {
         !matches!(self, Self::Insert | Self::Remove)
@@ -54,10 +54,10 @@ impl SequentialOperation {
 pub struct SequentialJob<K> {
     /// What the table is filled with.
     pub keys: KeyList<K>,
-    /// The keys that operations are on, over and over.
+    /// The keys of the operations, used repeatedly.
     pub stream: Vec<K>,
     /// What is measured, in the order of [`SequentialOperation::ALL`].
     pub operations: Vec<SequentialOperation>,
-    /// How long a timed operation is done before it counts, and while it does.
+    /// How long a timed operation warms up, and how long it counts.
     pub span: Span,
 }

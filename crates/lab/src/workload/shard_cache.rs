@@ -1,4 +1,4 @@
-//! Requesters on a cache in shards: what they ask for, and of which ids.
+//! What the requesters ask of a cache in shards, and for which ids.
 
 use crate::{LabError, measure::Span};
 use std::str::FromStr;
@@ -10,7 +10,8 @@ pub enum CacheTraffic {
     Write(ValueSize),
     /// Get the last 64 bytes, or 16 KiB, of ids chosen uniformly.
     Read(ValueSize),
-    /// Append; nine of ten requests are for [`HOT_IDS`], whose shards are one worker's at first.
+    /// Append; nine of ten requests are for [`HOT_IDS`], whose shards initially belong to one
+    /// worker.
     HotWorker(ValueSize),
     /// Get 64 bytes; one id takes half of the requests.
     HotId,
@@ -18,10 +19,10 @@ pub enum CacheTraffic {
     Paced,
 }
 
-/// How many ids [`CacheTraffic::HotWorker`] is about.
+/// How many ids are hot in [`CacheTraffic::HotWorker`].
 pub const HOT_IDS: usize = 8;
 
-/// The sizes of what is appended and got.
+/// The size of a value that is appended or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueSize {
     /// 64 bytes.
@@ -78,7 +79,7 @@ impl CacheTraffic {
         }
     }
 
-    /// How much is appended, or got.
+    /// The size of what is appended or read.
     #[must_use]
     pub const fn size(self) -> ValueSize {
         match self {
@@ -113,25 +114,25 @@ impl FromStr for CacheTraffic {
 pub struct ShardCacheJob {
     /// What is asked for.
     pub traffic: CacheTraffic,
-    /// Workers of the shards, and threads that the requesters run on.
+    /// The number of workers of the shards, and of threads that the requesters run on.
     pub workers: usize,
     /// Ids are the integers below this.
     pub ids: u64,
-    /// Requests a second of all requesters together; `None` for as many as there can be.
+    /// Requests a second of all requesters together; `None` for as many as possible.
     pub rate: Option<f64>,
-    /// How long requests are made before it counts, and while it does.
+    /// How long the requesters warm up, and how long their requests count.
     pub span: Span,
-    /// The seed of the choices of ids.
+    /// The seed for the choice of ids.
     pub seed: u64,
-    /// The run, which they depend on as well.
+    /// The run; the choice depends on it as well.
     pub run: usize,
 }
 
 impl ShardCacheJob {
-    /// Requesters, each of which has one request under way.
+    /// The number of requesters; each has one request in flight.
     pub const REQUESTERS: usize = 128;
 
-    /// How many shards the cache has, whatever the workers are.
+    /// How many shards the cache has, regardless of the workers.
     pub const SHARDS: usize = 64;
 }
 

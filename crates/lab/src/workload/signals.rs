@@ -8,11 +8,11 @@ use std::{fmt, str::FromStr};
 pub enum MessageKind {
     /// One `u64`.
     Word,
-    /// Eight words, sent as they are.
+    /// Eight words, sent by value.
     Words8,
-    /// A hundred words, sent as they are.
+    /// A hundred words, sent by value.
     Words100,
-    /// A hundred words, sent as a pointer to them. The sender allocates, the receiver frees.
+    /// A hundred words, sent as a pointer. The sender allocates, the receiver frees.
     Boxed100,
 }
 
@@ -31,7 +31,7 @@ impl MessageKind {
         }
     }
 
-    /// How many words of eight bytes it has, wherever they lie.
+    /// How many words of eight bytes it has, wherever they are stored.
     #[must_use]
     pub const fn words(self) -> usize {
         match self {
@@ -41,7 +41,7 @@ impl MessageKind {
         }
     }
 
-    /// The bytes of a message, wherever they lie.
+    /// The bytes of a message, wherever they are stored.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.words() * size_of::<u64>()
@@ -68,12 +68,12 @@ impl FromStr for MessageKind {
     }
 }
 
-/// A message of some kind, which says who sent it and as which of his.
+/// A message of some kind, which carries its sender's number and its own.
 pub trait Message: Send + 'static {
     /// A message with this stamp in all of its words.
     fn new(stamp: Stamp) -> Self;
 
-    /// Its stamp; `None` if its words differ, so that it is none that was sent.
+    /// Its stamp; `None` if its words differ, so that no sender can have sent it.
     fn stamp(&self) -> Option<Stamp>;
 }
 
@@ -85,7 +85,7 @@ impl Stamp {
     /// Numbers of messages lie below two to the power of this: enough for weeks.
     const NUMBER_BITS: u32 = 48;
 
-    /// The stamp of a sender's message of this number, which begins at 0.
+    /// The stamp of a sender's message with this number, counted from 0.
     #[inline]
     #[must_use]
     pub const fn new(sender: usize, number: u64) -> Self {
@@ -99,7 +99,7 @@ impl Stamp {
         (self.0 >> Self::NUMBER_BITS) as usize
     }
 
-    /// How many messages the sender had sent before.
+    /// How many messages the sender had sent before this one.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u64 {
@@ -150,13 +150,14 @@ pub enum Traffic {
     Drain,
     /// Senders send until the time is up, and the receiver receives meanwhile.
     Live,
-    /// Two threads send one message to and fro.
+    /// Two threads send one message back and forth.
     PingPong,
     /// One thread sends, and then receives what it sent.
     UncontendedSend,
     /// Many messages are sent, and then received, in a process that weighs itself.
     Burst,
-    /// As [`Live`](Self::Live), first with one sender, then with many, then with one again.
+    /// The same as [`Live`](Self::Live): first with one sender, then with many, then with one
+    /// again.
     Phases,
 }
 
@@ -206,20 +207,20 @@ pub struct SignalsJob {
     pub traffic: Traffic,
     /// What they send.
     pub message: MessageKind,
-    /// How many senders there are; of [`Traffic::Phases`] in the middle.
+    /// How many senders there are; in [`Traffic::Phases`] that is the number in the middle phase.
     pub senders: usize,
     /// How many messages a burst has.
     pub messages: u64,
-    /// How long the senders send, and for how long another channel is used before.
+    /// How long the senders send; during the warm-up they use another channel.
     pub span: Span,
 }
 
 impl SignalsJob {
-    /// Bytes of messages that may wait for the receiver: senders stop before their time is up
-    /// when there are more, rather than take all of the machine's memory.
+    /// Bytes of messages that may wait for the receiver. If there are more, senders stop before
+    /// their time is up instead of taking all of the machine's memory.
     pub const MOST_WAITING: u64 = 2 << 30;
 
-    /// Slices of time that each of the three phases of [`Traffic::Phases`] is divided into.
+    /// How many slices each of the three phases of [`Traffic::Phases`] has.
     pub const SLICES: usize = 4;
 
     /// How many messages may wait.

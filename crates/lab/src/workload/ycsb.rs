@@ -1,6 +1,5 @@
 //! The workloads of the comparison of indexes by Wang, Pavlo, Lim, Leis, Zhang, Kaminsky and
-//! Andersen ("Building a Bw-Tree takes more than just buzz words", SIGMOD 2018), which are those
-//! of YCSB.
+//! Andersen ("Building a Bw-Tree takes more than just buzz words", SIGMOD 2018), taken from YCSB.
 
 use super::ScatteredZipfian;
 use crate::{
@@ -17,12 +16,11 @@ pub const LONGEST_SCAN: u8 = 100;
 /// A mix of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum YcsbMix {
-    /// Insert-only: an empty table is filled. Not timed by a clock: it is over when all keys are
-    /// there.
+    /// Insert-only: fills an empty table. It ends when all keys are inserted, not at a given time.
     Insert,
     /// Read-only, YCSB's workload C.
     C,
-    /// Half reads, half updates of keys that are there: YCSB's workload A.
+    /// Half reads, half updates of present keys: YCSB's workload A.
     A,
     /// 95 % scans of 1 to [`LONGEST_SCAN`] entries, 5 % inserts of new keys: YCSB's workload E.
     E,
@@ -64,12 +62,12 @@ impl FromStr for YcsbMix {
     }
 }
 
-/// Which of the keys that are there the operations are on.
+/// How operations choose among the present keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// A few often, most rarely: [`ScatteredZipfian`].
+    /// A few keys often, most rarely: [`ScatteredZipfian`].
     Zipfian,
-    /// All alike.
+    /// All keys equally often.
     Uniform,
 }
 
@@ -119,7 +117,7 @@ impl Action {
     /// Insert the thread's next fresh key; the operation's own key is not used.
     pub const INSERT: Self = Self(255);
 
-    /// Visit this many entries, from the key on; at least one, at most [`LONGEST_SCAN`].
+    /// Visit this many entries from the key on: at least one, at most [`LONGEST_SCAN`].
     #[must_use]
     pub const fn scan(entries: u8) -> Self {
         debug_assert!(1 <= entries && entries <= LONGEST_SCAN);
@@ -159,8 +157,8 @@ fn draw_action(mix: YcsbMix, random: &mut impl Rng) -> Action {
     }
 }
 
-/// The keys of one thread's stream, copied so that they lie one after the other in memory: an
-/// index into the list would cost a cache miss an operation that belongs to no table.
+/// The keys of one thread's stream, copied so that they are contiguous in memory: an index into the
+/// list would add a cache miss to each operation.
 #[must_use]
 pub fn draw_keys<K: Key>(
     keys: &[K],
@@ -178,12 +176,13 @@ pub fn draw_keys<K: Key>(
 
 /// How many operations the stream of each of `threads` threads has, on such keys.
 ///
-/// Long enough that within the usual time of a run it is not repeated, for a repetition meets its
-/// keys in the cache; and not so long that making it takes longer than that, or more than 128 MB.
+/// It is long enough not to repeat within the usual time of a run, because a repetition would find
+/// its keys in the cache. It is short enough that making it takes less time than that, and no more
+/// than 128 MB.
 #[must_use]
 pub fn stream_length<K: Key>(threads: usize, keys: &KeyList<K>) -> usize {
     const ALL_BYTES: usize = 128 << 20;
-    // No longer either than that all keys are chosen many times.
+    // It need not be longer than choosing all keys many times takes.
     const TIMES: usize = 8;
     // Many threads on few cores do not get far in their streams.
     const LEAST: usize = 1 << 14;
@@ -192,20 +191,20 @@ pub fn stream_length<K: Key>(threads: usize, keys: &KeyList<K>) -> usize {
     (all / threads).max(LEAST)
 }
 
-/// A table is filled, then operation streams run against it, one after the other.
+/// A table is filled, then operation streams run on it, one after the other.
 #[derive(Clone, Debug)]
 pub struct YcsbJob<K> {
-    /// What the table is filled with, and what is inserted after that.
+    /// What the table is filled with, and what is inserted afterwards.
     pub keys: KeyList<K>,
     /// How many threads fill the table and work on it.
     pub threads: usize,
     /// Whether the filling counts as the first measurement.
     pub insert_counts: bool,
-    /// For each distribution the keys of each thread's stream.
+    /// For each distribution, the keys of each thread's stream.
     pub streams: Vec<(Distribution, Vec<Vec<K>>)>,
     /// What is measured on the filled table.
     pub phases: Vec<Phase>,
-    /// How long the threads run before it counts, and while it does.
+    /// How long the threads warm up, and how long their operations count.
     pub span: Span,
 }
 

@@ -1,4 +1,4 @@
-//! Skewed choices, as YCSB makes them.
+//! Skewed choices, made as in YCSB.
 
 use rand::{Rng, RngExt};
 
@@ -6,9 +6,10 @@ use rand::{Rng, RngExt};
 /// the others: the default of YCSB (Cooper, Silberstein, Tam, Ramakrishnan and Sears, "Benchmarking
 /// cloud serving systems with YCSB", SoCC 2010).
 ///
-/// A rank is drawn among ten thousand million, whatever the number of items, by the method of Gray,
-/// Sundaresan, Englert, Baclawski and Weinberger ("Quickly generating billion-record synthetic
-/// databases", SIGMOD 1994); a hash of the rank, modulo the number of items, is the choice.
+/// A rank is drawn among ten thousand million, regardless of the number of items, by the method of
+/// Gray, Sundaresan, Englert, Baclawski and Weinberger ("Quickly generating billion-record
+/// synthetic databases", SIGMOD 1994). A hash of the rank, modulo the number of items, is the
+/// choice.
 #[derive(Clone, Copy, Debug)]
 pub struct ScatteredZipfian {
     items: u64,
@@ -34,7 +35,7 @@ impl ScatteredZipfian {
     }
 }
 
-/// The rank that belongs to a number drawn uniformly from 0 to 1: 0 is the most popular.
+/// The rank for a number drawn uniformly from 0 to 1; 0 is the most popular.
 fn rank(uniform: f64) -> u64 {
     let second = 0.5_f64.powf(THETA);
     let scaled = uniform * ZETA;
@@ -45,12 +46,12 @@ fn rank(uniform: f64) -> u64 {
         return 1;
     }
     let eta = (1.0 - (2.0 / RANKS).powf(1.0 - THETA)) / (1.0 - (1.0 + second) / ZETA);
-    // The part below the point is cut off, as the method has it.
+    // The method truncates the fraction.
     (RANKS * (eta * uniform - eta + 1.0).powf(1.0 / (1.0 - THETA))) as u64
 }
 
-/// The hash of Fowler, Noll and Vo over the eight bytes of a number, least significant first; as
-/// YCSB, without the sign.
+/// The hash of Fowler, Noll and Vo over the eight bytes of a number, least significant first. As in
+/// YCSB, the sign is dropped.
 fn scatter(rank: u64) -> u64 {
     const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01B3;
@@ -106,7 +107,7 @@ mod tests {
             .map(|(item, count)| (count, item))
             .collect();
         popular.sort_unstable_by(|a, b| b.cmp(a));
-        // 100 000 / 26.47 draws of the most popular.
+        // 100 000 / 26.47 draws of the most popular item.
         assert!((3_300..4_300).contains(&popular[0].0), "{:?}", popular[0]);
         let items: Vec<_> = popular[..16].iter().map(|(_, item)| *item).collect();
         assert!(items.iter().any(|item| *item < 400_000));

@@ -1,4 +1,4 @@
-//! A real Chromium without a window: what it makes of a page, and what it says of it.
+//! A real headless Chromium: how it renders a page, and what it logs.
 
 use std::{
     fs,
@@ -8,18 +8,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The names that Chromium has in the distributions, in the order in which they are tried.
+/// The names of Chromium in the distributions, in the order in which they are tried.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// How long one start may take, on a machine that does much else.
+/// How long one start may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A Chromium that this machine has.
+/// A Chromium on this machine.
 pub(crate) struct Chromium {
     program: PathBuf,
 }
 
-/// What a start of it gave.
+/// The output of one start.
 pub(crate) struct Output {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -34,7 +34,7 @@ impl Output {
 }
 
 impl Chromium {
-    /// Finds it, or fails: a page that nobody opened is not tested.
+    /// Finds it, or fails: a page that no browser opened is not tested.
     pub(crate) fn find() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = NAMES
@@ -51,7 +51,7 @@ impl Chromium {
         }
     }
 
-    /// Opens a page with these flags, and waits until it is done.
+    /// Opens a page with these flags, and waits until Chromium ends.
     pub(crate) fn open(&self, page: &Path, flags: &[String]) -> Output {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| fs::File::create(folder.path().join(name)).unwrap();
@@ -76,7 +76,7 @@ impl Chromium {
             .args(flags)
             .arg(format!("file://{}", page.display()))
             .stdin(Stdio::null())
-            // Files, since a full pipe would stop it.
+            // Files, because a full pipe would block it.
             .stdout(file("out"))
             .stderr(file("err"))
             .spawn()

@@ -1,9 +1,9 @@
 //! A running Erlang.
 //!
-//! One Erlang is started, with a program of ours (`erlang/lab.escript`), and kept for the whole
-//! run; requests and answers are lines on its standard input and output. Streams and keys
-//! reach it as files in a folder of its own, in the same bytes that the Rust side reads. They
-//! are loaded, and removed, before the time runs.
+//! One Erlang is started with the lab's program (`erlang/lab.escript`) and kept for the whole run.
+//! Requests and answers are lines on its standard input and output. Streams and keys reach it as
+//! files in a folder of its own, in the same bytes that the Rust side reads. Erlang loads and
+//! removes them before the time runs.
 
 use crate::LabError;
 use std::{
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub(super) const PROGRAM: &str = include_str!("../../../erlang/lab.escript");
 pub(super) const ESCRIPT: &str = "escript";
 
-/// A running Erlang with the lab's program in it. Clones share it; it ends with the last.
+/// A running Erlang with the lab's program in it. Clones share it; it ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct ErlangMachine {
     line: Rc<RefCell<Line>>,
@@ -30,7 +30,7 @@ pub struct ErlangMachine {
 #[derive(Debug)]
 struct Line {
     child: Child,
-    /// `None` only while the machine ends: closing it tells Erlang to leave.
+    /// `None` only while the machine ends: closing the pipe makes Erlang leave.
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     folder: TempDir,
@@ -49,7 +49,7 @@ impl ErlangMachine {
         let mut child = Command::new(ESCRIPT)
             .arg(&program)
             .current_dir(folder.path())
-            // A Ctrl-C is for this process, which ends Erlang when it ends.
+            // The terminal must send Ctrl-C to this process only, which ends Erlang when it ends.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -68,7 +68,8 @@ impl ErlangMachine {
             .strip_prefix("ready ")
             .ok_or_else(|| gone(&greeting))?
             .to_owned();
-        // It is compiled and in memory; nothing is left behind if this process is killed.
+        // Erlang has compiled the program. Removing it now leaves nothing behind if this process is
+        // killed.
         fs::remove_file(&program).map_err(failed)?;
         Ok(Self {
             line: Rc::new(RefCell::new(line)),
@@ -76,12 +77,12 @@ impl ErlangMachine {
         })
     }
 
-    /// What runs: Erlang's version.
+    /// The version of the running Erlang.
     pub(super) fn version(&self) -> String {
         self.version.clone()
     }
 
-    /// Sends a request, with files for it, and waits for so many numbers.
+    /// Sends a request, with its files, and waits for an answer of `NUMBERS` numbers.
     pub(super) fn ask<const NUMBERS: usize>(
         &self,
         request: &str,
@@ -92,7 +93,7 @@ impl ErlangMachine {
 }
 
 impl Line {
-    /// Sends a request, with files for it, and waits for so many numbers.
+    /// Sends a request, with its files, and waits for an answer of `NUMBERS` numbers.
     fn ask<const NUMBERS: usize>(
         &mut self,
         request: &str,
@@ -123,12 +124,13 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         drop(self.requests.take());
-        // It leaves at the end of its input; there is nothing to do about it if it cannot.
+        // Erlang leaves at the end of its input. If it cannot, nothing can be done about it here.
         let _ = self.child.wait();
     }
 }
 
-/// The numbers of an answer `ok NUMBER …`, if it is one and has so many.
+/// The numbers of an answer `ok NUMBER …`; `None` if the answer is another one, or has fewer or
+/// more.
 fn parse<const NUMBERS: usize>(answer: &str) -> Option<[u64; NUMBERS]> {
     let words = answer.strip_prefix("ok ")?.split(' ');
     let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();

@@ -1,4 +1,5 @@
-//! A real Erlang: ETS tables of type `ordered_set`, and processes; what this project learns from.
+//! A real Erlang: ETS tables of type `ordered_set`, and processes. This project takes both as its
+//! models.
 
 mod counter;
 mod machine;

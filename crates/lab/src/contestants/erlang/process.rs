@@ -1,4 +1,4 @@
-//! Processes that send to one process.
+//! Erlang processes that send to one process.
 
 use super::ErlangMachine;
 use crate::{
@@ -13,10 +13,10 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Bytes that the shortest message takes in Erlang, together with what holds it in the queue.
+/// Bytes of the shortest message in Erlang, including its entry in the queue.
 const LEAST_BYTES: u64 = 64;
 
-/// Where the receiving process keeps messages that it has not received.
+/// Where the receiving process keeps messages that it has not yet received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageQueue {
     /// `{message_queue_data, off_heap}`: with parallel signal sending, as of OTP 25.
@@ -77,7 +77,7 @@ impl Entrant for MessageQueue {
     }
 }
 
-/// Why a process of Erlang cannot take part; `None` if it can.
+/// Why an Erlang process cannot take part; `None` if it can.
 fn refuses(traffic: Traffic, message: Option<MessageKind>) -> Option<&'static str> {
     match traffic {
         _ if message == Some(MessageKind::Boxed100) => Some("Erlang copies what it sends"),
@@ -135,7 +135,7 @@ impl ErlangProcess {
     }
 }
 
-/// How long to warm up, and how long to measure.
+/// The times to warm up and to measure, in milliseconds.
 fn milliseconds(job: &SignalsJob) -> String {
     let [warm_up, counted] =
         [job.span.warm_up, job.span.counted].map(|time| time.as_millis().max(1));

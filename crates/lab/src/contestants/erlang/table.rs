@@ -17,8 +17,8 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Random keys are cut to this many bits for Erlang, whose integers take memory of their own
-/// from 60 bits on.
+/// Random keys are cut to this many bits for Erlang. Integers of 60 bits or more take separate
+/// memory there.
 const SMALL_INTEGER_BITS: u32 = 59;
 
 /// A kind of ETS table.
@@ -128,7 +128,7 @@ impl Measures<TableJob> for EtsTable {
             TableJob::InsertRanges { keys, threads } => self.ask(ranges(kind, *keys, *threads)),
             TableJob::Mix(job) => self.ask(mix(kind, job)),
             TableJob::Fill(job) => self.ask_and_weigh(fill(kind, job), Some(job.count)),
-            // What `Entrant::refuses` keeps away.
+            // `Entrant::refuses` has already kept other jobs away.
             _ => Err(LabError::Unavailable {
                 engine: self.kind.name(),
                 missing: "the lab's Erlang program does not have this experiment",
@@ -152,7 +152,8 @@ impl EtsTable {
         self.ask_and_weigh(request, None)
     }
 
-    /// Sends the request; where it weighs `keys` keys, the sample has the bytes of each.
+    /// Sends the request. If `keys` is given, the answer weighs that many keys, and the sample has
+    /// the bytes for each.
     fn ask_and_weigh(&self, (request, files): Request, keys: Option<u64>) -> Samples {
         let [nanoseconds, operations, bytes] = self.machine.ask(&request, &files)?;
         let mut sample = Sample::new(operations, Duration::from_nanos(nanoseconds));
@@ -210,7 +211,7 @@ fn bench(kind: &str, job: &EtsBenchJob) -> Request {
     (request, streams(&job.keys, &[]))
 }
 
-/// The keys to fill the table with, and the streams of all threads one after the other.
+/// The keys to fill the table with, and the streams of all threads, concatenated.
 fn streams(prefill: &[u32], streams: &[Vec<Operation>]) -> Vec<(&'static str, Vec<u8>)> {
     let prefill = prefill.iter().flat_map(|key| key.to_le_bytes());
     let operations = streams.iter().flatten();

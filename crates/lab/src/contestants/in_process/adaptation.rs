@@ -12,7 +12,7 @@ use crate::{
 };
 use std::{hint::black_box, time::Duration};
 
-/// What is shown of a shape: what tells of the grain, and of what it is adapted to.
+/// The figures of the shape to show: those about the grain and about what it adapts to.
 const SHOWN: [&str; 7] = [
     "base_nodes",
     "contended",
@@ -23,7 +23,7 @@ const SHOWN: [&str; 7] = [
     "splits",
 ];
 
-/// What a table has that has a grain.
+/// A figure that only a table with a grain has.
 const GRAIN: &str = "base_nodes";
 
 impl Task<u64> for &AdaptationJob {
@@ -34,7 +34,8 @@ impl Task<u64> for &AdaptationJob {
         let mut story = Story {
             table: &table,
             job: self,
-            // A shape costs a walk through some tables, so only those are asked that have a grain.
+            // Taking the shape walks through some tables, so it is taken only of tables that have a
+            // grain.
             has_grain: table.figures().iter().any(|(name, _)| *name == GRAIN),
             moments: Vec::new(),
             operations: 0,
@@ -72,14 +73,14 @@ struct Story<'a, S> {
     job: &'a AdaptationJob,
     has_grain: bool,
     moments: Vec<Moment>,
-    /// In all slices together.
+    /// The operations in all slices together.
     operations: u64,
     elapsed: Duration,
     figures: Vec<(String, f64)>,
 }
 
 impl<S: Subject<u64>> Story<'_, S> {
-    /// Goes through a phase; what each thread has changed and seen.
+    /// Runs a phase. Returns what each thread has changed and seen.
     fn tell(&mut self, phase: AdaptationPhase) -> Vec<Tally> {
         let (table, job) = (self.table, self.job);
         let tallies = match phase {
@@ -87,7 +88,7 @@ impl<S: Subject<u64>> Story<'_, S> {
                 let filled = self.slices(phase, job.threads(), |thread, lap| {
                     fill(table, part_of(&job.fill, thread, job.threads()), lap)
                 });
-                // What there was no time for.
+                // Insert the keys that the threads did not get to.
                 let rest = together(job.threads(), |thread| {
                     let part = part_of(&job.fill, thread, job.threads());
                     let keys = part[filled.results[thread].done..].iter();
@@ -127,7 +128,7 @@ impl<S: Subject<u64>> Story<'_, S> {
         tallies
     }
 
-    /// Has the threads work for the time of a phase, and keeps a moment for each slice of it.
+    /// Runs the threads for the time of a phase, and records a moment for each slice of it.
     fn slices<R: Send>(
         &mut self,
         phase: AdaptationPhase,
@@ -163,20 +164,20 @@ impl<S: Subject<u64>> Story<'_, S> {
     }
 }
 
-/// What a thread that fills has done.
+/// What a filling thread has done.
 struct Filled {
     inserted: u64,
-    /// How many of its keys it has inserted.
+    /// How many of its keys the thread has inserted.
     done: usize,
 }
 
-/// Inserts the keys, over and over, until the time is up.
+/// Inserts the keys again and again until the time is up.
 fn fill<S: Subject<u64>>(table: &S, keys: &[u32], lap: &mut Lap<'_>) -> Filled {
     let mut filled = Filled {
         inserted: 0,
         done: 0,
     };
-    // A thread without keys, if there are more threads than keys, has nothing to do.
+    // With more threads than keys, some threads have nothing to do.
     if keys.is_empty() {
         return filled;
     }
@@ -194,8 +195,8 @@ fn fill<S: Subject<u64>>(table: &S, keys: &[u32], lap: &mut Lap<'_>) -> Filled {
     }
 }
 
-/// Runs the stream, over and over with rotated keys, on so many keys from the first one on, until the
-/// time is up.
+/// Runs the stream again and again, each time with rotated keys among the `count` keys from `first`
+/// on, until the time is up.
 fn work_off<S: Subject<u64>>(
     table: &S,
     stream: &[Operation],
@@ -218,7 +219,7 @@ fn work_off<S: Subject<u64>>(
     }
 }
 
-/// The scans, each with the number of keys that it has to see, since nobody changes the table meanwhile.
+/// The scans, each with the number of keys that it must see. No thread changes the table meanwhile.
 fn expected<S: Subject<u64>>(table: &S, scans: &[Vec<LongScan>]) -> Vec<Vec<(LongScan, usize)>> {
     let mut present = Vec::new();
     table.scan(None, usize::MAX, |key, _| present.push(key));
@@ -231,7 +232,7 @@ fn expected<S: Subject<u64>>(table: &S, scans: &[Vec<LongScan>]) -> Vec<Vec<(Lon
     scans.iter().map(of_thread).collect()
 }
 
-/// Does the scans, over and over, until the time is up.
+/// Does the scans again and again until the time is up.
 fn scan<S: Subject<u64>>(table: &S, scans: &[(LongScan, usize)], lap: &mut Lap<'_>) -> Tally {
     let mut tally = Tally::default();
     for (scan, expected) in scans.iter().cycle() {

@@ -8,10 +8,10 @@ use crate::{
 };
 use std::time::Instant;
 
-/// What an engine may call it that an operation had to begin again.
+/// The names under which engines count operations that had to restart.
 const BEGUN_AGAIN: [&str; 3] = ["restarts", "aborts", "retries"];
 
-/// Which part of the keys is appended to another table before it counts.
+/// The divisor of the keys that are appended to another table first, to warm up.
 const WARM_UP_PART: u64 = 8;
 
 impl Task<u64> for &AppendJob {
@@ -33,14 +33,14 @@ impl Task<u64> for &AppendJob {
     }
 }
 
-/// Each thread inserts its share of keys that it reads off the clock.
+/// Each thread inserts its share of keys, which are readings of the clock.
 fn append<S: Subject<u64>>(table: &S, count: u64, threads: usize) -> Sample {
     let beginning = Instant::now();
     let timed = together(threads, |thread| {
         let part = workload::part(count, thread, threads);
         let mut last = 0;
         for _ in part {
-            // The clock may show one time twice.
+            // The clock may show the same time twice.
             let now = u64::try_from(beginning.elapsed().as_nanos()).unwrap_or(u64::MAX);
             last = now.max(last + 1);
             let key = stamped(last, thread);

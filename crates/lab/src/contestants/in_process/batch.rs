@@ -9,7 +9,7 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// How many batches a thread looks up between two looks at the time.
+/// How many batches a thread looks up before it looks at the time again.
 const STRIDE: usize = 4;
 
 impl<K: Key> Task<K> for &BatchJob<K> {
@@ -36,7 +36,7 @@ impl<K: Key> Task<K> for &BatchJob<K> {
     }
 }
 
-/// Looks the keys up until the time is up; how many results were wrong.
+/// Looks the keys up until the time is up. Returns how many results were wrong.
 fn one_by_one<K: Key, S: Subject<K>>(
     table: &S,
     keys: &[K],

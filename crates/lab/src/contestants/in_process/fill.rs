@@ -1,4 +1,4 @@
-//! A table is filled in this process, which has done nothing else, and weighed.
+//! Fills a table in this process, which has done nothing else before, and weighs it.
 
 use super::{tables::Table, ycsb};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     workload::{FillJob, part_of},
 };
 
-/// Fills a table and empties it again, and weighs it before, full, and after.
+/// Fills a table and empties it, and weighs it before, when full, and afterwards.
 ///
 /// # Errors
 ///

@@ -113,7 +113,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// The table, with the command for processes that weigh it.
+    /// The table, with the command that starts processes to weigh it.
     #[must_use]
     pub const fn new(table: Table, fill_command: Option<FillCommand>) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl InProcess {
         }
     }
 
-    /// Carries out what comes in two forms, for integers and for texts.
+    /// Runs the work in the form that it comes in, for integers or for texts.
     fn run<'a, I, T>(&self, work: &'a Keys<I, T>) -> Measured
     where
         &'a I: Task<u64, Output = Measured>,

@@ -1,4 +1,4 @@
-//! Each answer of a table to random operations is compared with that of a `BTreeMap`.
+//! Compares each answer of a table to random operations with that of a `BTreeMap`.
 
 use crate::{
     case::Case,
@@ -9,10 +9,10 @@ use crate::{
 use rand::{Rng, RngExt};
 use std::{collections::BTreeMap, fmt::Debug, ops::Bound};
 
-/// So many that the nodes of every table split and merge.
+/// Enough for the nodes of every table to split and merge.
 const KEYS: u64 = 2000;
 
-/// So many that every key is inserted, removed and looked for several times.
+/// Enough for every key to be inserted, removed and looked up several times.
 const OPERATIONS: usize = 16_000;
 
 /// The longest of the short scans.
@@ -21,7 +21,7 @@ const LONGEST_SCAN: usize = 100;
 /// How many keys are looked up in one call.
 const BATCH: usize = 16;
 
-/// Some keys of the case's set; integers side by side, where it has none to choose.
+/// Some keys of the case's set; consecutive integers if the case has no key set to choose.
 pub(super) fn keys_of(case: &Case, seed: u64) -> Keys<Vec<u64>, Vec<String>> {
     match case.key_set.parse::<KeySet>() {
         Ok(set) => match set.make(KEYS, 0, 1, seed, 0) {
@@ -64,7 +64,7 @@ impl<K: Key> Task<K> for Check<'_, K> {
     }
 }
 
-/// Does one operation to the table and its model.
+/// Does one operation on the table and on its model.
 fn operate<K: Key, S: Subject<K>>(
     table: &S,
     model: &mut BTreeMap<K, u64>,
@@ -72,7 +72,7 @@ fn operate<K: Key, S: Subject<K>>(
     random: &mut impl Rng,
 ) -> Result<(), String> {
     let key = &keys[random.random_range(0..keys.len())];
-    // The values of keys differ from time to time, so that an old one is found out.
+    // A key gets a new value each time, so that a stale one is noticed.
     let value = random.random::<u64>();
     match random.random_range(0..16) {
         0..6 => {
@@ -123,7 +123,7 @@ fn operate<K: Key, S: Subject<K>>(
     }
 }
 
-/// Names the first entry that is another one.
+/// Names the first entry that differs.
 fn same_entries<K: Key>(
     what: &str,
     found: &[(K, u64)],

@@ -8,7 +8,7 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// How many operations a thread does between two looks at the time.
+/// How many operations a thread does before it looks at the time again.
 pub(super) const STRIDE: usize = 64;
 
 impl Task<u64> for &MixJob {
@@ -39,7 +39,7 @@ impl Task<u64> for &MixJob {
 /// What one thread has changed and seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
-    /// Inserts that brought a new key.
+    /// Inserts that added a new key.
     pub(super) inserted: u64,
     /// Removes that found their key.
     pub(super) removed: u64,
@@ -47,7 +47,8 @@ pub(super) struct Tally {
     pub(super) faults: u64,
 }
 
-/// Runs the stream against the table, over and over with rotated keys, until the time is up.
+/// Runs the stream against the table again and again, each time with rotated keys, until the time
+/// is up.
 pub(super) fn work_off<S: Subject<u64>>(
     table: &S,
     stream: &[Operation],

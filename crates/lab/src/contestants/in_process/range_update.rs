@@ -1,4 +1,4 @@
-//! Updates by some threads and long scans by others.
+//! Some threads update, others do long scans.
 
 use super::ordered_mix::{Tally, work_off};
 
@@ -12,7 +12,7 @@ use crate::{
 /// What a thread has done.
 enum Done {
     Updates(Tally),
-    /// How many scans, how many of them were wrong.
+    /// The number of scans, and how many of them were wrong.
     Scans(u64, u64),
 }
 
@@ -62,8 +62,8 @@ impl Task<u64> for &RangeUpdateJob {
 }
 
 impl LongScan {
-    /// Does the scan. How many keys it saw; `None` if that cannot be right whatever others do
-    /// meanwhile.
+    /// Does the scan. Returns how many keys it saw; `None` if that cannot be right whatever other
+    /// threads do meanwhile.
     #[inline]
     pub(super) fn visit<S: Subject<u64>>(&self, table: &S) -> Option<usize> {
         let (from, length) = (u64::from(self.from), self.length as usize);
@@ -77,7 +77,7 @@ impl LongScan {
     }
 }
 
-/// Does the scans, over and over, until the time is up.
+/// Does the scans again and again until the time is up.
 fn scan<S: Subject<u64>>(table: &S, scans: &[LongScan], lap: &mut Lap<'_>) -> Done {
     let (mut count, mut faults) = (0, 0);
     for scan in scans.iter().cycle() {

@@ -1,4 +1,4 @@
-//! Which tables there are, and how a task gets one of the right type.
+//! The tables of this process, and how a task gets one of the right type.
 
 use crate::{
     contestants::{
@@ -21,7 +21,7 @@ pub enum Table {
     BwVariant(BwVariant),
     /// A contention-adapting tree that does not adapt.
     FixedGrain(FixedGrain),
-    /// A rival that is a Rust crate; its feature must be there.
+    /// A rival that is a Rust crate; it needs the feature `rivals`.
     Rival(Rival),
 }
 

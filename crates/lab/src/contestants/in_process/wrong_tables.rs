@@ -1,4 +1,4 @@
-//! Tables that cheat: none may get a figure.
+//! Tables with planted faults; none may get a figure.
 
 use super::insert_ranges::InsertRanges;
 use crate::{
@@ -16,21 +16,21 @@ use std::{collections::BTreeMap, ops::Bound, sync::Mutex, time::Duration};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     Nothing,
-    /// Inserts of odd keys are reported and not done.
+    /// It reports inserts of odd keys without doing them.
     LosesInserts,
-    /// Removed odd keys stay.
+    /// Removed odd keys stay in it.
     KeepsRemoved,
-    /// The value of another key is found.
+    /// It finds the value of another key.
     ForeignValue,
     /// `next` stands still.
     StuckNext,
     /// A scan begins above its bound.
     SkipsFirst,
-    /// A scan shows keys of which one is below the other.
+    /// A scan visits two keys out of order.
     OutOfOrder,
-    /// A scan shows another key's value.
+    /// A scan visits a key with another key's value.
     ForeignScan,
-    /// A scan shows nothing.
+    /// A scan visits nothing.
     EmptyScan,
 }
 
@@ -80,7 +80,7 @@ impl Subject<u64> for Faulty {
             .map(|(key, value)| (*key, *value))
             .take(limit)
             .collect();
-        // Only scans with a bound are wrong: those of the check at the end would be found anyway.
+        // Only scans with a bound are wrong. The check at the end would notice the others anyway.
         match self.fault {
             Fault::SkipsFirst if from.is_some() && shown.len() > 1 => drop(shown.remove(0)),
             Fault::OutOfOrder if from.is_some() && shown.len() > 2 => shown.swap(1, 2),
@@ -105,7 +105,7 @@ fn faulty(fault: Fault) -> impl Fn() -> Faulty {
     }
 }
 
-/// What is wrong, in a measurement or with the table; nothing if every figure would be believed.
+/// The fault found in a measurement or in the table; `None` if every figure would be believed.
 fn fault_of(measured: super::Measured) -> Option<String> {
     match measured {
         Ok(samples) => samples.into_iter().find_map(Result::err),
@@ -198,7 +198,7 @@ fn a_right_table_is_believed() {
     assert_eq!(samples[0].as_ref().unwrap().operations, 1001);
 }
 
-/// Fails if a table that cheats could still get a figure.
+/// Fails if a table with a fault could still get a figure.
 #[test]
 fn a_wrong_table_is_not_believed_in_a_mix() {
     for (fault, mix) in [
@@ -238,7 +238,7 @@ fn a_wrong_table_is_not_believed_in_ycsb() {
     }
 }
 
-/// Fails if a fault were found only by measuring, if at all.
+/// Fails if the model misses a fault that at best a measurement would find.
 #[test]
 fn a_wrong_table_is_found_out_by_the_model() {
     let keys: Vec<u64> = (0..2000).collect();

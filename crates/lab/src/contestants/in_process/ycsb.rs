@@ -8,11 +8,11 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// How many operations a thread does between two looks at the time.
+/// How many operations a thread does before it looks at the time again.
 const STRIDE: usize = 64;
 
-/// Which part of the keys is inserted into another table before inserting counts: the code and the
-/// allocator are warm then.
+/// The divisor of the keys that are inserted into another table before inserting counts, so that
+/// the code and the allocator are warm.
 const WARM_UP_PART: usize = 8;
 
 impl<K: Key> Task<K> for &YcsbJob<K> {
@@ -47,7 +47,7 @@ impl<K: Key> Task<K> for &YcsbJob<K> {
     }
 }
 
-/// Fills the table, each thread with its part of the keys.
+/// Fills the table; each thread inserts its part of the keys.
 pub(super) fn fill<K: Key, S: Subject<K>>(
     table: &S,
     keys: &[K],
@@ -81,16 +81,16 @@ fn run_phase<K: Key, S: Subject<K>>(table: &S, job: &YcsbJob<K>, phase: &Phase) 
 /// What one thread has inserted and seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
-    /// Inserts that brought a new key.
+    /// Inserts that added a new key.
     inserted: u64,
     /// Results that cannot be right whatever other threads do.
     faults: u64,
-    /// All that was seen, added up, so that nothing is optimized away.
+    /// The sum of all that was seen, so that the compiler cannot drop the reads.
     sum: u64,
 }
 
-/// The keys that one thread has to insert, and how far it is. When all are inserted it begins
-/// again: they are replaced then.
+/// The keys that one thread has to insert, and how many it has inserted. When all are in the table,
+/// the thread starts over and replaces them.
 struct Fresh<'a, K> {
     keys: &'a [K],
     place: usize,
@@ -122,7 +122,7 @@ struct Worker<'a, K, S> {
 }
 
 impl<K: Key, S: Subject<K>> Worker<'_, K, S> {
-    /// Runs the stream against the table, over and over, until the time is up.
+    /// Runs the stream against the table again and again until the time is up.
     fn work_off(&mut self, keys: &[K], actions: &[Action], lap: &mut Lap<'_>) {
         loop {
             for (keys, actions) in keys.chunks(STRIDE).zip(actions.chunks(STRIDE)) {
@@ -152,8 +152,8 @@ impl<K: Key, S: Subject<K>> Worker<'_, K, S> {
         }
     }
 
-    /// Visits entries from the key on and looks at each: whether its value belongs to its key, and
-    /// whether keys ascend, as far as their first eight bytes tell without a copy of the last key.
+    /// Visits entries from the key on, and checks that each value belongs to its key and that keys
+    /// ascend. It compares only their first eight bytes, which needs no copy of the last key.
     #[inline]
     fn scan(&mut self, from: &K, entries: u8) {
         let first = K::head_of(from.view());
@@ -162,7 +162,7 @@ impl<K: Key, S: Subject<K>> Worker<'_, K, S> {
             .scan(Some(from), usize::from(entries), |key, value| {
                 let head = K::head_of(key);
                 faults += u64::from(head < last) + u64::from(value != K::value_of(key));
-                // The key that the scan begins at was loaded, and so is the first to be seen.
+                // The key that the scan begins at was loaded, so the scan must see it first.
                 faults += u64::from(seen == 0 && head != first);
                 last = head;
                 sum = sum.wrapping_add(head ^ value);

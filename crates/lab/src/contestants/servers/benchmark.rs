@@ -1,4 +1,4 @@
-//! `redis-benchmark`, and whether what it did was done.
+//! Runs `redis-benchmark`, and checks that the server did what was asked.
 
 use super::{
     client::{Client, encoded},
@@ -13,17 +13,17 @@ use std::{io, process::Command, time::Duration};
 
 pub(super) const PROGRAM: &str = "redis-benchmark";
 
-/// How many times every client sends what it may before it waits, to warm up and to find out how many
-/// requests take how long.
+/// How many full pipelines every client sends to warm up; this also shows how many requests fit
+/// into a given time.
 const WARM_UP_TURNS: u64 = 20;
 
 /// The most requests of a measurement.
 const MOST_REQUESTS: f64 = 1e8;
 
-/// The value that a key has before it is got: as long as those that `redis-benchmark` sets.
+/// The value that a key has before a `GET`: as long as those that `redis-benchmark` sets.
 const VALUE: &str = "abc";
 
-/// How many commands are on their way at once where this program fills the server or looks at it.
+/// How many commands are in flight when this program fills the server or inspects it.
 const BATCH: u64 = 1000;
 
 /// A line of figures.
@@ -34,7 +34,7 @@ struct Report {
     p99_ms: f64,
 }
 
-/// Empties the server, fills it as the command needs it, and has the command sent for about as long as
+/// Empties the server, fills it as the command needs, and has the command sent for about as long as
 /// the job says.
 pub(super) fn measure(
     engine: &'static str,
@@ -55,7 +55,7 @@ pub(super) fn measure(
     let few = turn * WARM_UP_TURNS;
     let pilot = send(server, job, few)?;
     let many = pilot.requests_per_second * job.duration.as_secs_f64();
-    // In whole turns, since a client always sends as many as it may.
+    // Round to whole pipelines, because a client always sends whole ones.
     let many = (many.min(MOST_REQUESTS) as u64)
         .next_multiple_of(turn)
         .max(turn);
@@ -66,7 +66,8 @@ pub(super) fn measure(
         .zip(before)
         .map(|(now, before)| now.saturating_sub(before));
     let sent = few + many;
-    // The last requests may be on their way when it has seen enough answers: a turn, each time.
+    // When the program has seen enough answers, up to one more pipeline of each client may be in
+    // flight. That can happen in both runs.
     let most = sent + 2 * turn;
     check(&mut client, job, sent..=most)
         .map_err(lost)?
@@ -86,7 +87,7 @@ pub(super) fn measure(
     Ok(sample)
 }
 
-/// Runs the program; what it says.
+/// Runs the program, and parses what it prints.
 fn send(server: &ServerProcess, job: &RedisJob, requests: u64) -> Result<Report, LabError> {
     let mut command = Command::new(PROGRAM);
     command
@@ -120,7 +121,7 @@ fn send(server: &ServerProcess, job: &RedisJob, requests: u64) -> Result<Report,
         })
 }
 
-/// The figures by their names in the heading, of the only test.
+/// The figures of the only test, found by their names in the heading.
 fn parse(answer: &str) -> Option<Report> {
     let mut lines = answer.lines().filter(|line| line.starts_with('"'));
     let heading = lines.next()?;
@@ -146,10 +147,10 @@ fn parse(answer: &str) -> Option<Report> {
     (report.requests_per_second > 0.0 && lines.next().is_none()).then_some(report)
 }
 
-/// What is wrong, if anything; the outer error is that of the line.
+/// What is wrong, if anything. The outer error is that of the connection.
 type Checked = io::Result<Result<(), String>>;
 
-/// Whether each command answers as it should, on a server that is emptied before and after.
+/// Checks that each command answers as it should. Empties the server before and after.
 fn replies_are_right(client: &mut Client) -> Checked {
     let cases: [(&[&str], &[u8]); 15] = [
         (&["FLUSHALL"], b"+OK"),
@@ -181,7 +182,7 @@ fn replies_are_right(client: &mut Client) -> Checked {
     Ok(Ok(()))
 }
 
-/// Puts all keys there, if the command reads them.
+/// Inserts all keys, if the command reads them.
 fn prepare(client: &mut Client, job: &RedisJob) -> Checked {
     if !matches!(job.command, RedisCommand::Get | RedisCommand::GetRange) {
         return Ok(Ok(()));
@@ -194,7 +195,7 @@ fn prepare(client: &mut Client, job: &RedisJob) -> Checked {
     )
 }
 
-/// Sends a command for each key number, many at once; whether all answers are right.
+/// Sends a command for each key number, many at once, and checks each answer.
 fn for_each_key(
     client: &mut Client,
     keys: u64,
@@ -206,7 +207,8 @@ fn for_each_key(
         let commands: Vec<u8> = batch.clone().flat_map(&command).collect();
         client.send_all(&commands)?;
         let mut fault = Ok(());
-        // All are received, so that the next command gets its own answer.
+        // Receive all answers of the batch even after a fault, so that the next command gets its
+        // own.
         for number in batch {
             let answer = client.receive()?;
             if !is_right(&answer) && fault.is_ok() {
@@ -221,7 +223,7 @@ fn for_each_key(
     Ok(Ok(()))
 }
 
-/// Whether the server is as so many commands must have left it.
+/// Checks that the server is in the state that this many commands must have left.
 fn check(client: &mut Client, job: &RedisJob, sent: std::ops::RangeInclusive<u64>) -> Checked {
     let get =
         |name: &'static str| move |number: u64| encoded(&["GET", &format!("{name}:{number:012}")]);
@@ -311,7 +313,7 @@ mod tests {
         }
     }
 
-    /// A server that knows strings, does a thing wrong, and serves one client.
+    /// A server that knows strings, makes one mistake, and serves one client.
     fn served(mistake: &'static str) -> Client {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -369,7 +371,7 @@ mod tests {
                 return format!(":{}\r\n", number + u64::from(mistake == "INCR"));
             }
             "SET" | "MSET" => {
-                // The last key of many is forgotten.
+                // The last of several keys is dropped.
                 let lost = usize::from(mistake == words[0]) * 2;
                 for place in (1..words.len() - lost).step_by(2) {
                     strings.insert(word(place), word(place + 1));

@@ -1,4 +1,4 @@
-//! As much of a Redis client as it takes to fill a server and to look at what is in it.
+//! A minimal Redis client, which can fill a server and inspect its contents.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -30,13 +30,13 @@ impl Client {
         self.send_all(&encoded(words))
     }
 
-    /// Sends commands that are [`encoded`].
+    /// Sends commands that [`encoded`] has made.
     pub(super) fn send_all(&mut self, commands: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(commands)
     }
 
-    /// Receives an answer that is no array: its first line, without its end, and, of a string, a space
-    /// and its bytes.
+    /// Receives an answer that is no array: its first line without the line end; for a string then
+    /// a space and its bytes.
     pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line)?;
@@ -45,7 +45,7 @@ impl Client {
         }
         line.truncate(line.len() - 2);
         let length = line.strip_prefix(b"$").map(String::from_utf8_lossy);
-        // A string that is not there has the length −1.
+        // A missing string has the length −1.
         if let Some(length) = length.and_then(|length| length.parse::<usize>().ok()) {
             let mut bytes = vec![0; length + 2];
             self.stream.read_exact(&mut bytes)?;
@@ -55,14 +55,14 @@ impl Client {
         Ok(line)
     }
 
-    /// Sends a command and receives the answer.
+    /// Sends a command, and receives the answer.
     pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<u8>> {
         self.send(words)?;
         self.receive()
     }
 }
 
-/// A command as it is sent.
+/// A command in the protocol's form.
 pub(super) fn encoded(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words {

@@ -1,4 +1,4 @@
-//! Servers that speak the Redis protocol, each a process of its own, driven by `redis-benchmark`.
+//! Servers of the Redis protocol, each in a process of its own, driven by `redis-benchmark`.
 
 mod benchmark;
 mod client;

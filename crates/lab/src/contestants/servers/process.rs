@@ -1,4 +1,4 @@
-//! Starting servers, and ending them.
+//! Starts servers, and ends them.
 
 use super::client::Client;
 use crate::LabError;
@@ -20,14 +20,15 @@ const TREMULA: &str = "tremula";
 /// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a free port is looked for: another process may take it before the server does.
+/// How many free ports are tried: another process may take one before the server does.
 const PORTS: usize = 20;
 
-/// The program that serves, which lies beside this one and is of its version.
+/// The program `tremula`, which lies beside this one and has the same version. It is looked for
+/// once.
 ///
 /// # Errors
 ///
-/// Why there is none, and the way out. It is looked for once.
+/// Why it is missing, and the way out.
 pub(super) fn tremula() -> Result<PathBuf, &'static str> {
     static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match FOUND.get_or_init(find_tremula) {
@@ -71,12 +72,12 @@ pub(super) struct ServerProcess {
     /// Kept open, so that the server can write there.
     _output: Option<BufReader<ChildStdout>>,
     pub(super) address: SocketAddr,
-    /// What it is.
+    /// Its name and version.
     pub(super) version: String,
 }
 
 impl ServerProcess {
-    /// Starts `tremula serve` on a port that is free, and reads from its first line where it is.
+    /// Starts `tremula serve` on a free port, and reads its address from its first line.
     pub(super) fn tremula() -> Result<Self, LabError> {
         let failed = |error| LabError::Program {
             program: TREMULA.to_owned(),
@@ -93,7 +94,7 @@ impl ServerProcess {
         let mut output = child.stdout.take().map(BufReader::new);
         let read = output.as_mut().map(|output| output.read_line(&mut line));
         let address = line.split(' ').find_map(|word| word.parse().ok());
-        // From here on it ends with what is returned.
+        // From here on, dropping `server` ends the process.
         let server = Self {
             child,
             _output: output,
@@ -110,7 +111,8 @@ impl ServerProcess {
         }
     }
 
-    /// Starts a Redis, or what is started alike, without persistence, and waits until it answers.
+    /// Starts a Redis, or a server with the same flags, without persistence, and waits until it
+    /// answers.
     pub(super) fn redis(program: &str) -> Result<Self, LabError> {
         let failed = |error| LabError::Program {
             program: program.to_owned(),
@@ -146,7 +148,7 @@ impl ServerProcess {
         Err(failed(error))
     }
 
-    /// Waits until it answers; false if it ends before.
+    /// Waits until the server answers; `false` if it ends before that.
     fn answers(&mut self) -> io::Result<bool> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -165,7 +167,7 @@ impl ServerProcess {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// The time that its threads have worked so far, where the system tells.
+    /// The CPU time of all its threads so far, where the system reports it.
     pub(super) fn work(&self) -> Option<Duration> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
         let mut nanoseconds = 0_u64;
@@ -179,13 +181,13 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // There is nothing to do about it if it has ended already.
+        // Both calls fail if the server has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// An address that nobody listens on at the moment.
+/// An address that no process listens on at the moment.
 fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

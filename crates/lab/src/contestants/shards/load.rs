@@ -1,4 +1,4 @@
-//! The requesters: tasks that ask, wait for the answer, and ask again.
+//! The requesters: tasks that send a request, wait for the answer, and go on.
 
 use super::store::{Appended, BUDGET, Store};
 use crate::{
@@ -24,21 +24,23 @@ const QUANTILES: [(&str, f64); 3] = [
 /// Significant digits of a time.
 const DIGITS: u8 = 3;
 
-/// One request of so many is timed: reading the clock takes as long as the shortest of them.
+/// One request in this many is timed, because reading the clock takes as long as the shortest
+/// request.
 const TIMED: u64 = 16;
 
-/// Requests that a requester makes before others have their turn, if none of them had to wait.
+/// How many requests a requester makes before it yields, if none of them had to wait.
 const TURN: u64 = 64;
 
 /// How often a requester of a paced load makes a burst of requests: the resolution of timers.
 const PACE: Duration = Duration::from_millis(2);
 
-/// What the payload repeats itself after. No divisor of a size, so that ids differ.
+/// The period of the payload's beginnings. It divides no value size, so that ids get different
+/// bytes.
 const OFFSETS: u64 = 61;
 
 const LARGEST: usize = ValueSize::Large.bytes();
 
-/// What is appended.
+/// The bytes that pieces are cut from.
 static PAYLOAD: [u8; LARGEST + OFFSETS as usize] = {
     let mut bytes = [0; LARGEST + OFFSETS as usize];
     let mut place = 0;
@@ -49,7 +51,7 @@ static PAYLOAD: [u8; LARGEST + OFFSETS as usize] = {
     bytes
 };
 
-/// What is always appended to an id.
+/// The piece that is always appended to this id.
 #[inline]
 fn piece(id: u64, size: usize) -> &'static [u8] {
     &PAYLOAD[(id % OFFSETS) as usize..][..size]
@@ -60,7 +62,7 @@ fn piece(id: u64, size: usize) -> &'static [u8] {
 struct Choice {
     ids: u64,
     hot: Arc<[u64]>,
-    /// Of a hundred requests so many are for the hot ids.
+    /// How many of a hundred requests are for the hot ids.
     share: u32,
 }
 
@@ -69,7 +71,8 @@ impl Choice {
         let (hot, share): (Vec<u64>, _) = match job.traffic {
             CacheTraffic::HotId => (vec![0], 50),
             CacheTraffic::HotWorker(_) => {
-                // Shards are dealt out in turn. One id each, so that they can be shared out again.
+                // Shards are assigned to workers in turn. Each hot id is in a different shard, so
+                // that these shards can be given away one by one.
                 let mut shards = Vec::new();
                 let fits = |id: &u64| {
                     let shard = store.shard_of(*id);
@@ -103,7 +106,7 @@ impl Choice {
     }
 }
 
-/// Appends twice to each id, and gets what was appended: whether all answers are right.
+/// Appends twice to each id, and gets what was appended. Checks all answers.
 async fn check<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
     let size = job.traffic.size().bytes();
     for id in 0..job.ids {
@@ -129,7 +132,7 @@ async fn check<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
     }
 }
 
-/// Spends the budget, so that appends evict from the first on, and take memory that was in use.
+/// Spends the budget, so that appends evict from the beginning on, and reuse memory.
 async fn fill<C: Store>(store: &C, job: &ShardCacheJob) -> Result<(), String> {
     for round in 0..BUDGET.div_ceil(LARGEST) as u64 {
         let id = round % job.ids;
@@ -162,7 +165,7 @@ struct Requester<C> {
 }
 
 impl<C: Store> Requester<C> {
-    /// One request, whose answer is held to what an answer must be.
+    /// Makes one request, and checks its answer as far as that is possible.
     #[inline]
     async fn ask(&self, id: u64) -> Result<(), String> {
         let piece = piece(id, self.size);
@@ -183,7 +186,7 @@ impl<C: Store> Requester<C> {
         }
     }
 
-    /// Asks until the time is up. `burst` requests each [`PACE`], if it is given.
+    /// Makes requests until the time is up; if `burst` is given, that many each [`PACE`].
     async fn run(
         self,
         stage: Arc<Stage>,
@@ -199,7 +202,7 @@ impl<C: Store> Requester<C> {
                 None => TURN,
                 Some(burst) => {
                     timer.tick().await;
-                    // What is left of a request is made up for.
+                    // The fraction of a request carries over to the next burst.
                     due += burst;
                     due as u64 - asked
                 }

@@ -19,22 +19,22 @@ use tremula_shard::{Config, Shards, Strategy};
 /// A way to run the shards of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardForm {
-    /// The same caches behind readers-writer locks, used by the requesters themselves.
+    /// The same caches behind readers-writer locks, which the requesters use directly.
     PlainLocks,
-    /// A strategy in the form of the article that it is from.
+    /// A strategy in the form that the article gives it.
     Article(Strategy),
     /// A strategy.
     Direct(Strategy),
-    /// A strategy whose workers give no shards away.
+    /// A strategy whose workers never give shards away.
     Unbalanced(Strategy),
-    /// A strategy whose requests are run by workers only.
+    /// A strategy in which only workers run requests.
     Queued(Strategy),
-    /// Both.
+    /// A strategy with both restrictions.
     QueuedUnbalanced(Strategy),
 }
 
 impl ShardForm {
-    /// Every form, in the order in which they take turns.
+    /// Every form, in the order of the records.
     pub const ALL: [Self; 13] = {
         use Strategy::{Affinity, LocalSet, Threading};
         [
@@ -82,7 +82,7 @@ impl ShardForm {
     }
 }
 
-/// How many requests a second `affinity` answers at most, of this job's kind.
+/// The most requests a second that `affinity` answers under this kind of job.
 ///
 /// # Errors
 ///

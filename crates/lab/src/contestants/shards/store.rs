@@ -1,4 +1,4 @@
-//! What requesters talk to: a cache in shards, or the same caches under plain locks.
+//! What requesters talk to: a cache in shards, or the same caches behind plain locks.
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -10,12 +10,12 @@ use tremula_shard::{
 use tremula_sync::{CachePadded, RwLock};
 
 /// Bytes that all shards' caches together may hold: eight times the values of the article's load,
-/// so that every shard has room for its ids.
+/// so that every shard can hold its ids.
 pub(super) const BUDGET: usize = 128 << 20;
 
-/// A cache that tasks ask.
+/// A cache that tasks send requests to.
 pub(super) trait Store: Send + Sync + 'static {
-    /// How long the item is then.
+    /// Appends to an item.
     fn append(
         &self,
         id: u64,
@@ -31,7 +31,7 @@ pub(super) trait Store: Send + Sync + 'static {
     fn shard_of(&self, id: u64) -> usize;
 }
 
-/// One shard of so many. It has a lock, or an owner, so that one cell will do.
+/// One of `shards` shards. A lock or an owner guards it, so one cell is enough.
 pub(super) fn cache(shards: usize) -> Cache<u64> {
     Cache::new(CacheConfig {
         budget: BUDGET / shards,
@@ -40,10 +40,10 @@ pub(super) fn cache(shards: usize) -> Cache<u64> {
     })
 }
 
-/// How long the item is then.
+/// The length of the item after an append.
 pub(super) type Appended = Result<usize, AppendError>;
 
-/// Appends; an item that has grown beyond its shard's room begins again.
+/// Appends. An item that outgrows its shard's budget starts over.
 fn append_to(cache: &Cache<u64>, id: u64, bytes: &[u8]) -> Appended {
     match cache.append(&id, bytes) {
         Err(AppendError::OverBudget(..)) => {
@@ -54,7 +54,8 @@ fn append_to(cache: &Cache<u64>, id: u64, bytes: &[u8]) -> Appended {
     }
 }
 
-// Functions of their own: what a closure in a method is depends on the method's lifetimes.
+// Functions of their own, because the type of a closure in a method depends on the method's
+// lifetimes.
 fn append(id: u64, bytes: &'static [u8]) -> impl FnOnce(&mut Cache<u64>) -> Appended + Send {
     move |cache| append_to(cache, id, bytes)
 }
@@ -87,7 +88,7 @@ impl Store for Shards<Cache<u64>> {
     }
 }
 
-/// The shards' caches, each behind a readers-writer lock, and nothing else: the bound.
+/// The shards' caches, each behind a readers-writer lock and nothing else: an upper bound.
 pub(super) struct PlainLocks {
     caches: Box<[CachePadded<RwLock<Cache<u64>>>]>,
     hasher: RandomState,

@@ -1,4 +1,5 @@
-//! A burst is sent and then received in this process, which has done nothing else, and weighed.
+//! Sends a burst and then receives it in this process, which has done nothing else before, and
+//! weighs it.
 
 use super::{
     channel::{Channel, ChannelTask, Receiving, Sending},
@@ -12,8 +13,8 @@ use crate::{
 };
 use std::{sync::Mutex, time::Instant};
 
-/// Sends so many `u64` by so many senders at once, receives them, and weighs the process before,
-/// between and after. The channel stays open.
+/// Sends `messages` values of type `u64` from `senders` threads, receives them, and weighs the
+/// process before, between and after. The channel stays open.
 ///
 /// # Errors
 ///
@@ -35,7 +36,7 @@ impl ChannelTask<u64> for Burst {
     type Output = Result<BurstReport, String>;
 
     fn run<C: Channel<u64>>(self, channel: &C) -> Self::Output {
-        // Senders have been here, so that what a thread costs is not counted.
+        // Start as many threads once before, so that the memory of a thread does not count.
         together(self.senders, |_| ());
         let mut next = vec![0; self.senders];
         let before = Memory::now();

@@ -5,24 +5,24 @@ use tremula_mailbox::{Config, Mailbox, Mode, Sender, mailbox};
 
 /// A kind of unbounded channel from many senders to one receiver, as the workloads use it.
 ///
-/// The workloads are generic over it, so that each is called statically and can be inlined, as it
-/// would be in a program that uses it.
+/// The workloads are generic over it, so that calls are static and can be inlined, as they would be
+/// in a program that uses the channel.
 pub(crate) trait Channel<M>: Sync {
     /// A sender's end.
     type Sender: Sending<M>;
     /// The receiver's end.
     type Receiver: Receiving<M>;
 
-    /// A new channel; so many senders will use it at the same time.
+    /// Opens a new channel, which `senders` senders will use at the same time.
     fn open(&self, senders: usize) -> (Self::Sender, Self::Receiver);
 }
 
-/// A sender's end of a channel; the channel is closed when the last one is dropped.
+/// A sender's end of a channel. Dropping the last one closes the channel.
 pub(crate) trait Sending<M>: Send + Sized + 'static {
-    /// A further sender's end.
+    /// Another sender's end.
     fn another(&self) -> Self;
 
-    /// Sends a message; the receiver is there.
+    /// Sends a message; the receiver exists.
     fn send(&mut self, message: M);
 
     /// What the channel counts about itself, by name; nothing if it counts nothing.
@@ -33,25 +33,24 @@ pub(crate) trait Sending<M>: Send + Sized + 'static {
 
 /// The receiver's end of a channel.
 pub(crate) trait Receiving<M>: Send + 'static {
-    /// The next message, waited for; `None` when all senders are gone and no message is left.
+    /// Waits for the next message; `None` when all senders are gone and no message is left.
     fn receive(&mut self) -> Option<M>;
 }
 
-/// Something to be done with channels of messages of some type.
-///
-/// It is generic where it is carried out, so that its calls of the channel are static.
+/// A task with channels of messages of some type. It is generic in the channel, so that its calls
+/// are static.
 pub(crate) trait ChannelTask<M> {
-    /// What comes out of it.
+    /// What the task returns.
     type Output;
 
-    /// Does it with this kind of channel.
+    /// Does the task with this kind of channel.
     fn run<C: Channel<M>>(self, channel: &C) -> Self::Output;
 }
 
-/// What a job gives: for each of its measurements a sample, or what was wrong with the channel.
+/// The result of a job: for each of its measurements a sample, or what was wrong with the channel.
 pub(super) type Measured = Result<Vec<Sample>, String>;
 
-/// The mailboxes of this project, in one of their modes.
+/// The mailboxes of this project, in one mode.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mailboxes(pub(super) Mode);
 
@@ -103,7 +102,7 @@ pub(crate) mod tests {
     use std::thread;
 
     /// What every channel must do before it may be measured: keep the order of each sender, give
-    /// out each message once, wait for one that is not there, and say when there will be no more.
+    /// out each message once, wait for a message, and report the end.
     pub(crate) fn does_its_work<C: Channel<Box<u64>>>(channel: &C) {
         const MESSAGES: u64 = 3000;
         let (mut first, mut receiver) = channel.open(3);
@@ -118,7 +117,7 @@ pub(crate) mod tests {
                 sender
             })
         });
-        // Three sequences, merged: of each number the first, second or third one comes next.
+        // The three sequences come merged: `seen[n]` counts the senders whose next message is `n`.
         let mut seen = [0; MESSAGES as usize + 1];
         seen[0] = 3;
         for _ in 0..3 * MESSAGES {
@@ -134,7 +133,7 @@ pub(crate) mod tests {
         assert_eq!(receiver.receive(), Some(Box::new(8)));
         assert_eq!(receiver.receive(), None);
 
-        // A receiver that waits is told of a message, and of the end.
+        // A waiting receiver must learn of a message, and of the end.
         let (mut sender, mut receiver) = channel.open(1);
         let thread = thread::spawn(move || (receiver.receive(), receiver.receive()));
         thread::sleep(std::time::Duration::from_millis(5));
@@ -143,7 +142,7 @@ pub(crate) mod tests {
         drop(sender);
         assert_eq!(thread.join().unwrap(), (Some(Box::new(9)), None));
 
-        // Messages that nobody receives are dropped with the channel.
+        // Messages that no thread receives are dropped with the channel.
         let (mut sender, receiver) = channel.open(1);
         sender.send(Box::new(10));
         drop((sender, receiver));

@@ -1,4 +1,4 @@
-//! Which channels there are, and how a task gets one.
+//! The channels of this process, and how a task gets one.
 
 use super::{
     channel::{ChannelTask, Mailboxes},
@@ -13,7 +13,7 @@ use tremula_mailbox::Mode;
 pub enum ChannelKind {
     /// The mailboxes of this project, in this mode.
     Mailbox(Mode),
-    /// A rival; its feature must be there.
+    /// A rival; it needs the feature `rivals`.
     Rival(ChannelRival),
 }
 

@@ -79,7 +79,7 @@ pub struct InProcessChannel {
 }
 
 impl InProcessChannel {
-    /// The kind, with the command for processes that weigh it.
+    /// The kind, with the command that starts processes to weigh it.
     #[must_use]
     pub const fn new(kind: ChannelKind, burst_command: Option<FillCommand>) -> Self {
         Self {

@@ -11,7 +11,8 @@ use crate::{
 use std::{thread, time::Instant};
 
 /// One sender sends all the time, the others in the second phase only. The time is divided into
-/// slices, each a measurement: what was sent, what was received, and what the channel counted.
+/// slices. Each slice is a measurement of what was sent, what was received, and what the channel
+/// counted.
 pub(super) struct Phases {
     pub(super) senders: usize,
     pub(super) most_waiting: u64,
@@ -23,7 +24,8 @@ impl ChannelTask<u64> for Phases {
 
     fn run<C: Channel<u64>>(self, channel: &C) -> Measured {
         let (first, receiver) = channel.open(self.senders);
-        // Counts, and is dropped before the receiver is waited for.
+        // This end only reads the counters. It is dropped before this thread waits for the
+        // receiver.
         let counting = first.another();
         let further: Vec<_> = (1..self.senders).map(|_| first.another()).collect();
         let (progress, stop, stop_further) = (Progress::of(self.senders), Stop::new(), Stop::new());
@@ -81,7 +83,7 @@ impl ChannelTask<u64> for Phases {
     }
 }
 
-/// All that is counted, at some moment.
+/// All counts at one moment.
 struct Reading {
     at: Instant,
     sent: u64,

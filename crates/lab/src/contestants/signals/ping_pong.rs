@@ -1,4 +1,4 @@
-//! How long a message takes to another thread and back, when nothing else is to be done.
+//! How long a message takes to another thread and back, when both threads do nothing else.
 
 use super::{
     channel::{Channel, ChannelTask, Measured, Receiving, Sending},
@@ -21,9 +21,9 @@ pub(in crate::contestants) const QUANTILES: [(&str, f64); 3] = [
 /// Significant digits of a time.
 const DIGITS: u8 = 3;
 
-/// Two threads send one message to and fro, through a channel each way.
+/// Two threads send one message back and forth, over one channel for each direction.
 pub(super) struct PingPong<'a> {
-    /// Where they run; the one that measures is there already.
+    /// Where they run; the measuring thread is there already.
     pub(super) places: &'a Places,
     pub(super) span: Span,
 }

@@ -1,6 +1,6 @@
 //! The rivals of the mailboxes by name: channels that a user would otherwise choose.
 //!
-//! Their names are always known; what they need is compiled only with the feature `rivals`.
+//! The names are always known; the crates are compiled only with the feature `rivals`.
 
 /// A rival of the mailboxes that is a Rust crate, or a part of the standard library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub enum ChannelRival {
     MutexVec,
 }
 
-/// What is said of a rival.
+/// What the lab says of a rival.
 struct Description {
     name: &'static str,
     about: &'static str,
@@ -33,7 +33,7 @@ struct Description {
 }
 
 impl ChannelRival {
-    /// Every one.
+    /// Every rival.
     pub const ALL: [Self; 9] = [
         Self::StdMpsc,
         Self::CrossbeamChannel,

@@ -1,4 +1,4 @@
-//! Senders that send until they are told to stop, and a receiver that checks what comes.
+//! Senders that send until they are stopped, and a receiver that checks what arrives.
 
 use super::channel::{Receiving, Sending};
 use crate::workload::{Message, Stamp};
@@ -9,19 +9,19 @@ use std::{
 };
 use tremula_sync::CachePadded;
 
-/// Messages that a sender sends, or the receiver receives, between two looks at the rest of the
-/// world.
+/// How many messages a sender sends, or the receiver receives, before it updates and checks the
+/// shared state.
 const STRIDE: u64 = 64;
 
-/// How often it is looked whether too many messages wait.
+/// How often the number of waiting messages is checked.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Whether senders are to send.
+/// The states of a [`Stop`].
 const SENDING: u8 = 0;
 const PAUSED: u8 = 1;
 const OVER: u8 = 2;
 
-/// What tells senders to stop. It carries no data: what they did is seen through joining them.
+/// Pauses and stops senders. It publishes no data: joining the senders does that.
 pub(super) struct Stop(AtomicU8);
 
 impl Stop {
@@ -29,7 +29,7 @@ impl Stop {
         Self(AtomicU8::new(SENDING))
     }
 
-    /// Lets the senders end.
+    /// Makes the senders end.
     pub(super) fn end(&self) {
         self.0.store(OVER, Ordering::Relaxed);
     }
@@ -63,13 +63,13 @@ impl Progress {
         self.sent().saturating_sub(received)
     }
 
-    /// Lets this time pass, or less if more messages wait meanwhile.
+    /// Waits for this time, or less if more than `most_waiting` messages wait.
     pub(super) fn pass(&self, duration: Duration, most_waiting: u64) {
         let end = Instant::now() + duration;
         while sleep_a_tick(end) && self.waiting() <= most_waiting {}
     }
 
-    /// Lets this time pass, with pauses of the senders while more messages wait.
+    /// Waits for this time, and pauses the senders while more than `most_waiting` messages wait.
     pub(super) fn pass_pausing(&self, duration: Duration, most_waiting: u64, stops: &[&Stop]) {
         let end = Instant::now() + duration;
         while sleep_a_tick(end) {
@@ -85,7 +85,7 @@ impl Progress {
     }
 }
 
-/// Sleeps for a tick at most; `false` if the end is reached.
+/// Sleeps for at most a tick; `false` if the end is reached.
 fn sleep_a_tick(end: Instant) -> bool {
     let left = end.saturating_duration_since(Instant::now());
     thread::sleep(left.min(TICK));
@@ -99,7 +99,7 @@ pub(super) struct Sent {
     pub(super) messages: u64,
 }
 
-/// Sends messages until told to stop, but some in any case. The sender's end is dropped.
+/// Sends messages until stopped, but at least a few. Drops the sender's end.
 pub(super) fn send_until<M: Message>(
     mut sender: impl Sending<M>,
     index: usize,
@@ -137,8 +137,8 @@ pub(super) struct Received {
     pub(super) messages: u64,
 }
 
-/// Receives until all senders are gone, and checks that the messages of each are all there, in
-/// their order.
+/// Receives until all senders are gone, and checks that the messages of each sender are complete
+/// and in order.
 pub(super) fn receive_all<M: Message>(
     mut receiver: impl Receiving<M>,
     progress: &Progress,
@@ -153,7 +153,7 @@ pub(super) fn receive_all<M: Message>(
             Some(stamp) if next.get(stamp.sender()) == Some(&stamp.number()) => {
                 next[stamp.sender()] += 1;
             }
-            // Received to the end all the same: senders may wait for that.
+            // Keep receiving after a fault: senders may be waiting for that.
             Some(stamp) if fault.is_none() => {
                 let expected = next.get(stamp.sender());
                 fault = Some(format!(
@@ -180,7 +180,7 @@ pub(super) fn receive_all<M: Message>(
     }
 }
 
-/// Passes on the panic of a thread.
+/// Joins a thread, passing on its panic.
 pub(super) fn joined<R>(thread: thread::ScopedJoinHandle<'_, R>) -> R {
     thread
         .join()

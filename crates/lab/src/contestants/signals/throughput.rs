@@ -1,7 +1,7 @@
 //! How many messages senders can send, and a receiver receive.
 //!
-//! As the benchmark of Erlang's parallel signal sending defines it: what was sent, divided by the
-//! time for which was sent; what was received, divided by the time from the first send to the last
+//! The benchmark of Erlang's parallel signal sending defines both rates: what was sent, divided by
+//! the time of sending; and what was received, divided by the time from the first send to the last
 //! receive.
 
 use super::{
@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How fast messages are received once nobody sends any more.
+/// How fast messages are received after the last send.
 pub(in crate::contestants) const DRAIN: &str = "drain_mops";
 
 /// Senders send for a time; the receiver receives meanwhile, or when they are done.
@@ -33,8 +33,8 @@ impl<M: Message> ChannelTask<M> for Throughput {
     type Output = Measured;
 
     fn run<C: Channel<M>>(self, channel: &C) -> Measured {
-        // The threads, the allocator and the branch predictors are warm; the channel that counts
-        // is new, and adapts while it does.
+        // This warms up threads, allocator and branch predictors. The channel that counts is a new
+        // one, which adapts while it is measured.
         self.stream(channel, self.span.warm_up)?;
         Ok(vec![self.stream(channel, self.span.counted)?])
     }

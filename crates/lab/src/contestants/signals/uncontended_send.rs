@@ -1,17 +1,17 @@
-//! What a send costs that nobody disturbs.
+//! What a send costs without contention.
 
 use super::channel::{Channel, ChannelTask, Measured, Receiving, Sending};
 use crate::measure::{Sample, Span, median};
 use std::time::{Duration, Instant};
 
-/// Messages sent before they are received: so many that the clock does not count, so few that they
-/// stay in the first-level cache.
+/// How many messages are sent before they are received: enough to make reading the clock
+/// negligible, few enough to stay in the first-level cache.
 const ROUND: u64 = 512;
 
 const SEND: &str = "send_ns";
 const RECEIVE: &str = "receive_ns";
 
-/// One thread sends some messages, then receives them, over and over.
+/// One thread sends some messages, then receives them, again and again.
 pub(super) struct UncontendedSend {
     pub(super) span: Span,
 }
@@ -44,7 +44,7 @@ impl ChannelTask<u64> for UncontendedSend {
         };
         rounds(self.span.warm_up)?;
         let (sending, receiving) = rounds(self.span.counted)?;
-        // Medians: an interrupt is no property of the channel.
+        // Medians, because an interrupt is no property of the channel.
         let cost = |times: &[f64]| median(times).unwrap_or_default();
         let (send, receive) = (cost(&sending), cost(&receiving));
         let messages = sending.len() as u64 * ROUND;

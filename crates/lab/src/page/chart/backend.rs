@@ -1,8 +1,8 @@
-//! Where plotters draws to: SVG whose looks are left to the page's style sheet.
+//! A backend for plotters: SVG whose looks the page's style sheet decides.
 //!
-//! The backend that comes with plotters writes colours and fonts into each element, so that its
-//! charts could not follow a reader's choice of light or dark, nor be printed otherwise than they are
-//! shown. Here the first component of a colour is the number of a [`Part`], and becomes a class.
+//! The backend that comes with plotters writes colours and fonts into each element. Its charts
+//! could neither follow a reader's choice of light or dark nor be printed differently. Here the
+//! first component of a colour is the number of a [`Part`], and becomes a class.
 
 use crate::page::markup::escape;
 use plotters_backend::{
@@ -12,10 +12,10 @@ use plotters_backend::{
 };
 use std::{convert::Infallible, fmt::Write};
 
-/// Plotters counts in whole pixels; so many of them are one unit of the picture.
+/// Plotters counts in whole pixels; this many pixels are one unit of the picture.
 pub(super) const PIXELS: f64 = 10.0;
 
-/// The width of a letter as a part of the size of the text, on average.
+/// The average width of a letter, as a fraction of the size of the text.
 pub(super) const LETTER: f64 = 0.54;
 
 /// What plotters draws.
@@ -31,7 +31,7 @@ pub(super) enum Part {
 impl Part {
     const CLASSES: [&'static str; 4] = ["grid", "axis", "tick", "unit"];
 
-    /// The colour that stands for it.
+    /// The colour that encodes the part.
     pub(super) const fn colour(self) -> plotters::style::RGBColor {
         plotters::style::RGBColor(self as u8, 0, 0)
     }
@@ -41,7 +41,7 @@ impl Part {
     }
 }
 
-/// Elements of a picture of this size, added to a text.
+/// A picture of this size, whose elements are appended to a text.
 pub(super) struct Picture<'a> {
     pub(super) width: f64,
     pub(super) height: f64,
@@ -50,7 +50,7 @@ pub(super) struct Picture<'a> {
 
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 
-/// A place in units of the picture.
+/// A position in units of the picture.
 fn place((x, y): BackendCoord) -> (f64, f64) {
     (f64::from(x) / PIXELS, f64::from(y) / PIXELS)
 }
@@ -134,7 +134,7 @@ impl DrawingBackend for Picture<'_> {
             HPos::Center => "middle",
             HPos::Right => "end",
         };
-        // From the given edge of the letters to the line that they stand on.
+        // From the given edge of the letters to their base line.
         let down = match anchor.v_pos {
             VPos::Top => "0.8em",
             VPos::Center => "0.35em",

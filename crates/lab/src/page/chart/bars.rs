@@ -12,7 +12,7 @@ use std::fmt::Write;
 pub(in crate::page) struct BarChart {
     /// The id of its element.
     pub(in crate::page) id: String,
-    /// What it shows, for those who cannot see it.
+    /// What it shows, as text for readers who cannot see it.
     pub(in crate::page) summary: String,
     /// What is shown, with its unit.
     pub(in crate::page) unit: String,
@@ -24,16 +24,16 @@ pub(in crate::page) struct BarChart {
 pub(in crate::page) struct Bar {
     pub(in crate::page) engine: String,
     pub(in crate::page) value: f64,
-    /// Where the runs lie, if there is more than one.
+    /// The least and the greatest run, if there are several.
     pub(in crate::page) spread: Option<(f64, f64)>,
-    /// Whether it was measured while other work had the machine.
+    /// Whether other work had the machine during the measurement.
     pub(in crate::page) is_disturbed: bool,
-    /// What the reader sees who points at it.
+    /// The text shown when the reader points at the bar.
     pub(in crate::page) title: String,
 }
 
 const WIDTH: f64 = 440.0;
-/// From one bar to the next, and how much of that is the bar.
+/// The distance from one bar to the next, and the thickness of a bar.
 const STEP: f64 = 19.0;
 const THICK: f64 = 11.0;
 

@@ -1,4 +1,4 @@
-//! The frame of a chart, drawn by plotters: scales, grid, ticks, and what the axes mean.
+//! The frame of a chart, drawn by plotters: scales, grid, ticks, and the meaning of the axes.
 
 use super::backend::{PIXELS, Part, Picture};
 use crate::page::markup;
@@ -22,22 +22,22 @@ pub(super) const LETTERS: f64 = 11.0;
 /// How long a tick is.
 const TICK: f64 = 4.0;
 
-/// What a direction of a chart means.
+/// The scale of one direction of a chart.
 pub(super) struct Axis {
     pub(super) from: f64,
     pub(super) to: f64,
-    /// Where ticks are, and what stands at them.
+    /// Where ticks are, and their labels.
     pub(super) ticks: Vec<(f64, String)>,
     /// What is counted, with its unit.
     pub(super) unit: String,
-    /// Whether lines of the grid go out from the ticks.
+    /// Whether grid lines start at the ticks.
     pub(super) has_grid: bool,
 }
 
 impl Axis {
     /// From zero to a little above the greatest value, with ticks at round numbers.
     pub(super) fn up_to(most: f64, ticks: usize, unit: &str) -> Self {
-        // Nothing above zero still has an axis.
+        // An axis without values above zero still needs a range.
         let most = if most > 0.0 { most } else { 1.0 };
         let range = RangedCoordf64::from(0.0..most * 1.08);
         let points = range.key_points(ticks);
@@ -53,8 +53,8 @@ impl Axis {
         }
     }
 
-    /// Powers of ten, with their logarithms as places: one step below the least value, or at it,
-    /// up to the greatest.
+    /// Powers of ten, placed by their logarithms: from the power at or below the least value to the
+    /// one at or above the greatest.
     pub(super) fn decades(least: f64, most: f64, unit: &str) -> Self {
         let (from, mut to) = (least.log10().floor(), most.log10().ceil());
         if to <= from {
@@ -72,8 +72,7 @@ impl Axis {
     }
 }
 
-/// The places of an axis, as plotters asks for them: its own scales do not let go of where their ticks
-/// are.
+/// An axis in the form that plotters expects; its own scales do not allow choosing the ticks.
 struct Scale {
     range: Range<f64>,
     ticks: Vec<f64>,
@@ -97,7 +96,7 @@ impl Ranged for Scale {
     }
 }
 
-/// Around the plot: how much room there is for what stands at its sides.
+/// The space around the plot for labels.
 #[derive(Clone, Copy)]
 pub(super) struct Margins {
     pub(super) left: f64,
@@ -106,7 +105,7 @@ pub(super) struct Margins {
     pub(super) bottom: f64,
 }
 
-/// The frame, and where in it values are.
+/// The frame, with the mapping from values to positions.
 pub(super) struct Frame {
     pub(super) width: f64,
     pub(super) height: f64,
@@ -192,13 +191,13 @@ impl Frame {
         }
     }
 
-    /// Where a value of the horizontal axis is.
+    /// The position of a value on the horizontal axis.
     pub(super) fn x(&self, value: f64) -> f64 {
         let part = (value - self.x.0) / (self.x.1 - self.x.0);
         self.left + part * (self.right - self.left)
     }
 
-    /// Where a value of the vertical axis is.
+    /// The position of a value on the vertical axis.
     pub(super) fn y(&self, value: f64) -> f64 {
         let part = (value - self.y.0) / (self.y.1 - self.y.0);
         self.bottom + part * (self.top - self.bottom)

@@ -1,4 +1,4 @@
-//! Lines: throughput against threads, or against time, or a latency against its percentile.
+//! Lines: throughput by number of threads or over time, or latency by percentile.
 
 use super::{
     backend::LETTER,
@@ -12,18 +12,18 @@ use std::fmt::Write;
 pub(in crate::page) struct LineChart {
     /// The id of its element.
     pub(in crate::page) id: String,
-    /// What it shows, for those who cannot see it.
+    /// What it shows, as text for readers who cannot see it.
     pub(in crate::page) summary: String,
     pub(in crate::page) width: f64,
     pub(in crate::page) height: f64,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) lines: Vec<Line>,
-    /// Stretches of the horizontal axis that are set off, and their names.
+    /// Named stretches of the horizontal axis.
     pub(super) bands: Vec<Band>,
 }
 
-/// The way of one contestant.
+/// The line of one contestant.
 pub(super) struct Line {
     pub(super) engine: String,
     pub(super) look: Look,
@@ -37,11 +37,11 @@ pub(super) struct Line {
 pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: f64,
-    /// Where the runs lie, if there is more than one.
+    /// The least and the greatest run, if there are several.
     pub(super) spread: Option<(f64, f64)>,
-    /// Whether it was measured while other work had the machine.
+    /// Whether other work had the machine during the measurement.
     pub(super) is_disturbed: bool,
-    /// What the reader sees who points at it.
+    /// The text shown when the reader points at the point.
     pub(super) title: String,
 }
 
@@ -49,18 +49,18 @@ pub(super) struct Band {
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) name: String,
-    /// Whether its ground differs from the paper.
+    /// Whether its background is shaded.
     pub(super) is_shaded: bool,
 }
 
-/// The size of a marker, from its middle.
+/// The radius of a marker.
 const MARKER: f64 = 3.2;
-/// How far from a point one may point to see its title.
+/// How near the pointer must be to a point to show its title.
 const REACH: f64 = 9.0;
-/// The size of the names at the ends of lines, and the least distance between two.
+/// The size of the names at the ends of lines, and their least distance.
 const NAME: f64 = 10.0;
 const NAME_STEP: f64 = 11.5;
-/// A chart that is wider than this takes the width of the page, and has so much room to its left.
+/// A chart wider than this takes the width of the page, and has this left margin.
 const WIDE: f64 = 600.0;
 const WIDE_LEFT: f64 = 58.0;
 /// From the end of a line to its name.
@@ -75,7 +75,8 @@ impl LineChart {
             letters as f64 * LETTER * NAME + NAME_GAP + 4.0
         });
         let ticks = self.y.ticks.iter().map(|(_, text)| text.chars().count());
-        // Wide charts stand one above the other, with one axis of time.
+        // Wide charts stand above each other and share one axis of time, so their left margins must
+        // agree.
         let least = if self.width > WIDE { WIDE_LEFT } else { 0.0 };
         let margins = Margins {
             left: (ticks.max().unwrap_or(1) as f64 * LETTER * LETTERS + LETTERS * 1.6 + 10.0)
@@ -95,7 +96,7 @@ impl LineChart {
         );
         svg += &self.bands(&frame);
         svg += &frame.elements;
-        // What is ours is drawn last, above the others.
+        // Lines of this project are drawn last, above the others.
         for faint in [true, false] {
             let of_kind = self.lines.iter().filter(|line| line.is_faint == faint);
             let (ours, others): (Vec<_>, Vec<_>) = of_kind.partition(|line| line.look.is_ours);
@@ -162,8 +163,8 @@ impl LineChart {
     }
 }
 
-/// Places for names, at least a step apart, within limits where that can be, as near to where they
-/// are wanted as that allows. They come in ascending order.
+/// Positions for names: at least a step apart, within the limits if possible, and as near as
+/// possible to the wanted positions, which ascend.
 fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places = wanted.to_vec();
     let mut least = top;
@@ -251,7 +252,7 @@ mod tests {
             at_the_end,
             [100.0 - 2.0 * NAME_STEP, 100.0 - NAME_STEP, 100.0]
         );
-        // More names than there is room for go on below.
+        // If there are too many names, the rest continues below.
         let many = apart(&[0.0; 20], 0.0, 100.0);
         assert!(
             many.windows(2)

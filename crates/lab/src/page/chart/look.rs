@@ -1,24 +1,25 @@
 //! What each contestant looks like: its colour, its marker, and whether it is ours.
 //!
 //! The colours are those of Okabe and Ito ("Color universal design", 2002), which colour-blind
-//! readers tell apart, with their yellow darkened for white paper; the style sheet has them. Two
-//! contestants of one colour that meet in a chart differ in their markers, and rivals have hollow
+//! readers can distinguish, with a yellow darkened for white paper; the style sheet defines them.
+//! Two contestants of one colour in a chart differ in their markers, and rivals have hollow markers
+//! and dashed lines.
 //! markers and dashed lines.
 
 use crate::contestants::{Side, side_of};
 use std::fmt::Write;
 
-/// How a contestant is drawn, in every chart alike.
+/// How a contestant is drawn, in every chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::page) struct Look {
-    /// The number of its colour, from 1 on: the class of the style sheet is `c1`, `c2`, …
+    /// The number of its colour, from 1 on; the style sheet has the classes `c1`, `c2`, …
     pub(in crate::page) colour: u8,
     pub(in crate::page) marker: Marker,
     /// Whether it is of this project.
     pub(in crate::page) is_ours: bool,
 }
 
-/// How many colours there are. The last is that of the text: what others are measured by.
+/// How many colours there are. The last one, the text's colour, is for baselines.
 const COLOURS: u8 = 8;
 
 /// The shape of a point.
@@ -47,15 +48,15 @@ const MARKERS: [(&str, Marker); 8] = [
 
 use Marker::{Circle, Cross, Diamond, Hexagon, Plus, Square, Triangle, Wedge};
 
-/// The contestants whose looks are chosen, by the structure that they are: a table or a variant looks
-/// like it. Each line has a name, the number of a colour and a marker.
+/// The chosen looks, by the structure that a contestant is built on: a table or a variant shares
+/// it. Each line has a name, the number of a colour and a marker.
 const LOOKS: &str = include_str!("../../../data/looks.tsv");
 
-/// The colour and the marker that are chosen for a contestant.
+/// The colour and the marker chosen for a contestant.
 ///
 /// # Panics
 ///
-/// Its line names no colour or no marker. The list is a part of the program, and a test reads it.
+/// Its line names no colour or no marker. The list is part of the program, and a test reads it.
 fn chosen(engine: &str) -> Option<(u8, Marker)> {
     let line = LOOKS.lines().find_map(|line| {
         let (name, look) = line.split_once('\t')?;
@@ -68,12 +69,13 @@ fn chosen(engine: &str) -> Option<(u8, Marker)> {
 }
 
 impl Look {
-    /// Of the contestant with this name. One that is not known gets a look from its name.
+    /// The look of the contestant with this name. An unknown contestant gets a look computed from
+    /// its name.
     pub(in crate::page) fn of(engine: &str) -> Self {
         let is_ours = is_ours(engine);
         let (colour, marker) = chosen(engine).unwrap_or_else(|| {
             let mixed = mixed(engine);
-            // The last colour is for what others are measured by.
+            // The last colour is reserved for baselines.
             let colour = (mixed % u64::from(COLOURS - 1)) as u8 + 1;
             let (_, marker) = MARKERS[(mixed >> 32) as usize % MARKERS.len()];
             (colour, marker)
@@ -99,7 +101,7 @@ fn mixed(name: &str) -> u64 {
     })
 }
 
-/// What the names of ours begin with that are no engines by themselves.
+/// Prefixes of the names of contestants of this project that are no engines.
 const OURS: [&str; 7] = [
     "ca_tree_",
     "lfca_tree_",
@@ -110,17 +112,17 @@ const OURS: [&str; 7] = [
     "tremula",
 ];
 
-/// Whether a contestant is of this project. One that this lab does not know is, if it is named as
-/// ours are.
+/// Whether a contestant is of this project. For a contestant that this lab does not know, its name
+/// decides.
 pub(in crate::page) fn is_ours(engine: &str) -> bool {
     let is_known = matches!(side_of(engine), Some(Side::Ours | Side::Variant));
     is_known || OURS.iter().any(|start| engine.starts_with(start))
 }
 
-/// The longest name that is written in a chart.
+/// The length of the longest name in a chart.
 const LONGEST_NAME: usize = 26;
 
-/// A name as it is written in a chart: of a long one the end, where names that begin alike differ.
+/// A name as a chart shows it. A long one keeps its end, because similar names differ there.
 pub(in crate::page) fn short(engine: &str) -> String {
     let letters = engine.chars().count();
     if letters <= LONGEST_NAME {

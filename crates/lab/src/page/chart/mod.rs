@@ -1,8 +1,8 @@
 //! Charts, as SVG that the page's style sheet colours.
 //!
-//! Plotters finds round ticks and lays out and draws the frame of each chart ([`frame`]), through a
-//! backend that writes classes instead of colours ([`backend`]). What is in the frame is written here,
-//! since it needs what plotters has no words for: titles to point at, and groups with a class.
+//! Plotters finds round ticks, and lays out and draws the frame of each chart ([`frame`]) through a
+//! backend that writes classes instead of colours ([`backend`]). The contents of the frame are
+//! written here, because plotters has neither titles to point at nor groups with a class.
 
 mod backend;
 mod bars;

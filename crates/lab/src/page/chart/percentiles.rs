@@ -1,4 +1,4 @@
-//! How long something takes that is mostly quick: its percentiles.
+//! The percentiles of a latency.
 
 use super::{
     frame::Axis,
@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{page::markup::number, record::Record};
 
-/// A chart of the figures `{figure}_p50`, `{figure}_p99`, … of these records; `None` if none of them
-/// has two. Both scales are logarithmic: of time, and of what part took longer.
+/// A chart of the figures `{figure}_p50`, `{figure}_p99`, … of these records; `None` if no record
+/// has two of them. Both scales are logarithmic: the time, and the fraction that took longer.
 pub(in crate::page) fn percentile_chart(
     id: String,
     figure: &str,
@@ -29,7 +29,7 @@ pub(in crate::page) fn percentile_chart(
             if !(0.0..100.0).contains(&percent) || value <= 0.0 {
                 continue;
             }
-            // The logarithm of how rare something slower is: 50 %, 99 %, 99.9 % are 0.3, 2 and 3.
+            // The logarithm of how rare a slower one is: 50 %, 99 %, 99.9 % become 0.3, 2 and 3.
             let place = -(1.0 - percent / 100.0).log10();
             if ticks.iter().all(|(at, _)| (at - place).abs() > 1e-9) {
                 ticks.push((place, format!("{percent} %")));

@@ -1,4 +1,4 @@
-//! Throughput against the number of threads, as the original figures have it.
+//! Throughput by number of threads, as in the original figures.
 
 use super::{
     frame::Axis,
@@ -13,10 +13,10 @@ use crate::{
     record::Record,
 };
 
-/// With up to so many contestants all have their names.
+/// Up to this many contestants, every line has its name.
 const ALL_NAMED: usize = 8;
 
-/// How many of the others have their names where not all have.
+/// With more contestants, this many of the others have their names.
 const BEST_RIVALS: usize = 3;
 
 /// The lines of all contestants of the panel, on a logarithmic scale of threads.
@@ -50,7 +50,7 @@ pub(in crate::page) fn thread_chart(id: String, panel: &Panel<'_>, words: Words)
     }
     let most = panel.records.iter().map(|record| {
         let spread = values::spread(record);
-        // What is faint shows no spread, and needs no room for it.
+        // A faint line shows no spread, and needs no space for one.
         match spread.filter(|_| named.contains(&record.engine.as_str())) {
             Some((_, most)) => most,
             None => record.mops,
@@ -96,7 +96,7 @@ pub(in crate::page) fn thread_chart(id: String, panel: &Panel<'_>, words: Words)
     }
 }
 
-/// Who has a name in the chart: what is ours, and the best of the others where most threads work.
+/// The contestants with a name in the chart: ours, and the best others at the most threads.
 fn named<'a>(panel: &Panel<'a>, engines: &[&'a str]) -> Vec<&'a str> {
     if engines.len() <= ALL_NAMED {
         return engines.to_vec();
@@ -113,7 +113,7 @@ fn named<'a>(panel: &Panel<'a>, engines: &[&'a str]) -> Vec<&'a str> {
 }
 
 impl LineChart {
-    /// The names of those that are drawn without.
+    /// The contestants whose lines have no name.
     pub(in crate::page) fn faint(&self) -> Vec<&str> {
         let faint = self.lines.iter().filter(|line| line.is_faint);
         faint.map(|line| line.engine.as_str()).collect()

@@ -1,4 +1,4 @@
-//! How something went over time.
+//! Values over time.
 
 use super::{
     frame::Axis,
@@ -10,15 +10,15 @@ use crate::page::markup::number;
 /// One contestant's values over time.
 pub(in crate::page) struct TimeLine {
     pub(in crate::page) engine: String,
-    /// When a stretch of time ended, what was done in it, and the value.
+    /// The end of a stretch of time, what was done in it, and the value.
     pub(in crate::page) moments: Vec<(f64, String, f64)>,
 }
 
-/// With up to so many moments each has a marker.
+/// Up to this many moments, each has a marker.
 const MOST_MARKERS: usize = 24;
 
 /// A chart of these values: `what` is their unit, and `time` that of the horizontal axis. Phases
-/// have their names on top, unless they are shown in the chart above.
+/// have their names on top, unless the chart above shows them.
 pub(in crate::page) fn time_chart(
     id: String,
     what: &str,

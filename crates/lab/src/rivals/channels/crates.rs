@@ -1,11 +1,11 @@
-//! The rivals that are channels by themselves: a sender's end that is cloned, and a receiver's end
+//! The rivals that are complete channels: a sender's end that can be cloned, and a receiver's end
 //! that waits. None of them has priorities or a selective receive.
 
 use crate::contestants::{Channel, Receiving, Sending};
 
-/// Adapters of channels: the name, what opens the channel, the
-/// types of its ends, what sends, and what
-/// waits for a message and gives none when all senders are gone.
+/// Adapters of channels: the name, the function that opens the channel, the types of its ends, the
+/// function that sends, and an expression that waits for a message and is `None` when all senders
+/// are gone.
 macro_rules! adapters {
     ($($(#[$doc:meta])* $name:ident: $open:expr, $sender:ty, $send:path, $receiver:ty, |$end:ident| $receive:expr;)*) => {$(
         $(#[$doc])*
@@ -43,14 +43,14 @@ macro_rules! adapters {
 }
 
 adapters! {
-    /// `std::sync::mpsc::channel`: a list of blocks, which is `crossbeam-channel` in an older form. It
-    /// has no way to receive as a task, and no length.
+    /// `std::sync::mpsc::channel`: a list of blocks, an older form of `crossbeam-channel`. A task
+    /// cannot receive from it, and it reports no length.
     StdMpsc: std::sync::mpsc::channel,
         std::sync::mpsc::Sender<M>, std::sync::mpsc::Sender::send,
         std::sync::mpsc::Receiver<M>, |end| end.recv().ok();
 
-    /// `crossbeam_channel::unbounded`: a list of blocks of 31 messages, for many receivers. It has no
-    /// way to receive as a task, and gives out one message a call only.
+    /// `crossbeam_channel::unbounded`: a list of blocks of 31 messages, for many receivers. A task
+    /// cannot receive from it, and each call returns one message only.
     CrossbeamChannel: ::crossbeam_channel::unbounded,
         ::crossbeam_channel::Sender<M>, ::crossbeam_channel::Sender::send,
         ::crossbeam_channel::Receiver<M>, |end| end.recv().ok();
@@ -59,18 +59,19 @@ adapters! {
     Flume: ::flume::unbounded,
         ::flume::Sender<M>, ::flume::Sender::send, ::flume::Receiver<M>, |end| end.recv().ok();
 
-    /// `kanal::unbounded`: a queue under one lock, and a sender that hands its message to a receiver
-    /// that waits; for many receivers.
+    /// `kanal::unbounded`: a queue under one lock, for many receivers. A sender hands its message
+    /// directly to a waiting receiver.
     Kanal: ::kanal::unbounded,
         ::kanal::Sender<M>, ::kanal::Sender::send, ::kanal::Receiver<M>, |end| end.recv().ok();
 
-    /// `tokio::sync::mpsc::unbounded_channel`: a list of blocks of 32 messages, made for tasks. A thread
-    /// receives by `blocking_recv`, as here; a task of tokio by `recv`.
+    /// `tokio::sync::mpsc::unbounded_channel`: a list of blocks of 32 messages, made for tasks. A
+    /// thread receives with `blocking_recv`, as here; a task of tokio with `recv`.
     TokioMpsc: tokio::sync::mpsc::unbounded_channel,
         tokio::sync::mpsc::UnboundedSender<M>, tokio::sync::mpsc::UnboundedSender::send,
         tokio::sync::mpsc::UnboundedReceiver<M>, |end| end.blocking_recv();
 
-    /// `crossfire::mpsc::unbounded_blocking`: a list of blocks, with one receiver that may be a thread.
+    /// `crossfire::mpsc::unbounded_blocking`: a list of blocks, with one receiver, which may be a
+    /// thread.
     Crossfire: ::crossfire::mpsc::unbounded_blocking,
         ::crossfire::MTx<::crossfire::mpsc::List<M>>, ::crossfire::Tx::send,
         ::crossfire::Rx<::crossfire::mpsc::List<M>>, |end| end.recv().ok();

@@ -1,9 +1,8 @@
-//! The rivals of the mailboxes: those that are channels by themselves in `crates`, the others in a file
-//! each.
+//! The rivals of the mailboxes: complete channels in `crates`, the others in a file each.
 //!
-//! An adapter does what a mailbox does: it sends without a limit, and receives, one message a call,
-//! with a wait if there is none, until all senders are gone. It uses what the crate's own
-//! documentation recommends for threads, and says what the crate cannot do.
+//! An adapter does what a mailbox does: it sends without a limit, and receives one message a call,
+//! waiting if none is there, until all senders are gone. It uses what the crate's own documentation
+//! recommends for threads, and says what the crate cannot do.
 
 mod crates;
 mod mutex_vec;

@@ -1,8 +1,8 @@
-//! A `Vec` under `parking_lot`'s mutex: the least that a queue can be, and so the measure of what a
-//! send costs.
+//! A `Vec` under `parking_lot`'s mutex: the simplest queue, and so the baseline for the cost of a
+//! send.
 //!
-//! The receiver takes the whole vector and leaves an empty one. It is a queue and no channel: it
-//! cannot wait for a message and does not know of its end, which [`unclosed`] adds.
+//! The receiver takes the whole vector and leaves an empty one. A queue is no channel: it cannot
+//! wait for a message and does not know when all senders are gone. [`unclosed`] adds both.
 
 use super::unclosed::{self, ReceiverEnd, SenderEnd};
 use crate::contestants::{Channel, Receiving, Sending};
@@ -14,7 +14,7 @@ type Queue<M> = Mutex<Vec<M>>;
 /// The queues.
 pub(super) struct Channels;
 
-/// The receiver's end, and what it has taken and not yet given out.
+/// The receiver's end, and the messages that it has taken and not yet returned.
 pub(super) struct Receiver<M> {
     end: ReceiverEnd<Queue<M>>,
     taken: vec::IntoIter<M>,
@@ -49,7 +49,8 @@ impl<M: Send + 'static> Receiving<M> for Receiver<M> {
             return Some(message);
         }
         self.end.wait(|queue| {
-            // An empty one with as much room, made outside of the lock, so that none grows anew.
+            // An empty vector of the same capacity, made outside the lock, so that senders need not
+            // grow it.
             let empty = Vec::with_capacity(self.taken.as_slice().len());
             self.taken = mem::replace(&mut *queue.lock(), empty).into_iter();
             self.taken.next()

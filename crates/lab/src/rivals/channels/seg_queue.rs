@@ -1,7 +1,7 @@
 //! `crossbeam_queue::SegQueue`: a lock-free list of blocks of 31 messages, for many receivers.
 //!
-//! It is a queue and no channel: it cannot wait for a message and does not know of its end, which
-//! [`unclosed`] adds.
+//! A queue is no channel: it cannot wait for a message and does not know when all senders are gone.
+//! [`unclosed`] adds both.
 
 use super::unclosed::{self, ReceiverEnd, SenderEnd};
 use crate::contestants::{Channel, Receiving, Sending};

@@ -1,7 +1,7 @@
-//! `spillway::channel_with_concurrency`: a lane a sender, each a queue under a lock of its own, of
-//! which the receiver takes one whole after the other.
+//! `spillway::channel_with_concurrency`: each sender has a lane, a queue under a lock of its own;
+//! the receiver takes one whole lane after the other.
 //!
-//! It receives as a task only; a thread waits here by a waker that unparks it. It has no
+//! Only a task can receive. Here a thread waits with a waker that unparks it. The channel has no
 //! priorities, no selective receive and no length.
 
 use crate::contestants::{Channel, Receiving, Sending};
@@ -12,7 +12,7 @@ use std::{
     thread::{self, Thread},
 };
 
-/// The lanes that `spillway::channel` has.
+/// The number of lanes of `spillway::channel`.
 const FEWEST_LANES: usize = 8;
 
 /// The channels.
@@ -36,7 +36,7 @@ impl<M: Send + 'static> Channel<M> for Channels {
     type Sender = Sender<M>;
     type Receiver = WaitingReceiver<M>;
 
-    /// With a lane for each sender, as its documentation advises.
+    /// Opens a lane for each sender, as the crate's documentation advises.
     fn open(&self, senders: usize) -> (Self::Sender, Self::Receiver) {
         let (sender, receiver) = channel_with_concurrency(senders.max(FEWEST_LANES));
         let waker = None;

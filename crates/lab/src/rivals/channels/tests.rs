@@ -1,4 +1,4 @@
-//! Each adapter does its work; and results name the versions that were measured.
+//! Each adapter does its work, and results name the measured versions.
 
 use super::run;
 use crate::{
@@ -82,7 +82,7 @@ fn the_versions_are_those_that_are_built() {
     }
 }
 
-/// Keeps nothing, and takes no fault for granted.
+/// Keeps nothing, and fails on any wrong answer.
 struct Quiet;
 
 impl Watch for Quiet {

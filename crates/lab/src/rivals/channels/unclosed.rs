@@ -1,8 +1,8 @@
-//! A queue that is no channel: who looks after its end, and waits for its messages.
+//! Adds to a queue what a channel has: the end of the stream, and waiting for a message.
 //!
-//! What a program has to add that receives from a plain queue: a count of the senders, and a wait
-//! that spins for a while and then gives the core away, over and over. Such a receiver never
-//! sleeps, and so takes a core even if nothing comes.
+//! A program that receives from a plain queue has to add both: a count of the senders, and a wait
+//! that alternates between spinning and yielding the core. Such a receiver never sleeps, so it
+//! takes a core even if no message comes.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use std::sync::{
 };
 use tremula_sync::Backoff;
 
-/// A queue and how many senders use it.
+/// A queue, and how many senders use it.
 struct Shared<Q> {
     queue: Q,
     senders: AtomicUsize,
@@ -39,7 +39,7 @@ impl<Q> SenderEnd<Q> {
 
 impl<Q> Clone for SenderEnd<Q> {
     fn clone(&self) -> Self {
-        // Relaxed: made from one that lives, which keeps the count above 0.
+        // Relaxed: the sender that is cloned still exists, which keeps the count above 0.
         self.0.senders.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&self.0))
     }
@@ -47,19 +47,20 @@ impl<Q> Clone for SenderEnd<Q> {
 
 impl<Q> Drop for SenderEnd<Q> {
     fn drop(&mut self) {
-        // Release: pairs with the load in `wait`; what was sent before is found after it.
+        // Release: pairs with the Acquire load in `wait`. A receiver that sees the count without
+        // this sender finds everything that this sender sent.
         self.0.senders.fetch_sub(1, Ordering::Release);
     }
 }
 
 impl<Q> ReceiverEnd<Q> {
-    /// Waits until `attempt` gives a message, or no sender is left and it gives none.
+    /// Waits until `attempt` returns a message, or until no sender is left and it returns none.
     #[inline]
     pub(super) fn wait<M>(&self, mut attempt: impl FnMut(&Q) -> Option<M>) -> Option<M> {
         let backoff = Backoff::new();
         loop {
-            // Acquire: pairs with the subtraction of the last sender. Asked first: what it sent
-            // is there if it is gone.
+            // Acquire: pairs with the Release decrement of each sender. The load comes before the
+            // attempt: if it sees 0, the attempt finds everything that was sent.
             let over = self.0.senders.load(Ordering::Acquire) == 0;
             let message = attempt(&self.0.queue);
             if message.is_some() || over {
