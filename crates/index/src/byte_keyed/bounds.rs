@@ -1,16 +1,16 @@
-//! Ranges of keys in their byte forms, for engines that look at nothing else of a key.
+//! Ranges of keys in their byte forms.
 
 use crate::contract::KeyRange;
 use crate::key::ByteKey;
 use std::ops::Bound;
 
-/// How an engine takes the byte forms of keys.
+/// How an engine obtains the byte forms of keys.
 pub(crate) trait ByteForm<K> {
     /// Calls `read` with the byte form of a key.
     fn with<R>(key: &K, read: impl FnOnce(&[u8]) -> R) -> R;
 }
 
-/// The byte forms as the keys give them.
+/// The byte forms that the keys themselves return.
 pub(crate) enum AsGiven {}
 
 impl<K: ByteKey> ByteForm<K> for AsGiven {
@@ -28,7 +28,7 @@ pub(crate) struct Bounds<'b> {
 }
 
 impl<'b> Bounds<'b> {
-    /// Where the range begins and ends, whether or not these keys are in it.
+    /// The keys at which the range begins and ends, whether or not they are in it.
     pub(crate) fn edges(&self) -> [Option<&'b [u8]>; 2] {
         [self.low, self.high].map(|bound| match bound {
             Bound::Included(bytes) | Bound::Excluded(bytes) => Some(bytes),
@@ -50,7 +50,7 @@ impl<'b> Bounds<'b> {
             }
     }
 
-    /// Whether the key that both edges, or the one met, spell is in the range.
+    /// Whether the range contains a key that is equal to the lower edge, the upper edge or both.
     pub(crate) fn contain_edges(&self, low: bool, high: bool) -> bool {
         !(low && matches!(self.low, Bound::Excluded(_))
             || high && matches!(self.high, Bound::Excluded(_)))

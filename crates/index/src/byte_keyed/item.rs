@@ -1,4 +1,4 @@
-//! Entries, as a walk comes by them.
+//! The entries that a walk collects.
 
 use super::record::RecordRef;
 use crate::contract::Storable;
@@ -6,13 +6,13 @@ use crate::key::ByteKey;
 use crate::kit::Packed;
 use tremula_sync::reclaim::Guard;
 
-/// An entry that a walk has come by.
+/// An entry that a walk has collected.
 pub(crate) struct Item<'g, K, V> {
     pub(crate) key: ItemKey<'g, K>,
     pub(crate) value: Packed<V>,
 }
 
-/// The key of an item: in a record, or put together from its head.
+/// The key of an item: in a record, or determined by its head.
 pub(crate) enum ItemKey<'g, K> {
     Record(RecordRef<'g, K>),
     Head(u64),
@@ -24,19 +24,19 @@ pub(crate) fn key_of<K: ByteKey>(head: u64) -> K {
 }
 
 impl<K: ByteKey, V: Storable> Item<'_, K, V> {
-    /// Shows the entry, of a batch that has been read as a whole.
+    /// Passes the entry to `see`. The batch has been read as a whole.
     #[inline]
     pub(super) fn show<R>(&self, see: impl FnOnce(&K, &V) -> R) -> R {
         let key = match &self.key {
             ItemKey::Record(record) => {
                 let key = record.get().key();
-                // SAFETY: read by a walk that has been validated, or held the locks, and kept by
-                // its guard.
+                // SAFETY: the walk that read the value has been validated or held the locks, and
+                // its guard keeps the value.
                 return unsafe { self.value.with(|value| see(key, value)) };
             }
             ItemKey::Head(head) => key_of::<K>(*head),
         };
-        // SAFETY: the same holds of a value in a slot.
+        // SAFETY: as for a record.
         unsafe { self.value.with(|value| see(&key, value)) }
     }
 
@@ -44,20 +44,19 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
         self.show(|key, value| (key.clone(), value.clone()))
     }
 
-    /// Hands the entry out. `made` is its key, if no record has it.
+    /// Hands out the entry. `made` is its key, if no record has it.
     ///
     /// # Safety
     ///
-    /// The entry has been unlinked, by the calling thread alone, which keeps no reference to it,
-    /// and holds no lock.
+    /// The calling thread has unlinked the entry, keeps no reference to it, and holds no lock.
     pub(super) unsafe fn hand_out(&self, made: Option<K>, guard: &Guard<'_>) -> (K, V) {
         match (&self.key, made) {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller's promise.
             (ItemKey::Record(record), _) => unsafe {
                 let copy = |key: &K, value: &V| (key.clone(), value.clone());
                 record.hand_out(guard, |key, value| (key, value), copy)
             },
-            // SAFETY: likewise.
+            // SAFETY: the caller's promise.
             (_, Some(key)) => (key, unsafe { self.value.hand_out(guard) }),
             (_, None) => unreachable!("the key of an entry without a record has been made"),
         }
@@ -70,9 +69,9 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
     /// It has been unlinked, and is retired once.
     pub(crate) unsafe fn retire(&self, guard: &Guard<'_>) {
         match &self.key {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller's promise.
             ItemKey::Record(record) => unsafe { record.retire::<V>(true, guard) },
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller's promise.
             ItemKey::Head(_) => unsafe { self.value.retire(guard) },
         }
     }

@@ -1,4 +1,4 @@
-//! Lookups: of one key, and of many at once.
+//! Lookups of one key, and of many at once.
 
 use super::Trie;
 use super::bounds::ByteForm;
@@ -9,10 +9,10 @@ use std::ops::ControlFlow;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
 
-/// Lookups that are under way at once: more than a core has cache misses under way.
+/// How many lookups are under way at once: more than the cache misses that a core has under way.
 const AT_ONCE: usize = 16;
 
-/// A lookup of a group: its number there, where its byte form is, and how far it has come.
+/// A lookup of a group: its number there, the range of its byte form in the buffer, and its state.
 struct Member<L> {
     number: usize,
     from: usize,
@@ -22,19 +22,19 @@ struct Member<L> {
 
 /// How a trie finds the value of a key.
 pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
-    /// How far a lookup has come: it waits for the memory of one node.
+    /// The state of a lookup, which waits for the memory of one node.
     type Lookup<'g>: Copy
     where
         Self: 'g;
 
-    /// The value under the key with this byte form; it may be looked at while `guard` lives.
+    /// The value under the key with this byte form. It stays valid while `guard` lives.
     fn look_up(&self, bytes: &[u8], guard: &Guard<'_>) -> Result<Option<Packed<V>>, Restart>;
 
-    /// A lookup that is at the root.
+    /// The state of a lookup that is at the root.
     fn begin_lookup<'g>(&'g self, guard: &'g Guard<'_>) -> Self::Lookup<'g>;
 
-    /// Goes on by one node, and asks for the memory of the next. Breaks with what has been found
-    /// under the key with this byte form.
+    /// Advances a lookup by one node, and prefetches the next. Breaks with the value under the key
+    /// with this byte form.
     fn go_on<'g>(
         &'g self,
         lookup: &mut Self::Lookup<'g>,
@@ -42,16 +42,16 @@ pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
         guard: &'g Guard<'_>,
     ) -> Result<ControlFlow<Option<Packed<V>>>, Restart>;
 
-    /// Shows the value under `key`.
+    /// Passes the value under `key` to `read`.
     #[inline(always)]
     fn find<R>(&self, key: &K, read: impl FnOnce(&V) -> R) -> Option<R> {
         let guard = self.collector().pin();
         let found = Self::Form::with(key, |bytes| self.persist(|| self.look_up(bytes, &guard)));
-        // SAFETY: found by a descent under the guard.
+        // SAFETY: a descent under the guard found the value.
         found.map(|value| unsafe { value.with(read) })
     }
 
-    /// Appends the values under `keys`: while one lookup waits for memory the others go on.
+    /// Appends the values under `keys`. While one lookup waits for memory, the others continue.
     fn look_up_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
         out.reserve(keys.len());
         let mut forms = Vec::new();
@@ -94,13 +94,13 @@ pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
                 match self.go_on(&mut lookup.at, bytes, guard) {
                     Ok(ControlFlow::Continue(())) => {}
                     Ok(ControlFlow::Break(value)) => {
-                        // SAFETY: found by a descent under the guard.
+                        // SAFETY: a descent under the guard found the value.
                         out[first + lookup.number] =
                             value.map(|value| unsafe { value.with(V::clone) });
                         *place = None;
                         left -= 1;
                     }
-                    // Something changed: this one begins again.
+                    // Another thread has changed something: this lookup restarts.
                     Err(Restart) => {
                         self.restarts().add(1);
                         lookup.at = self.begin_lookup(guard);

@@ -1,10 +1,10 @@
-//! What the engines have in common that look at nothing of a key but its byte form: [`Art`] and
-//! [`Masstree`].
+//! The code that the engines of byte keys share: those that use nothing of a key but its byte form,
+//! [`Art`] and [`Masstree`].
 //!
-//! An engine implements four small traits, each next to the code that does the work: [`Trie`],
-//! and one for what is done with a trie: [`Lookups`], [`Writes`] and [`Walks`]. They have the rest
-//! as provided methods: batches of lookups, scans, visits, the ends. `ordered_index!` makes an
-//! ordered index of it all.
+//! An engine implements four small traits, each next to the code that does the work: [`Trie`], and
+//! for the operations on it [`Lookups`], [`Writes`] and [`Walks`]. Their provided methods do the
+//! rest: batches of lookups, scans, visits, the first and the last entry. `ordered_index!`
+//! implements the ordered index with them.
 //!
 //! [`Art`]: crate::Art
 //! [`Masstree`]: crate::Masstree
@@ -26,32 +26,32 @@ use crate::key::ByteKey;
 use tremula_sync::reclaim::{Collector, Guard};
 use tremula_sync::{Restart, StripedCounter, retry};
 
-/// Whether a writer checks the invariants of what it has changed: in a debug build, but not under
-/// the checker of a model, for which that would be further steps.
+/// Whether a writer checks the invariants of the nodes that it has changed: in a debug build, but
+/// not under the checker of a model, where that would be further steps.
 pub(crate) const CHANGES_ARE_CHECKED: bool = cfg!(all(debug_assertions, not(any(loom, shuttle))));
 
 /// A trie of keys in their byte forms.
 pub(crate) trait Trie<K: ByteKey, V: Storable>: Sized {
-    /// How the trie takes the byte forms of keys.
+    /// How the trie obtains the byte forms of keys.
     type Form: ByteForm<K>;
 
-    /// Keeps what was unlinked.
+    /// Frees what was unlinked.
     fn collector(&self) -> &Collector;
 
-    /// Counts the attempts that another thread has disturbed.
+    /// Counts the restarts.
     fn restarts(&self) -> &StripedCounter;
 
-    /// Runs `attempt` until no other thread disturbs it.
+    /// Runs `attempt` until it succeeds; counts the restarts.
     #[inline(always)]
     fn persist<R>(&self, attempt: impl FnMut() -> Result<R, Restart>) -> R {
         retry(attempt, || self.restarts().add(1))
     }
 }
 
-/// Attempts to change one entry.
+/// Attempts to change one entry. Each has to be repeated after a [`Restart`].
 pub(crate) trait Writes<K: ByteKey, V: Storable>: Trie<K, V> {
-    /// Stores an entry, which it takes; leaves it alone if the key is present and the value is not
-    /// to be replaced. Returns the value that was replaced.
+    /// Stores the entry, and takes it out of `entry`. If the key is present and `replaces` is
+    /// false, it leaves both alone. Returns the value that was replaced.
     fn try_put(
         &self,
         entry: &mut Option<(K, V)>,
@@ -62,8 +62,8 @@ pub(crate) trait Writes<K: ByteKey, V: Storable>: Trie<K, V> {
     /// Removes a key. Returns its value.
     fn try_remove(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart>;
 
-    /// Shows the value to `decide`, once: what has been done with it then is not undone. Takes
-    /// the key if it stores it.
+    /// Passes the value to `decide`, which is called once: no restart follows it. Takes the key if
+    /// it stores it.
     fn try_update(
         &self,
         key: &mut Option<K>,
@@ -73,8 +73,8 @@ pub(crate) trait Writes<K: ByteKey, V: Storable>: Trie<K, V> {
 }
 
 /// The methods of an ordered index, for an engine that implements the traits of this module. The
-/// engine has fields `collector` and `len`, and methods `describe` for its shape and `check_at_rest`
-/// for its invariants.
+/// engine has fields `collector` and `len`, and methods `describe` for its shape and
+/// `check_at_rest` for its invariants.
 macro_rules! ordered_index {
     ($name:literal) => {
         fn engine(&self) -> &'static str {
@@ -168,7 +168,7 @@ macro_rules! ordered_index {
         }
 
         fn len(&self) -> usize {
-            // An insertion may be counted after the removal of what it inserted.
+            // The removal of an entry may be counted before its insertion.
             usize::try_from(self.len.sum()).unwrap_or(0)
         }
 

@@ -1,4 +1,4 @@
-//! Records: keys that are not put together from the way to them, with their values.
+//! Records: allocated keys with their values.
 
 use crate::kit::Packed;
 use std::marker::PhantomData;
@@ -9,8 +9,8 @@ use tremula_sync::reclaim::Guard;
 
 /// A key, which never changes, and its value.
 ///
-/// The value is written under the lock of the node that leads to the record, and never again once
-/// the record has been unlinked: what a late reader finds is what it was last.
+/// A writer changes the value under the lock of the node that points to the record. No thread
+/// changes it once the record has been unlinked, so a late reader finds the last value.
 #[repr(C, align(8))]
 pub(crate) struct Record<K> {
     value: AtomicPtr<()>,
@@ -23,15 +23,15 @@ impl<K> Record<K> {
         &self.key
     }
 
-    /// The value: that of this moment, or, of an unlinked record, the last.
+    /// The current value; if the record has been unlinked, the last one.
     #[inline]
     pub(crate) fn value<V: 'static>(&self) -> Packed<V> {
-        // Acquire: pairs with the release of `set`. What the value leads to is visible.
+        // Acquire: pairs with the release in `set`. This thread sees what the value points to.
         Packed::of_word(self.value.load(Ordering::Acquire))
     }
 
-    /// Writes the value; what it was is not freed. The caller holds the lock of the node that
-    /// leads to the record.
+    /// Replaces the value, and does not free the old one. The caller holds the lock of the node
+    /// that points to the record.
     #[inline]
     pub(crate) fn set<V: 'static>(&self, value: Packed<V>) {
         // Release: pairs with the acquire in `value`.
@@ -39,7 +39,7 @@ impl<K> Record<K> {
     }
 }
 
-/// A record that lives for `'g`.
+/// A record that stays allocated for `'g`.
 pub(crate) struct RecordRef<'g, K> {
     pointer: NonNull<Record<K>>,
     life: PhantomData<&'g Record<K>>,
@@ -58,19 +58,19 @@ impl<'g, K> RecordRef<'g, K> {
     pub(crate) fn new<V: 'static>(key: K, value: Packed<V>) -> Self {
         let value = AtomicPtr::new(value.word());
         let record = Box::into_raw(Box::new(Record { value, key }));
-        // SAFETY: a box is not null. The record lives until it is freed through this.
+        // SAFETY: a box is not null, and the record lives until it is freed through this reference.
         unsafe { Self::of_word(record.cast()) }
     }
 
-    /// The record that this word leads to.
+    /// The record that this word points to.
     ///
     /// # Safety
     ///
-    /// The word is not null, [`word`](Self::word) gave it, and the record lives for `'g`.
+    /// [`word`](Self::word) returned the word, which is not null, and the record lives for `'g`.
     #[inline]
     pub(crate) unsafe fn of_word(word: *mut ()) -> Self {
         Self {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller's promise.
             pointer: unsafe { NonNull::new_unchecked(word.cast()) },
             life: PhantomData,
         }
@@ -83,32 +83,33 @@ impl<'g, K> RecordRef<'g, K> {
 
     #[inline]
     pub(crate) fn get(self) -> &'g Record<K> {
-        // SAFETY: it lives for `'g`: see `of_word`.
+        // SAFETY: the caller of `of_word` promised that the record lives for `'g`.
         unsafe { self.pointer.as_ref() }
     }
 
-    /// The key and the value, which are not freed.
+    /// Frees the record, and returns its key and its value.
     ///
     /// # Safety
     ///
-    /// The caller alone has the record, and does this once.
+    /// No other thread has the record, and the caller does this once.
     unsafe fn into_parts<V: 'static>(self) -> (K, Packed<V>) {
-        // SAFETY: it came from a box, in `new`, and the caller alone has it.
+        // SAFETY: `new` made it from a box, and no other thread has it.
         let record = *unsafe { Box::from_raw(self.pointer.as_ptr()) };
         let value = record.value();
         (record.key, value)
     }
 
-    /// Frees the record; and its value, unless that has moved elsewhere.
+    /// Frees the record with its key. Frees its value too if `with_value`; otherwise the value has
+    /// moved elsewhere.
     ///
     /// # Safety
     ///
-    /// No thread has the record any more. It is freed once, and so is its value.
+    /// No other thread has the record any more. It is freed once, and so is its value.
     pub(crate) unsafe fn free<V: 'static>(self, with_value: bool) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise.
         let (key, value) = unsafe { self.into_parts::<V>() };
         if with_value {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller's promise.
             drop(unsafe { value.take() });
         }
         drop(key);
@@ -116,13 +117,14 @@ impl<'g, K> RecordRef<'g, K> {
 }
 
 impl<K: Send> RecordRef<'_, K> {
-    /// Hands out key and value: themselves, if no other thread can be looking at them; else
-    /// `copy` makes something of them, and they are freed when no thread can any more.
+    /// Hands out the key and the value. If no other thread can be looking at them, it moves them
+    /// out. Otherwise it calls `copy`, and they are freed when no thread can be looking at them any
+    /// more.
     ///
     /// # Safety
     ///
-    /// The record has been unlinked, by the calling thread alone, which keeps no reference to it,
-    /// and holds no lock: `copy` may be code of the user's.
+    /// The calling thread has unlinked the record, keeps no reference to it, and holds no lock,
+    /// because `copy` may be user code.
     #[inline]
     pub(crate) unsafe fn hand_out<V: Send + 'static, R>(
         self,
@@ -131,13 +133,14 @@ impl<K: Send> RecordRef<'_, K> {
         copy: impl FnOnce(&K, &V) -> R,
     ) -> R {
         if (needs_drop::<K>() || needs_drop::<V>()) && guard.is_alone() {
-            // SAFETY: no other thread has the record or comes to it.
+            // SAFETY: the record is unlinked and no other thread is pinned, so no other thread has
+            // it.
             let (key, value) = unsafe { self.into_parts::<V>() };
-            // SAFETY: likewise.
+            // SAFETY: as for the record.
             return take(key, unsafe { value.take() });
         }
-        // SAFETY: unlinked, as the caller promises. It is freed when this guard is gone, at the
-        // earliest, and so can still be looked at.
+        // SAFETY: the caller promises that it is unlinked. It is freed after this guard is gone, at
+        // the earliest, so it can still be read.
         unsafe {
             self.retire::<V>(true, guard);
             let record = self.pointer.as_ref();
@@ -145,8 +148,8 @@ impl<K: Send> RecordRef<'_, K> {
         }
     }
 
-    /// Frees the record, and perhaps its value, once no thread that is pinned now can be looking at
-    /// it.
+    /// Frees the record once no thread that is pinned now can be looking at it, and its value too
+    /// if `with_value`.
     ///
     /// # Safety
     ///
@@ -158,11 +161,11 @@ impl<K: Send> RecordRef<'_, K> {
                 pointer,
                 life: PhantomData,
             };
-            // SAFETY: each thread that could have come to the record has unpinned when this runs.
+            // SAFETY: each thread that could have reached the record has unpinned when this runs.
             unsafe { record.free::<V>(with_value) };
         };
-        // SAFETY: keys and values are `Send` and own what they hold: any thread may drop them,
-        // at any time.
+        // SAFETY: keys and values are `Send` and own what they hold, so any thread may drop them at
+        // any time.
         unsafe { guard.defer_unchecked(free) };
     }
 }

@@ -1,4 +1,4 @@
-//! Ranges: scans of one moment, visits batch by batch, the ends, removals.
+//! Operations on ranges: atomic scans, visits in batches, the first and the last entry, removals.
 
 use super::Trie;
 use super::bounds::{Bounds, ByteForm, with_bounds};
@@ -9,68 +9,72 @@ use std::ops::{Bound, ControlFlow};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart};
 
-/// How often a walk tries to read a batch while others write there; then it locks the nodes.
+/// How often a walk tries to read a batch while other threads write there, before it locks the
+/// nodes.
 const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 
-/// Entries of the first batch of a visit: as many as a core can have misses under way.
+/// The size of the first batch of a visit: as many entries as the cache misses that a core has
+/// under way at once.
 const FIRST_BATCH: usize = 16;
 
-/// Batches of a size; then they are twice as large, up to [`LAST_BATCH`]. So little is read that
-/// is not asked for.
+/// How many batches have the same size before the size doubles, up to [`LAST_BATCH`]. Batches begin
+/// small because the visitor may break early.
 const BATCHES_OF_A_SIZE: usize = 4;
 
-/// Batches of a visit under one pin: a long visit must not keep what was unlinked alive.
+/// How many batches of a visit one pin covers. A long visit must not keep unlinked memory
+/// allocated.
 const BATCHES_A_PIN: usize = 16;
 
-/// What to do with one entry after the other.
+/// The visitor of a range.
 type Visit<'v, K, V> = &'v mut dyn FnMut(&K, &V) -> ControlFlow<()>;
 
-/// A walk over the entries of a range in order, batch by batch, each as of one moment.
+/// A cursor over the entries of a range, in order, in batches. Each batch is as of one moment.
 pub(crate) trait Walk<'g, 'b, K, V>: Sized {
-    /// A walk that has not begun. It locks the nodes that it comes to, or only notes their
-    /// versions.
+    /// A walk that has not begun. It locks the nodes that it visits if `locks`, and otherwise notes
+    /// their versions.
     fn new(bounds: Bounds<'b>, direction: Direction, locks: bool, guard: &'g Guard<'g>) -> Self;
 
-    /// Goes on until there are `limit` items, or the range is over; then validates all.
+    /// Collects items until there are `limit`, or the range is over; then validates all noted
+    /// versions.
     ///
     /// # Errors
     ///
-    /// [`Restart`] if something changed meanwhile. The walk then has to begin again.
+    /// [`Restart`] if another thread changed something meanwhile. The walk then has to begin again.
     fn fill(&mut self, limit: usize) -> Result<(), Restart>;
 
     /// The entries of this batch.
     fn items(&mut self) -> &mut Vec<Item<'g, K, V>>;
 
-    /// Forgets the items, and the nodes that the walk has left.
+    /// Drops the items, and the nodes that the walk has left.
     fn next_batch(&mut self);
 
-    /// Releases all nodes, of which none has been changed under the locks of this walk.
+    /// Releases all nodes. None has been changed under the locks of this walk.
     fn let_go(&mut self);
 
-    /// Whether the walk has released all nodes, and cannot go on.
+    /// Whether the walk has released all nodes, and cannot continue.
     fn has_let_go(&self) -> bool;
 }
 
-/// How a trie is walked over, and what of it a walk removes.
+/// How a trie begins a walk, and removes the entries of one.
 pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
     type Walk<'g, 'b>: Walk<'g, 'b, K, V>
     where
         Self: 'g;
 
-    /// Begins, or begins again, at the root.
+    /// Begins a walk, or restarts it, at the root.
     fn begin_walk<'g>(
         &'g self,
         walk: &mut Self::Walk<'g, '_>,
         guard: &'g Guard<'_>,
     ) -> Result<(), Restart>;
 
-    /// Runs `scan`, which locks nodes and waits for locks while it holds others.
+    /// Runs `scan`, which may block on locks while it holds others.
     fn while_locking<R>(&self, scan: impl FnOnce() -> R) -> R {
         scan()
     }
 
-    /// Unlinks the entry that a walk has read, alone, if it is still the first. Returns whether
-    /// what is left there is to be tidied up.
+    /// Unlinks the one entry that a walk has read, if it is still the first. Returns whether the
+    /// nodes there have become sparse.
     fn unlink_first<'g>(
         &'g self,
         walk: &mut Self::Walk<'g, '_>,
@@ -78,14 +82,15 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
         guard: &'g Guard<'_>,
     ) -> Result<bool, Restart>;
 
-    /// Tidies up where this key was.
+    /// Merges sparse nodes where this key was.
     fn tidy_up(&self, _key: &K, _guard: &Guard<'_>) {}
 
-    /// Removes what lies between two bounds, as one step; returns how many entries that was.
+    /// Removes the entries between two bounds, in one atomic step. Returns the number of entries
+    /// removed.
     fn cut(&self, bounds: Bounds<'_>, guard: &Guard<'_>) -> usize;
 
-    /// Reads the first `limit` entries of a range: at the end of this call all of them were
-    /// there, and no others, at one moment.
+    /// Reads the first `limit` entries of a range: exactly these were there at one moment during
+    /// this call.
     fn batch<'g, 'b>(
         &'g self,
         bounds: Bounds<'b>,
@@ -120,7 +125,7 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
         walk.fill(limit)
     }
 
-    /// Reads the first `limit` entries of a range. The walk holds the locks of all nodes of this
+    /// Reads the first `limit` entries of a range. The walk holds the locks of all nodes of the
     /// batch.
     #[cold]
     fn locked_batch<'g, 'b>(
@@ -190,7 +195,8 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
         }
     }
 
-    /// Visits some batches. Returns the byte form of the last key visited, if there may be more.
+    /// Visits the batches of one pin. Returns the byte form of the last key visited, if there may
+    /// be more.
     fn visit_under_a_pin(
         &self,
         bounds: Bounds<'_>,
@@ -212,7 +218,7 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
             if turn % BATCHES_OF_A_SIZE == 0 {
                 *size = (*size * 2).min(LAST_BATCH);
             }
-            // A batch that was read under locks has let go of its nodes.
+            // A walk that locked its nodes has released them.
             let broken_off = turn == BATCHES_A_PIN || walk.has_let_go();
             let last = walk.items().pop()?;
             walk.next_batch();
@@ -239,14 +245,14 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
         let Some(item) = walk.items().pop() else {
             return Ok(None);
         };
-        // Made before anything is changed, for this may panic.
+        // The key is made before anything is changed, because this may panic.
         let made = match item.key {
             ItemKey::Record(_) => None,
             ItemKey::Head(head) => Some(key_of(head)),
         };
         let is_sparse = self.unlink_first(&mut walk, &item, guard)?;
-        // SAFETY: unlinked just now, by this thread alone, which keeps no reference to it, and
-        // has let go of the locks.
+        // SAFETY: this thread has just unlinked the entry, keeps no reference to it, and has
+        // released the locks.
         let (key, value) = unsafe { item.hand_out(made, guard) };
         if is_sparse {
             self.tidy_up(&key, guard);
@@ -254,7 +260,7 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
         Ok(Some((key, value)))
     }
 
-    /// Removes a range; returns how many entries it had.
+    /// Removes a range; returns the number of entries removed.
     fn cut_range(&self, range: KeyRange<'_, K>) -> usize {
         if range.is_empty() {
             return 0;

@@ -1,12 +1,12 @@
-//! Going down a layer to the leaf of a slice, and on to the right if that leaf has been split.
+//! Descents in one layer: to the leaf of a slice, and to the right if that leaf has been split.
 
 use super::node::{NodeRef, Word};
 use tremula_sync::{Restart, Version, VersionGuard};
 
-/// A leaf, and a version at which it was the one.
+/// A leaf, and a version at which it was responsible for the slice.
 pub(super) type Seen<'g, const W: usize> = (NodeRef<'g, W>, Version);
 
-/// An inner node on the way, its version, and which child the way goes to.
+/// An inner node on the way, its version, and the index of the child that the descent goes to.
 #[derive(Clone, Copy)]
 pub(super) struct Parent<'g, const W: usize> {
     pub(super) node: NodeRef<'g, W>,
@@ -14,7 +14,7 @@ pub(super) struct Parent<'g, const W: usize> {
     pub(super) at: usize,
 }
 
-/// A node on the way, and the one above it; none above the root.
+/// The current node of a descent, and its parent; `None` at the root.
 pub(super) struct Here<'g, const W: usize> {
     pub(super) node: NodeRef<'g, W>,
     pub(super) version: Version,
@@ -22,7 +22,7 @@ pub(super) struct Here<'g, const W: usize> {
 }
 
 impl<'g, const W: usize> Here<'g, W> {
-    /// Begins at the root of a layer.
+    /// Begins a descent at the root of a layer.
     #[inline]
     pub(super) fn at_root(root: NodeRef<'g, W>) -> Result<Self, Restart> {
         Ok(Self {
@@ -32,14 +32,14 @@ impl<'g, const W: usize> Here<'g, W> {
         })
     }
 
-    /// Goes from an inner node to the child that is responsible for a slice.
+    /// Descends to the child that is responsible for a slice.
     #[inline]
     pub(super) fn step(self, slice: u64) -> Result<Self, Restart> {
         let (node, version) = (self.node, self.version);
         let (at, child) = node.child_of(version, slice)?;
         child.prefetch();
         let child_version = child.version().read()?;
-        // At this moment the child was at that version, and responsible.
+        // The child was at that version, and responsible for the slice, at this moment.
         node.version().validate(version)?;
         Ok(Self {
             node: child,
@@ -50,7 +50,7 @@ impl<'g, const W: usize> Here<'g, W> {
 }
 
 impl<'g, const W: usize> NodeRef<'g, W> {
-    /// Of an inner node at a version, the child that was responsible for a slice, and its place.
+    /// The child of this inner node that was responsible for a slice at a version, and its index.
     #[inline]
     pub(super) fn child_of(
         self,
@@ -61,12 +61,11 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         let child = self.child(at);
         self.version().validate(version)?;
         let child = child.ok_or(Restart)?;
-        // SAFETY: validated: it was the child of a node that was linked since the guard was
-        // pinned.
+        // SAFETY: validated: it was the child of a node that was linked since the guard was pinned.
         Ok((at, unsafe { NodeRef::from_raw(child) }))
     }
 
-    /// From the root of a layer, the leaf that is responsible for a slice.
+    /// Descends from this root of a layer to the leaf that is responsible for a slice.
     #[inline]
     pub(super) fn reach(self, slice: u64) -> Result<Seen<'g, W>, Restart> {
         let mut here = Here::at_root(self)?;
@@ -76,14 +75,14 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         Ok((here.node, here.version))
     }
 
-    /// From a leaf that was responsible for a slice and has changed, the one that is now: itself,
-    /// or one to the right of it.
+    /// The leaf that is responsible for a slice now, from a leaf that was responsible and has
+    /// changed: the same leaf, or one to the right of it.
     #[cold]
     pub(super) fn follow(self, slice: u64) -> Result<Seen<'g, W>, Restart> {
         let mut leaf = self;
         loop {
             let version = leaf.version().read()?;
-            // The root of a layer, which has become an inner node.
+            // This was the root of a layer, and has become an inner node.
             if leaf.level() > 0 {
                 return Err(Restart);
             }
@@ -98,7 +97,7 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         }
     }
 
-    /// What a leaf has for a slice; goes on from a leaf that changes meanwhile.
+    /// The word for a slice; follows the slice to the right if the leaf changes meanwhile.
     #[inline]
     pub(super) fn word_of(self, version: Version, slice: u64) -> Result<Option<Word>, Restart> {
         let (mut leaf, mut version) = (self, version);
@@ -112,8 +111,8 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         }
     }
 
-    /// Locks a leaf that is responsible for a slice, or the one that is by then. Waits for whoever
-    /// holds it.
+    /// Locks a leaf that was responsible for a slice, or the leaf that is responsible by then.
+    /// Blocks while another thread holds it.
     #[inline]
     pub(super) fn lock_seen(
         self,
@@ -143,7 +142,7 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         }
     }
 
-    /// From the root of a layer, the leaf that is responsible for a slice, locked.
+    /// Locks the leaf that is responsible for a slice, from this root of a layer.
     pub(super) fn lock_leaf(
         self,
         slice: u64,

@@ -1,15 +1,15 @@
-//! The invariants of the tree ([module](super)) that speak of its state, as functions: each panics,
-//! and names the invariant, if it does not hold. Only a debug build calls them.
+//! The invariants about the state of the tree ([module](super)), as functions. Each panics and
+//! names the invariant if it does not hold. Only a debug build calls them.
 //!
 //! A writer that splits or merges nodes checks them before it releases their locks.
 //! [`Masstree::check_at_rest`] checks a tree that no other thread uses.
 //!
-//! The others speak of the order in which things happen, and are held by tests:
+//! The other invariants are about the order of events. Tests check them:
 //!
-//! - 3 by the model of loom `a_slot_that_is_filled_again_is_not_taken_for_what_it_was`,
-//! - 7 by the programs of shuttle that scan upwards and downwards at once,
-//! - 8 by the models of loom in which a reader meets a change, and by the tests of reclamation,
-//! - 9 by the tests of panics.
+//! - 3: the loom model `a_slot_that_is_filled_again_is_not_taken_for_what_it_was`,
+//! - 7: shuttle programs that scan upwards and downwards at once,
+//! - 8: loom models in which a reader meets a change, and the tests of reclamation,
+//! - 9: the tests of panics.
 
 use super::Masstree;
 use super::node::{Node, NodeRef};
@@ -20,7 +20,7 @@ use crate::contract::Storable;
 use crate::key::ByteKey;
 use tremula_sync::VersionLock;
 
-/// Invariant 1, of a leaf or an inner node whose lock the caller holds.
+/// Invariant 1, for a leaf or an inner node whose lock the caller holds.
 fn slices_ascend<const W: usize>(node: &Node<W>) {
     let slices: Vec<u64> = if node.level() == 0 {
         node.entries(node.order()).map(|entry| entry.0).collect()
@@ -38,7 +38,7 @@ fn is_held(lock: &VersionLock) -> bool {
     lock.try_lock().map(|lock| lock.unchanged()).is_err()
 }
 
-/// Invariant 2, of a node whose `version` is about to be locked.
+/// Invariant 2, for a node whose `version` is about to be locked.
 #[inline]
 pub(super) fn check_before_change<const W: usize>(node: &Node<W>) {
     if CHANGES_ARE_CHECKED {
@@ -50,7 +50,7 @@ pub(super) fn check_before_change<const W: usize>(node: &Node<W>) {
     }
 }
 
-/// Invariant 4, of a leaf and its right neighbour, whose locks the caller holds.
+/// Invariant 4, for a leaf and its right neighbour. The caller holds the leaf's lock.
 fn leaves_keep_their_bounds<const W: usize>(leaf: &Node<W>) {
     // SAFETY: the neighbour of a leaf that the caller has locked is linked.
     let next = leaf
@@ -64,7 +64,7 @@ fn leaves_keep_their_bounds<const W: usize>(leaf: &Node<W>) {
     );
 }
 
-/// Invariant 5, of a node that is linked or has just been unlinked.
+/// Invariant 5, for a node that is linked or has just been unlinked.
 fn obsolete_is_what_was_unlinked<const W: usize>(node: &Node<W>, is_linked: bool) {
     let obsolete = [node.version(), node.lock()].map(VersionLock::is_obsolete);
     assert!(
@@ -73,7 +73,7 @@ fn obsolete_is_what_was_unlinked<const W: usize>(node: &Node<W>, is_linked: bool
     );
 }
 
-/// Invariant 6, of a leaf that the caller has locked.
+/// Invariant 6, for a leaf that the caller has locked.
 fn neighbours_lead_to_each_other<const W: usize>(leaf: NodeRef<'_, W>) {
     // SAFETY: the neighbour of a leaf that the caller has locked is linked.
     let next = leaf.next().map(|next| unsafe { NodeRef::from_raw(next) });
@@ -105,8 +105,7 @@ pub(super) fn check_unlinked<const W: usize>(node: NodeRef<'_, W>) {
 }
 
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// Panics, and names the invariant, if the tree is not as its invariants say. No other thread
-    /// may use the tree meanwhile.
+    /// Checks the whole tree. No other thread may use the tree meanwhile.
     pub(super) fn check_at_rest(&self) {
         let _guard = self.collector.pin();
         let mut layers = vec![(self.root(), Vec::new())];
@@ -152,7 +151,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     }
 }
 
-/// Checks what is below a node at rest, whose least slice is `low`; appends the leaves.
+/// Checks a node at rest, whose least slice is `low`, and the nodes below it; appends the leaves.
 fn check_below<'g, const W: usize>(
     node: NodeRef<'g, W>,
     low: u64,

@@ -1,4 +1,4 @@
-//! Lookups: of one key, and of many at once.
+//! Lookups of one key, and of many at once.
 
 use super::Masstree;
 use super::descend::Here;
@@ -13,17 +13,17 @@ use std::ops::ControlFlow;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
-/// What a leaf says of a key.
+/// What a lookup learns from a leaf: its result, or the layer to continue in.
 enum Arrival<'g, V, const W: usize> {
     Found(Option<Packed<V>>),
     Layer(NodeRef<'g, W>),
 }
 
-/// How far a lookup of many has come.
+/// The state of one lookup of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookup<'g, const W: usize> {
     node: NodeRef<'g, W>,
-    /// The node above, to be validated when a version of this one has been noted.
+    /// The parent and its version, to be validated once the version of this node has been read.
     above: Option<(NodeRef<'g, W>, Version)>,
     depth: usize,
 }
@@ -37,7 +37,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Lookups<K, V> for Masstree<K, V, W
         let mut depth = 0;
         loop {
             let slice = Slices::<K>::at(bytes, depth);
-            // As `reach` does, whose code is not repeated for each lookup.
+            // The same as `reach`, written out because `reach` would not be inlined here.
             let mut here = Here::at_root(root)?;
             while here.node.level() > 0 {
                 here = here.step(slice)?;
@@ -93,8 +93,8 @@ impl<K: ByteKey, V: Storable, const W: usize> Lookups<K, V> for Masstree<K, V, W
 }
 
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// What a leaf's word for the slice at a depth is to a key. The leaf was linked since the
-    /// guard was pinned, and the word has been validated.
+    /// Decodes a leaf's word for the slice of a key at a depth. The leaf was linked since the guard
+    /// was pinned, and the word has been validated.
     #[inline]
     fn arrive<'g>(
         word: Option<Word>,
@@ -108,7 +108,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         if K::HEAD_IS_KEY {
             return Arrival::Found(Some(Packed::of_word(word)));
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller's promise.
         match unsafe { Entry::<K, W>::of_word(word, guard) } {
             Entry::Layer(root) => Arrival::Layer(root),
             Entry::Record(record) => {

@@ -1,5 +1,5 @@
-//! Merges: of nodes that have become sparse with a neighbour, of a root with its only child, of
-//! a layer with the leaf above it.
+//! Merges: of a sparse node with a neighbour, of a root with its only child, of a layer with the
+//! leaf above it.
 
 use super::Masstree;
 use super::descend::{Here, Parent};
@@ -13,30 +13,30 @@ use crate::key::ByteKey;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart};
 
-/// How often a merge is tried while others write there. Whoever removes something there next
-/// tries again.
+/// How often a merge is tried while other threads write there. The next thread that removes
+/// something there tries again.
 const ATTEMPTS: usize = 8;
 
-/// What an attempt to merge a node has come to.
+/// The outcome of an attempt to merge a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mended {
-    /// The node is as full as it should be, or the root.
+    /// The node is full enough, or the root.
     Enough,
-    /// Two neighbours were merged: their parent may have become sparse.
+    /// Two neighbours were merged, so their parent may have become sparse.
     Merged,
-    /// It is the only child of its parent, which has to be merged first.
+    /// The node is the only child of its parent, which has to be merged first.
     OnlyChild,
 }
 
-/// Whether so many entries, or separators, may go into one node: some room is left, lest it is
+/// Whether the entries of two leaves may go into one. Some slots stay free, so that the leaf is not
 /// split again at once.
 fn fit<const W: usize>(left: usize, right: usize) -> bool {
     left == 0 || right == 0 || left + right <= W - W / 8
 }
 
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// Merges what the removal of the key with these bytes has left sparse, from the deepest layer
-    /// upwards. Nothing else depends on it.
+    /// Merges the nodes that the removal of the key with these bytes has left sparse, from the
+    /// deepest layer upwards. If it gives up, the tree is still correct.
     #[cold]
     pub(super) fn tidy(&self, bytes: &[u8], guard: &Guard<'_>) {
         let backoff = Backoff::new();
@@ -62,7 +62,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
     }
 
-    /// The roots of the layers on the way of a key.
+    /// Appends the roots of the layers on the way of a key.
     fn layers_of<'g>(
         &'g self,
         bytes: &[u8],
@@ -80,7 +80,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             let Some(word) = leaf.word_of(version, slice)? else {
                 return Ok(());
             };
-            // SAFETY: validated by `word_of`, of a leaf that was linked since the guard was pinned.
+            // SAFETY: validated by `word_of`, and the leaf was linked since the guard was pinned.
             match unsafe { Entry::<K, W>::of_word(word, guard) } {
                 Entry::Record(_) => return Ok(()),
                 Entry::Layer(next) => root = next,
@@ -88,8 +88,8 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
     }
 
-    /// Puts what is left of a layer, if that is but one key or none, into the leaf above, in the
-    /// place of the layer. Returns whether it did.
+    /// Folds a layer that has at most one key left: that key's record, or nothing, replaces the
+    /// layer in the leaf above. Returns whether it did.
     fn fold(
         &self,
         above: NodeRef<'_, W>,
@@ -126,14 +126,14 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             lock.unchanged();
             return Ok(false);
         };
-        // Only tried, for this thread holds the leaf above.
+        // Only tried, because this thread holds the leaf above.
         let Ok(root_lock) = root.get().lock().try_lock() else {
             lock.unchanged();
             return Err(Restart);
         };
         let mut words = root.entries(root.order()).map(|entry| entry.1);
         let last = words.next();
-        // A layer belongs to one depth: only a record can move up.
+        // A layer is valid at one depth only, so only a record can move up.
         if root.level() > 0 || words.next().is_some() || last.is_some_and(is_layer) {
             root_lock.unchanged();
             lock.unchanged();
@@ -151,13 +151,14 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         root_lock.obsolete();
         check_unlinked(root);
         drop(lock);
-        // SAFETY: nothing leads to it any more, and whoever would unlink it has to lock it.
+        // SAFETY: no pointer leads to the root any more, and this thread, which held its lock,
+        // unlinked it.
         unsafe { root.retire(guard) };
         count(&self.counters.folds);
         Ok(true)
     }
 
-    /// Merges sparse nodes on the way of a slice, from this level upwards, as far as need be.
+    /// Merges sparse nodes on the way of a slice, from this level upwards, as far as necessary.
     fn mend_from(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard<'_>) {
         let mut mended = self.mend(root, slice, level, guard);
         if mended == Mended::OnlyChild {
@@ -215,8 +216,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         self.mend_pair(&parent, guard)
     }
 
-    /// Merges the child that the way went to with the emptier one of its neighbours under the same
-    /// parent. Inner nodes that do not fit into one share out what they have; leaves stay.
+    /// Merges the child at `parent.at` with the emptier one of its neighbours under the same
+    /// parent. Inner nodes that do not fit into one share out their children; leaves stay as they
+    /// are.
     fn mend_pair(&self, parent: &Parent<'_, W>, guard: &Guard<'_>) -> Result<Mended, Restart> {
         let inner = parent.node;
         let _parent_lock = inner.get().lock_at(parent.version)?;
@@ -225,7 +227,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             Some(child) => unsafe { NodeRef::from_raw(child) },
             None => unreachable!("an inner node has one child more than separators"),
         };
-        // The pair to the left and to the right of the separator at this place.
+        // The index of the separator between the two nodes to merge.
         let at = match (parent.at.checked_sub(1), parent.at < inner.separators()) {
             (Some(left), true) if child(left).count() < child(parent.at + 1).count() => left,
             (_, true) => parent.at,
@@ -233,10 +235,10 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             (None, false) => return Ok(Mended::OnlyChild),
         };
         let (left, right) = (child(at), child(at + 1));
-        // Only tried, for this thread holds the parent.
+        // Only tried, because this thread holds the parent.
         let _left_lock = left.get().lock().try_lock()?;
         let right_lock = right.get().lock().try_lock()?;
-        // A separator comes down between the children of inner nodes.
+        // In a merge of inner nodes, the separator between them comes down.
         let (counts, down) = ((left.count(), right.count()), usize::from(left.level() > 0));
         let fit = if down > 0 {
             counts.0 + down + counts.1 <= W
@@ -265,15 +267,15 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         right_change.obsolete();
         right_lock.obsolete();
         check_unlinked(right);
-        // SAFETY: the links from the parent and from the neighbours have just been changed, and
-        // nobody else unlinks what this thread has locked.
+        // SAFETY: this thread has just changed the pointers from the parent and from the
+        // neighbours, and no other thread unlinks a node that this thread has locked.
         unsafe { right.retire(guard) };
         count(&self.counters.merges);
         Ok(Mended::Merged)
     }
 }
 
-/// Moves what the only child of the root of a layer has into the root, which stays where it is.
+/// Moves the contents of the only child of a layer's root into the root.
 fn shrink<const W: usize>(here: &Here<'_, W>, guard: &Guard<'_>) -> Result<(), Restart> {
     let root = here.node;
     let _lock = root.get().lock_at(here.version)?;
@@ -295,12 +297,12 @@ fn shrink<const W: usize>(here: &Here<'_, W>, guard: &Guard<'_>) -> Result<(), R
     child_change.obsolete();
     child_lock.obsolete();
     check_unlinked(child);
-    // SAFETY: only the root led to it; it had no neighbours.
+    // SAFETY: only the root pointed to it; it had no neighbours.
     unsafe { child.retire(guard) };
     Ok(())
 }
 
-/// Moves all entries of a leaf to its left neighbour, and takes it out of the row.
+/// Moves all entries of a leaf to its left neighbour, and unlinks the leaf from its neighbours.
 fn merge_leaves<const W: usize>(left: NodeRef<'_, W>, right: NodeRef<'_, W>) {
     for (slice, word) in right.entries(right.order()) {
         let order = left.order();
@@ -309,12 +311,12 @@ fn merge_leaves<const W: usize>(left: NodeRef<'_, W>, right: NodeRef<'_, W>) {
     let next = right.next();
     left.set_next(next);
     if let Some(next) = next {
-        // SAFETY: a neighbour cannot be unlinked while its left one is locked.
+        // SAFETY: a neighbour cannot be unlinked while the leaf to its left is locked.
         unsafe { NodeRef::<W>::from_raw(next) }.set_prev(Some(left.pointer()));
     }
 }
 
-/// The separators and children of two neighbours, and the separator between them.
+/// The separators and children of two neighbours, with the separator between them.
 fn both<const W: usize>(
     separator: u64,
     left: &Node<W>,
@@ -334,7 +336,7 @@ fn merge_inner<const W: usize>(separator: u64, left: NodeRef<'_, W>, right: Node
     left.set_branches(left.level(), &separators, &children);
 }
 
-/// Gives both neighbours as many children.
+/// Shares out the children of two neighbours evenly.
 fn share<const W: usize>(
     parent: NodeRef<'_, W>,
     at: usize,

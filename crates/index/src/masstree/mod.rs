@@ -12,71 +12,75 @@
 //!                             record     record
 //! ```
 //!
-//! A key is cut into *slices* of eight bytes (`slices`), each a number. A layer is a B+tree over
-//! the slices at one depth: where only one key goes on from a slice, the leaf has that key's
-//! *record* (the key and its value), and where two or more do, the layer of their next slices. A
-//! key that one slice tells, as it does any integer, has no record: its value is in the leaf.
+//! A key is cut into *slices* of eight bytes (`slices`), each of them a number. A layer is a B+tree
+//! over the slices at one depth. If only one key goes on from a slice, the leaf has that key's
+//! *record* (the key and its value); if two or more do, the leaf has the layer of their next
+//! slices. If one slice is the whole key, as it is for any integer, there is no record: the value
+//! is in the leaf.
 //!
-//! A node takes five cache lines, which are asked for at once. A leaf keeps its entries where they
-//! were put and has their order in one word, the *permutation*: an insertion fills a free slot
-//! and publishes it with one store. Lookups that are under way in that leaf go on as if nothing
-//! had happened. So they do when a value is replaced, and when a layer is put in the place of a
-//! record. Only where entries move, or go, they have to look again.
+//! A node takes five cache lines, which are prefetched together. A leaf never moves its entries to
+//! keep them sorted: their order is in one word, the *permutation*. An insertion fills a free slot
+//! and publishes it with one store, and lookups that are in the leaf at that time continue. They
+//! also continue when a value is replaced, and when a layer replaces a record. Only if entries
+//! leave their slots do they have to look again.
 //!
 //! # Invariants
 //!
-//! Those that speak of the state of a tree are functions (`invariants`).
+//! The invariants about the state of a tree are functions (`invariants`).
 //!
 //! 1. No two entries of a layer have the same slice. Slices ascend as the keys do.
-//! 2. A thread writes a node under its `lock`; if entries leave slots, or if the slices that the
-//!    node is responsible for change, under its `version`, too. Both are [`VersionLock`]s: lookups
-//!    validate the second, scans the first. No thread locks a `version` without the `lock`.
-//! 3. A slot that has become free is filled only after `version` has changed. So what a lookup
-//!    read of a slot that was live belongs to the slice, if the version is still valid.
+//! 2. A thread writes a node under the node's `lock`. If entries leave slots, or if the slices that
+//!    the node is responsible for change, it also holds the node's `version`. Both are
+//!    [`VersionLock`]s: lookups validate `version`, scans validate `lock`. No thread locks a
+//!    `version` without the `lock`.
+//! 3. A slot that has become free is filled only after `version` has changed. So if a lookup reads
+//!    a live slot and `version` is still valid afterwards, the word that it read belongs to the
+//!    slice.
 //! 4. The least slice of a leaf never changes. A split gives the upper part to a new right
-//!    neighbour, a merge empties the right one of two neighbours under one parent. So a thread
-//!    that finds a leaf changed goes right until the next leaf begins behind the slice (the
+//!    neighbour, and a merge empties the right one of two neighbours under one parent. So a thread
+//!    that finds a leaf changed goes right while the next leaf begins at or below the slice (the
 //!    B-link).
-//! 5. The root of a layer stays the same node as long as the layer exists: when it is split its
-//!    contents move down, when one child is left they move up. It is obsolete exactly when its
-//!    layer has been unlinked; any other node, when it has been unlinked.
+//! 5. The root of a layer stays the same node as long as the layer exists: when it is split, its
+//!    contents move down; when one child is left, that child's contents move up. A node is obsolete
+//!    exactly when it has been unlinked; the root of a layer is unlinked with its layer.
 //! 6. `a.next == b` and `b.prev == a` are both changed under the lock of the left one, `a`. So a
 //!    thread that holds a leaf also keeps its right neighbour linked. A thread that goes left
 //!    follows `prev` and checks that the `next` of that leaf leads back.
-//! 7. A thread that holds a lock waits for another only if it holds many leaves: so do removals of
-//!    ranges, and scans that writers have disturbed too often, one at a time. Any other thread
-//!    tries the lock; if it is held, the thread releases all its locks and starts over.
-//! 8. A thread follows a pointer only if it has validated, after it read the pointer, the node that
-//!    it read it from. Unlinked nodes, records and values go to the tree's collector, each by the
-//!    one thread that unlinked it.
-//! 9. Clones, byte forms and closures run before the first change of an operation, or after the
-//!    last: whichever panics, the operation has happened or has not.
+//! 7. A thread may block on a lock while it holds others only if it is the one thread that holds
+//!    `holders_of_many`: a removal of a range, or a scan that writers have disturbed too often. Any
+//!    other thread tries the lock; if it is held, the thread releases all its locks and starts
+//!    over.
+//! 8. A thread follows a pointer only if it has validated the node that contains the pointer after
+//!    it read the pointer. Unlinked nodes, records and values go to the tree's collector, each from
+//!    the thread that unlinked it.
+//! 9. User code (clones, byte forms, closures) runs before the first change of an operation or
+//!    after the last. If it panics, the operation has happened as a whole or not at all.
 //!
 //! # Unlike the paper
 //!
-//! - A slice of a key of no fixed length has seven bytes and their count, so that it is unique in
-//!   its layer; the paper keeps lengths beside slices and lets up to ten entries share one.
-//! - Full keys are kept in records, not suffixes in a bag of the leaf: keys are values of a Rust
-//!   type, and scans show them by reference. A key without a suffix costs nothing for it.
-//! - Leaves that become sparse are merged, and a layer with one key left is undone; there, only
-//!   empty leaves and layers go, the latter by a background task.
-//! - Scans and removals of ranges are of one moment.
+//! - Where keys have no fixed length, a slice is seven bytes and their count, so that it is unique
+//!   in its layer. The paper keeps lengths beside slices and lets up to ten entries share one.
+//! - Records have the full keys; the paper keeps suffixes in a bag of the leaf. Keys are values of
+//!   a Rust type here, and scans show them by reference. A key without a suffix costs nothing for
+//!   it.
+//! - Sparse leaves are merged, and a layer with one key left is folded into the leaf above. In the
+//!   paper only empty leaves and layers go, the latter by a background task.
+//! - Scans and removals of ranges are atomic.
 //!
 //! # Consistency
 //!
 //! All operations are linearizable, except `range` (each batch is), `len` and `shape`. A lookup
 //! writes nothing and locks nothing. A scan notes the version of each leaf that it visits and
-//! validates all of them at its end; if writers keep disturbing it, it locks the leaves
-//! (`locked_scans` counts that).
+//! validates all of them at its end; if writers keep disturbing it, it locks the leaves (counted as
+//! `locked_scans`).
 //!
 //! # When to use it
 //!
-//! For strings that have long beginnings in common, looked up, inserted and scanned by many
-//! threads at once: the cost of a lookup hardly depends on how much the keys have in common, and
-//! insertions do not disturb lookups. Where point operations on integers are all that is done, a
-//! radix tree ([`Art`](crate::Art)) takes fewer steps; where scans are, the wide leaves of
-//! [`OlcBTree`](crate::OlcBTree) do. A writer that is descheduled while it holds the lock of a
-//! leaf holds up those who write there.
+//! For strings with long common prefixes, looked up, inserted and scanned by many threads at once:
+//! the cost of a lookup hardly depends on the length of the common prefix, and insertions do not
+//! disturb lookups. For point operations on integers only, a radix tree ([`Art`](crate::Art)) takes
+//! fewer steps; for scans only, take [`OlcBTree`](crate::OlcBTree) with its wide leaves. If a
+//! writer is descheduled while it holds the lock of a leaf, all other writers of that leaf wait.
 //!
 //! # Source
 //!
@@ -110,8 +114,8 @@ use tremula_sync::atomic::AtomicPtr;
 use tremula_sync::reclaim::Collector;
 use tremula_sync::{CachePadded, Mutex, StripedCounter};
 
-/// The entries of a leaf, and the separators of an inner node, in the default configuration: as
-/// many as the word that orders them has room for.
+/// The capacity of a node in entries or separators, in the default configuration: as many as the
+/// permutation word can order.
 pub const DEFAULT_WIDTH: usize = if cfg!(any(loom, shuttle)) {
     3
 } else {
@@ -121,12 +125,12 @@ pub const DEFAULT_WIDTH: usize = if cfg!(any(loom, shuttle)) {
 /// A concurrent ordered map for keys with a byte form: a trie of B+trees. See the
 /// [module](self) for how it works, and for when to use it.
 ///
-/// `WIDTH`, from 3 to 15, is how many entries a leaf has at most; less than the default is for
-/// tests, which want to see nodes split and merge.
+/// `WIDTH`, from 3 to 15, is the capacity of a leaf. Less than the default is for tests, which need
+/// nodes that split and merge often.
 ///
-/// Point operations take O(log n) steps in each layer, of which a key of *l* bytes has *l* / 7 at
-/// most (*l* / 8 if all keys are of one length); a scan takes that and O(1) an entry. A range
-/// removal locks all the leaves that it has to do with.
+/// Point operations take O(log n) steps in each layer. A key of *l* bytes has at most *l* / 7
+/// layers (*l* / 8 if all keys are of one length). A scan takes that plus O(1) per entry. A range
+/// removal locks all leaves of the range.
 ///
 /// ```
 /// use tremula_index::{Masstree, OrderedIndex};
@@ -148,14 +152,14 @@ pub const DEFAULT_WIDTH: usize = if cfg!(any(loom, shuttle)) {
 /// ```
 pub struct Masstree<K: ByteKey, V: Storable, const WIDTH: usize = DEFAULT_WIDTH> {
     root: Box<Node<WIDTH>>,
-    /// Held by whoever waits for the lock of a leaf while holding another.
+    /// Held by a thread that may block on the lock of a leaf while it holds another leaf.
     holders_of_many: Mutex<()>,
     len: CachePadded<StripedCounter>,
     restarts: StripedCounter,
     counters: Counters,
     /// Invariant in both: a shared reference can insert.
     entry: PhantomData<AtomicPtr<(K, V)>>,
-    /// Keeps what was unlinked; dropped last.
+    /// Frees what was unlinked. The last field, so that it is dropped last.
     collector: Collector,
 }
 
@@ -174,7 +178,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
         }
     }
 
-    /// A tree of these entries, whose keys ascend strictly: each is appended, so that leaves
+    /// A tree of these entries, whose keys ascend strictly. Each entry is appended, so leaves
     /// become full. O(n log n).
     ///
     /// # Errors

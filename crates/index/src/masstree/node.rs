@@ -1,4 +1,4 @@
-//! Nodes: what they consist of, and what may be done to them.
+//! Nodes: their layout, and the operations on them.
 
 use super::invariants::check_before_change;
 use super::order::{MOST, Order};
@@ -11,42 +11,45 @@ use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard, VersionLock};
 
-/// What a leaf has beside a slice: a value, a record or a layer.
+/// The word of a leaf's entry: a value, a record or a layer.
 pub(super) type Word = *mut ();
 
-/// In places of an inner node that no separator uses. No search counts them beyond its count.
+/// The number in unused positions of an inner node's separators. No search counts it.
 const UNUSED: u64 = u64::MAX;
 
-/// A node of a layer: a leaf or an inner node. The root of a layer stays where it is while it
-/// becomes the one or the other.
+/// A node of a layer: a leaf or an inner node. The root of a layer may turn from one into the
+/// other, and stays at its address.
 ///
-/// All but `low` is atomic. A leaf is written under `lock`, and what lookups must not see by
-/// halves under `version`, too; an inner node under both. All accesses are relaxed, for these
-/// order them, except where an entry of a leaf is published: there readers ask neither.
+/// All fields but `low` are atomic. A leaf is written under `lock`; changes that lookups must see
+/// as a whole are made under `version`, too. An inner node is written under both. Accesses are
+/// relaxed, because these locks order them, except where a writer publishes an entry of a leaf
+/// without changing `version`.
 #[repr(C, align(64))]
 pub(super) struct Node<const W: usize> {
-    /// Locked by whoever moves entries or responsibility: lookups validate it.
+    /// Locked by a thread that moves entries, or changes which slices the node is responsible for.
+    /// Lookups validate it.
     version: VersionLock,
-    /// 0: a leaf.
+    /// 0 for a leaf; the height above the leaves for an inner node.
     level: AtomicU64,
-    /// Of a leaf its [`Order`], of an inner node the count of its separators.
+    /// A leaf's [`Order`]; an inner node's count of separators.
     order: AtomicU64,
-    /// Locked by whoever writes anything: scans validate it.
+    /// Locked by a thread that writes anything. Scans validate it.
     lock: VersionLock,
-    /// Of a leaf its right neighbour, of an inner node its first child.
+    /// A leaf's right neighbour; an inner node's first child.
     link: AtomicPtr<Node<W>>,
-    /// Of a leaf its left neighbour: changed under that one's lock.
+    /// A leaf's left neighbour. Changed under the lock of that neighbour.
     prev: AtomicPtr<Node<W>>,
-    /// The least slice that a leaf is responsible for. It stays.
+    /// The least slice that a leaf is responsible for. It never changes.
     low: u64,
-    /// Of a leaf in any order; of an inner node ascending.
+    /// In a leaf, the slices, in any order; in an inner node, the separators, ascending.
     slices: [AtomicU64; W],
-    /// Of a leaf what is beside the slices, of an inner node all children but the first.
+    /// In a leaf, the words of the entries; in an inner node, all children but the first.
     words: [AtomicPtr<()>; W],
 }
 
 impl<const W: usize> Node<W> {
-    /// Refuses widths with which a node could not be split, or whose leaves have no order.
+    /// Rejects widths with which a node could not be split, or a permutation could not order a
+    /// leaf.
     const IS_POSSIBLE: () = assert!(
         3 <= W && W <= MOST,
         "a node of a Masstree has 3 to 15 entries"
@@ -88,7 +91,7 @@ impl<const W: usize> Node<W> {
         self.low
     }
 
-    /// Locks the node, if it is still of this version.
+    /// Locks the node, if its version has not changed.
     pub(super) fn lock_at(&self, version: Version) -> Result<VersionGuard<'_>, Restart> {
         let lock = self.lock.try_lock()?;
         match self.version.validate(version) {
@@ -100,7 +103,7 @@ impl<const W: usize> Node<W> {
         }
     }
 
-    /// Begins a change that lookups must not see by halves. The caller holds the lock.
+    /// Locks `version`, for a change that lookups must see as a whole. The caller holds the lock.
     pub(super) fn change(&self) -> VersionGuard<'_> {
         check_before_change(self);
         match self.version.lock() {
@@ -113,7 +116,8 @@ impl<const W: usize> Node<W> {
 
     #[inline]
     pub(super) fn order(&self) -> Order {
-        // Acquire: pairs with the release in `set_order`. What the live slots hold is visible.
+        // Acquire: pairs with the release in `set_order`. This thread sees what the live slots
+        // hold.
         Order::of_word(self.order.load(Ordering::Acquire))
     }
 
@@ -130,11 +134,12 @@ impl<const W: usize> Node<W> {
 
     #[inline]
     pub(super) fn word(&self, slot: usize) -> Word {
-        // Acquire: pairs with the release in `publish_word`. What the word leads to is visible.
+        // Acquire: pairs with the release in `publish_word`. This thread sees what the word points
+        // to.
         self.words[slot % W].load(Ordering::Acquire)
     }
 
-    /// Replaces what an entry has beside its slice, in one step for every reader.
+    /// Replaces the word of an entry, in one step for every reader.
     #[inline]
     pub(super) fn publish_word(&self, slot: usize, word: Word) {
         // Release: pairs with the acquire in `word`.
@@ -148,7 +153,8 @@ impl<const W: usize> Node<W> {
         for (slot, other) in self.slices.iter().enumerate() {
             equal |= u32::from(other.load(Ordering::Relaxed) == slice) << slot;
         }
-        // A free slot may still have a slice that came back elsewhere.
+        // A free slot may still have the slice, if the slice has been inserted again in another
+        // slot.
         while equal != 0 {
             let slot = equal.trailing_zeros() as usize;
             if order.has(slot) {
@@ -159,10 +165,10 @@ impl<const W: usize> Node<W> {
         None
     }
 
-    /// How many entries have smaller slices.
+    /// The number of entries with smaller slices.
     #[inline]
     pub(super) fn rank(&self, order: Order, slice: u64) -> usize {
-        // Appends find their place at once.
+        // An append needs no search.
         let count = order.count();
         if count > 0 && self.slice(order.slot(count - 1)) < slice {
             return count;
@@ -174,7 +180,7 @@ impl<const W: usize> Node<W> {
         rank
     }
 
-    /// The slices and words of a leaf in their order.
+    /// The slices and words of a leaf, in order.
     #[inline]
     pub(super) fn entries(&self, order: Order) -> impl DoubleEndedIterator<Item = (u64, Word)> {
         (0..order.count()).map(move |rank| {
@@ -183,8 +189,8 @@ impl<const W: usize> Node<W> {
         })
     }
 
-    /// Adds an entry to a leaf that is locked and has room: readers see it, whole, with the last
-    /// store.
+    /// Adds an entry to a leaf that is locked and not full. Readers see the whole entry with the
+    /// last store.
     #[inline]
     pub(super) fn insert(&self, order: Order, rank: usize, slice: u64, word: Word) {
         let slot = order.slot(order.count());
@@ -193,7 +199,7 @@ impl<const W: usize> Node<W> {
         self.set_order(order.inserted(rank));
     }
 
-    /// The leaf to the right.
+    /// The right neighbour of a leaf.
     #[inline]
     pub(super) fn next(&self) -> Option<NonNull<Node<W>>> {
         NonNull::new(self.link.load(Ordering::Relaxed))
@@ -206,7 +212,7 @@ impl<const W: usize> Node<W> {
 
     #[inline]
     pub(super) fn prev(&self) -> Option<NonNull<Node<W>>> {
-        // Acquire: pairs with the release in `set_prev`. The neighbour may be a new node.
+        // Acquire: pairs with the release in `set_prev`, because the neighbour may be a new node.
         NonNull::new(self.prev.load(Ordering::Acquire))
     }
 
@@ -218,13 +224,14 @@ impl<const W: usize> Node<W> {
 
     // Inner nodes.
 
-    /// The separators of an inner node. Whoever has not validated may be told any number.
+    /// The number of separators of an inner node. Before a reader has validated it, it may be any
+    /// number up to the width.
     #[inline]
     pub(super) fn separators(&self) -> usize {
         (self.order.load(Ordering::Relaxed) as usize).min(W)
     }
 
-    /// Which child is responsible for a slice.
+    /// The index of the child that is responsible for a slice.
     #[inline]
     pub(super) fn child_at(&self, slice: u64) -> usize {
         let at_or_below: usize = self
@@ -238,7 +245,7 @@ impl<const W: usize> Node<W> {
         at_or_below
     }
 
-    /// A child of an inner node; of an optimistic reader, unvalidated.
+    /// A child of an inner node. A reader without the lock has yet to validate it.
     #[inline]
     pub(super) fn child(&self, at: usize) -> Option<NonNull<Node<W>>> {
         NonNull::new(match at.checked_sub(1) {
@@ -264,7 +271,8 @@ impl<const W: usize> Node<W> {
         )
     }
 
-    /// Makes this an inner node of these. The caller changes the node, or nobody else has it.
+    /// Makes this an inner node of these separators and children. The caller holds the node's
+    /// `version`, or no other thread has the node.
     pub(super) fn set_branches(
         &self,
         level: u64,
@@ -283,8 +291,8 @@ impl<const W: usize> Node<W> {
         self.order.store(separators.len() as u64, Ordering::Relaxed);
     }
 
-    /// Makes this a leaf of these entries, with no neighbours. The caller changes the node, or
-    /// nobody else has it.
+    /// Makes this a leaf of these entries, without neighbours. The caller holds the node's
+    /// `version`, or no other thread has the node.
     pub(super) fn set_entries(&self, entries: impl IntoIterator<Item = (u64, Word)>) {
         self.level.store(0, Ordering::Relaxed);
         self.set_next(None);
@@ -297,8 +305,8 @@ impl<const W: usize> Node<W> {
         self.set_order(order);
     }
 
-    /// Puts a separator, and the child behind it, at a place of an inner node that has room. The
-    /// caller changes the node.
+    /// Inserts a separator, and the child to its right, into an inner node that is not full. The
+    /// caller holds the node's `version`.
     pub(super) fn insert_child(&self, at: usize, separator: u64, child: NodeRef<'_, W>) {
         let count = self.separators();
         open(&self.slices, at, count, |to, from| {
@@ -312,7 +320,7 @@ impl<const W: usize> Node<W> {
         self.order.store(count as u64 + 1, Ordering::Relaxed);
     }
 
-    /// Removes a separator, and the child behind it. The caller changes the node.
+    /// Removes a separator, and the child to its right. The caller holds the node's `version`.
     pub(super) fn remove_child(&self, at: usize) {
         let count = self.separators();
         close(&self.slices, at, count, |to, from| {
@@ -325,14 +333,14 @@ impl<const W: usize> Node<W> {
         self.order.store(count as u64 - 1, Ordering::Relaxed);
     }
 
-    /// Replaces a separator by another that keeps the order. The caller changes the node.
+    /// Replaces a separator by another that keeps the order. The caller holds the node's `version`.
     pub(super) fn set_separator(&self, at: usize, separator: u64) {
         self.slices[at].store(separator, Ordering::Relaxed);
     }
 
     // Both kinds.
 
-    /// Entries, or separators; of an optimistic reader, unvalidated.
+    /// The number of entries or separators. A reader without the lock has yet to validate it.
     pub(super) fn count(&self) -> usize {
         if self.level() == 0 {
             self.order().count()
@@ -342,12 +350,12 @@ impl<const W: usize> Node<W> {
     }
 }
 
-/// Whether a node with so many entries or separators is to be merged with a neighbour.
+/// Whether a node with `count` entries or separators is to be merged with a neighbour.
 pub(super) const fn is_underfull(count: usize, width: usize) -> bool {
     count == 0 || 4 * count < width
 }
 
-/// A node that lives for `'g`.
+/// A node that stays allocated for `'g`.
 pub(super) struct NodeRef<'g, const W: usize> {
     pointer: NonNull<Node<W>>,
     life: PhantomData<&'g Node<W>>,
@@ -379,8 +387,8 @@ impl<const W: usize> PartialEq for NodeRef<'_, W> {
 impl<'g, const W: usize> NodeRef<'g, W> {
     /// # Safety
     ///
-    /// The node lives for `'g`: it was linked at some time since the guard of that life was
-    /// pinned, or nobody else has it.
+    /// The node lives for `'g`: it was linked at some time since the guard of that lifetime was
+    /// pinned, or no other thread has it.
     #[inline]
     pub(super) unsafe fn from_raw(pointer: NonNull<Node<W>>) -> Self {
         Self {
@@ -389,7 +397,7 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         }
     }
 
-    /// A node that is not freed through this.
+    /// A reference to a node that is not freed through it.
     pub(super) fn of(node: &'g Node<W>) -> Self {
         Self {
             pointer: NonNull::from(node),
@@ -397,7 +405,7 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         }
     }
 
-    /// A new, empty leaf, which nobody else has yet.
+    /// A new, empty leaf, which no other thread has yet.
     pub(super) fn new(low: u64) -> Self {
         let node = Box::new(Node::new(low));
         Self {
@@ -409,7 +417,8 @@ impl<'g, const W: usize> NodeRef<'g, W> {
 
     #[inline]
     pub(super) fn get(self) -> &'g Node<W> {
-        // SAFETY: it lives for `'g`, as whoever made this promised.
+        // SAFETY: the caller of `from_raw` promised that the node lives for `'g`; `of` and `new`
+        // make sure.
         unsafe { self.pointer.as_ref() }
     }
 
@@ -422,7 +431,7 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         self.pointer
     }
 
-    /// Asks for all cache lines of the node, which are waited for together.
+    /// Prefetches all cache lines of the node at once.
     #[inline]
     pub(super) fn prefetch(self) {
         let start: *const u8 = self.pointer.as_ptr().cast();
@@ -431,22 +440,22 @@ impl<'g, const W: usize> NodeRef<'g, W> {
         }
     }
 
-    /// Frees the node alone, not what it leads to.
+    /// Frees the node, but not what it points to.
     ///
     /// # Safety
     ///
-    /// It came from [`new`](Self::new), nobody has it any more, and it is freed once.
+    /// It came from [`new`](Self::new), no thread has it any more, and it is freed once.
     pub(super) unsafe fn free(self) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise.
         drop(unsafe { Box::from_raw(self.pointer.as_ptr()) });
     }
 
-    /// Frees the node once nobody pinned now can be looking at it.
+    /// Frees the node once no thread that is pinned now can be looking at it.
     ///
     /// # Safety
     ///
-    /// As for [`free`](Self::free), but that somebody who was pinned before may still have it;
-    /// it has been unlinked.
+    /// As for [`free`](Self::free), except that threads that are pinned now may still have it. It
+    /// has been unlinked.
     pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
         let pointer = self.pointer;
         let free = move || {
@@ -454,10 +463,10 @@ impl<'g, const W: usize> NodeRef<'g, W> {
                 pointer,
                 life: PhantomData,
             };
-            // SAFETY: whoever could have come to it has unpinned since.
+            // SAFETY: each thread that could have reached the node has unpinned when this runs.
             unsafe { node.free() };
         };
-        // SAFETY: nodes may be freed by any thread, at any time.
+        // SAFETY: any thread may free a node, at any time.
         unsafe { guard.defer_unchecked(free) };
     }
 }

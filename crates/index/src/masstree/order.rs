@@ -1,24 +1,23 @@
-//! The permutation of a leaf: which of its slots are live, and in what order.
+//! The permutation of a leaf: which slots are live, and in which order.
 
-/// Bits of a number of a slot.
+/// Bits of a slot number.
 const BITS: usize = 4;
 
-/// The lowest bit of each of the fifteen numbers, once they have been shifted down.
+/// The lowest bit of each of the fifteen numbers, after they have been shifted down.
 const LOWEST: u64 = 0x0111_1111_1111_1111;
 
-/// The greatest number of slots that a permutation orders: what is left of a word beside the
-/// count.
+/// The most slots that a permutation can order: the bits of a word, without those of the count.
 pub(super) const MOST: usize = 15;
 
-/// The order of a leaf's entries in one word, which is published by one store.
+/// The order of a leaf's entries in one word, which a writer publishes by one store.
 ///
-/// The lowest four bits count the live slots. Behind them are the numbers of all fifteen, four
-/// bits each: first those of the live ones, in the order of their slices, then the free ones.
+/// The lowest four bits count the live slots. Above them are the numbers of all fifteen slots, four
+/// bits each: first the live slots in the order of their slices, then the free ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order(u64);
 
 impl Order {
-    /// The first `count` slots, in the order in which they are.
+    /// The permutation in which the first `count` slots are live, in the order of their numbers.
     pub(super) const fn first(count: usize) -> Self {
         Self(0xedcb_a987_6543_2100 | count as u64)
     }
@@ -33,13 +32,13 @@ impl Order {
         self.0
     }
 
-    /// How many slots are live.
+    /// The number of live slots.
     #[inline]
     pub(super) const fn count(self) -> usize {
         (self.0 & 0xf) as usize
     }
 
-    /// The numbers alone.
+    /// The slot numbers without the count.
     #[inline]
     const fn numbers(self) -> u64 {
         self.0 >> BITS
@@ -50,7 +49,7 @@ impl Order {
         Self(numbers << BITS | count as u64)
     }
 
-    /// The slot of this rank. At the count it is the one that the next insertion takes.
+    /// The slot at a rank. The slot at rank `count` is the one that the next insertion takes.
     #[inline]
     pub(super) const fn slot(self, rank: usize) -> usize {
         (self.numbers() >> (BITS * rank)) as usize & 0xf
@@ -60,13 +59,14 @@ impl Order {
     #[inline]
     pub(super) const fn has(self, slot: usize) -> bool {
         let others = self.numbers() ^ (LOWEST * slot as u64);
-        // The highest bit of each number that is zero; a borrow runs upwards only, so the lowest
-        // mark is right, and there is but one zero among the fifteen.
+        // Marks the highest bit of each number that is zero. A borrow runs upwards only, so the
+        // lowest mark is right, and exactly one of the fifteen numbers is zero.
         let zeros = others.wrapping_sub(LOWEST) & !others & LOWEST << 3;
         (zeros.trailing_zeros() as usize) / BITS < self.count()
     }
 
-    /// The order with the next free slot at a rank, before which it has to be filled.
+    /// The permutation with the next free slot at a rank. The slot must be filled before it is
+    /// published.
     #[inline]
     pub(super) const fn inserted(self, rank: usize) -> Self {
         let (numbers, count) = (self.numbers(), self.count());
@@ -78,7 +78,7 @@ impl Order {
         Self::with(numbers, count + 1)
     }
 
-    /// The order without the slot of a rank, which becomes the next free one.
+    /// The permutation without the slot at a rank, which becomes the next free one.
     #[inline]
     pub(super) const fn removed(self, rank: usize) -> Self {
         let (numbers, count) = (self.numbers(), self.count());
@@ -90,13 +90,13 @@ impl Order {
         Self::with(numbers, count - 1)
     }
 
-    /// The first entries alone.
+    /// The permutation of the first `count` entries only.
     pub(super) const fn truncated(self, count: usize) -> Self {
         Self::with(self.numbers(), count)
     }
 }
 
-/// The bits of the first numbers.
+/// The bits of the numbers below a rank.
 #[inline]
 const fn below(rank: usize) -> u64 {
     (1 << (BITS * rank)) - 1

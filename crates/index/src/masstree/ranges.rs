@@ -1,4 +1,4 @@
-//! What only this trie does with ranges: how a walk begins, and how entries are removed.
+//! How this trie begins a walk, and removes the entries of one.
 
 use super::Masstree;
 use super::node::is_underfull;
@@ -21,8 +21,8 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         walk.begin(self.root())
     }
 
-    /// No other thread waits for a lock while it holds one, so those that do wait for one another
-    /// first.
+    /// Only a thread that holds `holders_of_many` blocks on a lock while it holds another. So such
+    /// threads exclude one another first.
     fn while_locking<R>(&self, scan: impl FnOnce() -> R) -> R {
         let _alone = self.holders_of_many.lock();
         count(&self.counters.locked_scans);
@@ -41,7 +41,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         };
         let leaf = stop.leaf.get();
         let lock = leaf.lock().upgrade(version)?;
-        // Locked is where the entry is; it is still the first if the way there is the same.
+        // The lock covers the entry. It is still the first one if no leaf on the way has changed.
         if let Err(restart) = walk.validate() {
             lock.unchanged();
             return Err(restart);
@@ -58,11 +58,12 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         key.with_bytes(|bytes| self.tidy(bytes, guard));
     }
 
-    /// All leaves of the range are locked, then all kept from lookups, then changed.
+    /// Locks all leaves of the range, then changes one after the other, and releases none before
+    /// all are changed.
     fn cut(&self, bounds: Bounds<'_>, guard: &Guard<'_>) -> usize {
         let alone = self.holders_of_many.lock();
         let mut walk = self.locked_batch(bounds, Direction::Ascending, usize::MAX, guard);
-        // The user's code has had its say: what follows happens.
+        // No user code runs from here on, so nothing can stop the removal.
         let (items, left) = (std::mem::take(&mut walk.items), walk.left);
         let mut sparse = Vec::new();
         let mut changes = Vec::new();
@@ -78,7 +79,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
             locks.push(lock);
             changes.push(stop.leaf.get().change());
             sparse.push(stop.first_item);
-            // Lookups see nothing of it until all are changed.
+            // Lookups cannot validate anything here until all leaves have changed.
             let without = |order: super::order::Order, rank: usize| {
                 if stop.taken & 1 << rank == 0 {
                     order
@@ -93,7 +94,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         self.len
             .add(-isize::try_from(items.len()).unwrap_or(isize::MAX));
         for item in &items {
-            // SAFETY: unlinked just now, by this thread.
+            // SAFETY: this thread has just unlinked the entry.
             unsafe { item.retire(guard) };
         }
         for first in sparse {

@@ -1,4 +1,4 @@
-//! What a leaf has beside a slice that does not tell the key: a record or a layer.
+//! What a leaf has for a slice that is not a whole key: a record or a layer.
 
 use super::node::{NodeRef, Word};
 use crate::byte_keyed::{Record, RecordRef};
@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use tremula_sync::reclaim::Guard;
 
 impl<K: ByteKey> Record<K> {
-    /// Whether this is the key with these bytes, which are known to be the same up to `from`.
+    /// Whether this is the key with these bytes. The first `from` bytes are known to be equal.
     #[inline]
     pub(super) fn is_from(&self, bytes: &[u8], from: usize) -> bool {
         bytes.len() <= from
@@ -17,33 +17,33 @@ impl<K: ByteKey> Record<K> {
     }
 }
 
-/// In the word of an entry: it is a layer.
+/// The bit of an entry's word that says that it is a layer.
 const LAYER: usize = 1;
 
-/// What the word of an entry is, where slices do not tell keys.
+/// What the word of an entry points to, where slices are not whole keys.
 pub(super) enum Entry<'g, K, const W: usize> {
     Record(RecordRef<'g, K>),
     Layer(NodeRef<'g, W>),
 }
 
 impl<'g, K, const W: usize> Entry<'g, K, W> {
-    /// What a word is.
+    /// Decodes a word.
     ///
     /// # Safety
     ///
-    /// The word was read from a leaf whose version was valid afterwards, or that nobody changes;
-    /// and the leaf was linked since `guard` was pinned, or nobody else has it.
+    /// The word was read from a leaf whose version was valid afterwards, or that no thread changes.
+    /// The leaf was linked since `guard` was pinned, or no other thread has it.
     #[inline]
     pub(super) unsafe fn of_word(word: Word, _guard: &'g Guard<'_>) -> Self {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise; the guard keeps the entry allocated.
         unsafe { Self::of_word_alone(word) }
     }
 
-    /// The same without a guard, for whoever is alone with the tree.
+    /// [`of_word`](Self::of_word) without a guard, for a thread that has the tree to itself.
     ///
     /// # Safety
     ///
-    /// As for [`of_word`](Self::of_word); nobody frees the entry during `'g`.
+    /// As for [`of_word`](Self::of_word); no thread frees the entry during `'g`.
     #[inline]
     pub(super) unsafe fn of_word_alone(word: Word) -> Self {
         if !is_layer(word) {
@@ -51,7 +51,7 @@ impl<'g, K, const W: usize> Entry<'g, K, W> {
             Self::Record(unsafe { RecordRef::of_word(word) })
         } else {
             let pointer = word.map_addr(|address| address & !LAYER);
-            // SAFETY: as above; the root of a layer lives as long as the entry.
+            // SAFETY: a layer's word is not null; the root of the layer lives as long as the entry.
             Self::Layer(unsafe { NodeRef::from_raw(NonNull::new_unchecked(pointer.cast())) })
         }
     }

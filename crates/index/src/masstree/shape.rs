@@ -1,4 +1,4 @@
-//! What the tree looks like, and its end.
+//! The shape of the tree, and its destruction.
 
 use super::Masstree;
 use super::node::{Node, NodeRef, Word};
@@ -9,8 +9,8 @@ use crate::key::ByteKey;
 use crate::kit::Packed;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
-/// What the tree has decided so far. Written only where the shape changes; all accesses are
-/// relaxed, the figures order nothing.
+/// Counters of the structural changes. Written only where the shape changes; all accesses are
+/// relaxed, because no other memory depends on the counts.
 #[derive(Default)]
 pub(super) struct Counters {
     /// Nodes split.
@@ -19,24 +19,23 @@ pub(super) struct Counters {
     pub(super) merges: AtomicU64,
     /// Layers made.
     pub(super) layers: AtomicU64,
-    /// Layers put back into the leaf above.
+    /// Layers folded into the leaf above.
     pub(super) folds: AtomicU64,
-    /// Batches of scans that were read under locks.
+    /// Batches of scans that locked the leaves.
     pub(super) locked_scans: AtomicU64,
 }
 
-/// Counts one.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What a node leads to at one moment.
+/// The children, or the words of the entries, of a node at one moment.
 enum Below<'g, const W: usize> {
     Children(Vec<NodeRef<'g, W>>),
     Words(Vec<Word>),
 }
 
-/// What a node leads to; nothing of a node that has been unlinked.
+/// Reads a node as of one moment; `None` if it has been unlinked.
 fn below_at_once<const W: usize>(node: NodeRef<'_, W>) -> Option<Below<'_, W>> {
     loop {
         let version = node.lock().read().ok()?;
@@ -49,8 +48,8 @@ fn below_at_once<const W: usize>(node: NodeRef<'_, W>) -> Option<Below<'_, W>> {
         if level == 0 {
             return Some(Below::Words(words));
         }
-        // SAFETY: validated: children of a node that was linked since the guard was pinned, or
-        // that nobody else has.
+        // SAFETY: validated: children of a node that was linked since the guard was pinned, or that
+        // no other thread has.
         let follow = |child| unsafe { NodeRef::from_raw(child) };
         let children = children.into_iter().flatten().map(follow).collect();
         return Some(Below::Children(children));
@@ -58,7 +57,7 @@ fn below_at_once<const W: usize>(node: NodeRef<'_, W>) -> Option<Below<'_, W>> {
 }
 
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// Visits the nodes one after the other, as they are then.
+    /// Counts the nodes one after the other, each as of another moment.
     pub(super) fn describe(&self) -> Shape {
         let guard = self.collector.pin();
         let (mut leaves, mut inner, mut layers, mut records) = (0_u64, 0_u64, 1_u64, 0_u64);
@@ -80,7 +79,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
                 Some(Below::Words(words)) => {
                     leaves += 1;
                     for word in words {
-                        // SAFETY: validated, of a leaf that was linked since the guard was pinned.
+                        // SAFETY: validated, and the leaf was linked since the guard was pinned.
                         match unsafe { Entry::<K, W>::of_word(word, &guard) } {
                             Entry::Record(_) => records += 1,
                             Entry::Layer(root) => {
@@ -129,16 +128,16 @@ impl<K: ByteKey, V: Storable, const W: usize> Drop for Masstree<K, V, W> {
                 Some(Below::Children(children)) => ahead.extend(children),
                 Some(Below::Words(words)) if K::HEAD_IS_KEY => {
                     for word in words {
-                        // SAFETY: whoever drops the tree is alone with it, and frees each part
-                        // once; here and below.
+                        // SAFETY: a thread that drops the tree has it to itself, and frees each
+                        // part once.
                         drop(unsafe { Packed::<V>::of_word(word).take() });
                     }
                 }
                 Some(Below::Words(words)) => {
                     for word in words {
-                        // SAFETY: as above.
+                        // SAFETY: this thread has the tree to itself, and frees each part once.
                         match unsafe { Entry::<K, W>::of_word_alone(word) } {
-                            // SAFETY: as above.
+                            // SAFETY: this thread has the tree to itself, and frees each part once.
                             Entry::Record(record) => unsafe { record.free::<V>(true) },
                             Entry::Layer(root) => ahead.push(root),
                         }
@@ -146,7 +145,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Drop for Masstree<K, V, W> {
                 }
             }
             if node != root {
-                // SAFETY: as above.
+                // SAFETY: this thread has the tree to itself, and frees each part once.
                 unsafe { node.free() };
             }
         }

@@ -1,30 +1,30 @@
 //! Keys as sequences of slices: numbers of eight bytes, one for each layer.
 //!
-//! A slice has to tell where a key ends: "a" and "a\0" would be the same eight bytes, filled up
-//! with zeros. The paper keeps the lengths beside the slices, so that up to ten keys of a leaf
-//! share one slice. Here a slice tells the length itself: of keys that are all of one length it
-//! is eight bytes of the key, of others seven, and then how many there are, or that there are
-//! more. So a slice is in a tree once, a search compares nothing but numbers, and leaves may be
+//! A slice has to say where a key ends, because "a" and "a\0" would be the same eight bytes after
+//! padding with zeros. The paper keeps the lengths beside the slices, so up to ten keys of a leaf
+//! share one slice. Here the length is in the slice. If all keys have one length, a slice is eight
+//! bytes of the key. Otherwise it is seven bytes, then their count, or a mark that more bytes
+//! follow. So each slice is in a layer once, a search compares only numbers, and leaves may be
 //! split anywhere.
 
 use crate::key::{ByteKey, head_of};
 use std::marker::PhantomData;
 
-/// In the last byte of a slice of keys of any length: more bytes follow.
+/// The last byte of a slice of keys of any length, if more bytes follow.
 const MORE: u64 = 8;
 
 /// How keys of a type are cut into slices.
 pub(super) struct Slices<K>(PhantomData<K>);
 
 impl<K: ByteKey> Slices<K> {
-    /// Whether slices are bytes of the key only.
+    /// Whether slices are bytes of the key only, without a count.
     const WHOLE: bool = K::HEAD_IS_KEY || K::LENGTH.is_some();
 
-    /// Bytes of the key in a slice.
+    /// How many bytes of the key are in a slice.
     pub(super) const STEP: usize = if Self::WHOLE { 8 } else { 7 };
 
-    /// The slice of the layer at this depth, which is a number of bytes of the key, none more
-    /// than it has.
+    /// The slice of a key in the layer at this depth. The depth is in bytes, at most the key's
+    /// length.
     #[inline]
     pub(super) fn at(bytes: &[u8], depth: usize) -> u64 {
         let rest = bytes.get(depth..).unwrap_or_default();
@@ -34,7 +34,7 @@ impl<K: ByteKey> Slices<K> {
         head_of(rest) & !0xff | (rest.len() as u64).min(MORE)
     }
 
-    /// Whether the key goes on behind the slice at this depth.
+    /// Whether bytes of the key follow the slice at this depth.
     #[inline]
     pub(super) fn go_on(bytes: &[u8], depth: usize) -> bool {
         !K::HEAD_IS_KEY && bytes.len() > depth + Self::STEP

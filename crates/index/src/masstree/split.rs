@@ -1,4 +1,4 @@
-//! Splits: of a full leaf where the next slice is to go, of full inner nodes on the way down.
+//! Splits of full leaves, and of full inner nodes on the way down to them.
 
 use super::Masstree;
 use super::descend::Here;
@@ -10,16 +10,16 @@ use crate::contract::Storable;
 use crate::key::ByteKey;
 use tremula_sync::{Restart, retry};
 
-/// In the last leaf of a layer, a slice for one of the last so many places counts as one for the
-/// end: slices that several threads append come nearly in order.
+/// In the last leaf of a layer, a slice for one of the last two positions counts as appended,
+/// because slices that several threads append come nearly in order.
 const NEARLY_LAST: usize = 2;
 
-/// Where to split a full leaf: what lies from there on goes to the right.
+/// The rank at which to split a full leaf: the entries from there on go to the right.
 ///
-/// In the middle, unless the insertions look as if they went on upwards or downwards from the place of
-/// this slice: then they find room there, and what they leave behind stays full. If another thread has
-/// inserted the slice meanwhile as the first of the leaf, no entry may stay in front of it: the right
-/// leaf would begin where the left one does.
+/// It is the middle, unless the insertions seem to continue upwards or downwards from this slice:
+/// then the split leaves a full leaf behind and space where they continue. The slice may be the
+/// first of the leaf because another thread has inserted it meanwhile. In that case at least one
+/// entry has to stay on the left, or the right leaf would begin where the left one does.
 fn place_to_split<const W: usize>(leaf: NodeRef<'_, W>, order: Order, slice: u64) -> usize {
     let (entries, at) = (order.count(), leaf.rank(order, slice));
     let descends = at == 0 && leaf.slice(order.slot(0)) != slice;
@@ -32,11 +32,12 @@ fn place_to_split<const W: usize>(leaf: NodeRef<'_, W>, order: Order, slice: u64
 }
 
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// Goes down a layer to the leaf of a slice, and splits the first full node on the way. Full
-    /// inner nodes are split before they have to take a separator, so that no split has to go up.
+    /// Descends to the leaf of a slice, and splits the first full node on the way. Full inner nodes
+    /// are split before they have to take a separator, so no split has to go up.
     #[cold]
     pub(super) fn split_down(&self, root: NodeRef<'_, W>, slice: u64) {
-        // Where the layer itself goes, whoever wants to insert finds out.
+        // If the layer has been unlinked there is nothing to split; the insertion notices that by
+        // itself.
         let attempt = || match self.try_split_down(root, slice) {
             Err(Restart) if !root.version().is_obsolete() => Err(Restart),
             _ => Ok(()),
@@ -57,9 +58,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
     }
 
-    /// Splits a node that looked full, if it still is.
+    /// Splits a node that was full when it was read, if it still is.
     fn split(&self, here: &Here<'_, W>, slice: u64) -> Result<(), Restart> {
-        // The parent first: it is wider, and was not full when it was passed.
+        // The parent is locked first. It was not full when the descent passed it.
         let parent_lock = match &here.parent {
             Some(parent) => Some(parent.node.get().lock_at(parent.version)?),
             None => None,
@@ -90,7 +91,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     }
 }
 
-/// Gives a part of a full leaf, which the caller changes, to a new right neighbour.
+/// Moves the upper part of a full leaf, whose `version` the caller holds, to a new right neighbour.
 fn split_leaf<'g, const W: usize>(leaf: NodeRef<'g, W>, slice: u64) -> (u64, NodeRef<'g, W>) {
     let order = leaf.order();
     let middle = place_to_split(leaf, order, slice);
@@ -106,8 +107,8 @@ fn split_leaf<'g, const W: usize>(leaf: NodeRef<'g, W>, slice: u64) -> (u64, Nod
     (low, right)
 }
 
-/// A new leaf of the entries of another from a place on; before that place lies the slice, if it
-/// is the end.
+/// A new leaf of the entries of another from rank `middle` on. If that is the end, the new leaf
+/// begins with `slice`.
 fn right_part<'g, const W: usize>(
     leaf: NodeRef<'g, W>,
     order: Order,
@@ -121,7 +122,8 @@ fn right_part<'g, const W: usize>(
     (low, right)
 }
 
-/// Gives the upper half of an inner node, which the caller changes, to a new right neighbour.
+/// Moves the upper half of an inner node, whose `version` the caller holds, to a new right
+/// neighbour.
 fn split_inner<'g, const W: usize>(inner: NodeRef<'g, W>) -> (u64, NodeRef<'g, W>) {
     let (separators, children) = inner.branches();
     let middle = separators.len() / 2;
@@ -132,8 +134,7 @@ fn split_inner<'g, const W: usize>(inner: NodeRef<'g, W>) -> (u64, NodeRef<'g, W
     (separators[middle], right)
 }
 
-/// Makes the root of a layer, which is full and stays where it is, the parent of two nodes that
-/// take over what it had.
+/// Moves the contents of the full root of a layer to two new nodes, whose parent the root becomes.
 fn grow<const W: usize>(root: NodeRef<'_, W>, slice: u64) {
     let level = root.level();
     let left = NodeRef::new(0);
@@ -154,8 +155,9 @@ mod tests {
     use super::*;
     use crate::OrderedIndex;
 
-    /// A thread that wants to insert a slice finds its leaf full and goes to split it. Until it has the
-    /// locks, others make room, insert the slice, and fill the leaf that begins with it.
+    /// A thread that inserts a slice finds its leaf full and goes to split it. Before it has the
+    /// locks, other threads split the leaf, insert the slice, and fill the leaf that begins with
+    /// it.
     #[test]
     fn a_split_for_a_slice_that_begins_its_leaf_by_now_moves_only_a_part_to_the_right() {
         let tree = Masstree::<u64, u64, 3>::new();

@@ -1,10 +1,10 @@
-//! Walking over the entries of a range in order, as of one moment.
+//! A cursor over the entries of a range, in order, as of one moment.
 //!
-//! A walk notes the version of each leaf that it comes to, or locks the leaf if it is told to,
-//! and forgets none until the end of a batch: when then all noted versions are still valid, there
-//! was a moment, that of the last read, at which all that was read was so. Inner nodes need not
-//! be noted: a leaf's version tells what the leaf is responsible for, too. Where it comes by a
-//! layer it goes into it, and then on in the leaf where it was.
+//! A walk notes the version of each leaf that it visits, or locks the leaf if it is one that locks.
+//! It keeps all versions until the end of a batch. If all of them are still valid then, everything
+//! that the walk read was in the tree at one moment, that of the last read. It does not note inner
+//! nodes, because a leaf's version also changes with the slices that the leaf is responsible for.
+//! When the walk comes to a layer it goes into it, and then continues in the leaf where it was.
 
 use super::Masstree;
 use super::descend::Seen;
@@ -27,12 +27,12 @@ pub(super) enum Hold<'g> {
     Locked(VersionGuard<'g>),
 }
 
-/// A leaf that a walk has come to, and left or not.
+/// A leaf that a walk has visited.
 pub(super) struct Stop<'g, const W: usize> {
     pub(super) leaf: NodeRef<'g, W>,
     pub(super) hold: Hold<'g>,
     pub(super) order: Order,
-    /// The ranks of the entries that were taken, as bits, and the number of the first item.
+    /// The ranks of the entries that the walk has taken, as bits, and the number of the first item.
     pub(super) taken: u32,
     pub(super) first_item: usize,
 }
@@ -46,19 +46,19 @@ impl<const W: usize> Stop<'_, W> {
     }
 }
 
-/// A leaf that a walk is in, and what lies ahead there.
+/// A leaf that a walk is in, and the entries ahead there.
 pub(super) struct Frame<'g, const W: usize> {
     pub(super) stop: Stop<'g, W>,
-    /// Bytes of the keys before this layer.
+    /// How many bytes of the keys precede this layer.
     depth: usize,
     entries: [(u64, Word); W],
     from: usize,
     to: usize,
-    /// The slices of the edges of the range, where they lead into this layer.
+    /// The slices of the edges of the range, if they lead into this layer.
     edges: [Option<u64>; 2],
-    /// The leaf to go on to, in the direction of the walk, if the range does.
+    /// The next leaf in the direction of the walk, if the range extends to it.
     neighbour: Option<NodeRef<'g, W>>,
-    /// Where a walk downwards came from: the neighbour on the right has to be that one.
+    /// The right neighbour. In a descending walk it has to be the leaf that the walk came from.
     next: Option<NonNull<Node<W>>>,
 }
 
@@ -67,11 +67,11 @@ pub(crate) struct Walk<'g, 'b, K, V, const W: usize> {
     guard: &'g Guard<'g>,
     bounds: Bounds<'b>,
     direction: Direction,
-    /// Whether leaves are locked, not noted.
+    /// Whether the walk locks leaves instead of noting their versions.
     locks: bool,
     /// The leaves that the walk is in, each in a layer below an entry of the one before.
     pub(super) frames: Vec<Frame<'g, W>>,
-    /// Those it has left since the last batch.
+    /// The leaves that the walk has left since the last batch.
     pub(super) left: Vec<Stop<'g, W>>,
     pub(super) items: Vec<Item<'g, K, V>>,
 }
@@ -122,7 +122,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> crate::byte_keyed::Walk<'g
 }
 
 impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
-    /// Begins, or begins again.
+    /// Begins, or restarts.
     pub(super) fn begin(&mut self, root: NodeRef<'g, W>) -> Result<(), Restart> {
         self.let_go();
         self.items.clear();
@@ -130,13 +130,13 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         self.enter(root, 0, edges.map(|edge| edge.is_some()))
     }
 
-    /// Whether all leaves are as they were noted.
+    /// Validates all noted versions.
     pub(super) fn validate(&self) -> Result<(), Restart> {
         let stops = self.frames.iter().map(|frame| &frame.stop);
         stops.chain(&self.left).try_for_each(Stop::validate)
     }
 
-    /// Goes into a layer. `met` says whether the lower and the upper edge lead there.
+    /// Enters a layer. `met` says whether the lower and the upper edge lead there.
     fn enter(&mut self, root: NodeRef<'g, W>, depth: usize, met: [bool; 2]) -> Result<(), Restart> {
         let [low, high] = self.bounds.edges();
         let slice_of = |edge: Option<&[u8]>, met: bool| {
@@ -150,7 +150,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         })?;
         let (leaf, version) = seen;
         let hold = self.hold(leaf)?;
-        // At this moment, at which it is held, the leaf is the one to begin in.
+        // If this is valid, the held leaf is the right one to begin in.
         if let Err(restart) = leaf.version().validate(version) {
             if let Hold::Locked(lock) = hold {
                 lock.unchanged();
@@ -171,7 +171,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         })
     }
 
-    /// Looks at a leaf that is held.
+    /// Reads a leaf that is noted or locked.
     #[inline]
     fn frame(
         &self,
@@ -193,7 +193,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             taken: 0,
             first_item: self.items.len(),
         };
-        // What was read is from here on of one version.
+        // If this is valid, everything read above is of one version.
         stop.validate()?;
         let known = &entries[..order.count()];
         let from = edges[0].map_or(0, |low| known.partition_point(|entry| entry.0 < low));
@@ -232,8 +232,8 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         })
     }
 
-    /// Takes what lies ahead in the current leaf, up to a layer, which it goes into; or goes on
-    /// to the neighbour, or up.
+    /// Takes the entries ahead in the current leaf, up to a layer, which it enters. If there are no
+    /// more, it leaves the leaf.
     #[inline]
     fn advance(&mut self, limit: usize) -> Result<(), Restart> {
         let Some(frame) = self.frames.last_mut() else {
@@ -253,7 +253,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             let (slice, word) = frame.entries[rank];
             let met = frame.edges.map(|edge| edge == Some(slice));
             let item = if K::HEAD_IS_KEY {
-                // The edge itself.
+                // This is the edge itself.
                 if met != [false; 2] && !self.bounds.contain_edges(met[0], met[1]) {
                     continue;
                 }
@@ -262,7 +262,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
                     value: Packed::of_word(word),
                 }
             } else {
-                // SAFETY: of one valid version of a leaf that was linked since the guard was
+                // SAFETY: read at one valid version of a leaf that was linked since the guard was
                 // pinned.
                 match unsafe { Entry::<K, W>::of_word(word, self.guard) } {
                     Entry::Layer(root) => {
@@ -305,8 +305,9 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
         };
         let hold = self.hold(neighbour)?;
         let frame = self.frame(neighbour, hold, depth, edges)?;
-        // A leaf on the left may have been split meanwhile; what it says now is validated in the
-        // end. On the right nothing comes between unseen: this leaf would have changed.
+        // The left leaf may have been split meanwhile, and then another leaf lies between. Its
+        // `next` says so and is validated in the end. A leaf that is new on the right is noticed
+        // because this leaf would have changed.
         if self.direction == Direction::Descending && frame.next != Some(leaf.pointer()) {
             return Err(Restart);
         }
@@ -316,7 +317,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
 }
 
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// The bytes that tell where an item lies.
+    /// Calls `read` with bytes that lead to an item.
     pub(super) fn with_bytes_of<R>(item: &Item<'_, K, V>, read: impl FnOnce(&[u8]) -> R) -> R {
         match item.key {
             ItemKey::Record(record) => record.get().key().with_bytes(read),

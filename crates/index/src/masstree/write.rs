@@ -1,4 +1,4 @@
-//! Changing one entry.
+//! Operations that change one entry.
 
 use super::Masstree;
 use super::node::{NodeRef, Word, is_underfull};
@@ -13,9 +13,10 @@ use crate::kit::Packed;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
-/// Where a key is, or would have to be: in a leaf that is locked.
+/// Where a key is, or where it would be inserted: a leaf, which is locked, and what it has for the
+/// key.
 struct Place<'g, K, const W: usize> {
-    /// The root of the layer, and how many bytes of the key lie before it.
+    /// The root of the layer, and how many bytes of the key precede the layer.
     root: NodeRef<'g, W>,
     depth: usize,
     leaf: NodeRef<'g, W>,
@@ -25,29 +26,30 @@ struct Place<'g, K, const W: usize> {
     found: Found<'g, K>,
 }
 
-/// What is at a place.
+/// Whether the key is at its place, and what an insertion has to do if it is not.
 enum Found<'g, K> {
-    /// The key's value, in this slot.
+    /// The word in this slot is the key's value.
     Value(usize),
-    /// The key's record.
+    /// The record of the key.
     Record(RecordRef<'g, K>),
-    /// Nothing.
+    /// No entry has the slice, so the key is absent.
     Vacant,
-    /// In this slot, another key with the same slice: both go into a layer of their own.
+    /// This slot has the record of another key with the same slice. An insertion makes a layer for
+    /// both.
     Other(usize, RecordRef<'g, K>, Parting),
 }
 
-/// How two keys part that have a slice in common.
+/// Where two keys with a common slice differ.
 struct Parting {
-    /// The slices behind it which they have in common, too.
+    /// The slices after it that they also have in common, and then the two that differ.
     shared: Vec<u64>,
     old: u64,
     new: u64,
 }
 
 impl Parting {
-    /// How two keys part behind the slice at a depth. None if they do not, which keys with honest
-    /// byte forms always do.
+    /// Where two keys differ after the slice at a depth. `None` if they do not differ, which cannot
+    /// happen with honest byte forms.
     #[cold]
     fn of<K: ByteKey>(old: &[u8], new: &[u8], mut depth: usize) -> Option<Self> {
         let mut shared = Vec::new();
@@ -64,7 +66,7 @@ impl Parting {
 }
 
 impl<K, const W: usize> Place<'_, K, W> {
-    /// The value, if the key is there.
+    /// The value of the key, if the key is present.
     #[inline]
     fn value<V: 'static>(&self) -> Option<Packed<V>> {
         match &self.found {
@@ -74,7 +76,7 @@ impl<K, const W: usize> Place<'_, K, W> {
         }
     }
 
-    /// Replaces the value of a key that is there. What it was is not freed.
+    /// Replaces the value of a key that is present. Does not free the old value.
     #[inline]
     fn set<V: 'static>(&self, value: Packed<V>) {
         match &self.found {
@@ -84,7 +86,7 @@ impl<K, const W: usize> Place<'_, K, W> {
         }
     }
 
-    /// Whether the key is absent and finds no room.
+    /// Whether the key is absent and the leaf has no free slot.
     #[inline]
     fn is_full(&self) -> bool {
         matches!(self.found, Found::Vacant) && self.order.count() == W
@@ -112,7 +114,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
             place.lock.unchanged();
             return Ok(None);
         }
-        // The key that is there stays. The other is dropped after the lock.
+        // The stored key stays. The other is dropped after the lock.
         let unused = entry.take();
         let unused = unused.map(|(key, value)| {
             place.set(Packed::new(value));
@@ -120,7 +122,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
         });
         drop(place);
         drop(unused);
-        // SAFETY: unlinked by `set`, by this thread alone, which keeps no reference to it.
+        // SAFETY: this thread unlinked the value by `set`, and keeps no reference to it.
         Ok(Some(unsafe { old.hand_out(guard) }))
     }
 
@@ -149,7 +151,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
             }
             return Ok(None);
         };
-        // SAFETY: the leaf is locked: the value has not been unlinked.
+        // SAFETY: the leaf is locked, so no other thread has unlinked the value.
         let decision = unsafe { old.with(|old| decide(Some(old))) };
         if matches!(decision, Update::Keep) {
             place.lock.unchanged();
@@ -158,7 +160,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
         if let Update::Put(value) = decision {
             place.set(Packed::new(value));
             drop(place);
-            // SAFETY: unlinked by `set`, by this thread alone, which keeps no reference to it.
+            // SAFETY: this thread unlinked the value by `set`, and keeps no reference to it.
             return Ok(Some(unsafe { old.hand_out(guard) }));
         }
         let (previous, sparse) = self.take_out(place, old, guard);
@@ -170,7 +172,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
 }
 
 impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
-    /// Goes to the place of a key and locks it.
+    /// Descends to the place of a key and locks the leaf.
     #[inline]
     fn locate<'g>(
         &'g self,
@@ -184,7 +186,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             let (leaf, version) = root.reach(slice)?;
             if Slices::<K>::go_on(bytes, depth)
                 && let Some(word) = leaf.word_of(version, slice)?
-                // SAFETY: validated by `word_of`, of a leaf that was linked since the guard was
+                // SAFETY: validated by `word_of`, and the leaf was linked since the guard was
                 // pinned.
                 && let Entry::Layer(next) = unsafe { Entry::<K, W>::of_word(word, guard) }
             {
@@ -196,7 +198,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             let found = match leaf.find(order, slice) {
                 None => Found::Vacant,
                 Some(slot) if K::HEAD_IS_KEY => Found::Value(slot),
-                // SAFETY: the leaf is locked, and linked.
+                // SAFETY: the leaf is locked and linked.
                 Some(slot) => match unsafe { Entry::<K, W>::of_word(leaf.word(slot), guard) } {
                     Entry::Layer(next) => {
                         lock.unchanged();
@@ -218,7 +220,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
     }
 
-    /// The place of a key where there is room for it.
+    /// Descends to the place of a key, and splits the leaf if an insertion needs a free slot.
     #[inline]
     fn locate_with_room<'g>(
         &'g self,
@@ -226,7 +228,8 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         guard: &'g Guard<'_>,
     ) -> Result<Place<'g, K, W>, Restart> {
         loop {
-            // Not returned through the key's code, which could forget it, and with it the lock.
+            // The place is not returned through the key's code, which could forget it, and the lock
+            // with it.
             let mut place = Err(Restart);
             key.with_bytes(|bytes| place = self.locate(bytes, guard));
             let place = place?;
@@ -239,7 +242,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
     }
 
-    /// Adds an entry at a place that lacks it and has room.
+    /// Inserts an entry whose key is absent, at a place that is not full.
     #[inline]
     fn add(&self, place: Place<'_, K, W>, key: K, value: V) {
         let value = Packed::new(value);
@@ -262,7 +265,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         self.len.add(1);
     }
 
-    /// A new layer of two keys, below as many others as they have slices in common.
+    /// A new layer of two keys, below one further layer for each slice that they have in common.
     fn layer(&self, parting: &Parting, old: Word, new: Word) -> Word {
         let mut entries = [(parting.old, old), (parting.new, new)];
         entries.sort_unstable_by_key(|entry| entry.0);
@@ -295,12 +298,13 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         Ok(Some(previous))
     }
 
-    /// Removes the entry at a place that has one, with this value, and hands the value out. Says
-    /// whether what is left is to be tidied up.
+    /// Removes the entry at a place, and hands out its value. The second result says whether the
+    /// nodes there have become sparse.
     fn take_out(&self, place: Place<'_, K, W>, value: Packed<V>, guard: &Guard<'_>) -> (V, bool) {
         let leaf = place.leaf;
         {
-            // Or else a lookup could take what the next insertion puts into the slot for this.
+            // Otherwise a lookup could take the word that the next insertion puts into the slot for
+            // this one.
             let _change = leaf.get().change();
             let rank = leaf.rank(place.order, place.slice);
             leaf.set_order(place.order.removed(rank));
@@ -314,18 +318,18 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             is_underfull(left, W)
         };
         let value = match place.found {
-            // SAFETY: unlinked just now, by this thread alone, which keeps no reference to it.
+            // SAFETY: this thread has just unlinked the record, and keeps no reference to it.
             Found::Record(record) => unsafe {
                 record.hand_out(guard, |_, value| value, |_, value: &V| value.clone())
             },
-            // SAFETY: likewise.
+            // SAFETY: as for a record.
             _ => unsafe { value.hand_out(guard) },
         };
         (value, sparse)
     }
 }
 
-/// What a record under the slice of a key is to that key.
+/// Compares a key with the record that has the same slice.
 #[inline]
 fn find_record<'g, K: ByteKey>(
     slot: usize,
