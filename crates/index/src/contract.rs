@@ -1,21 +1,21 @@
-//! What every ordered index promises: the [`OrderedIndex`] trait and the types it speaks in.
+//! The types in which ordered indexes speak, and the trait that engines implement.
 
 use std::ops::{Bound, ControlFlow};
 
-/// What an index can keep, as key (if it is also `Ord`) or value: anything that can be copied, and
-/// shared and dropped by any thread at any time.
+/// What an index can keep, as a key (if it is also `Ord`) or a value: anything that can be cloned,
+/// and that any thread may share and drop at any time.
 pub trait Storable: Clone + Send + Sync + 'static {}
 
 impl<T: Clone + Send + Sync + 'static> Storable for T {}
 
-/// What a decision function wants done with the entry it was shown.
+/// What the closure of an `update` decides to do with the entry that it sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update<V> {
     /// Store this value under the key, whether or not it was present.
     Put(V),
     /// Leave the entry (or its absence) as it is.
     Keep,
-    /// Remove the entry; nothing happens when there is none.
+    /// Remove the entry, if there is one.
     Remove,
 }
 
@@ -98,14 +98,15 @@ impl<'a, K> KeyRange<'a, K> {
         }
     }
 
-    /// Whether the range goes on behind a boundary between two nodes, where the one on the right begins.
+    /// Whether the range continues beyond a boundary between two nodes; the boundary key belongs to
+    /// the right one.
     pub(crate) fn goes_beyond(&self, boundary: &K, direction: Direction) -> bool
     where
         K: Ord,
     {
         match direction {
             Direction::Ascending => self.ends_after(boundary),
-            // Keys below the boundary are in the range if it begins below it.
+            // Keys below the boundary are in the range if the range begins below the boundary.
             Direction::Descending => match self.low {
                 Bound::Included(low) | Bound::Excluded(low) => low < boundary,
                 Bound::Unbounded => true,
@@ -122,7 +123,7 @@ impl<'a, K> KeyRange<'a, K> {
         self.starts_before(key) && self.ends_after(key)
     }
 
-    /// Whether no key can lie inside the range, as far as the two bounds alone can tell.
+    /// Whether the two bounds alone show that no key can lie inside the range.
     #[must_use]
     pub fn is_empty(&self) -> bool
     where
@@ -139,17 +140,15 @@ impl<'a, K> KeyRange<'a, K> {
     }
 }
 
-/// What an index looks like at this moment: named figures for the lab, the server and the
-/// curious.
+/// What an index looks like now: named figures for the lab, the server and curious users.
 ///
-/// The figures are gathered while the index is in use; they add up exactly only when it is
+/// The figures are gathered while the index is in use, so they add up exactly only when it is
 /// quiescent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The engine's name, as [`OrderedIndex::engine`](crate::OrderedIndex::engine) gives it.
+    /// The engine's name, as [`OrderedIndex::engine`](crate::OrderedIndex::engine) returns it.
     pub engine: &'static str,
-    /// Name and value of each figure, in the order in which they are best read. Sizes are in
-    /// bytes, all else are counts.
+    /// Name and value of each figure, in reading order. Sizes are in bytes, all others are counts.
     pub figures: Vec<(&'static str, u64)>,
 }
 
@@ -168,14 +167,15 @@ impl Shape {
 #[doc(hidden)]
 pub type Decide<'d, V> = dyn FnMut(Option<&V>) -> Update<V> + 'd;
 
-/// How much of a limited scan [`OrderedIndex::range`](crate::OrderedIndex::range) copies out at first, in entries; each
-/// further batch is twice as large, up to [`LAST_BATCH`].
+/// The size of the first batch, in entries, that
+/// [`OrderedIndex::range`](crate::OrderedIndex::range) copies out. Each further batch is twice as
+/// large, up to [`LAST_BATCH`].
 pub const FIRST_BATCH: usize = 32;
-/// The largest batch that [`OrderedIndex::range`](crate::OrderedIndex::range) copies out, in entries.
+/// The size of the largest batch, in entries.
 pub const LAST_BATCH: usize = 1024;
 
-/// Visits a range by scans of [`FIRST_BATCH`] to [`LAST_BATCH`] entries: `scan` appends the first so
-/// many entries of a range.
+/// Visits a range by scans of [`FIRST_BATCH`] to [`LAST_BATCH`] entries. `scan` appends the first
+/// entries of a range, up to a limit.
 pub(crate) fn visit_in_batches<K: Clone, V>(
     range: KeyRange<'_, K>,
     direction: Direction,
@@ -206,11 +206,11 @@ pub(crate) fn visit_in_batches<K: Clone, V>(
     }
 }
 
-/// What an engine implements: the methods of [`OrderedIndex`](crate::OrderedIndex), which has their
-/// docs. Every implementation of this trait is an `OrderedIndex`; in between, a debug build looks
-/// whether a closure calls its own index (`reentry`).
+/// What an engine implements: the methods of [`OrderedIndex`](crate::OrderedIndex), where their
+/// docs are. Every implementation is an `OrderedIndex` through a layer that, in a debug build,
+/// detects a closure that calls its own index (`reentry`).
 ///
-/// The engines, and only they, know it by the name `OrderedIndex`.
+/// Only the engines use this trait, under the name `OrderedIndex`.
 #[doc(hidden)]
 pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
     fn engine(&self) -> &'static str;
@@ -297,8 +297,8 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
 
     fn shape(&self) -> Shape;
 
-    /// Panics, and names the invariant, if one that speaks of the state of the index does not hold.
-    /// Only a debug build looks, and only in an engine whose invariants are functions. No other
+    /// Panics, and names the invariant, if an invariant on the state of the index does not hold.
+    /// Checks only in a debug build, and only in an engine whose invariants are functions. No other
     /// thread may use the index meanwhile.
     fn check_invariants(&self) {}
 }

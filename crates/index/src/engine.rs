@@ -1,33 +1,33 @@
-//! The engines by name, for whoever picks one at run time.
+//! The engines by name, for a program that chooses one at run time.
 
 use crate::key::KeyHead;
 use crate::*; // the types that the rows name
 use std::{fmt, hash::Hash};
 
-/// What an engine promises of the operations that meet several entries.
+/// What an engine promises of the operations that concern several entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scans {
     /// All of them are linearizable: each sees, or changes, the entries as of one moment.
     OneMoment,
-    /// Those on one key are linearizable. [`scan`](OrderedIndex::scan), `range` and `remove_range`
-    /// go from entry to entry: in order, no key twice, and no entry is missed that is there
-    /// throughout, but not as of one moment. `first`, `last`, `next`, `prev`, `pop_first` and
-    /// `pop_last` find the neighbour as of one moment, with a value that it had during the call.
-    /// `snapshot` returns `None`.
+    /// Operations on one key are linearizable. [`scan`](OrderedIndex::scan), `range` and
+    /// `remove_range` go from entry to entry, not as of one moment: in order, no key twice, and
+    /// every entry that is present throughout is met. `first`, `last`, `next`, `prev`, `pop_first`
+    /// and `pop_last` find the neighbour as of one moment, with a value that it had during the
+    /// call. `snapshot` returns `None`.
     Ordered,
 }
 
 /// What an engine needs of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keys {
-    /// An order, and nothing else. Its third type parameter says where it takes the heads of keys from,
-    /// if it has any ([`KeyHead`]).
+    /// An order, and nothing else. The type's third parameter says where the heads of keys come
+    /// from, if there are any ([`KeyHead`]).
     Compared,
     /// Their byte forms ([`ByteKey`]).
     Bytes,
 }
 
-/// What an engine promises, and what it needs: facts for the code that chooses an engine.
+/// What an engine promises, and what it needs: facts for code that chooses an engine.
 ///
 /// ```
 /// use tremula_index::{Engine, Scans};
@@ -38,14 +38,14 @@ pub enum Keys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Facts {
-    /// What it promises of scans, and of what else meets several entries.
+    /// What it promises of scans, and of the other operations that concern several entries.
     pub scans: Scans,
     /// What it needs of its keys.
     pub keys: Keys,
 }
 
 impl Facts {
-    /// For the tables of engines that other crates of this family have.
+    /// For the tables of engines in other crates of this family.
     #[doc(hidden)]
     #[must_use]
     pub const fn new(scans: Scans, keys: Keys) -> Self {
@@ -53,20 +53,18 @@ impl Facts {
     }
 }
 
-/// Something to be done with an engine whose type is known when it is compiled: see
-/// [`RegisteredEngine::with`].
+/// Work to do with an engine whose type is known at compile time: see [`RegisteredEngine::with`].
 pub trait WithEngine<K: Ord + Clone, V: Clone> {
-    /// What comes out of it.
+    /// The result of the work.
     type Output;
 
-    /// Does it with engines of type `I`, which `make` makes: each is empty, in its default
-    /// configuration.
+    /// Does the work. `make` makes an empty index of type `I`, in its default configuration.
     fn run<I: OrderedIndex<K, V> + 'static>(self, make: fn() -> I) -> Self::Output;
 }
 
-/// An engine out of a table of engines, of which a program picks one by its name: [`Engine`] is such a
-/// table. Other crates may have tables with further engines, and what is generic over this trait takes
-/// any of them.
+/// An engine from a table of engines, from which a program chooses one by name. [`Engine`] is such
+/// a table; other crates have tables with further engines, and code that is generic over this trait
+/// takes any of them.
 pub trait RegisteredEngine:
     Copy + Eq + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static
 {
@@ -79,16 +77,16 @@ pub trait RegisteredEngine:
     /// What the engine promises, and what it needs.
     fn facts(self) -> Facts;
 
-    /// Does `work` with the type of this engine. Where it can have heads of keys, they come from the
-    /// byte forms.
+    /// Does `work` with the type of this engine. If the engine uses heads of keys, they come from
+    /// the byte forms.
     fn with<K, V, W>(self, work: W) -> W::Output
     where
         K: ByteKey,
         V: Storable,
         W: WithEngine<K, V>;
 
-    /// Does `work` with the type of this engine whose heads of keys come from `H`; `None`, without
-    /// doing it, if the engine needs the byte forms of keys.
+    /// Does `work` with the type of this engine whose heads of keys come from `H`. Returns `None`,
+    /// without doing the work, if the engine needs the byte forms of keys.
     fn with_heads<K, V, H, W>(self, work: W) -> Option<W::Output>
     where
         K: Ord + Storable,
@@ -98,8 +96,8 @@ pub trait RegisteredEngine:
 
     /// An empty index of this engine, in its default configuration.
     ///
-    /// Some engines need the byte form of a key; those that compare take any `K: Ord`, but not
-    /// through this function: name their types.
+    /// Some engines need the byte form of a key. Those that compare take any `K: Ord`, but only if
+    /// the program names their types, not through this function.
     #[must_use]
     fn create<K: ByteKey, V: Storable>(self) -> Box<dyn OrderedIndex<K, V>> {
         struct Boxed;
@@ -129,11 +127,11 @@ pub trait RegisteredEngine:
     }
 }
 
-/// Makes something of a table of engines, in which one row says all that there is to say of an engine.
+/// Expands a table of engines, in which one row says everything about an engine.
 ///
-/// Without a word before the table: an enum with the engines in the order of the rows, their names and
-/// facts, and how indexes are made. With `each row` before it: `row!(name, Type, keys, scans);` for each
-/// engine, which is how a test program gets a test for each.
+/// With nothing before the table, it makes an enum of the engines in the order of the rows, with
+/// their names, facts and constructors. With `each row` before it, it calls `row!(name, Type, keys,
+/// scans);` for each engine, by which a test program gets a test for each.
 ///
 /// The third parameter of a type that is `Compared` says where the heads of keys come from.
 #[doc(hidden)]
@@ -191,8 +189,8 @@ macro_rules! engines {
 
             /// An empty index of this engine, in its default configuration.
             ///
-            /// Some engines need the byte form of a key; those that compare take any `K: Ord`, but not
-            /// through this function: name their types.
+            /// Some engines need the byte form of a key. Those that compare take any `K: Ord`, but
+            /// only if the program names their types, not through this function.
             #[must_use]
             pub fn create<K, V>(self) -> Box<dyn $crate::OrderedIndex<K, V>>
             where
@@ -262,7 +260,7 @@ macro_rules! engines {
     };
 }
 
-/// The engines of this crate, a row each: [`engines!`](crate::engines) makes something of them.
+/// The engines of this crate, one per row, to be expanded by [`engines!`](crate::engines).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! index_engines {
@@ -300,13 +298,13 @@ macro_rules! index_engines {
 
 index_engines!();
 
-/// There is no engine of this name.
+/// No engine has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownEngine {
     /// The name that was asked for.
     pub name: String,
-    /// The names that there are.
+    /// The names of the engines in the table.
     pub known: Vec<&'static str>,
 }
 

@@ -11,40 +11,41 @@ use std::ops::ControlFlow;
 ///
 /// # Consistency
 ///
-/// Every method but [`range`](Self::range), [`len`](Self::len), [`is_empty`](Self::is_empty)
-/// and [`shape`](Self::shape) is linearizable in every engine whose
-/// [facts](crate::Engine::facts) say [`Scans::OneMoment`](crate::Scans::OneMoment). What the
-/// others promise is said at [`Scans::Ordered`](crate::Scans::Ordered).
+/// Every method except [`range`](Self::range), [`len`](Self::len), [`is_empty`](Self::is_empty) and
+/// [`shape`](Self::shape) is linearizable in every engine whose [facts](crate::Engine::facts) say
+/// [`Scans::OneMoment`](crate::Scans::OneMoment). [`Scans::Ordered`](crate::Scans::Ordered) says
+/// what the other engines promise.
 ///
 /// # User code
 ///
 /// `K::cmp`, `K::clone`, `V::clone` and the closures given to [`get_with`](Self::get_with),
 /// [`step_with`](Self::step_with) and [`update`](Self::update) may run while the index holds an
-/// internal lock: they must be brief and must not call the same index. A debug build panics with a
-/// sentence where a closure does, on every engine. A release build does not look: the thread may wait
-/// for ever for a lock that it holds itself, as with `ca_tree`, `locked` and, in `update`, `b_tree`;
-/// or it may work, which no engine promises. They may panic: the panic is passed on, the index stays
-/// usable, and the operation either happened or did not. The closure of
+/// internal lock: they must be brief and must not call the same index. If a closure does, a debug
+/// build panics on every engine. A release build does not check: the thread may wait for ever for a
+/// lock that it holds itself, as with `ca_tree`, `locked` and, in `update`, `b_tree`; or the call
+/// may work, which no engine promises. All this code may panic: the panic is passed on, the index
+/// stays usable, and the operation either happened or did not. The closure of
 /// [`range`](Self::range) runs with no lock held and may do anything.
 ///
-/// `K::drop` and `V::drop` run with no lock held and may call the same index: keys and values that
-/// an operation lets go of are dropped when it has released its locks. Only what is dropped because
-/// the code above panics may still be dropped under a lock.
+/// `K::drop` and `V::drop` run with no lock held and may call the same index: an operation releases
+/// its locks before it drops keys and values. Only what is dropped because the user code named
+/// above panics may be dropped under a lock.
 ///
 /// # When values are dropped
 ///
-/// A value that was removed or replaced, and a key that was removed, are dropped within 4,096 operations
-/// of any threads on the index, unless a thread stays inside the index meanwhile (in the closure of
-/// [`range`](Self::range), say), and at the latest with the index. So an operation may run the `Drop` of
-/// what another thread has removed; if that panics, the panic goes on from there, after the operation
-/// has happened. [`remove`](Self::remove), [`insert`](Self::insert), [`update`](Self::update) and the
-/// `pop`s return the value itself where no other thread is inside the index, else a copy.
+/// A value that was removed or replaced, and a key that was removed, are dropped within 4,096
+/// operations of any threads on the index, unless a thread stays inside the index meanwhile (for
+/// instance in the closure of [`range`](Self::range)); at the latest they are dropped with the
+/// index. So an operation may run the `Drop` of what another thread has removed. If that panics,
+/// the panic goes on from there, after the operation has happened. [`remove`](Self::remove),
+/// [`insert`](Self::insert), [`update`](Self::update) and the `pop`s return the value itself if no
+/// other thread is inside the index, otherwise a copy.
 pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     /// The engine's name as the command line spells it, for instance `"ca_tree"`.
     fn engine(&self) -> &'static str;
 
-    /// Calls `read` with the value under `key`, once, or not at all if there is none; returns
-    /// whether it was called. Copies nothing.
+    /// If `key` is present, calls `read` once with its value. Returns whether it did. Copies
+    /// nothing.
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
 
     /// A copy of the value under `key`.
@@ -60,21 +61,21 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     }
 
     /// Appends to `out`, for each of `keys` in turn, a copy of its value or `None`. Each lookup is
-    /// linearizable by itself, they need not be of one moment. An engine may let the cache misses
-    /// of many lookups overlap: take it where keys come in batches.
+    /// linearizable by itself, but they need not be of one moment. An engine may overlap the cache
+    /// misses of many lookups, so prefer this where keys come in batches.
     fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
         out.extend(keys.iter().map(|key| self.get(key)));
     }
 
-    /// Stores `value` under `key` and returns the value that it replaced. A key that is
-    /// already present is itself kept.
+    /// Stores `value` under `key` and returns the value that it replaced. If an equal key is
+    /// present, the index keeps that key.
     fn insert(&self, key: K, value: V) -> Option<V>;
 
     /// Stores `value` under `key` if the key is absent.
     ///
     /// # Errors
     ///
-    /// Hands `value` back if the key is present.
+    /// Returns `value` if the key is present.
     fn insert_if_absent(&self, key: K, value: V) -> Result<(), V>;
 
     /// Removes `key` and returns its value.
@@ -96,9 +97,9 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     /// The entry with the largest key strictly below `key`, which need not be present.
     fn prev(&self, key: &K) -> Option<(K, V)>;
 
-    /// Calls `read` with the entry that is next in this direction, as [`next`](Self::next) or
-    /// [`prev`](Self::prev) would copy it, once, or not at all if there is none; returns whether
-    /// it was called. An engine that can copies nothing.
+    /// If there is a next entry in this direction, as returned by [`next`](Self::next) or
+    /// [`prev`](Self::prev), calls `read` once with it. Returns whether it did. Copies nothing in
+    /// an engine that can avoid it.
     fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
         let entry = match direction {
             Direction::Ascending => self.next(key),
@@ -126,11 +127,11 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
 
     /// Visits the entries of `range` in the order of `direction` until `visit` breaks.
     ///
-    /// The closure runs with no lock held: entries are copied out by [`scan`](Self::scan) in
-    /// batches of [`FIRST_BATCH`](crate::FIRST_BATCH) to [`LAST_BATCH`](crate::LAST_BATCH). Not linearizable as a whole: each batch is
-    /// as of one moment, later batches as of later ones. Keys come in strict order without
-    /// duplicates, and a key that is present throughout is visited. Use `scan` or
-    /// [`snapshot`](Self::snapshot) for one moment.
+    /// The closure runs with no lock held: [`scan`](Self::scan) copies the entries out in batches
+    /// of [`FIRST_BATCH`](crate::FIRST_BATCH) to [`LAST_BATCH`](crate::LAST_BATCH). Not
+    /// linearizable as a whole: each batch is as of one moment, later batches as of later moments.
+    /// Keys come in strict order without duplicates, and a key that is present throughout is
+    /// visited. Use `scan` or [`snapshot`](Self::snapshot) for one moment.
     fn range(
         &self,
         range: KeyRange<'_, K>,
@@ -157,7 +158,7 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     /// engine's facts say [`Scans::OneMoment`](crate::Scans::OneMoment).
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize;
 
-    /// The number of entries: exact when quiescent, else within what is being changed.
+    /// The number of entries: exact when quiescent, otherwise off by at most the changes under way.
     fn len(&self) -> usize;
 
     /// Whether there are no entries, as exact as [`len`](Self::len).
@@ -169,7 +170,8 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     fn shape(&self) -> Shape;
 }
 
-/// Every engine is an index. In a debug build no closure calls the index that calls it.
+/// Every engine is an index. In a debug build, a closure that calls the index that is running it
+/// panics.
 impl<K: Ord + Clone, V: Clone, I: Implementation<K, V> + ?Sized> OrderedIndex<K, V> for I {
     #[inline]
     fn engine(&self) -> &'static str {

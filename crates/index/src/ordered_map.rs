@@ -1,4 +1,4 @@
-//! The friendly face of an ordered index.
+//! The methods of an ordered index that a Rust program expects.
 
 use crate::contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, Shape, Update};
 use crate::{ByteKey, CaTree, OrderedIndex, RegisteredEngine};
@@ -9,10 +9,10 @@ use std::ops::{Bound, RangeBounds};
 
 /// A concurrent ordered map: an engine with the methods that a Rust program expects.
 ///
-/// The engine is [`CaTree`] unless another is named, or `Box<dyn OrderedIndex<K, V>>` when it is
-/// chosen at run time ([`with_engine`](OrderedMap::with_engine)). All methods take `&self`;
-/// share the map by reference or in an `Arc`. Consistency, complexity and what user code may do
-/// are the engine's: see [`OrderedIndex`].
+/// The engine is [`CaTree`] unless another is named, or `Box<dyn OrderedIndex<K, V>>` if it is
+/// chosen at run time ([`with_engine`](OrderedMap::with_engine)). All methods take `&self`; share
+/// the map by reference or in an `Arc`. The engine determines consistency, complexity and what user
+/// code may do: see [`OrderedIndex`].
 ///
 /// ```
 /// use tremula_index::OrderedMap;
@@ -49,7 +49,7 @@ where
     K: ByteKey,
     V: Clone + Send + Sync + 'static,
 {
-    /// An empty map on an engine that is chosen at run time.
+    /// An empty map on `engine`, which may be chosen at run time.
     ///
     /// ```
     /// use tremula_index::{Engine, OrderedMap};
@@ -66,7 +66,7 @@ where
 }
 
 impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
-    /// A map on this engine, which may have entries already.
+    /// A map on this engine, which may already have entries.
     pub const fn on(engine: E) -> Self {
         Self {
             engine,
@@ -79,7 +79,7 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         &self.engine
     }
 
-    /// The engine, out of its map.
+    /// Returns the engine and drops the rest of the map.
     pub fn into_engine(self) -> E {
         self.engine
     }
@@ -90,9 +90,9 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.engine.get(key)
     }
 
-    /// What `read` makes of the value under `key`, without copying it. `read` may run under a
-    /// lock: keep it brief, and do not call the map from it. If it does, a debug build panics, and
-    /// a release build waits for ever on some engines.
+    /// Calls `read` with the value under `key` and returns its result. Copies nothing. `read` may
+    /// run under a lock: keep it brief, and do not call the map from it. If it does, a debug build
+    /// panics, and a release build waits for ever on some engines.
     ///
     /// ```
     /// let map = tremula_index::OrderedMap::new();
@@ -116,8 +116,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     }
 
     /// For each of `keys` in turn, a copy of its value or `None`. Each lookup is linearizable by
-    /// itself; they are not all of one moment. Takes less time than as many single lookups with
-    /// an engine that lets their cache misses overlap.
+    /// itself; they are not all of one moment. Faster than single lookups on an engine that
+    /// overlaps their cache misses.
     ///
     /// ```
     /// let map: tremula_index::OrderedMap<_, _> = (0..100).map(|i| (i, i * i)).collect();
@@ -139,7 +139,7 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     ///
     /// # Errors
     ///
-    /// Hands `value` back if the key is present.
+    /// Returns `value` if the key is present.
     #[inline]
     pub fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
         self.engine.insert_if_absent(key, value)
@@ -172,8 +172,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         })
     }
 
-    /// The value under `key`; if there is none, what `make` returns is stored first. `make`
-    /// runs under the same conditions as the closure of [`update`](Self::update).
+    /// The value under `key`; if the key is absent, first stores what `make` returns. `make` runs
+    /// under the same conditions as the closure of [`update`](Self::update).
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         let mut result = None;
         self.update(key, |value| match value {
@@ -225,14 +225,14 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.engine.pop_last()
     }
 
-    /// The entries of `range`, from both ends as wanted. Holds no lock between two calls: each
-    /// batch that it copies out is as of one moment, later batches as of later ones. Keys come
-    /// in order, none twice, and those present throughout all come. For one moment take
-    /// [`snapshot`](Self::snapshot).
+    /// The entries of `range`, from both ends as needed. Holds no lock between two calls: each
+    /// batch that it copies out is as of one moment, later batches as of later moments. Keys come
+    /// in order, without duplicates, and every key that is present throughout comes. Use
+    /// [`snapshot`](Self::snapshot) for one moment.
     ///
     /// Whatever other threads do meanwhile, a key always lies strictly between the last keys that
-    /// the two ends have handed out. The iterator is fused: after it has returned `None` once, at
-    /// either end, it returns nothing but `None`.
+    /// the two ends have returned. The iterator is fused: after it has returned `None` at either
+    /// end, it returns only `None`.
     ///
     /// ```
     /// let map: tremula_index::OrderedMap<_, _> = (0..100).map(|i| (i, i * i)).collect();
@@ -366,8 +366,8 @@ impl<'a, K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> IntoIterator for &'a O
     }
 }
 
-/// Entries copied out at one end of a [`Range`] and not handed on yet, and how many to copy
-/// next.
+/// The entries that one end of a [`Range`] has copied and not yet returned, and the size of its
+/// next batch.
 struct Batch<K, V> {
     entries: std::vec::IntoIter<(K, V)>,
     size: usize,
@@ -385,20 +385,20 @@ impl<K, V> Batch<K, V> {
 /// An iterator over a range of an [`OrderedMap`], made by [`OrderedMap::range`].
 pub struct Range<'a, K, V, E> {
     engine: &'a E,
-    /// What neither end has copied yet, unless `met`.
+    /// The part of the range that neither end has copied yet, unless `met`.
     low: Bound<K>,
     high: Bound<K>,
     /// Whether a scan has found the end of what neither end had copied. From then on neither end
-    /// scans again: an end that takes entries from the other one's batch passes `low` or `high`
-    /// without moving it, and a later scan would give keys behind those that were handed out.
+    /// scans: an end that takes entries from the other end's batch passes `low` or `high` without
+    /// moving it, and a later scan would return keys beyond those already returned.
     met: bool,
     front: Batch<K, V>,
     back: Batch<K, V>,
 }
 
 impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Range<'_, K, V, E> {
-    /// Copies the next entries at one end, until the ends have met. What is copied is out of the
-    /// range that remains.
+    /// Copies the next entries at one end, unless the ends have met. The remaining range then
+    /// excludes them.
     fn fill(&mut self, direction: Direction) {
         if self.met {
             return;
@@ -433,8 +433,8 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Iterator for Range<'_, K, 
         if self.front.entries.len() == 0 {
             self.fill(Direction::Ascending);
         }
-        // The ends have met, or there is an entry: what the other end has copied comes next, from
-        // the far side of its batch.
+        // If this end's batch is empty, the ends have met: the next entry comes from the far side
+        // of the other end's batch.
         self.front
             .entries
             .next()
@@ -454,7 +454,7 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> DoubleEndedIterator for Ra
     }
 }
 
-/// Once an end has found that nothing remains, neither end ever gives anything again.
+/// Once an end has found that nothing remains, neither end returns anything again.
 impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> FusedIterator for Range<'_, K, V, E> {}
 
 #[cfg(all(test, not(any(loom, shuttle))))]

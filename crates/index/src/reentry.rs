@@ -1,13 +1,14 @@
-//! In a debug build, a closure that calls the index that is calling it panics with a sentence.
+//! In a debug build, a closure that calls the index that is running it panics with an explanation.
 //!
-//! An index calls the closures of `get_with`, `step_with` and `update` while it holds a lock, or while
-//! it has to begin again if something changes: which, depends on the engine. A closure that calls the
-//! same index hangs for ever on some engines, and works on others. So that a program does not find
-//! out only when its engine is changed, a debug build notes for each thread the indexes whose
-//! closures are running, and looks at the beginning of every operation. `range` does not count, whose
-//! closure runs with no lock held; nor does `drop` of keys and values, which runs after the locks.
+//! An index runs the closures of `get_with`, `step_with` and `update` while it holds a lock, or in
+//! an attempt that restarts if something changes; which of these depends on the engine. A closure
+//! that calls the same index waits for ever on some engines and works on others. So that a program
+//! does not first fail when its engine is changed, a debug build notes for each thread the indexes
+//! whose closures are running, and checks the note at the beginning of every operation. Two kinds
+//! of user code are not noted: the closure of `range`, which runs with no lock held, and the `drop`
+//! of keys and values, which runs after the locks have been released.
 //!
-//! A release build does neither, nor does the checker of a model.
+//! Release builds and builds under a model checker check nothing.
 
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 mod noted {
@@ -23,7 +24,7 @@ mod noted {
         ptr::from_ref(index).cast()
     }
 
-    /// Takes the note back, also when the closure panics.
+    /// Removes the note, also when the closure panics.
     struct Noted;
 
     impl Drop for Noted {
@@ -34,13 +35,13 @@ mod noted {
 
     /// Runs a closure that `index` calls.
     pub(crate) fn during<I: ?Sized, R>(index: &I, closure: impl FnOnce() -> R) -> R {
-        // A thread that is ending may have no notes any more.
+        // In a thread that is ending, the notes may already be gone.
         let noted = RUNNING.try_with(|running| running.borrow_mut().push(address(index)));
         let _noted = noted.is_ok().then_some(Noted);
         closure()
     }
 
-    /// Panics if this is called by a closure that `index` calls.
+    /// Panics if it is called by a closure that `index` is running.
     #[track_caller]
     pub(crate) fn check<I: ?Sized>(index: &I) {
         let is_running = RUNNING
@@ -58,7 +59,7 @@ mod noted {
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 pub(crate) use noted::{check, during};
 
-/// Looks at nothing.
+/// Checks nothing.
 #[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
 #[inline(always)]
 pub(crate) fn check<I: ?Sized>(_: &I) {}

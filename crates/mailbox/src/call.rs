@@ -24,8 +24,8 @@ enum State<R> {
 
 /// The way back to the caller, which is part of its request.
 ///
-/// It takes one answer. If it is dropped without one, perhaps with a request that was never received,
-/// the caller's wait ends with an error.
+/// It takes one answer. If it is dropped without one, perhaps with a request that was never
+/// received, the caller's wait ends with an error.
 pub struct Reply<R> {
     answer: Arc<Answer<R>>,
 }

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 /// How a mailbox takes messages in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Messages are written in place while senders do not contend, and through slots when they do. The
-    /// default.
+    /// Messages are written in place while senders do not contend, and through slots when they do.
+    /// The default.
     #[default]
     Auto,
     /// Messages are written in place while senders do not contend, and never through slots.
@@ -185,9 +185,9 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Those of Erlang/OTP 25, but for `contended`, which is 1 there: slots came only when more than
-    /// half of all sends had to wait, which two cores that send without a rest never reach. At a
-    /// tenth they come, and two senders and more are received 1.3 to 1.6 times as fast.
+    /// Those of Erlang/OTP 25, but for `contended`, which is 1 there: slots came only when more
+    /// than half of all sends had to wait, which two cores that send without a rest never reach. At
+    /// a tenth they come, and two senders and more are received 1.3 to 1.6 times as fast.
     const DEFAULT: Self = Self {
         mode: Mode::Auto,
         slots: 64,

@@ -1,10 +1,10 @@
 //! Capacity: a credit for each message that a bounded mailbox may still take.
 //!
-//! A sender takes a credit before it sends; the receiver gives it back when it hands the
-//! message out. One word holds the free credits and whether somebody waits, so that neither
-//! side can miss the other: a sender sets [`WAITING`] only in a word without credits, and a thread that
-//! gives a credit back sees the mark. Waiting senders queue, and credits go to the first of them. No
-//! sender takes a free credit past the queue.
+//! A sender takes a credit before it sends; the receiver gives it back when it hands the message
+//! out. One word holds the free credits and whether somebody waits, so that neither side can miss
+//! the other: a sender sets [`WAITING`] only in a word without credits, and a thread that gives a
+//! credit back sees the mark. Waiting senders queue, and credits go to the first of them. No sender
+//! takes a free credit past the queue.
 
 use std::collections::VecDeque;
 use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -50,8 +50,8 @@ pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
 /// in the order sent.
 ///
 /// [`recv`](Self::recv) and its variants block the thread, [`recv_async`](Self::recv_async) and
-/// [`Stream`](futures_core::Stream) wait as a task, and [`recv_matching`](Self::recv_matching) and its
-/// variants select. They can be mixed.
+/// [`Stream`](futures_core::Stream) wait as a task, and [`recv_matching`](Self::recv_matching) and
+/// its variants select. They can be mixed.
 ///
 /// Dropping the mailbox closes it, drops the messages in it, and notifies the monitors.
 pub struct Mailbox<T> {
@@ -65,8 +65,8 @@ pub struct Mailbox<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// The next message, if one is there. Takes no lock if the receiver already has messages, or if the
-    /// mailbox is empty.
+    /// The next message, if one is there. Takes no lock if the receiver already has messages, or if
+    /// the mailbox is empty.
     #[inline]
     pub(crate) fn next_message(&mut self) -> Option<T> {
         if self.shared.signals().any(URGENT) || !self.inbox.urgent.is_empty() {
@@ -143,9 +143,9 @@ impl<T> Mailbox<T> {
         self.closed
     }
 
-    /// Closes the mailbox to further messages. Those that have been sent can still be received; after
-    /// them, receiving fails as disconnected. Senders that wait for room get their messages back.
-    /// Monitors are notified only when the mailbox is dropped.
+    /// Closes the mailbox to further messages. Those that have been sent can still be received;
+    /// after them, receiving fails as disconnected. Senders that wait for room get their messages
+    /// back. Monitors are notified only when the mailbox is dropped.
     ///
     /// ```
     /// use tremula_mailbox::{Config, RecvError, mailbox};

@@ -8,7 +8,8 @@ use tremula_sync::Arc;
 /// A request for a message when a mailbox goes down, see [`Sender::monitor`]. Dropping it changes
 /// nothing; [`demonitor`](Self::demonitor) cancels the request.
 pub struct Monitor {
-    /// The list that the request is on, and its number there. `None` if the mailbox was down already.
+    /// The list that the request is on, and its number there. `None` if the mailbox was down
+    /// already.
     entry: Option<(Arc<MonitorList>, u64)>,
 }
 

@@ -11,8 +11,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tremula_sync::{Waiter, park, thread};
 
-/// The number of times that a receiver thread looks at the signals, with a pause after each, before it
-/// sleeps.
+/// The number of times that a receiver thread looks at the signals, with a pause after each, before
+/// it sleeps.
 const SPINS: u32 = 100;
 
 impl<T> Mailbox<T> {
@@ -263,9 +263,9 @@ impl<T> Mailbox<T> {
         false
     }
 
-    /// Sleeps until a message comes or the deadline passes: at most for [`GRACE`], unless the mailbox is
-    /// `idle`. An idle mailbox first frees the memory that it keeps for the next messages. Returns whether
-    /// the mailbox is idle from now on.
+    /// Sleeps until a message comes or the deadline passes: at most for [`GRACE`], unless the
+    /// mailbox is `idle`. An idle mailbox first frees the memory that it keeps for the next
+    /// messages. Returns whether the mailbox is idle from now on.
     #[cold]
     fn sleep(&mut self, deadline: Option<Instant>, idle: bool) -> bool {
         if idle && !self.free_memory() {

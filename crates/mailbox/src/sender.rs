@@ -152,9 +152,8 @@ impl<T> Sender<T> {
         self.deliver(message)
     }
 
-    /// Sends an urgent message: it overtakes ordinary ones, but none that are urgent too and
-    /// were sent before it, by whichever sender. If the mailbox is bounded and full, waits for
-    /// room.
+    /// Sends an urgent message: it overtakes ordinary ones, but none that are urgent too and were
+    /// sent before it, by whichever sender. If the mailbox is bounded and full, waits for room.
     ///
     /// For what is rare. Urgent messages have one lock and allocate.
     ///

@@ -1,17 +1,17 @@
-//! Adaptive waiting: how long a receiver lets messages gather into a batch before it takes them, and
-//! how often it yields its core before it sleeps (spin, yield, then park).
+//! Adaptive waiting: how long a receiver lets messages gather into a batch before it takes them,
+//! and how often it yields its core before it sleeps (spin, yield, then park).
 
 use std::time::Duration;
 
 /// Fewer messages at a time than these are few: to take them costs more than to send them.
 const FEW: u32 = 64;
 
-/// The most pauses of the processor: 1.5 microseconds where it was measured, at 11.4 ns each; longer
-/// on processors with longer pauses.
+/// The most pauses of the processor: 1.5 microseconds where it was measured, at 11.4 ns each;
+/// longer on processors with longer pauses.
 const LONGEST: u32 = 128;
 
-/// How long messages gather: longer while the receiver finds a few at a time, shorter when they come one
-/// by one.
+/// How long messages gather: longer while the receiver finds a few at a time, shorter when they
+/// come one by one.
 ///
 /// A receiver that is as fast as its senders would otherwise take the lock, and the cache lines
 /// behind it, from them for each handful: with one sender that never rests the two together were

@@ -1,11 +1,10 @@
 //! What `len` and `is_empty` may answer.
 //!
-//! They promise to be exact when nothing else is under way, and else to be off by no more than
-//! what is being changed. A counter beside the map keeps that promise: each call that adds or
-//! takes entries changes the counter at some moment of the call, not the one at which it
-//! changes the map. So `len` counts in full what had ended before it began, and of what overlaps
-//! with it, any part. There is nothing to search for: what each call added or took is in its
-//! answer.
+//! They promise to be exact when nothing else is under way, and else to be off by no more than what
+//! is being changed. A counter beside the map keeps that promise: each call that adds or takes
+//! entries changes the counter at some moment of the call, not the one at which it changes the map.
+//! So `len` counts in full what had ended before it began, and of what overlaps with it, any part.
+//! There is nothing to search for: what each call added or took is in its answer.
 
 use super::operation::{Change, Operation, Response};
 use crate::history::Event;

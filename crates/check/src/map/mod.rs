@@ -10,10 +10,9 @@
 //! - `len` and `is_empty`: exact when nothing else is under way, else off by at most what the
 //!   calls under way add and take.
 //!
-//! A map may promise less of other operations too, and say so
-//! ([`MapHistory::loosely`], [`Subject::of_one_moment`](crate::record::Subject::of_one_moment)).
-//! Or more of `range`: that one of so many entries is of one moment
-//! ([`MapHistory::with_ranges_of_one_moment`],
+//! A map may promise less of other operations too, and say so ([`MapHistory::loosely`],
+//! [`Subject::of_one_moment`](crate::record::Subject::of_one_moment)). Or more of `range`: that one
+//! of so many entries is of one moment ([`MapHistory::with_ranges_of_one_moment`],
 //! [`Subject::ranges_of_one_moment`](crate::record::Subject::ranges_of_one_moment)).
 //!
 //! [`MapHistory::check`] checks all of that, for one group of keys after another: the keys that

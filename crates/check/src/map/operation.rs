@@ -308,7 +308,8 @@ pub enum Response {
     Entries(Vec<(u64, u64)>),
     /// Of `remove_range` and `len`.
     Count(usize),
-    /// That it returned: of `InsertMany`. Any operation of a subject that tells no more may answer so.
+    /// That it returned: of `InsertMany`. Any operation of a subject that tells no more may answer
+    /// so.
     Done,
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 use std::thread;
 use tremula_index::ByteKey;
 
-/// A number that now and then gives the processor away when it is compared, cloned or read byte by byte: where an
-/// operation must be one step and is two, another thread comes between them, on however few
-/// cores.
+/// A number that now and then gives the processor away when it is compared, cloned or read byte by
+/// byte: where an operation must be one step and is two, another thread comes between them, on
+/// however few cores.
 ///
 /// Only threads that [record](super::record_sessions) dawdle; filling a map takes no longer.
 /// As a key it reaches all engines, as a value all that clone values.

@@ -35,8 +35,7 @@ impl<K, V, I> Indexed<K, V, I> {
         }
     }
 
-    /// The same, of an engine whose page says that operations of these kinds are not of one
-    /// moment.
+    /// The same, of an engine whose page says that operations of these kinds are not of one moment.
     #[must_use]
     pub const fn loosely(mut self, kinds: &'static [Kind]) -> Self {
         self.loose = kinds;

@@ -15,7 +15,7 @@ macro_rules! float {
             #[inline]
             const fn ordered(self) -> $bits {
                 let bits = self.0.to_bits();
-                // Of a negative number all bits are flipped, of another the sign alone.
+                // All bits of a negative number are flipped; of any other number, only the sign.
                 bits ^ ((bits as $signed >> (<$bits>::BITS - 1)) as $bits | 1 << (<$bits>::BITS - 1))
             }
 

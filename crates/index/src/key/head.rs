@@ -1,15 +1,14 @@
-//! Where a comparing index gets the heads of its keys from.
+//! Where a comparing index gets the heads of its keys.
 
 use super::ByteKey;
 use crate::kit::Packed;
 use std::marker::PhantomData;
 use std::mem::needs_drop;
 
-/// Gives the heads of keys of type `K`: a number per key that is never greater for a smaller
-/// key. A comparing index keeps it beside the key and looks at the key only where heads are
-/// equal.
+/// Gives the heads of keys of type `K`. A head is a number that is never greater for a smaller key.
+/// A comparing index keeps it beside the key, and compares the keys only where the heads are equal.
 ///
-/// [`ByteHead`] takes them from the byte form, [`NoHead`] has none, for keys that can only be
+/// [`ByteHead`] takes the head from the byte form. [`NoHead`] gives none, for keys that can only be
 /// compared. A type may have heads of its own:
 ///
 /// ```
@@ -35,26 +34,26 @@ use std::mem::needs_drop;
 /// # let _ = Numbers::head(&Version { major: 1, minor: 2, tag: String::new() });
 /// ```
 pub trait KeyHead<K>: Send + Sync + 'static {
-    /// What a node has room for beside a key: a `u64`; `()` if there are no heads.
+    /// The type of a head in a node, beside the key: `u64`, or `()` if there are no heads.
     type Word: HeadWord;
 
-    /// Whether the head tells the key: different keys have different heads, and
-    /// [`key`](Self::key) gives every key back. The index then keeps nothing but the head, if
-    /// dropping a key does nothing: keys with a `Drop` of their own are kept as they are.
+    /// Whether the head determines the key: different keys have different heads, and
+    /// [`key`](Self::key) returns the key of each head. The index then keeps only the head, unless
+    /// the key type has a `Drop` of its own.
     const IS_KEY: bool;
 
     /// The head of a key.
     fn head(key: &K) -> u64;
 
-    /// The key of a head, where [`IS_KEY`](Self::IS_KEY); `None` otherwise.
+    /// The key of a head if [`IS_KEY`](Self::IS_KEY), otherwise `None`.
     fn key(head: u64) -> Option<K>;
 
-    /// Says that this type packs its keys by methods of its own: by these below. Without it they are
-    /// not called, whatever they are.
+    /// Set if this type packs its keys by its own versions of the methods below. If not set, these
+    /// methods are not called, even if they are overridden.
     #[doc(hidden)]
     const OWN_PACKING: Option<OwnPacking<Self, K>> = None;
 
-    /// Packs into a word what the head of a key does not tell.
+    /// Packs into a word the part of a key that its head does not determine.
     #[doc(hidden)]
     #[inline]
     fn pack(key: K) -> *mut ()
@@ -64,11 +63,11 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         Packed::new(key).word()
     }
 
-    /// Shows the key of this head and word to `read`.
+    /// Calls `read` with the key of this head and word.
     ///
     /// # Safety
     ///
-    /// The word came from [`pack`](Self::pack), and has not been freed.
+    /// The word came from [`pack`](Self::pack) and has not been freed.
     #[doc(hidden)]
     #[inline]
     unsafe fn with_packed<R>(_head: u64, word: *mut (), read: impl FnOnce(&K) -> R) -> R
@@ -79,11 +78,11 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         unsafe { Packed::<K>::of_word(word).with(read) }
     }
 
-    /// Frees what a word leads to.
+    /// Frees what a word points to.
     ///
     /// # Safety
     ///
-    /// As for [`with_packed`](Self::with_packed); and nobody has the word, or uses it ever again.
+    /// As for [`with_packed`](Self::with_packed); and no thread uses the word from now on.
     #[doc(hidden)]
     #[inline]
     unsafe fn free_packed(word: *mut ())
@@ -94,7 +93,7 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         drop(unsafe { Packed::<K>::of_word(word).take() });
     }
 
-    /// A hash of a key with this head: equal ones have the same.
+    /// A hash of a key with this head. Equal keys have equal hashes.
     #[doc(hidden)]
     #[inline]
     fn hash(_: &K, head: u64) -> u64 {
@@ -111,7 +110,7 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     }
 }
 
-/// A head in a node that has no other form of it: a `u64`, or `()` where there are no heads.
+/// The type of a head in a node: a `u64`, or `()` where there are no heads.
 pub trait HeadWord: Copy + Ord + Send + Sync + 'static {
     /// The word of a head.
     #[doc(hidden)]
@@ -130,18 +129,18 @@ impl HeadWord for () {
     fn of(_: u64) {}
 }
 
-/// Whether an index keeps the heads of these keys and not the keys. Such a key is made from its head
-/// and dropped in the middle of operations, with locks held: no code of the user's may run there.
+/// Whether an index keeps only the heads of these keys. It then makes and drops keys in the middle
+/// of operations, with locks held, so no `Drop` of the user's may run there.
 pub const fn head_is_key<K, H: KeyHead<K>>() -> bool {
     H::IS_KEY && !needs_drop::<K>()
 }
 
-/// The promise that the hidden methods `pack`, `with_packed` and `free_packed` of a [`KeyHead`] belong
+/// The promise that the hidden methods `pack`, `with_packed` and `free_packed` of a [`KeyHead`] fit
 /// together.
 ///
 /// [`KeyHead`] is a safe trait that anybody may implement, so memory safety must not depend on its
-/// methods. Only code that makes this promise, which is `unsafe`, can have its own packing called. A
-/// promise is for the heads that one type gives of keys of one type: another one cannot borrow it.
+/// methods. Its own packing is called only if code makes this promise, which is `unsafe`. A promise
+/// holds for one type of heads and one type of keys, so no other type can borrow it.
 #[derive(Debug)]
 pub struct OwnPacking<H: ?Sized, K>(PhantomData<fn(&H, &K)>);
 
@@ -150,15 +149,15 @@ impl<H: ?Sized, K> OwnPacking<H, K> {
     ///
     /// # Safety
     ///
-    /// Every word that `pack` gives for a key can be shown by `with_packed`, with the head of that key,
-    /// any number of times and by any thread, until `free_packed` takes it.
+    /// Every word that `pack` returns for a key can be passed to `with_packed`, with the head of
+    /// that key, any number of times and by any thread, until it is passed to `free_packed`.
     #[must_use]
     pub const unsafe fn promised() -> Self {
         Self(PhantomData)
     }
 }
 
-/// Packs into a word what the head of a key does not tell.
+/// Packs into a word the part of a key that its head does not determine.
 #[inline]
 pub(crate) fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
     if H::OWN_PACKING.is_some() {
@@ -168,7 +167,7 @@ pub(crate) fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
     }
 }
 
-/// Shows the key of this head and word to `read`.
+/// Calls `read` with the key of this head and word.
 ///
 /// # Safety
 ///
@@ -180,7 +179,7 @@ pub(crate) unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
     read: impl FnOnce(&K) -> R,
 ) -> R {
     if H::OWN_PACKING.is_some() {
-        // SAFETY: passed on to the caller; and the methods belong together, as is promised.
+        // SAFETY: passed on to the caller; `OWN_PACKING` promises that the methods fit together.
         unsafe { H::with_packed(head, word, read) }
     } else {
         // SAFETY: passed on to the caller.
@@ -188,15 +187,15 @@ pub(crate) unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
     }
 }
 
-/// Frees what a word leads to.
+/// Frees what a word points to.
 ///
 /// # Safety
 ///
-/// As for [`with_packed_key`]; and nobody has the word, or uses it ever again.
+/// As for [`with_packed_key`]; and no thread uses the word from now on.
 #[inline]
 pub(crate) unsafe fn free_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) {
     if H::OWN_PACKING.is_some() {
-        // SAFETY: passed on to the caller; and the methods belong together, as is promised.
+        // SAFETY: passed on to the caller; `OWN_PACKING` promises that the methods fit together.
         unsafe { H::free_packed(word) };
     } else {
         // SAFETY: passed on to the caller.
@@ -234,8 +233,7 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
     }
 }
 
-/// No heads: every comparison looks at the keys. For keys of which nothing but their order is
-/// known.
+/// No heads: every comparison compares the keys. For keys of which only the order is known.
 #[derive(Clone, Copy, Debug)]
 pub enum NoHead {}
 

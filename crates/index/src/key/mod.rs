@@ -1,9 +1,9 @@
-//! What an index may know of its keys beside their order: a byte form that keeps it, and its
-//! first word, the *head*.
+//! What an index may know of its keys beside their order: an order-preserving byte form, and the
+//! first word of that form, the *head*.
 //!
 //! - [`ByteKey`]: the trait of keys with a byte form; the impls for the types of the standard
 //!   library are in `numbers`, `strings` and `tuples`.
-//! - [`KeyHead`]: where a comparing index gets the heads from, or that there are none.
+//! - [`KeyHead`]: where a comparing index gets the heads from, if there are any.
 //! - [`TotalF32`], [`TotalF64`]: floats, in their total order.
 
 mod float;
@@ -18,12 +18,12 @@ pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 
 /// A key with a byte form in the same order.
 ///
-/// For all keys `a` and `b`, `a.cmp(&b)` is how their byte forms compare, byte by byte as
-/// unsigned numbers, a prefix before what extends it. So different keys have different forms.
+/// For all keys `a` and `b`, `a.cmp(&b)` equals the comparison of their byte forms, byte by byte as
+/// unsigned numbers, with a prefix before its extensions. So different keys have different forms.
 /// The forms may have any length, and one may be a prefix of another.
 ///
-/// Radix trees need it; comparing indexes use its first word, the [head](Self::head), so that
-/// most comparisons touch no other memory.
+/// Radix trees need the byte form. Comparing indexes use its first word, the [head](Self::head), so
+/// that most comparisons touch no other memory.
 ///
 /// The integers, `bool`, `char`, `()`, strings and byte strings (owned, boxed, shared, or
 /// `'static`), arrays of bytes, floats ([`TotalF64`]), and tuples of up to four of these have it.
@@ -44,34 +44,34 @@ pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 /// assert_eq!(Host("aspen".to_owned()).head(), u64::from_be_bytes(*b"aspen\0\0\0"));
 /// ```
 pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
-    /// Whether the head tells the key: different keys have different heads, and
-    /// [`from_head`](Self::from_head) gives the key back.
+    /// Whether the head determines the key: different keys have different heads, and
+    /// [`from_head`](Self::from_head) returns the key.
     const HEAD_IS_KEY: bool = false;
 
-    /// How many bytes each byte form has, where all have equally many.
+    /// The length in bytes of every byte form, if all have the same.
     const LENGTH: Option<usize> = None;
 
     /// Calls `read` with the byte form.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
 
-    /// The first eight bytes of the byte form as a big-endian number, filled up with zeros:
-    /// a smaller key never has a greater head.
+    /// The first eight bytes of the byte form as a big-endian number, padded with zeros. A smaller
+    /// key never has a greater head.
     #[inline]
     fn head(&self) -> u64 {
         self.with_bytes(head_of)
     }
 
-    /// The key with this head, where [`HEAD_IS_KEY`](Self::HEAD_IS_KEY); `None` otherwise.
+    /// The key with this head if [`HEAD_IS_KEY`](Self::HEAD_IS_KEY), otherwise `None`.
     #[inline]
     fn from_head(head: u64) -> Option<Self> {
         let _ = head;
         None
     }
 
-    /// Appends the byte form in a form that ends itself, so that something else may follow it:
-    /// of two such forms neither is a prefix of the other, and their order is that of the keys.
+    /// Appends the byte form in a self-delimiting encoding, so that other bytes may follow it: no
+    /// encoding is a prefix of another, and the encodings are in the order of the keys.
     ///
-    /// What is given doubles as an escape: a zero byte becomes 0, 255, and 0, 0 ends the form.
+    /// The default encodes a zero byte as 0, 255 and ends with 0, 0.
     fn append_delimited(&self, out: &mut Vec<u8>) {
         self.with_bytes(|bytes| {
             for &byte in bytes {

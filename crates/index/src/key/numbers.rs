@@ -1,10 +1,10 @@
-//! The byte forms of integers and what is one at heart: big-endian, a signed one with its sign
-//! bit flipped, so that the negative come first.
+//! The byte forms of integers and of types that convert to integers: big-endian. The sign bit of
+//! signed integers is flipped, so that negative numbers come first.
 
 use super::ByteKey;
 
-/// Implements [`ByteKey`] for integers of up to eight bytes: the bits, as an unsigned integer in
-/// the order of the type, and back.
+/// Implements [`ByteKey`] for a type of up to eight bytes, by conversions to and from unsigned
+/// integers in the order of the type.
 macro_rules! word {
     ($type:ty, $bits:ty, $to:expr, $from:expr) => {
         impl ByteKey for $type {
@@ -30,7 +30,7 @@ macro_rules! word {
             }
 
             fn append_delimited(&self, out: &mut Vec<u8>) {
-                // All of one length: nothing has to say where they end.
+                // All forms have the same length, so they need no delimiter.
                 self.with_bytes(|bytes| out.extend_from_slice(bytes));
             }
         }

@@ -1,9 +1,10 @@
-//! The byte forms of tuples: those of their parts one behind another, each but the last in the
-//! form that ends itself.
+//! The byte forms of tuples: the forms of the parts one after the other, all but the last
+//! self-delimiting.
 
 use super::ByteKey;
 
-/// Room for the byte form of most tuples, so that making it allocates once.
+/// The initial capacity: enough for the byte forms of most tuples, so that making one allocates
+/// once.
 const TYPICAL: usize = 64;
 
 macro_rules! tuple {

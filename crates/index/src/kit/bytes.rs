@@ -1,13 +1,13 @@
 //! Search among up to sixteen bytes that lie in two words, the first byte lowest.
 //!
-//! A node that is read optimistically keeps its bytes in atomic words; they are loaded, and
-//! searched in registers. Two forms of each kernel: SSE2, which every x86-64 has, and words
-//! (*SWAR*) elsewhere. A test compares them.
+//! A node that is read optimistically keeps its bytes in atomic words, which are loaded and then
+//! searched in registers. Each kernel has two forms: SSE2, which every x86-64 has, and words
+//! (*SWAR*) elsewhere. A test compares the two.
 
 /// Sixteen bytes, the first in the lowest bits of the first word.
 pub(crate) type Bytes = [u64; 2];
 
-/// Where `byte` first is among the first `count` bytes.
+/// The place of the first byte equal to `byte` among the first `count` bytes.
 #[inline]
 pub(crate) fn position(bytes: Bytes, byte: u8, count: usize) -> Option<usize> {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
@@ -17,7 +17,7 @@ pub(crate) fn position(bytes: Bytes, byte: u8, count: usize) -> Option<usize> {
     (place < count).then_some(place)
 }
 
-/// How many of the first `count` bytes, which ascend, are below `byte`.
+/// The number of bytes below `byte` among the first `count` bytes, which are ascending.
 #[inline]
 pub(crate) fn rank(bytes: Bytes, byte: u8, count: usize) -> usize {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
@@ -27,7 +27,8 @@ pub(crate) fn rank(bytes: Bytes, byte: u8, count: usize) -> usize {
     place.min(count)
 }
 
-/// Where `byte` first is among the first `count` of the four bytes of `bytes`.
+/// The place of the first byte equal to `byte` among the first `count` of the four bytes of
+/// `bytes`.
 #[inline]
 pub(crate) fn position_of_four(bytes: u32, byte: u8, count: usize) -> Option<usize> {
     let place = swar::first_equal(u64::from(bytes), byte);
@@ -51,14 +52,14 @@ mod sse2 {
 
     #[inline]
     fn register(bytes: Bytes) -> __m128i {
-        // SAFETY: SSE2 is there: this module is compiled only then. Likewise below.
+        // SAFETY: this module is compiled only where SSE2 exists.
         unsafe { _mm_set_epi64x(bytes[1].cast_signed(), bytes[0].cast_signed()) }
     }
 
-    /// 32 if it is nowhere.
+    /// The place of the first byte equal to `byte`; 32 if no byte is equal.
     #[inline]
     pub(super) fn position(bytes: Bytes, byte: u8) -> usize {
-        // SAFETY: as above.
+        // SAFETY: this module is compiled only where SSE2 exists.
         let equal = unsafe {
             let wanted = _mm_set1_epi8(byte.cast_signed());
             _mm_movemask_epi8(_mm_cmpeq_epi8(register(bytes), wanted))
@@ -68,8 +69,8 @@ mod sse2 {
 
     #[inline]
     pub(super) fn rank(bytes: Bytes, byte: u8) -> usize {
-        // SSE2 compares signed bytes: the sign bits are flipped.
-        // SAFETY: as above.
+        // SSE2 compares signed bytes, so the sign bits are flipped.
+        // SAFETY: this module is compiled only where SSE2 exists.
         let below = unsafe {
             let flipped = _mm_xor_si128(register(bytes), _mm_set1_epi8(i8::MIN));
             let limit = _mm_set1_epi8((byte ^ 0x80).cast_signed());
@@ -83,24 +84,25 @@ mod swar {
     #[cfg(any(test, miri, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
     use super::Bytes;
 
-    /// The lowest bit of each byte, and the highest.
+    /// `LOW` is the lowest bit of each byte, `HIGH` the highest.
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
 
-    /// The place of the first byte of the word that equals `byte`; 8 if none does.
+    /// The place of the first byte of the word that equals `byte`; 8 if no byte does.
     #[inline]
     pub(super) fn first_equal(word: u64, byte: u8) -> usize {
         let difference = word ^ (LOW * u64::from(byte));
-        // A borrow runs upwards only: the lowest zero byte is marked rightly.
+        // Borrows run upwards only, so the mark of the lowest zero byte is right.
         let zeros = difference.wrapping_sub(LOW) & !difference & HIGH;
         zeros.trailing_zeros() as usize / 8
     }
 
-    /// The place of the first byte of the word that is not below `byte`; 8 if all are.
+    /// The place of the first byte of the word that is not below `byte`; 8 if all are below it.
     #[inline]
     pub(super) fn first_not_below(word: u64, byte: u8) -> usize {
         let splat = LOW * u64::from(byte);
-        // The sign bits set and cleared, no byte borrows from the next.
+        // With the sign bits set in the one and cleared in the other, no byte borrows from the
+        // next.
         let difference = (word | HIGH) - (splat & !HIGH);
         let below = ((!word & splat) | (!(word ^ splat) & !difference)) & HIGH;
         (!below & HIGH).trailing_zeros() as usize / 8
@@ -141,7 +143,7 @@ mod tests {
             close in any::<bool>(),
             count in 0_usize..=16,
         ) {
-            // Few different bytes, so that equal ones are met.
+            // Few different bytes, so that equal ones occur.
             if close {
                 bytes = bytes.map(|other| byte.wrapping_add(other % 5).wrapping_sub(2));
             }

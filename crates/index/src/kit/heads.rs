@@ -1,40 +1,38 @@
-//! A sorted array of heads with hints: found in two steps, none of which waits for the other's
-//! comparisons.
+//! A sorted array of heads, with hints: a search takes two steps.
 
 use super::prefetch;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
-/// The heads of a *segment*, which are compared together: two cache lines of them.
+/// The number of heads in a *segment*, which are compared together: two cache lines of them.
 #[cfg(not(any(loom, shuttle)))]
 pub const STRIDE: usize = 16;
 #[cfg(any(loom, shuttle))]
 pub const STRIDE: usize = 2;
 
-/// What is in a place that no entry uses. No search counts it: nothing is below it that is not
-/// below every head.
+/// The content of a place without an entry. No search counts it, because it is not below any head.
 const UNUSED: u64 = u64::MAX;
 
-/// The ascending heads of a node, and its *hints*: copies of the first head of each segment but
+/// The ascending heads of a node, and its *hints*: copies of the first head of each segment except
 /// the first, kept together.
 ///
-/// A binary search of 240 heads touches five cache lines, each known only when the last one has
-/// come. Here the hints, which lie beside the node's header, tell the segment, and the segment
-/// the place: two waits. Within each step nothing is there to be mispredicted: all heads are
-/// compared that may have to be, and the outcomes added up.
+/// A binary search of 240 heads touches five cache lines, each of which is known only after the
+/// previous one has been read. Here the hints, which lie beside the node's header, give the
+/// segment, and the segment gives the place, so a search waits twice. Neither step has a branch to
+/// mispredict: it compares all heads that may matter and adds up the outcomes.
 ///
-/// All accesses are relaxed: the node's [`VersionLock`](tremula_sync::VersionLock) guards the
-/// arrays. An optimistic reader may be told any place up to the capacity, and validates.
+/// All accesses are Relaxed: the node's [`VersionLock`](tremula_sync::VersionLock) guards the
+/// arrays. An optimistic reader may get any place up to the capacity, and validates.
 pub(crate) struct Heads<'a> {
     hints: &'a [AtomicU64],
     heads: &'a [AtomicU64],
 }
 
-/// The heads of a group, of which the greatest is compared before the others are.
+/// The number of heads in a group. The greatest of a group is compared before the others.
 pub const GROUP: usize = 4;
 
 /// A head in a node.
 pub trait Head {
-    /// The head; of an optimistic reader, unvalidated.
+    /// The head; unvalidated if an optimistic reader loads it.
     fn load(&self) -> u64;
 }
 
@@ -52,11 +50,11 @@ impl Head for AtomicU64 {
     }
 }
 
-/// How many of some ascending heads, whole groups of them or less than one, lie below `head`.
+/// The number of `heads` below `head`. They are ascending, and are whole groups, or less than one.
 ///
-/// First the greatest of each group tell the group, then its heads are looked at: of sixteen
-/// three and four are compared. One by one, sixteen comparisons take longer, and so do the four
-/// of a binary search, each of which waits for the last.
+/// First the greatest head of each group is compared, then the heads of one group: of sixteen
+/// heads, three and then four. That is faster than sixteen comparisons, and than the four of a
+/// binary search, each of which waits for the one before.
 #[inline(always)]
 pub fn count_below<T: Head>(heads: &[T], head: u64) -> usize {
     let is_below = |other: &T| usize::from(other.load() < head);
@@ -70,7 +68,8 @@ pub fn count_below<T: Head>(heads: &[T], head: u64) -> usize {
 }
 
 impl<'a> Heads<'a> {
-    /// The room for hints that so many heads, a multiple of [`STRIDE`], need: whole groups.
+    /// The number of hints for `capacity` heads, a multiple of [`STRIDE`]: whole groups, or less
+    /// than one.
     pub(crate) const fn hints_of(capacity: usize) -> usize {
         let hints = capacity / STRIDE - 1;
         if hints < GROUP {
@@ -80,8 +79,8 @@ impl<'a> Heads<'a> {
         }
     }
 
-    /// A view of a node's two arrays. Both have been filled by [`unused`](Self::unused) at
-    /// first, and been written only by the methods of this type since.
+    /// A view of a node's two arrays. Both were filled by [`unused`](Self::unused) at first, and
+    /// only the methods of this type have written them since.
     #[inline]
     pub(crate) fn new(hints: &'a [AtomicU64], heads: &'a [AtomicU64]) -> Self {
         debug_assert!(heads.len().is_multiple_of(STRIDE));
@@ -89,7 +88,7 @@ impl<'a> Heads<'a> {
         Self { hints, heads }
     }
 
-    /// What an array begins with.
+    /// The initial content of the arrays.
     #[inline]
     pub(crate) fn unused() -> AtomicU64 {
         AtomicU64::new(UNUSED)
@@ -101,7 +100,7 @@ impl<'a> Heads<'a> {
         self.heads[at].load(Ordering::Relaxed)
     }
 
-    /// The first step of [`below`](Self::below): the segment.
+    /// The first step of [`below`](Self::below): finds the segment.
     #[inline]
     pub(crate) fn segment(&self, head: u64) -> usize {
         count_below(self.hints, head)
@@ -119,7 +118,7 @@ impl<'a> Heads<'a> {
         self.heads.as_ptr().wrapping_add(at)
     }
 
-    /// Asks for the cache lines of a segment.
+    /// Prefetches the cache lines of a segment.
     #[inline]
     pub(crate) fn prefetch(&self, segment: usize) {
         let start = self.address(Self::start(segment));
@@ -127,20 +126,20 @@ impl<'a> Heads<'a> {
         prefetch(start.wrapping_add(STRIDE / 2));
     }
 
-    /// The second step of [`below`](Self::below).
+    /// The second step of [`below`](Self::below): finds the place.
     #[inline]
     pub(crate) fn below_in(&self, segment: usize, head: u64) -> usize {
         let start = Self::start(segment);
         start + count_below(&self.heads[start..start + STRIDE], head)
     }
 
-    /// How many heads lie below `head`: the place of the first that does not.
+    /// The number of heads below `head`, which is the place of the first that is not.
     #[inline]
     pub(crate) fn below(&self, head: u64) -> usize {
         self.below_in(self.segment(head), head)
     }
 
-    /// How many of the first `count` heads lie at or below `head`.
+    /// The number of heads at or below `head`, if there are `count` in all.
     #[inline]
     pub(crate) fn at_or_below(&self, head: u64, count: usize) -> usize {
         match head.checked_add(1) {
@@ -149,8 +148,8 @@ impl<'a> Heads<'a> {
         }
     }
 
-    /// Inserts a head at a place among the first `count`. Of the hints only those that change
-    /// are written: an insertion at the end leaves their cache lines alone.
+    /// Inserts a head at a place among the first `count`. Writes only the hints that change: an
+    /// insertion at the end leaves the cache lines of the hints alone.
     #[inline]
     pub(crate) fn insert(&self, at: usize, count: usize, head: u64) {
         open(self.heads, at, count, |to, from| {
@@ -176,7 +175,7 @@ impl<'a> Heads<'a> {
         self.mend_hints(at, at + 1);
     }
 
-    /// Copies the hints whose heads are at the places `from..to`.
+    /// Copies to the hints those heads in the places `from..to` that begin a segment.
     #[inline]
     fn mend_hints(&self, from: usize, to: usize) {
         let mut segment = from.div_ceil(STRIDE).max(1);
@@ -187,13 +186,14 @@ impl<'a> Heads<'a> {
         }
     }
 
-    /// Writes a head without regard for the hints: [`seal`](Self::seal) follows.
+    /// Writes a head without the hints. The caller then calls [`seal`](Self::seal).
     #[inline]
     pub(crate) fn store(&self, at: usize, head: u64) {
         self.heads[at].store(head, Ordering::Relaxed);
     }
 
-    /// Ends a change of many heads: from now on there are `count`.
+    /// Ends a change of many heads: marks all places from `count` on as unused, and copies all
+    /// hints.
     pub(crate) fn seal(&self, count: usize) {
         for unused in &self.heads[count..] {
             unused.store(UNUSED, Ordering::Relaxed);
@@ -210,7 +210,7 @@ pub(crate) fn open<T>(array: &[T], at: usize, count: usize, copy: impl Fn(&T, &T
     }
 }
 
-/// Moves the elements of a node's array behind `at`, up to `count`, down by one.
+/// Moves the elements of a node's array after `at`, up to `count`, down by one.
 #[inline]
 pub(crate) fn close<T>(array: &[T], at: usize, count: usize, copy: impl Fn(&T, &T)) {
     for pair in array[at..count].windows(2) {
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Heads that collide, and the greatest, which stands for unused places too.
+    /// Heads that collide, and the greatest, which is also the content of unused places.
     fn head() -> impl Strategy<Value = u64> {
         prop_oneof![4 => 0..60_u64, 1 => Just(u64::MAX), 1 => Just(u64::MAX - 1), 2 => any::<u64>()]
     }

@@ -1,5 +1,5 @@
-//! The parts that engines are made of, each once: for the engines of this crate, and for crates of this
-//! family that have engines of their own.
+//! The parts that engines are made of, each defined once: for the engines of this crate and those
+//! of other crates of this family.
 //!
 //! | part | file |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
 //! | `prefetch`, `on_unwind` | `prefetch`, `unwind` |
 //!
-//! Not a part of the public API: what is here may change in any version.
+//! Not a part of the public API: anything here may change in any version.
 
 pub(crate) mod bytes;
 mod heads;

@@ -1,5 +1,5 @@
-//! Values in the slots of nodes that are read optimistically: one word, which is the value
-//! itself where it fits, else leads to it.
+//! Values in the slots of nodes that are read optimistically. Each is one word: the value itself if
+//! it fits, otherwise a pointer to it.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -10,11 +10,11 @@ use tremula_sync::reclaim;
 
 /// A guard under which something can be retired.
 pub trait Retire {
-    /// Runs `work` once every guard of now is gone.
+    /// Runs `work` after all present guards are gone.
     ///
     /// # Safety
     ///
-    /// `work` is sound to run then, in any thread.
+    /// It must be sound to run `work` then, in any thread.
     unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F);
 }
 
@@ -26,13 +26,13 @@ impl Retire for reclaim::Guard<'_> {
     }
 }
 
-/// A value packed into one word: the value itself, for numbers of up to a word, `bool`, `char`
-/// and `()`; otherwise a box that is never written again.
+/// A value packed into one word: the value itself for numbers of up to a word, `bool`, `char` and
+/// `()`; otherwise a pointer to a box that is never written again.
 ///
-/// It is a plain word to copy about and owns nothing: whoever holds the slot that it is in sees
-/// to it that the value is freed, once: [`take`](Self::take) or [`retire`](Self::retire).
+/// It can be copied like a word and owns nothing: the owner of the slot that contains it must free
+/// the value once, by [`take`](Self::take) or [`retire`](Self::retire).
 pub struct Packed<T> {
-    /// Without provenance where it is the value itself.
+    /// Without provenance if it is the value itself.
     word: *mut (),
     value: PhantomData<*mut T>,
 }
@@ -47,7 +47,7 @@ impl<T> Clone for Packed<T> {
 impl<T> Copy for Packed<T> {}
 
 impl<T: 'static> Packed<T> {
-    /// Packs a value; allocates if it is not a word.
+    /// Packs a value. Allocates if the value is not a word.
     #[inline]
     pub fn new(value: T) -> Self {
         let word = match to_word(&value) {
@@ -60,13 +60,13 @@ impl<T: 'static> Packed<T> {
         }
     }
 
-    /// The word, for a node that keeps it among words of other kinds.
+    /// The word, for a node that keeps it with other kinds of words.
     #[inline]
     pub fn word(self) -> *mut () {
         self.word
     }
 
-    /// What [`word`](Self::word) gave.
+    /// The inverse of [`word`](Self::word).
     #[inline]
     pub const fn of_word(word: *mut ()) -> Self {
         Self {
@@ -75,18 +75,19 @@ impl<T: 'static> Packed<T> {
         }
     }
 
-    /// Shows the value to `read`.
+    /// Calls `read` with the value.
     ///
     /// # Safety
     ///
-    /// This was read from a slot, or packed, as a whole (what an optimistic reader read has been
-    /// validated), and the value has not been freed: the caller owns the slot, or is pinned
-    /// since before the value was unlinked.
+    /// This was read from a slot, or packed, as a whole (an optimistic reader has validated it),
+    /// and the value has not been freed: the caller owns the slot, or has been pinned since before
+    /// the value was unlinked.
     #[inline]
     pub unsafe fn with<R>(self, read: impl FnOnce(&T) -> R) -> R {
         match from_word(self.word.addr()) {
             Some(value) => read(&value),
-            // SAFETY: not a word, hence a box, that lives on as the caller promises.
+            // SAFETY: the value is not a word, so it is in a box, which lives as the caller
+            // promises.
             None => read(unsafe { &*self.word.cast::<T>() }),
         }
     }
@@ -95,12 +96,12 @@ impl<T: 'static> Packed<T> {
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with); and nobody else has it, or uses it ever again.
+    /// As for [`with`](Self::with); and no other thread uses the value from now on.
     #[inline]
     pub unsafe fn take(self) -> T {
         match from_word(self.word.addr()) {
             Some(value) => value,
-            // SAFETY: not a word, hence a box, which the caller alone has.
+            // SAFETY: the value is not a word, so it is in a box, which only the caller uses.
             None => *unsafe { Box::from_raw(self.word.cast::<T>()) },
         }
     }
@@ -109,8 +110,8 @@ impl<T: 'static> Packed<T> {
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with); it has been unlinked, so that nobody who pins from now on
-    /// comes to it; and it is retired once.
+    /// As for [`with`](Self::with). The value has been unlinked, so that no thread that pins from
+    /// now on can reach it, and it is retired once.
     #[inline]
     pub unsafe fn retire(self, guard: &impl Retire)
     where
@@ -118,16 +119,17 @@ impl<T: 'static> Packed<T> {
     {
         if from_word::<T>(self.word.addr()).is_none() {
             let value = self.word.cast::<T>();
-            // SAFETY: the box came from `new` and is freed here only, when nobody is pinned
-            // any more who could have come to it. `T: Send + 'static`: any thread may, any time.
+            // SAFETY: the box came from `new` and is freed only here, when every thread that could
+            // reach it has unpinned. `T: Send + 'static`, so any thread may drop it at any time.
             unsafe { guard.defer_unchecked(move || drop(Box::from_raw(value))) };
         }
     }
 
-    /// Hands the value out after it has been unlinked: the value itself, if no other thread can be
-    /// looking at it; else a copy, and the value is freed when no thread can any more.
+    /// Returns the value after it has been unlinked: the value itself if no other thread can be
+    /// looking at it, otherwise a copy; then the value is freed when no thread can be looking at it
+    /// any more.
     ///
-    /// `Clone` may panic: call it last, without a lock.
+    /// `Clone` may panic, so call this last, without a lock.
     ///
     /// # Safety
     ///
@@ -141,26 +143,26 @@ impl<T: 'static> Packed<T> {
         if let Some(value) = from_word(self.word.addr()) {
             return value;
         }
-        // To look whether the thread is alone is worth it only where a copy can be told from the
-        // value.
+        // The check for other guards is worth its cost only if a copy can differ from the value.
         if needs_drop::<T>() && guard.is_alone() {
-            // SAFETY: unlinked, as the caller promises; and nobody has come to it before.
+            // SAFETY: the caller promises that it is unlinked, and no other thread reached it
+            // before.
             return unsafe { self.take() };
         }
-        // SAFETY: as the caller promises. It is freed when this guard is gone, at the earliest.
+        // SAFETY: passed on to the caller. The value is not freed before this guard is gone.
         unsafe {
             self.retire(guard);
             self.with(T::clone)
         }
     }
 
-    /// Whether values of this type are words, and so packed in place.
+    /// Whether values of this type are words, and so are packed in place.
     #[inline]
     pub fn is_word() -> bool {
         from_word::<T>(0).is_some()
     }
 
-    /// The bytes allocated for a value of this type beside its slot.
+    /// The size of what is allocated for a value of this type, beside its slot.
     pub fn bytes_beside() -> usize {
         if Self::is_word() { 0 } else { size_of::<T>() }
     }
@@ -176,11 +178,11 @@ impl<T: 'static> OwnedValue<T> {
         Self(Packed::new(value))
     }
 
-    /// Takes a packed value over.
+    /// Takes over a packed value.
     ///
     /// # Safety
     ///
-    /// The caller owns it, and nobody else does.
+    /// The caller owns the value, and gives it up.
     pub unsafe fn of_word(word: *mut ()) -> Self {
         Self(Packed::of_word(word))
     }
@@ -191,7 +193,7 @@ impl<T: 'static> OwnedValue<T> {
         self.0.word()
     }
 
-    /// Leaves the value to the node that it is in now.
+    /// Releases the value to the node that contains it now.
     #[inline]
     pub fn give(self) {
         mem::forget(self);
@@ -199,14 +201,14 @@ impl<T: 'static> OwnedValue<T> {
 
     /// The value itself.
     pub fn take(self) -> T {
-        // SAFETY: this owns the value, and ends here.
+        // SAFETY: `self` owns the value, and is not used again.
         unsafe { ManuallyDrop::new(self).0.take() }
     }
 }
 
 impl<T: 'static> Drop for OwnedValue<T> {
     fn drop(&mut self) {
-        // SAFETY: this owns the value.
+        // SAFETY: `self` owns the value.
         drop(unsafe { self.0.take() });
     }
 }
@@ -217,14 +219,14 @@ pub struct Slot<T> {
     value: PhantomData<*mut T>,
 }
 
-// SAFETY: a slot is an atomic word. The values that it leads to are shared (`with`) and sent
-// (`retire`, `take`) only as the contracts of these say.
+// SAFETY: a slot is an atomic word. The values that it points to are shared (`with`) and sent
+// (`retire`, `take`) only as the contracts of those methods allow.
 unsafe impl<T: Send + Sync> Send for Slot<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Slot<T> {}
 
 impl<T> Slot<T> {
-    /// A slot with nothing in it: what is loaded from it must not be used.
+    /// An empty slot. What is loaded from it must not be used.
     #[inline]
     pub fn empty() -> Self {
         Self {
@@ -233,8 +235,8 @@ impl<T> Slot<T> {
         }
     }
 
-    /// What is in the slot, where a [`VersionLock`](tremula_sync::VersionLock) guards it; of an
-    /// optimistic reader, unvalidated.
+    /// The content of a slot that a [`VersionLock`](tremula_sync::VersionLock) guards; unvalidated
+    /// if an optimistic reader loads it.
     #[inline]
     pub fn load(&self) -> Packed<T> {
         Packed {
@@ -243,37 +245,37 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Writes the slot, where a version lock guards it. What was in it is not freed.
+    /// Writes a slot that a version lock guards. The old content is not freed.
     #[inline]
     pub fn store(&self, value: Packed<T>) {
         self.word.store(value.word, Ordering::Relaxed);
     }
 
-    /// What is in the slot, where readers look at it without a lock or a validation.
+    /// The content of a slot that readers read without a lock or a validation.
     #[inline]
     pub fn observe(&self) -> Packed<T> {
         Packed {
-            // Acquire: pairs with `publish`.
+            // Acquire: pairs with the Release store in `publish`.
             word: self.word.load(Ordering::Acquire),
             value: PhantomData,
         }
     }
 
-    /// Writes the slot, where readers look at it without a lock. What was in it is not freed.
+    /// Writes a slot that readers read without a lock. The old content is not freed.
     #[inline]
     pub fn publish(&self, value: Packed<T>) {
-        // Release: pairs with `observe`; what the value consists of is visible to whoever sees
-        // the value.
+        // Release: pairs with the Acquire load in `observe`: a thread that sees the value also sees
+        // what is in it.
         self.word.store(value.word, Ordering::Release);
     }
 }
 
-/// The types that are packed in place: each as a word, and back. Types wider than a word of this
-/// machine are not.
+/// The types that are packed in place, with their conversions to a word and back. A type wider than
+/// a word of the machine is not packed in place.
 macro_rules! words {
     ($($type:ty: |$value:ident| $to:expr, |$word:ident| $from:expr;)*) => {
-        /// The word that the value is, if it is one. Which type this is, is known when it is
-        /// compiled: no question is left.
+        /// The word that the value is, if it is one. The type is known at compile time, so no test
+        /// of it is left in the code.
         #[inline]
         fn to_word<T: 'static>(value: &T) -> Option<usize> {
             if size_of::<T>() > size_of::<usize>() {

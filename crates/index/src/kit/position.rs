@@ -1,24 +1,24 @@
-//! Where a search goes.
+//! Positions in the order of keys.
 
 use crate::contract::Direction;
 use std::ops::Bound;
 
-/// Where a search goes in the order of keys: to the node that is responsible there. `P` is a key, or a
-/// key with its head ([`SearchKey`](super::SearchKey)).
+/// Where a search goes in the order of keys: to the node that is responsible there. `P` is a key,
+/// or a key with its head ([`SearchKey`](super::SearchKey)).
 #[derive(Clone, Copy)]
 pub enum Position<P> {
-    /// In front of every key.
+    /// Before every key.
     First,
-    /// To a key.
+    /// At a key.
     At(P),
-    /// To what is just below a key.
+    /// Just below a key.
     Below(P),
-    /// Behind every key.
+    /// After every key.
     Last,
 }
 
 impl<P> Position<P> {
-    /// Where a walk over everything begins.
+    /// Where a walk over all keys begins.
     pub fn end(direction: Direction) -> Self {
         match direction {
             Direction::Ascending => Self::First,
@@ -37,7 +37,7 @@ impl<P> Position<P> {
         }
     }
 
-    /// Where a walk goes on behind the boundary between two nodes.
+    /// Where a walk continues beyond the boundary between two nodes.
     #[inline]
     pub fn beyond(boundary: P, direction: Direction) -> Self {
         match direction {

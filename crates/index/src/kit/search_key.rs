@@ -9,7 +9,7 @@ use std::ops::Bound;
 /// A key that is looked for, with its head.
 #[derive(Clone, Copy)]
 pub struct SearchKey<'k, S: Spec> {
-    // Written so, `derive` does not ask for keys that are `Copy`.
+    // Written as `<S as Spec>::Key`, so that `derive` does not require keys that are `Copy`.
     /// The key.
     pub key: &'k <S as Spec>::Key,
     /// Its head.
@@ -17,20 +17,20 @@ pub struct SearchKey<'k, S: Spec> {
 }
 
 impl<'k, S: Spec> SearchKey<'k, S> {
-    /// Asks for the head.
+    /// A key with the head that `S::Head` computes.
     #[inline]
     pub fn new(key: &'k S::Key) -> Self {
         Self::with_head(key, S::Head::head(key))
     }
 
-    /// Of a key whose head is known: so an operation, and all that it leaves in the index, has one head
-    /// for the key, whatever the user's code says when it is asked again.
+    /// A key whose head is known. An operation, and everything that it leaves in the index, uses
+    /// one head for the key, whatever the user's code returns when it is called again.
     #[inline]
     pub fn with_head(key: &'k S::Key, head: u64) -> Self {
         Self { key, head }
     }
 
-    /// A hash of the key: equal ones have the same.
+    /// A hash of the key. Equal keys have equal hashes.
     #[inline]
     pub fn hash(&self) -> u64 {
         S::Head::hash(self.key, self.head)
@@ -54,7 +54,7 @@ impl<'k, S: Spec> SearchKey<'k, S> {
     }
 }
 
-/// A range of keys that is looked for, with the heads of its bounds.
+/// A range of keys that an operation looks for, with the heads of its bounds.
 #[derive(Clone, Copy)]
 pub struct SearchRange<'k, S: Spec> {
     /// Where it begins.
@@ -64,7 +64,7 @@ pub struct SearchRange<'k, S: Spec> {
 }
 
 impl<'k, S: Spec> SearchRange<'k, S> {
-    /// Asks for the heads.
+    /// A range with the heads that `S::Head` computes.
     #[inline]
     pub fn new(range: KeyRange<'k, S::Key>) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl<'k, S: Spec> SearchRange<'k, S> {
 }
 
 impl<S: Spec> Position<SearchKey<'_, S>> {
-    /// Whether it belongs to what begins at a fence or separator, or lies further to the right.
+    /// Whether this position is at or to the right of a fence or separator.
     ///
     /// # Safety
     ///

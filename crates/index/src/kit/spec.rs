@@ -1,11 +1,11 @@
-//! What an engine is made of, in one type parameter.
+//! The types and the node size of an engine, in one type parameter.
 
 use crate::contract::Storable;
 use crate::key::{KeyHead, head_is_key};
 use std::marker::PhantomData;
 
-/// The types that an engine was given, and the size of its nodes. The types of an engine's parts have
-/// this one parameter. It is `Copy`, so that a part that is copied needs no more than a `derive`.
+/// The types that an engine was given, and the size of its nodes. The types of an engine's parts
+/// have this one parameter. It is `Copy`, so that a part that is copied only needs a `derive`.
 pub trait Spec: Copy + Send + Sync + 'static {
     /// The keys.
     type Key: Ord + Storable;
@@ -13,9 +13,9 @@ pub trait Spec: Copy + Send + Sync + 'static {
     type Value: Storable;
     /// Where the heads of the keys come from.
     type Head: KeyHead<Self::Key>;
-    /// The size of a node, at most, in an engine that has a choice.
+    /// The greatest size of a node, in an engine in which it can be chosen.
     const NODE_BYTES: usize;
-    /// Whether the head is all that is kept of a key. Dropping such a key does nothing.
+    /// Whether only the head of a key is kept. Dropping such a key does nothing.
     const HEAD_IS_KEY: bool = head_is_key::<Self::Key, Self::Head>();
 }
 
@@ -42,7 +42,7 @@ where
     const NODE_BYTES: usize = NODE_BYTES;
 }
 
-/// The key of a head, where [`Spec::HEAD_IS_KEY`].
+/// The key of a head, if [`Spec::HEAD_IS_KEY`].
 #[inline]
 pub fn key_of_head<S: Spec>(head: u64) -> S::Key {
     match S::Head::key(head) {
@@ -51,7 +51,7 @@ pub fn key_of_head<S: Spec>(head: u64) -> S::Key {
     }
 }
 
-/// The key's type, or its [`KeyHead`], breaks its word.
+/// Reports a [`KeyHead`] that breaks its contract.
 #[cold]
 pub fn gives_no_key(head: u64) -> ! {
     panic!("KeyHead::IS_KEY is true, but KeyHead::key({head:#x}) gave no key")

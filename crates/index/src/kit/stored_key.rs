@@ -8,21 +8,21 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr;
 
-/// A key as it is in a node: its head, and where that does not tell the key, the packed key.
+/// A key as it is in a node: its head, and the packed key if the head does not determine it.
 ///
-/// A pair of words that owns nothing: the owner of the node that it is in sees to it that the key is
-/// freed, once.
+/// It is a pair of words and owns nothing: the owner of the node that contains it must free the key
+/// once.
 #[derive(Clone, Copy)]
 pub struct StoredKey<S: Spec> {
     /// The head.
     pub head: u64,
-    /// Null where the head is the key.
+    /// Null if the head is the key.
     pub word: *mut (),
     of: PhantomData<S>,
 }
 
 impl<S: Spec> StoredKey<S> {
-    /// A key that was read from a node.
+    /// A key from the words that a node holds.
     #[inline]
     pub fn of_words(head: u64, word: *mut ()) -> Self {
         Self {
@@ -32,8 +32,8 @@ impl<S: Spec> StoredKey<S> {
         }
     }
 
-    /// Stores a key, whose head this is: may allocate, unless the head tells the key. Then dropping the
-    /// key does nothing ([`Spec::HEAD_IS_KEY`]), so the caller may hold a lock.
+    /// Stores a key whose head is `head`. May allocate, unless the head is the key. In that case
+    /// dropping the key does nothing ([`Spec::HEAD_IS_KEY`]), so the caller may hold a lock.
     #[inline]
     pub fn new(key: S::Key, head: u64) -> Self {
         let word = if S::HEAD_IS_KEY {
@@ -54,12 +54,12 @@ impl<S: Spec> StoredKey<S> {
         Self::of_words(key.head, word)
     }
 
-    /// Shows the key to `read`.
+    /// Calls `read` with the key.
     ///
     /// # Safety
     ///
-    /// This was read from a node, or stored, as a whole (what an optimistic reader read has been
-    /// validated), and the key has not been freed: the caller owns it, or is pinned since before it was
+    /// This was read from a node, or stored, as a whole (an optimistic reader has validated it),
+    /// and the key has not been freed: the caller owns it, or has been pinned since before it was
     /// unlinked.
     #[inline]
     pub unsafe fn with<R>(self, read: impl FnOnce(&S::Key) -> R) -> R {
@@ -71,7 +71,7 @@ impl<S: Spec> StoredKey<S> {
         }
     }
 
-    /// Shows the key to `read`, to be looked for.
+    /// Calls `read` with the key as a search key.
     ///
     /// # Safety
     ///
@@ -97,7 +97,7 @@ impl<S: Spec> StoredKey<S> {
         }
     }
 
-    /// A copy of this key, with the same head, to be stored elsewhere.
+    /// A copy of this stored key, with the same head.
     ///
     /// # Safety
     ///
@@ -125,13 +125,13 @@ impl<S: Spec> StoredKey<S> {
         })
     }
 
-    /// Whether this is the very key that the other is, not merely an equal one. Runs no user code.
+    /// Whether both are the same stored key, not merely equal keys. Runs no user code.
     #[inline]
     pub fn is(self, other: Self) -> bool {
         self.head == other.head && self.word == other.word
     }
 
-    /// Whether there is something to be freed.
+    /// Whether stored keys have memory to free.
     #[inline]
     fn owns() -> bool {
         let is_word = S::Head::OWN_PACKING.is_none() && Packed::<S::Key>::is_word();
@@ -142,14 +142,14 @@ impl<S: Spec> StoredKey<S> {
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with); it has been unlinked, so that no thread that pins from now on comes
-    /// to it; and it is retired once.
+    /// As for [`with`](Self::with). The key has been unlinked, so that no thread that pins from now
+    /// on can reach it, and it is retired once.
     #[inline]
     pub unsafe fn retire(self, guard: &impl Retire) {
         if Self::owns() {
             let word = self.word;
-            // SAFETY: it is freed here only, when every thread that could have come to it has unpinned.
-            // `Key: Send + 'static`: any thread may free it, any time.
+            // SAFETY: the key is freed only here, when every thread that could reach it has
+            // unpinned. `Key: Send + 'static`, so any thread may drop it at any time.
             unsafe { guard.defer_unchecked(move || free_packed_key::<S::Key, S::Head>(word)) };
         }
     }
@@ -158,7 +158,7 @@ impl<S: Spec> StoredKey<S> {
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with); and nobody else has it, or uses it ever again.
+    /// As for [`with`](Self::with); and no thread uses this stored key from now on.
     pub unsafe fn take(self) -> S::Key {
         // SAFETY: passed on to the caller.
         unsafe {
@@ -176,7 +176,7 @@ impl<S: Spec> StoredKey<S> {
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with); and nobody else has it, or uses it ever again.
+    /// As for [`with`](Self::with); and no thread uses this stored key from now on.
     #[inline]
     pub unsafe fn free(self) {
         if Self::owns() {
@@ -185,7 +185,7 @@ impl<S: Spec> StoredKey<S> {
         }
     }
 
-    /// The bytes allocated for a key beside its words.
+    /// The size of what is allocated for a key, beside its words.
     pub fn bytes_beside() -> usize {
         if S::HEAD_IS_KEY {
             0
@@ -199,14 +199,14 @@ impl<S: Spec> StoredKey<S> {
 pub struct OwnedKey<S: Spec>(StoredKey<S>);
 
 impl<S: Spec> OwnedKey<S> {
-    /// Asks for the head.
+    /// Stores a key, with the head that `S::Head` computes.
     #[inline]
     pub fn new(key: S::Key) -> Self {
         let head = S::Head::head(&key);
         Self(StoredKey::new(key, head))
     }
 
-    /// A copy of a key that is in a node. It has the same head.
+    /// A copy of a key that is in a node, with the same head.
     ///
     /// # Safety
     ///
@@ -216,29 +216,29 @@ impl<S: Spec> OwnedKey<S> {
         Self(unsafe { stored.duplicate() })
     }
 
-    /// Takes a stored key over.
+    /// Takes over a stored key.
     ///
     /// # Safety
     ///
-    /// The caller owns it, and nobody else does.
+    /// The caller owns the key, and gives it up.
     pub unsafe fn of_stored(stored: StoredKey<S>) -> Self {
         Self(stored)
     }
 
-    /// The key as it will be in a node; it lives as long as this does.
+    /// The key as it will be in a node. It is valid as long as this owner lives.
     #[inline]
     pub fn stored(&self) -> StoredKey<S> {
         self.0
     }
 
-    /// Shows the key to `read`, to be looked for.
+    /// Calls `read` with the key as a search key.
     #[inline]
     pub fn search<R>(&self, read: impl FnOnce(SearchKey<'_, S>) -> R) -> R {
-        // SAFETY: this owns the key.
+        // SAFETY: `self` owns the key.
         unsafe { self.0.search(read) }
     }
 
-    /// Leaves the key to the node that it is in now.
+    /// Releases the key to the node that contains it now.
     #[inline]
     pub fn give(self) -> StoredKey<S> {
         ManuallyDrop::new(self).0
@@ -248,7 +248,7 @@ impl<S: Spec> OwnedKey<S> {
 impl<S: Spec> Drop for OwnedKey<S> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: this owns the key.
+        // SAFETY: `self` owns the key.
         unsafe { self.0.free() };
     }
 }

@@ -1,4 +1,4 @@
-//! Cleaning up behind user code that panics.
+//! Cleaning up when user code panics.
 
 use std::mem;
 

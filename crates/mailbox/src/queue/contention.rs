@@ -12,8 +12,7 @@ impl Contention {
         Self(0)
     }
 
-    /// Takes note of a send. Answers whether the measure is above the limit; it then begins
-    /// anew.
+    /// Takes note of a send. Answers whether the measure is above the limit; it then begins anew.
     ///
     /// A sender that waited long is enough by itself, if waiting counts at all: the uncontended
     /// sends of fast senders outnumber the waits of a slow one, which cannot get the lock between

@@ -62,8 +62,7 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! See [`Signals`]; that a message cannot hide below a bit that is raised already is what 6 is
-//! for.
+//! See [`Signals`]; that a message cannot hide below a bit that is raised already is what 6 is for.
 
 mod base;
 mod block;

@@ -210,8 +210,7 @@ impl<T> Lane<T> {
         !std::mem::replace(&mut self.announced, true)
     }
 
-    /// Takes note of a send; answers whether there is so much contention that the slot
-    /// should grow.
+    /// Takes note of a send; answers whether there is so much contention that the slot should grow.
     #[inline]
     pub(super) fn note(&mut self, wait: Wait, limits: &Limits) -> bool {
         self.waited = self.waited.saturating_add(u32::from(!wait.is_none()));
