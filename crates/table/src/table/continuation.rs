@@ -11,19 +11,18 @@ use std::mem;
 use tremula_index::Direction;
 use tremula_sync::Arc;
 
-/// A part of what a specification picks, as much as was asked for at once.
+/// A part of the results of a search: as many as the limit.
 #[derive(Clone, Debug)]
 pub struct Chunk {
-    /// What was found, one at least.
+    /// The results, at least one.
     pub found: Vec<Term>,
     /// Where to go on; `None` at the end of the table.
     pub rest: Option<Continuation>,
 }
 
-/// Where a `select` in chunks goes on: [`Table::select_next`]. It holds on to nothing in the table,
-/// which may change meanwhile: the next chunk begins behind the last key of this one.
-///
-/// As a term it can be sent away and come back, without the specification, as in Erlang.
+/// Where a `select` in chunks goes on: [`Table::select_next`]. It keeps no lock and no reference
+/// into the table, which may change meanwhile: the next chunk begins behind the last key of this
+/// one. As in Erlang it can become a term without the specification, be sent away, and be repaired.
 ///
 /// ```
 /// use tremula_table::{Kind, MatchSpec, Options, Tables, Term};
@@ -48,7 +47,7 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// Where a search begins.
+    /// The beginning of a search.
     pub(super) fn begin(table: &Table, spec: MatchSpec, action: Action) -> Self {
         let keys = Keys::of(table, &spec);
         Self {
@@ -87,7 +86,7 @@ impl Continuation {
         Ok(self.into_chunk())
     }
 
-    /// What was found, and where to go on.
+    /// The results, and where to go on.
     pub(super) fn into_chunk(mut self) -> Option<Chunk> {
         let search = &mut self.search;
         let mut found = mem::take(&mut search.found);
@@ -100,8 +99,7 @@ impl Continuation {
         Some(Chunk { found, rest })
     }
 
-    /// The continuation without its specification, as a term of no meaning but to
-    /// [`Table::repair_continuation`].
+    /// The continuation without its specification, as a term for [`Table::repair_continuation`].
     #[must_use]
     pub fn to_term(&self) -> Term {
         let search = &self.search;
@@ -121,12 +119,8 @@ impl Continuation {
 }
 
 impl Table {
-    /// A continuation of this table from its [term](Continuation::to_term), with its specification:
-    /// Erlang's `repair_continuation/2`.
-    ///
-    /// # Errors
-    ///
-    /// The term is no continuation of this table.
+    /// A continuation of this table from its [term](Continuation::to_term) and specification:
+    /// Erlang's `repair_continuation/2`. Fails if the term is no continuation of this table.
     pub fn repair_continuation(&self, term: &Term, spec: &MatchSpec) -> Result<Continuation> {
         self.continuation(term, spec).ok_or_else(|| {
             let problem = Problem::NotItsContinuation;

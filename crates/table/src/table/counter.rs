@@ -9,7 +9,7 @@ use tremula_index::Update;
 
 const FUNCTION: &str = "update_counter";
 
-/// What an update may be, for the error.
+/// The forms of an update, for the error.
 const FORMS: &str = "an integer, {Pos, Incr} or {Pos, Incr, Threshold, SetValue} of integers, or a list of these tuples";
 
 /// One step of an update.
@@ -17,15 +17,15 @@ struct Step<'a> {
     /// Counted from 1.
     position: Term,
     increment: &'a Term,
-    /// Where the counter turns over, and to which value.
+    /// The threshold, and the value that the counter gets when it passes the threshold.
     threshold: Option<(&'a Term, &'a Term)>,
 }
 
 impl Table {
-    /// Counts elements of a row up, or down, in one step: Erlang's `update_counter/3`. `update` is
-    /// as in Erlang: an integer for the element behind the key, `{Pos, Incr}`, `{Pos, Incr,
-    /// Threshold, SetValue}`, or a list of such tuples. Returns the new value, or the list of them.
-    /// Integers of any size.
+    /// Adds to elements of a row in one [step](super#consistency): Erlang's `update_counter/3`.
+    /// `update` is as in Erlang: an integer for the element behind the key, `{Pos, Incr}`,
+    /// `{Pos, Incr, Threshold, SetValue}`, or a list of such tuples, with integers of any size.
+    /// Returns the new value, or the list of new values.
     ///
     /// ```
     /// use tremula_table::{Options, Tables, Term};
@@ -41,18 +41,18 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not write, the table is a bag, no row has the key, an element is no integer
-    /// or the key; then no element is changed.
+    /// The caller [may not write](super#errors), the table is a bag, no row has the key, or an
+    /// element is missing, not an integer, or the key: then no element is changed.
     pub fn update_counter(&self, key: &Term, update: &Term) -> Result<Term> {
         self.count_up(key, update, None)
     }
 
-    /// As [`update_counter`](Self::update_counter), but if no row has the key, `default` is
-    /// inserted first, with this key: Erlang's `update_counter/4`. One step.
+    /// As [`update_counter`](Self::update_counter), but if no row has the key, `default` is first
+    /// inserted with this key, in the same step: Erlang's `update_counter/4`.
     ///
     /// # Errors
     ///
-    /// Those of `update_counter`; or the default is needed and has no key.
+    /// Those of `update_counter`; or the default is needed and too short to have a key.
     pub fn update_counter_or(&self, key: &Term, update: &Term, default: Term) -> Result<Term> {
         self.count_up(key, update, Some(default))
     }
@@ -82,7 +82,7 @@ impl Table {
         }
     }
 
-    /// The steps of an update, and whether they are in a list; or the term that is none.
+    /// The steps of an update, and whether they are in a list; or the term that is not a step.
     fn steps<'a>(&self, update: &'a Term) -> std::result::Result<(Vec<Step<'a>>, bool), Term> {
         if is_integer(update) {
             let step = Step {
@@ -100,7 +100,7 @@ impl Table {
         Ok((steps.collect::<std::result::Result<_, _>>()?, true))
     }
 
-    /// Refuses a table in which a key may have many rows.
+    /// Fails if a key of the table may have several rows.
     pub(super) fn refuse_bag(&self, function: &'static str) -> Result<()> {
         let kind = self.shared.options.kind;
         if kind.is_bag() {
@@ -109,7 +109,8 @@ impl Table {
         Ok(())
     }
 
-    /// The row to be inserted where there is none; whether it has a key is seen when it is needed.
+    /// The default as a row. Only [`change_row`](Self::change_row) checks that it has a key, if it
+    /// needs the default.
     pub(super) fn default_row(
         &self,
         default: Option<Term>,
@@ -122,9 +123,9 @@ impl Table {
         }
     }
 
-    /// Lets `change` change the row with this key, or else the default with this key, in one step;
-    /// nothing is changed if it fails, which is the fault of the third argument. The caller is in
-    /// the gate.
+    /// Lets `change` change the row with this key, or if there is no such row the default with this
+    /// key, in one step. If `change` fails, nothing is changed, and the error blames the third
+    /// argument. The caller holds the gate.
     pub(super) fn change_row<R>(
         &self,
         key: &Term,
@@ -166,7 +167,7 @@ impl Table {
         result
     }
 
-    /// The place of the element at this position, from 1, which must not be the key's.
+    /// The element at this position (from 1), which must not be the key's.
     pub(super) fn element_of<'a>(
         row: &'a mut [Term],
         position: &Term,
@@ -208,7 +209,7 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// Counts one element up; returns its new value.
+    /// Adds to one element and returns its new value.
     fn apply(&self, row: &mut [Term], key_position: usize) -> std::result::Result<Term, Problem> {
         let element = Table::element_of(row, &self.position, key_position)?;
         let Some(mut value) = add(element, self.increment) else {
@@ -236,7 +237,7 @@ const fn is_integer(term: &Term) -> bool {
     matches!(term, Term::Integer(_) | Term::BigInteger(_))
 }
 
-/// The sum of two integers; `None` if one is none.
+/// The sum of two integers; `None` if one of the terms is not an integer.
 fn add(one: &Term, two: &Term) -> Option<Term> {
     if let (Term::Integer(one), Term::Integer(two)) = (one, two)
         && let Some(sum) = one.checked_add(*two)

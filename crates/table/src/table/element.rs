@@ -7,12 +7,12 @@ use crate::term::Term;
 
 const FUNCTION: &str = "update_element";
 
-/// What an update may be, for the error.
+/// The forms of an update, for the error.
 const FORMS: &str = "{Pos, Value}, or a list of such tuples";
 
 impl Table {
-    /// Changes elements of a row in one step: Erlang's `update_element/3`. `update` is `{Pos,
-    /// Value}` or a list of such pairs. Tells whether there was a row with the key.
+    /// Changes elements of a row in one [step](super#consistency): Erlang's `update_element/3`.
+    /// `update` is `{Pos, Value}` or a list of such pairs. Returns whether a row has the key.
     ///
     /// ```
     /// use tremula_table::{Options, Tables, Term};
@@ -26,18 +26,18 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not write, the table is a bag, or the row has no such element, or it is the
-    /// key; then no element is changed.
+    /// The caller [may not write](super#errors), the table is a bag, or the row has no such element
+    /// or it is the key: then no element is changed.
     pub fn update_element(&self, key: &Term, update: &Term) -> Result<bool> {
         self.change_elements(key, update, None)
     }
 
-    /// As [`update_element`](Self::update_element), but if no row has the key, `default` is
-    /// inserted first, with this key: `update_element/4`, new in OTP 27. One step.
+    /// As [`update_element`](Self::update_element), but if no row has the key, `default` is first
+    /// inserted with this key, in the same step: `update_element/4`, new in OTP 27.
     ///
     /// # Errors
     ///
-    /// Those of `update_element`; or the default is needed and has no key.
+    /// Those of `update_element`; or the default is needed and too short to have a key.
     pub fn update_element_or(&self, key: &Term, update: &Term, default: Term) -> Result<bool> {
         self.change_elements(key, update, Some(default))
     }
@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// The positions and values of an update, or the term that is none.
+/// The positions and values of an update, or the term that is not an update.
 fn pairs(update: &Term) -> std::result::Result<Vec<(&Term, &Term)>, Term> {
     if let Some(pair) = pair(update) {
         return Ok(vec![pair]);

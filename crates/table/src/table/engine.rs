@@ -1,11 +1,11 @@
-//! The engine of an `ordered_set`, out of any table of engines.
+//! The engine of an `ordered_set`, from any table of engines.
 
 use super::store::{self, Store};
 use std::fmt;
 use tremula_index::RegisteredEngine;
 
-/// The engine of an `ordered_set`: one of [`tremula_index::Engine`], or of any other table of engines
-/// ([`RegisteredEngine`]).
+/// The engine of an `ordered_set`: one of [`tremula_index::Engine`], or of any other table of
+/// engines ([`RegisteredEngine`]).
 ///
 /// ```
 /// use tremula_index::Engine;
@@ -16,11 +16,11 @@ use tremula_index::RegisteredEngine;
 #[derive(Clone, Copy)]
 pub struct TableEngine(&'static dyn OpensStores);
 
-/// What a table needs of an engine, whatever table of engines that is from.
+/// What a table needs of an engine, from whichever table of engines.
 trait OpensStores: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// An empty store; `None` if terms cannot be kept in it.
+    /// An empty store; `None` if the engine cannot have terms as keys.
     fn open(&self) -> Option<Box<dyn Store>>;
 }
 
@@ -35,7 +35,7 @@ impl<E: RegisteredEngine> OpensStores for E {
 }
 
 impl TableEngine {
-    /// The name that the engine's table of engines has for it.
+    /// The name of the engine in its table of engines.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()

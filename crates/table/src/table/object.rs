@@ -1,28 +1,28 @@
-//! Rows by their keys: insert, look up, delete, take.
+//! Operations on rows by their keys: insert, look up, delete, take.
 
 use super::error::{BadArgument, Problem, Result};
 use super::{Kept, Kind, Shared, Table};
 use crate::term::{Term, Tuple};
 use tremula_index::Update;
 
-/// How an insertion treats a key that is there.
+/// How an insertion treats a key that exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Present {
-    /// The row takes the other's place, or joins it in a bag.
+    /// The row replaces the other, or in a bag joins it.
     Goes,
     /// Nothing is inserted.
     Stays,
 }
 
 impl Table {
-    /// Inserts a row, or a list of rows: Erlang's `insert/2`. A row takes the place of one with the
-    /// same key; in a bag it joins it. Of a list, later rows take the place of earlier ones. A list
-    /// is inserted in one step, wholly or not at all.
+    /// Inserts a row, or a list of rows in one [step](super#consistency): Erlang's `insert/2`. A
+    /// row replaces one with the same key; in a bag it joins it. Later rows of a list replace
+    /// earlier ones.
     ///
     /// # Errors
     ///
-    /// The caller may not write; or the term is no row or proper list of rows, then nothing is
-    /// inserted.
+    /// The caller [may not write](super#errors), or the term is neither a row nor a proper list of
+    /// rows: then nothing is inserted.
     pub fn insert(&self, objects: Term) -> Result<()> {
         match self.rows_of(&objects, "insert")? {
             Rows::One(row) => {
@@ -40,8 +40,8 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts a row, or a list of rows, if none of their keys is there: Erlang's `insert_new/2`.
-    /// Tells whether it did. One step.
+    /// Inserts a row, or a list of rows, if no row has any of their keys: Erlang's `insert_new/2`.
+    /// Returns whether it did. One [step](super#consistency).
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Table {
         }
     }
 
-    /// The rows in an argument of an insertion.
+    /// The rows in the argument of an insertion.
     fn rows_of(&self, objects: &Term, function: &'static str) -> Result<Rows> {
         if let Some(row) = self.shared.checked_row(objects) {
             return Ok(Rows::One(row.clone()));
@@ -117,21 +117,14 @@ impl Table {
         })
     }
 
-    /// The rows with this key, in a bag the oldest first: Erlang's `lookup/2`. Linearizable.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// The rows with this key, in a bag the oldest first: Erlang's `lookup/2`. One
+    /// [step](super#consistency). Fails if the caller [may not read](super#errors).
     pub fn lookup(&self, key: &Term) -> Result<Vec<Tuple>> {
         let kept = self.kept(key, "lookup")?;
         Ok(kept.map_or_else(Vec::new, |kept| self.shared.layout.rows(key, &kept)))
     }
 
     /// The row with this key, in a bag the oldest: as [`lookup`](Self::lookup), without a list.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
     #[inline]
     pub fn get(&self, key: &Term) -> Result<Option<Tuple>> {
         let layout = &self.shared.layout;
@@ -144,12 +137,13 @@ impl Table {
         Ok(Some(layout.row(key, &kept)))
     }
 
-    /// The element at this position, from 1, of the row with this key, or in a bag the list of
-    /// those of all rows with it: Erlang's `lookup_element/3`.
+    /// The element at this position (from 1) of the row with this key, or in a bag the list of
+    /// these elements of all rows with the key: Erlang's `lookup_element/3`. One
+    /// [step](super#consistency).
     ///
     /// # Errors
     ///
-    /// The caller may not read, no row has the key, or one that has it has no such element.
+    /// The caller [may not read](super#errors), no row has the key, or a row with it lacks the element.
     pub fn lookup_element(&self, key: &Term, position: usize) -> Result<Term> {
         self.element(key, position)?.ok_or_else(|| {
             let problem = Problem::KeyNotFound(key.clone());
@@ -157,12 +151,8 @@ impl Table {
         })
     }
 
-    /// As [`lookup_element`](Self::lookup_element), but `default` if no row has the key: Erlang's
-    /// `lookup_element/4`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read, or a row with the key has no such element.
+    /// As [`lookup_element`](Self::lookup_element), but returns `default` if no row has the key:
+    /// Erlang's `lookup_element/4`.
     pub fn lookup_element_or(&self, key: &Term, position: usize, default: Term) -> Result<Term> {
         Ok(self.element(key, position)?.unwrap_or(default))
     }
@@ -192,22 +182,16 @@ impl Table {
         Ok(Some(Term::list(elements?)))
     }
 
-    /// Whether a row has this key: Erlang's `member/2`. Linearizable.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// Whether a row has this key: Erlang's `member/2`. One [step](super#consistency). Fails if the
+    /// caller [may not read](super#errors).
     pub fn member(&self, key: &Term) -> Result<bool> {
         self.read("member", || self.shared.store.get_with(key, &mut |_| ()))
     }
 
-    /// Removes the rows with this key and returns them: Erlang's `take/2`. One step.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not write.
+    /// Removes the rows with this key and returns them: Erlang's `take/2`. One
+    /// [step](super#consistency). Fails if the caller [may not write](super#errors).
     pub fn take(&self, key: &Term) -> Result<Vec<Tuple>> {
-        // Counted before the gate is left: an exclusive change finds all rows counted.
+        // The rows are counted under the gate, so an exclusive change finds all rows counted.
         let _guard = self.enter("take")?;
         let Some(kept) = self.shared.store.remove(key) else {
             return Ok(Vec::new());
@@ -217,11 +201,8 @@ impl Table {
         Ok(rows)
     }
 
-    /// Removes the rows with this key: Erlang's `delete/2`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not write.
+    /// Removes the rows with this key: Erlang's `delete/2`. One [step](super#consistency). Fails if
+    /// the caller [may not write](super#errors).
     pub fn delete_key(&self, key: &Term) -> Result<()> {
         let _guard = self.enter("delete")?;
         let removed = self.shared.store.remove(key);
@@ -233,11 +214,11 @@ impl Table {
     }
 
     /// Removes the rows that are identical (`=:=`) to this one: Erlang's `delete_object/2`. One
-    /// step.
+    /// [step](super#consistency).
     ///
     /// # Errors
     ///
-    /// The caller may not write, or the row has no key.
+    /// The caller [may not write](super#errors), or the row has no key.
     pub fn delete_object(&self, object: &Term) -> Result<()> {
         let Some(row) = self.shared.checked_row(object) else {
             let problem = Problem::NotATuple(object.clone());
@@ -250,8 +231,8 @@ impl Table {
         Ok(())
     }
 
-    /// Keeps those of the rows with this key that `keep` says yes to; the caller is in the gate.
-    /// Returns how many went.
+    /// Removes the rows with this key for which `keep` returns false, and returns how many. The
+    /// caller holds the gate.
     pub(super) fn retain(&self, key: &Term, keep: &mut dyn FnMut(&Tuple) -> bool) -> usize {
         let layout = &self.shared.layout;
         let mut gone = 0;
@@ -273,11 +254,8 @@ impl Table {
         gone
     }
 
-    /// Removes all rows: Erlang's `delete_all_objects/1`. One step.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not write.
+    /// Removes all rows: Erlang's `delete_all_objects/1`. One [step](super#consistency). Fails if
+    /// the caller [may not write](super#errors).
     pub fn delete_all_objects(&self) -> Result<()> {
         let _exclusive = self.enter_exclusive("delete_all_objects")?;
         self.clear();
@@ -296,7 +274,7 @@ impl Table {
 }
 
 impl Shared {
-    /// Puts one row into the store; the caller is in the gate. Returns whether it was put.
+    /// Puts one row into the store and returns whether it did. The caller holds the gate.
     pub(super) fn put(&self, row: Tuple, present: Present) -> bool {
         let layout = &self.layout;
         let key = layout.new_key(layout.key_of(&row));
@@ -341,7 +319,7 @@ impl Shared {
         put
     }
 
-    /// Puts a row into a table that nobody else has yet.
+    /// Puts a row into a table that no other thread has yet.
     pub(super) fn put_read(&self, row: Tuple) {
         self.put(row, Present::Goes);
     }

@@ -1,9 +1,9 @@
-//! The search behind every function with a pattern or a match specification: which keys it visits,
-//! and what it does with their rows.
+//! The driver of every function with a pattern or a match specification: which keys a search
+//! visits, and what it does with their rows.
 //!
-//! A function of [`Table`] runs a [`Search`] to its end in one step, a
-//! [`Traversal`](super::Traversal) in steps of some rows each, and a search in chunks leaves one in
-//! its [`Continuation`](super::Continuation).
+//! A method of [`Table`] runs a [`Search`] to its end at once. A [`Traversal`](super::Traversal)
+//! runs it in steps of some rows each. A search in chunks keeps it in a
+//! [`Continuation`](super::Continuation).
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
@@ -17,21 +17,21 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH};
 
-/// The keys that a specification can match.
+/// The keys that a specification can match, in one table.
 #[derive(Clone, Debug)]
 pub(super) enum Keys {
     All,
-    /// One by one, ascending in the map order.
+    /// Single keys, ascending in the map order.
     Exact(Vec<Term>),
-    /// In the term order, apart from each other.
+    /// Disjoint intervals, ascending in the term order.
     Intervals(Vec<KeyInterval>),
 }
 
-/// How far a search has come.
+/// How far a search has got.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Progress {
     Begun,
-    /// This key has been visited, and those before it.
+    /// This key and all keys before it have been visited.
     Behind(Term),
     /// No key is left.
     Done,
@@ -42,13 +42,13 @@ pub(super) enum Progress {
 pub(super) struct Search {
     pub(super) action: Action,
     pub(super) direction: Direction,
-    /// How many results make a chunk; `usize::MAX` without a limit.
+    /// The most results in a chunk; `usize::MAX` without a limit.
     pub(super) limit: usize,
     pub(super) progress: Progress,
-    /// The results of a `select`. Between two chunks: what the rows of the last key gave beyond the
-    /// limit, in bags only.
+    /// The results of a `select`. Between two chunks: in a bag, the results of the last key's rows
+    /// that exceed the limit.
     pub(super) found: Vec<Term>,
-    /// How many rows were counted, deleted or replaced.
+    /// The number of rows counted, deleted or replaced.
     pub(super) count: usize,
 }
 
@@ -75,8 +75,9 @@ impl Search {
         }
     }
 
-    /// Checks the caller and the search before it visits its first key. Returns whether it is over: it deletes whole
-    /// ranges of keys. An error names `function`.
+    /// Checks the caller and the arguments before the search visits its first key. Returns whether
+    /// the search is over already, because it has deleted whole ranges of keys. Errors name
+    /// `function`.
     pub(super) fn begin(
         &mut self,
         table: &Table,
@@ -104,8 +105,8 @@ impl Search {
         Ok(false)
     }
 
-    /// Visits up to `most` more of the keys that the specification can match, one at least. Returns
-    /// whether the search is over, or its chunk full. An error names `function`.
+    /// Visits up to `most` more of the keys that the specification can match, at least one. Returns
+    /// whether the search is over or its chunk full. Errors name `function`.
     pub(super) fn go_on(
         &mut self,
         table: &Table,
@@ -121,7 +122,7 @@ impl Search {
             let reached = match action {
                 Action::Select { .. } => {
                     keys.visit(table, progress, direction, sizes, |key, kept| {
-                        // Those of one key stay together.
+                        // The results of one key stay together, even beyond the limit.
                         table.run_rows(&mut matcher, key, kept, |made| found.push(made));
                         if found.len() < limit {
                             ControlFlow::Continue(())
@@ -159,7 +160,7 @@ impl Search {
         Ok(self.found.len() >= limit || self.progress == Progress::Done)
     }
 
-    /// Refuses a caller that may not do this: before each step.
+    /// Fails if the caller may not do this. Every step checks it.
     pub(super) fn check_caller(&self, table: &Table, function: &'static str) -> Result<()> {
         let right = match self.action {
             Action::Select { .. } | Action::Count => Right::Read,
@@ -169,11 +170,11 @@ impl Search {
     }
 }
 
-/// What a visit is shown: a key, what is kept under it, and whether no other key can follow.
+/// Visits a key and what is kept under it; the flag says that no other key can follow.
 type Visit<'v> = &'v mut dyn FnMut(&Term, &Kept, bool) -> ControlFlow<()>;
 
 impl Keys {
-    /// Those of `spec` in this table.
+    /// The keys that `spec` can match in this table.
     pub(super) fn of(table: &Table, spec: &MatchSpec) -> Self {
         let position = table.shared.layout.key_position;
         match table.shared.options.kind {
@@ -182,8 +183,8 @@ impl Keys {
         }
     }
 
-    /// Calls `visit` with each of the keys that is in the table, from where `progress` is, with no
-    /// lock held, until it breaks or has been called `most` times. Returns how far it has come.
+    /// Calls `visit` with each of these keys that the table has, behind `progress`, without holding
+    /// a lock, until it breaks or has been called `most` times. Returns how far it has got.
     fn visit(
         &self,
         table: &Table,
@@ -208,8 +209,8 @@ impl Keys {
         Ok(reached)
     }
 
-    /// Calls `visit` with each of the keys that is in the table, from where `progress` is, with no
-    /// lock held, until it breaks. Neighbouring keys are read in batches, the first of `first_batch`.
+    /// As [`visit`](Self::visit), but only until `visit` breaks. Reads neighbouring keys in
+    /// batches, the first of `first_batch`.
     fn visit_all(
         &self,
         table: &Table,
@@ -271,7 +272,7 @@ impl Keys {
     }
 }
 
-/// Visits one key, if it is there.
+/// Visits one key, if the table has it.
 fn visit_key(
     table: &Table,
     key: &Term,
@@ -287,7 +288,7 @@ fn visit_key(
     Ok(kept.map_or(ControlFlow::Continue(()), |kept| visit(key, &kept, is_last)))
 }
 
-/// What of an interval is behind a key, in this direction; `None` if nothing is.
+/// The part of an interval that is behind a key in this direction; `None` if no key can be in it.
 fn rest<'a>(
     interval: &'a KeyInterval,
     behind: Option<&'a Term>,
@@ -297,7 +298,7 @@ fn rest<'a>(
     let Some(key) = behind else {
         return Some(span);
     };
-    // Where the ends of the interval are as seen from the key.
+    // How the ends of the interval compare with the key.
     let low = interval
         .low
         .as_ref()
@@ -310,7 +311,7 @@ fn rest<'a>(
     match direction {
         Direction::Ascending if high == Ordering::Less => return None,
         Direction::Descending if low == Ordering::Greater => return None,
-        // It has the key, and no other.
+        // The interval consists of this key.
         _ if is_single && low != high => return None,
         Direction::Ascending if low == Ordering::Less => span.low = Edge::Beyond(key),
         Direction::Descending if high == Ordering::Greater => span.high = Edge::Beyond(key),

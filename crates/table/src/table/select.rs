@@ -1,4 +1,5 @@
-//! `select`, `match` and their kin: rows picked by a match specification or a pattern.
+//! `select`, `match` and the like: operations on the rows that a match specification or a pattern
+//! picks.
 
 use super::continuation::{Chunk, Continuation};
 use super::error::{BadArgument, Problem, Result};
@@ -21,8 +22,9 @@ const BACKWARD: Action = Action::Select {
 
 impl Table {
     /// What the specification makes of each row that it matches, in an `ordered_set` in order:
-    /// Erlang's `select/2`. Of one moment if the keys that it visits are an interval of fewer than 1024
-    /// of an `ordered_set`, else not as a whole; see the [module](super).
+    /// Erlang's `select/2`. Consistency: see [search](super#consistency); a snapshot if it visits
+    /// one interval of fewer than 1024 keys of an `ordered_set`. Fails if the caller
+    /// [may not read](super#errors).
     ///
     /// ```
     /// use tremula_table::{Kind, MatchSpec, Options, Tables};
@@ -34,42 +36,29 @@ impl Table {
     /// assert_eq!(found, ["alan", "grace"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
     pub fn select(&self, spec: &MatchSpec) -> Result<Vec<Term>> {
         Ok(self.search("select", spec, FORWARD)?.found)
     }
 
     /// As [`select`](Self::select), from the last row to the first: Erlang's `select_reverse/2`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
     pub fn select_reverse(&self, spec: &MatchSpec) -> Result<Vec<Term>> {
         Ok(self.search("select_reverse", spec, BACKWARD)?.found)
     }
 
-    /// The first `limit` of what [`select`](Self::select) gives, and where to go on: Erlang's
-    /// `select/3`. `None` if the specification picks nothing.
-    ///
-    /// As in Erlang, a chunk that is full has a continuation even if nothing more is there, and a
-    /// shorter one has none.
+    /// The first `limit` results of [`select`](Self::select), and where to go on: Erlang's
+    /// `select/3`. `None` if the specification picks nothing. As in Erlang, a full chunk has a
+    /// continuation even if no result follows, and a shorter one has none. Consistency: see
+    /// [search](super#consistency).
     ///
     /// # Errors
     ///
-    /// The caller may not read, or the limit is 0, or 2^59 or more.
+    /// The caller [may not read](super#errors), or the limit is 0, or 2^59 or more.
     pub fn select_limit(&self, spec: &MatchSpec, limit: usize) -> Result<Option<Chunk>> {
         self.first_chunk("select", spec.clone(), limit, false)
     }
 
-    /// The last `limit` of what [`select`](Self::select) gives, the last first, and where to go on:
-    /// Erlang's `select_reverse/3`.
-    ///
-    /// # Errors
-    ///
-    /// See [`select_limit`](Self::select_limit).
+    /// As [`select_limit`](Self::select_limit), from the last row to the first: Erlang's
+    /// `select_reverse/3`.
     pub fn select_reverse_limit(&self, spec: &MatchSpec, limit: usize) -> Result<Option<Chunk>> {
         self.first_chunk("select_reverse", spec.clone(), limit, true)
     }
@@ -78,27 +67,25 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not read, or the continuation is another table's.
+    /// The caller [may not read](super#errors), or the continuation is another table's.
     pub fn select_next(&self, continuation: &Continuation) -> Result<Option<Chunk>> {
         continuation.clone().next_chunk(self, "select")
     }
 
-    /// How many rows the specification makes `true` of: Erlang's `select_count/2`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// The number of rows of which the specification makes `true`: Erlang's `select_count/2`.
+    /// Consistency and errors: see [`select`](Self::select).
     pub fn select_count(&self, spec: &MatchSpec) -> Result<usize> {
         Ok(self.search("select_count", spec, Action::Count)?.count)
     }
 
-    /// Deletes the rows that the specification makes `true` of, and tells how many: Erlang's
-    /// `select_delete/2`. Each row is looked at and deleted in one step.
+    /// Deletes the rows of which the specification makes `true`, and returns how many: Erlang's
+    /// `select_delete/2`. Checks and deletes the rows of each key in one [step](super#consistency).
+    /// Fails if the caller [may not write](super#errors).
     ///
-    /// Of an `ordered_set` a whole range of keys is removed in one step, without a look at its rows, if
-    /// the specification says `true` of all that can be in it: if there are no guards but those that
-    /// bound the range, no number before it in the key, and all rows of the table have as many
-    /// elements as the head. [`MatchSpec::explain`] tells.
+    /// In an `ordered_set` it removes a whole range of keys in one step, without visiting the rows,
+    /// if the specification makes `true` of every row that the range can contain: its guards only
+    /// bound the range, the key has no number before the bounded part, and all rows of the table
+    /// have as many elements as the head. [`MatchSpec::explain`] says whether this is so.
     ///
     /// ```
     /// use tremula_table::{Kind, MatchSpec, Options, Tables};
@@ -109,27 +96,23 @@ impl Table {
     /// assert_eq!(table.select_delete(&spec)?, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// The caller may not write.
     pub fn select_delete(&self, spec: &MatchSpec) -> Result<usize> {
         Ok(self.search("select_delete", spec, Action::Delete)?.count)
     }
 
-    /// Puts what the specification makes of each row that it matches in its place, and tells how
-    /// many were replaced: Erlang's `select_replace/2`. Each row is looked at and replaced in one
-    /// step.
+    /// Replaces each row that the specification matches by what it makes of the row, and returns
+    /// how many it replaced: Erlang's `select_replace/2`. One [step](super#consistency) per key.
     ///
     /// # Errors
     ///
-    /// The caller may not write, the table is a `bag`, or the specification could make something
-    /// that is no row with the same key ([`MatchSpec::changes_key`]): no row is replaced then.
+    /// The caller [may not write](super#errors), the table is a `bag`, or the specification could
+    /// make something other than a row with the same key ([`MatchSpec::changes_key`]): then no row
+    /// is replaced.
     pub fn select_replace(&self, spec: &MatchSpec) -> Result<usize> {
         Ok(self.search("select_replace", spec, Action::Replace)?.count)
     }
 
-    /// Whether a specification may be used to replace rows.
+    /// Fails if a specification may not be used to replace rows.
     pub(super) fn check_replacement(&self, function: &'static str, spec: &MatchSpec) -> Result<()> {
         let kind = self.shared.options.kind;
         if kind == Kind::Bag {
@@ -149,7 +132,8 @@ impl Table {
         }
     }
 
-    /// Replaces the rows with this key that the specification matches, in one step. Returns how many.
+    /// Replaces the rows with this key that the specification matches, in one step; returns how
+    /// many.
     pub(super) fn replace_rows(
         &self,
         matcher: &mut Matcher<'_>,
@@ -158,7 +142,7 @@ impl Table {
         function: &'static str,
     ) -> Result<usize> {
         let layout = &self.shared.layout;
-        // Most rows stay: they are not locked for it.
+        // Most rows stay. A check without the gate and the store's lock suffices for these.
         let rows = layout.rows(key, kept);
         if !rows.iter().any(|row| matcher.run(row).is_some()) {
             return Ok(0);
@@ -171,7 +155,7 @@ impl Table {
             };
             let mut rows = layout.rows(key, kept);
             for row in &mut rows {
-                // A specification that keeps the key makes nothing but rows.
+                // `check_replacement` has accepted the specification, so it makes rows only.
                 let Some(Term::Tuple(new)) = matcher.run(row) else {
                     continue;
                 };
@@ -194,7 +178,7 @@ impl Table {
     }
 
     /// The values of the pattern's variables, in the order of their numbers, for each row that it
-    /// matches: Erlang's `match/2`.
+    /// matches: Erlang's `match/2`. Consistency: see [`select`](Self::select).
     ///
     /// ```
     /// use tremula_table::{Options, Tables, Term};
@@ -208,47 +192,35 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not read, or the term is no pattern.
+    /// The caller [may not read](super#errors), or the term is no pattern.
     pub fn match_pattern(&self, pattern: &Term) -> Result<Vec<Term>> {
         let spec = pattern_spec(pattern, Returns::Bindings, "match")?;
         Ok(self.search("match", &spec, FORWARD)?.found)
     }
 
-    /// As [`match_pattern`](Self::match_pattern), in chunks: Erlang's `match/3`.
-    ///
-    /// # Errors
-    ///
-    /// Those of `match_pattern`, or the limit is 0.
+    /// As [`match_pattern`](Self::match_pattern), in chunks: Erlang's `match/3`. Also fails if the
+    /// limit is 0, or 2^59 or more.
     pub fn match_pattern_limit(&self, pattern: &Term, limit: usize) -> Result<Option<Chunk>> {
         let spec = pattern_spec(pattern, Returns::Bindings, "match")?;
         self.first_chunk("match", spec, limit, false)
     }
 
-    /// The rows that the pattern matches: Erlang's `match_object/2`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read, or the term is no pattern.
+    /// The rows that the pattern matches: Erlang's `match_object/2`. Consistency and errors: see
+    /// [`match_pattern`](Self::match_pattern).
     pub fn match_object(&self, pattern: &Term) -> Result<Vec<Term>> {
         let spec = pattern_spec(pattern, Returns::Row, "match_object")?;
         Ok(self.search("match_object", &spec, FORWARD)?.found)
     }
 
-    /// As [`match_object`](Self::match_object), in chunks: Erlang's `match_object/3`.
-    ///
-    /// # Errors
-    ///
-    /// Those of `match_object`, or the limit is 0.
+    /// As [`match_object`](Self::match_object), in chunks: Erlang's `match_object/3`. Also fails if
+    /// the limit is 0, or 2^59 or more.
     pub fn match_object_limit(&self, pattern: &Term, limit: usize) -> Result<Option<Chunk>> {
         let spec = pattern_spec(pattern, Returns::Row, "match_object")?;
         self.first_chunk("match_object", spec, limit, false)
     }
 
-    /// Deletes the rows that the pattern matches: Erlang's `match_delete/2`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not write, or the term is no pattern.
+    /// Deletes the rows that the pattern matches, as [`select_delete`](Self::select_delete) does:
+    /// Erlang's `match_delete/2`. Also fails if the term is no pattern.
     pub fn match_delete(&self, pattern: &Term) -> Result<()> {
         let spec = pattern_spec(pattern, Returns::True, "match_delete")?;
         self.search("match_delete", &spec, Action::Delete)
@@ -296,8 +268,8 @@ impl Table {
         }
     }
 
-    /// Removes the ranges of keys in which every row is to be deleted, in one step, and tells how many
-    /// rows there were; `None` if rows have to be looked at.
+    /// Removes the ranges of keys in which every row is to be deleted, in one step, and returns how
+    /// many rows there were; `None` if the search has to visit the rows.
     pub(super) fn delete_ranges(
         &self,
         spec: &MatchSpec,
@@ -310,7 +282,7 @@ impl Table {
         let Some((size, intervals)) = spec.whole_intervals(shared.layout.key_position) else {
             return Ok(None);
         };
-        // A first check without the gate keeps no other thread waiting in vain; the second decides.
+        // A first check without the gate, so that no thread waits in vain. The second one decides.
         if !shared.row_sizes.are(size) {
             return Ok(None);
         }
@@ -324,8 +296,8 @@ impl Table {
         Ok(Some(removed.sum()))
     }
 
-    /// Deletes the rows with this key that the specification makes `true` of, in one step. Returns how
-    /// many.
+    /// Deletes the rows with this key of which the specification makes `true`, in one step; returns
+    /// how many.
     pub(super) fn delete_rows(
         &self,
         matcher: &mut Matcher<'_>,
@@ -335,7 +307,7 @@ impl Table {
     ) -> Result<usize> {
         let layout = &self.shared.layout;
         let goes = |made: Option<Term>| made.is_some_and(|made| is_true(&made));
-        // Most rows stay: they are not locked for it.
+        // Most rows stay. A check without the gate and the store's lock suffices for these.
         let any = if layout.is_bag {
             let rows = layout.rows(key, kept);
             rows.iter().any(|row| goes(matcher.run(row)))

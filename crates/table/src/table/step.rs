@@ -1,4 +1,4 @@
-//! From key to key: `first`, `next` and their kin.
+//! Steps from key to key: `first`, `next` and the like.
 
 use super::error::{BadArgument, Problem, Result};
 use super::store::Kept;
@@ -7,26 +7,21 @@ use crate::term::{Term, Tuple};
 use tremula_index::Direction;
 
 impl Table {
-    /// The first key: Erlang's `first/1`, but `None` for `'$end_of_table'`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// The first key: Erlang's `first/1`, but `None` for `'$end_of_table'`. Consistency: see
+    /// [move](super#consistency). Fails if the caller [may not read](super#errors).
     pub fn first(&self) -> Result<Option<Term>> {
         self.end(Direction::Ascending, "first", Self::key)
     }
 
-    /// The last key: Erlang's `last/1`. Of a table without order it is the first.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// The last key: Erlang's `last/1`; otherwise as [`first`](Self::first). In a table without
+    /// order it is the first key.
     pub fn last(&self) -> Result<Option<Term>> {
         self.end(Direction::Descending, "last", Self::key)
     }
 
-    /// The key behind this one: Erlang's `next/2`. An `ordered_set` need not have the key; a table
-    /// of another type must, unless it is [fixed](Self::safe_fixtable).
+    /// The key behind this one: Erlang's `next/2`. An `ordered_set` need not contain the key; a
+    /// table of another type must, unless it is [fixed](Self::safe_fixtable). Consistency: see
+    /// [move](super#consistency).
     ///
     /// ```
     /// use tremula_table::{Kind, Options, Tables, Term};
@@ -40,52 +35,35 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not read, or the key is not there.
+    /// The caller [may not read](super#errors), or the table has to contain the key and does not.
     pub fn next(&self, key: &Term) -> Result<Option<Term>> {
         self.step(key, Direction::Ascending, "next", Self::key)
     }
 
-    /// The key before this one: Erlang's `prev/2`. In a table without order it is the next.
-    ///
-    /// # Errors
-    ///
-    /// See [`next`](Self::next).
+    /// The key before this one: Erlang's `prev/2`; otherwise as [`next`](Self::next). In a table
+    /// without order it is the next key.
     pub fn prev(&self, key: &Term) -> Result<Option<Term>> {
         self.step(key, Direction::Descending, "prev", Self::key)
     }
 
-    /// The first key with its rows, of one moment: Erlang's `first_lookup/1` (OTP 27).
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// The first key with its rows at one moment: Erlang's `first_lookup/1` (OTP 27). Consistency:
+    /// see [move](super#consistency). Fails if the caller [may not read](super#errors).
     pub fn first_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
         self.end(Direction::Ascending, "first_lookup", Self::key_and_rows)
     }
 
-    /// The last key with its rows: Erlang's `last_lookup/1`.
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// The last key with its rows: Erlang's `last_lookup/1`; see
+    /// [`first_lookup`](Self::first_lookup).
     pub fn last_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
         self.end(Direction::Descending, "last_lookup", Self::key_and_rows)
     }
 
-    /// The key behind this one with its rows: Erlang's `next_lookup/2`.
-    ///
-    /// # Errors
-    ///
-    /// See [`next`](Self::next).
+    /// The key behind this one with its rows: Erlang's `next_lookup/2`; see [`next`](Self::next).
     pub fn next_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
         self.step(key, Direction::Ascending, "next_lookup", Self::key_and_rows)
     }
 
-    /// The key before this one with its rows: Erlang's `prev_lookup/2`.
-    ///
-    /// # Errors
-    ///
-    /// See [`next`](Self::next).
+    /// The key before this one with its rows: Erlang's `prev_lookup/2`; see [`prev`](Self::prev).
     pub fn prev_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
         self.step(
             key,
@@ -95,7 +73,7 @@ impl Table {
         )
     }
 
-    /// Only an `ordered_set` has a way back.
+    /// The direction, or `Ascending` if the table has no order.
     pub(super) fn way(&self, direction: Direction) -> Direction {
         match self.shared.options.kind {
             Kind::OrderedSet => direction,
@@ -154,7 +132,8 @@ impl Table {
     }
 }
 
-/// `'$end_of_table'`, from which an `ordered_set` does not go on even if it is a key.
+/// Whether this is `'$end_of_table'`, from which `next` and `prev` do not go on in an
+/// `ordered_set`, even if it is a key.
 fn is_end(key: &Term) -> bool {
     matches!(key, Term::Atom(atom) if *atom == crate::term::Atom::END_OF_TABLE)
 }

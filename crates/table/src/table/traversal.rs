@@ -1,4 +1,4 @@
-//! Searches in slices, so that no one of them holds a thread for long.
+//! Searches in steps, so that no step occupies its thread for long.
 
 use super::Table;
 use super::continuation::{Chunk, Continuation};
@@ -11,38 +11,39 @@ use std::ops::ControlFlow;
 /// What a [`Traversal`] does with the rows that its match specification picks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Finds what the specification makes of them: [`Table::select`] and [`Table::select_reverse`], or
-    /// with a limit the first chunk of it: [`Table::select_limit`] and
-    /// [`Table::select_reverse_limit`].
+    /// Finds what the specification makes of them: [`Table::select`], [`Table::select_reverse`];
+    /// with a limit the first chunk: [`Table::select_limit`], [`Table::select_reverse_limit`].
     Select {
-        /// From the last row to the first.
+        /// Whether to go from the last row to the first.
         reverse: bool,
-        /// How much makes a chunk.
+        /// The most results in a chunk.
         limit: Option<usize>,
     },
-    /// Counts those of which it says `true`: [`Table::select_count`].
+    /// Counts those of which it makes `true`: [`Table::select_count`].
     Count,
-    /// Deletes those of which it says `true`: [`Table::select_delete`].
+    /// Deletes those of which it makes `true`: [`Table::select_delete`].
     Delete,
     /// Replaces them: [`Table::select_replace`].
     Replace,
 }
 
-/// What came of a [`Traversal`].
+/// The result of a [`Traversal`].
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Everything that was found.
+    /// All results.
     Found(Vec<Term>),
-    /// What was found, as much as a chunk has; `None` if nothing.
+    /// A chunk of results; `None` without a result.
     Chunk(Option<Chunk>),
     /// How many rows were counted, deleted or replaced.
     Count(usize),
 }
 
-/// A search that looks at some rows at a time: between two steps its thread may do something else.
+/// A search that visits some rows at a time, so that its thread may do something else between
+/// steps.
 ///
-/// It returns the same result as the one-shot function of [`Table`], and holds no lock between steps.
-/// A `select` is of one moment where the one-shot function is, if the first step covers all its rows.
+/// Returns the same result as the one-shot method of [`Table`], and holds no lock between steps. A
+/// `select` whose first step covers all its rows is a [snapshot](super#consistency) where the
+/// one-shot method is one.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -74,8 +75,8 @@ pub struct Traversal {
 }
 
 impl Table {
-    /// A search that goes on in [steps](Traversal::step). Looks at nothing yet: what is wrong with it
-    /// is the error of its first step.
+    /// Begins a search in [steps](Traversal::step). Visits no row yet: the first step reports what
+    /// is wrong with the arguments.
     #[must_use]
     pub fn traverse(&self, spec: MatchSpec, action: Action) -> Traversal {
         let function = match action {
@@ -103,23 +104,21 @@ impl Table {
 }
 
 impl Traversal {
-    /// The same search, whose errors name this function of Erlang's. Without it they name the one that
-    /// the [`Action`] is of.
+    /// The same search, with errors that name this Erlang function instead of that of the
+    /// [`Action`].
     #[must_use]
     pub fn named(self, function: &'static str) -> Self {
         Self { function, ..self }
     }
 
-    /// Looks at up to `rows` more rows, one at least (in a bag: at the rows of `rows` keys). Breaks
-    /// with the outcome when all that matter have been looked at.
-    ///
-    /// Deleting a whole range of keys, as [`Table::select_delete`] tells, is one step, however long
-    /// the range.
+    /// Visits up to `rows` more rows, but at least one (in a bag: the rows of that number of keys).
+    /// Breaks with the outcome when the search is over. [`Table::select_delete`] of a whole range
+    /// of keys is one step, however long the range.
     ///
     /// # Errors
     ///
-    /// Those of the function that does the same at once (see [`Action`]); the continuation is another
-    /// table's; or the table has been deleted since. What was deleted or replaced by then stays so.
+    /// Those of the one-shot method (see [`Action`]); the continuation is another table's; or the
+    /// table has been deleted since. What earlier steps deleted or replaced stays so.
     pub fn step(mut self, rows: usize) -> Result<ControlFlow<Outcome, Self>> {
         if !self.at.step(&self.table, self.function, rows.max(1))? {
             return Ok(ControlFlow::Continue(self));

@@ -1,4 +1,4 @@
-//! What goes through the whole table.
+//! Functions that go through the whole table.
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
@@ -10,12 +10,8 @@ use std::ops::ControlFlow;
 use tremula_index::{Direction, LAST_BATCH};
 
 impl Table {
-    /// All rows, in an `ordered_set` in order: Erlang's `tab2list/1`. Not of one moment; see the
-    /// [module](super).
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read.
+    /// All rows, in an `ordered_set` in order: Erlang's `tab2list/1`. Consistency: see
+    /// [search](super#consistency). Fails if the caller [may not read](super#errors).
     pub fn tab2list(&self) -> Result<Vec<Tuple>> {
         let mut rows = Vec::new();
         self.each_row("tab2list", Direction::Ascending, &mut |row| {
@@ -26,7 +22,8 @@ impl Table {
     }
 
     /// Folds the rows from the first to the last: Erlang's `foldl/3`. The function may use the
-    /// table. Not of one moment.
+    /// table. Consistency: see [search](super#consistency). Fails if the caller
+    /// [may not read](super#errors), or the table is deleted meanwhile.
     ///
     /// ```
     /// use tremula_table::{Options, Tables};
@@ -36,19 +33,11 @@ impl Table {
     /// assert_eq!(table.foldl(0, |row, fields| fields + row.len())?, 4);
     /// # Ok::<(), tremula_table::BadArgument>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// The caller may not read, or may no longer, because the table was deleted meanwhile.
     pub fn foldl<A>(&self, start: A, fold: impl FnMut(Tuple, A) -> A) -> Result<A> {
         self.fold("foldl", Direction::Ascending, start, fold)
     }
 
     /// As [`foldl`](Self::foldl), from the last to the first: Erlang's `foldr/3`.
-    ///
-    /// # Errors
-    ///
-    /// See [`foldl`](Self::foldl).
     pub fn foldr<A>(&self, start: A, fold: impl FnMut(Tuple, A) -> A) -> Result<A> {
         self.fold("foldr", Direction::Descending, start, fold)
     }
@@ -71,12 +60,13 @@ impl Table {
         }
     }
 
-    /// Replaces all rows by those of an iterator, each item a row or a list of rows: Erlang's
-    /// `init_table/2`. The rows are collected first, and then replace the others in one step.
+    /// Replaces all rows by those of an iterator whose items are rows or lists of rows: Erlang's
+    /// `init_table/2`. Collects the rows first; the replacement is one [step](super#consistency).
     ///
     /// # Errors
     ///
-    /// The caller may not write; or an item is neither, then the table is left as it was.
+    /// The caller [may not write](super#errors), or an item is neither a row nor a list of rows:
+    /// then the table stays as it was.
     pub fn init_table(&self, objects: impl IntoIterator<Item = Term>) -> Result<()> {
         const FUNCTION: &str = "init_table";
         let wrong = |term: &Term| BadArgument::new(FUNCTION, 2, Problem::NotRows(term.clone()));
@@ -134,8 +124,8 @@ impl Table {
         visited.map_err(|_| no_table(function))
     }
 
-    /// As [`each_entry`](Self::each_entry), whoever asks, in batches of which the first has so many
-    /// entries. A batch is read in one step of the gate.
+    /// As [`each_entry`](Self::each_entry), but does not check the caller. The first batch has
+    /// `first_batch` entries. A batch is read within one read of the gate.
     pub(super) fn entries(
         &self,
         span: Span<'_>,
