@@ -1,16 +1,17 @@
-//! Changing the grain: split where it is contended, join where it is not.
+//! Adapting the grain: splits where there is contention, joins where there is not.
 //!
-//! A join, of the base node `main` with its neighbour on the other side of their route node
-//! `parent`, goes in steps that any thread can help with:
+//! A join unites the base node `main` with its neighbour on the other side of their route node
+//! `parent`. One thread secures the nodes and commits the join. Any thread can abort it before, and
+//! help to complete it after:
 //!
 //! ```text
-//!  secure    main        →  the same, as `Main` of the join
-//!            neighbour   →  the same, as `Neighbour` of the join
+//!  secure    main        →  the same contents, with the role `Main` of the join
+//!            neighbour   →  the same contents, with the role `Neighbour` of the join
 //!            parent, grandparent: marked with the join
-//!  commit    state: preparing → committed (or aborted, by anybody in whose way it is)
-//!  complete  neighbour   →  both contents, as `Neighbour` of the join
-//!            grandparent: its link to parent → parent's other child
-//!            grandparent: the mark is taken away (the parent's never is)
+//!  commit    state: preparing → committed (or aborted, by any thread that the join obstructs)
+//!  complete  neighbour   →  the contents of both, with the role `Neighbour` of the join
+//!            grandparent: its link to parent → the other child of parent
+//!            grandparent: the mark is removed (that of parent never is)
 //!            state: committed → done, by one thread, which retires what was unlinked
 //! ```
 
@@ -27,15 +28,15 @@ use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tremula_sync::reclaim::Guard;
 
-/// What the tree has decided so far. Written only where the shape changes or an operation has to
-/// start again; all accesses are relaxed, the figures order nothing.
+/// Counts what the tree has decided so far. Threads write it only where the shape changes or an
+/// operation starts again. All accesses are relaxed: the figures order nothing.
 #[derive(Default)]
 pub(super) struct Adaptations {
     pub(super) splits: AtomicU64,
     pub(super) joins: AtomicU64,
     pub(super) aborted_joins: AtomicU64,
     pub(super) retries: AtomicU64,
-    /// Queries that had to write their range bases.
+    /// Queries that froze their range.
     pub(super) frozen_ranges: AtomicU64,
 }
 
@@ -48,19 +49,20 @@ const ABORTED: u32 = 1;
 const COMMITTED: u32 = 2;
 const DONE: u32 = 3;
 
-/// A join, for all who help with it.
+/// A join, shared by all threads that help with it.
 pub(super) struct Join<S: Spec> {
     state: AtomicU32,
-    /// The fields below are written before the state becomes committed, and read by those who have
-    /// seen that it is: their accesses are relaxed. The nodes are not retired before it is done.
+    /// The fields below are written before the state becomes committed, and read only by threads
+    /// that have seen that it is: their accesses are relaxed. The nodes are retired only after the
+    /// state has become done.
     main: AtomicPtr<Node<S>>,
     neighbour: AtomicPtr<Node<S>>,
     parent: AtomicPtr<Node<S>>,
     /// Null if the parent is the root.
     grandparent: AtomicPtr<Node<S>>,
-    /// What takes the parent's place.
+    /// What replaces the parent.
     sibling: AtomicPtr<Node<S>>,
-    /// What takes the neighbour's place.
+    /// What replaces the neighbour.
     joined: AtomicPtr<Node<S>>,
 }
 
@@ -95,7 +97,7 @@ impl<S: Spec> Join<S> {
         self.state() == DONE
     }
 
-    /// Makes this the state, if it is `from` now.
+    /// Changes the state from `from` to `to`. Returns whether it was `from`.
     fn advance(&self, from: u32, to: u32) -> bool {
         // SeqCst: as `Link::load`.
         self.state
@@ -113,7 +115,7 @@ fn write<T>(field: &AtomicPtr<T>, value: NonNull<T>) {
 }
 
 impl<S: Spec> RouteNode<S> {
-    /// Marks the node with a join, if it has no mark.
+    /// Marks the node with a join, if it has no mark. Returns whether it did.
     fn mark(&self, join: &Arc<Join<S>>) -> bool {
         self.join
             .compare_exchange(
@@ -125,9 +127,9 @@ impl<S: Spec> RouteNode<S> {
             .is_ok()
     }
 
-    /// Takes away the mark of this join.
+    /// Removes the mark of this join.
     fn unmark(&self, join: &Arc<Join<S>>) {
-        // That it fails means that another thread has done it.
+        // If this fails, another thread has removed it.
         let _ = self.join.compare_exchange(
             Arc::as_ptr(join).cast_mut(),
             ptr::null_mut(),
@@ -138,7 +140,7 @@ impl<S: Spec> RouteNode<S> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// The statistics of a base node that takes the place of this one.
+    /// The statistics of a base node that replaces this one.
     #[inline]
     pub(super) fn statistics(&self, base: &BaseNode<S>, was_contended: bool) -> i32 {
         let config = &self.config;
@@ -147,7 +149,7 @@ impl<S: Spec> Tree<S> {
         } else {
             config.uncontended
         };
-        // Beyond the limits they would only take longer to come back.
+        // Statistics far beyond a limit would only take longer to come back.
         base.statistics
             .saturating_add(change)
             .min(config.split_above.saturating_add(1))
@@ -164,8 +166,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Puts a route node with two base nodes in the place of a base node. If it cannot be split,
-    /// its statistics start again from 0.
+    /// Replaces a base node by a route node with two base nodes. If it cannot be split, its
+    /// statistics start again from 0.
     #[cold]
     fn split(&self, base: BaseRef<'_, S>, guard: &Guard<'_>) {
         if !base.is_replaceable() {
@@ -186,7 +188,7 @@ impl<S: Spec> Tree<S> {
                 .replace(base, base.again(0, Role::Normal), guard)
                 .is_some()
             {
-                // SAFETY: we unlinked it; its contents are the new one's.
+                // SAFETY: this thread unlinked it; its contents belong to the new base node.
                 unsafe { self.retire(base, Retired::NOTHING, guard) };
             }
             return;
@@ -214,10 +216,10 @@ impl<S: Spec> Tree<S> {
         if self.link_to(base).swing(base.as_ptr(), route) {
             count(&self.adaptations.splits);
             let retired = Retired::contents(base.contents);
-            // SAFETY: we unlinked it, and its parts have counts of their own.
+            // SAFETY: this thread unlinked it, and its parts have counts of their own.
             unsafe { self.retire(base, retired, guard) };
         } else {
-            // SAFETY: nobody has seen any of them.
+            // SAFETY: no other thread has seen any of them.
             unsafe {
                 for node in [bases[0], bases[1], route] {
                     free(node);
@@ -230,7 +232,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Joins a base node with its neighbour on the other side of its parent. Returns whether it
-    /// did; if not, another thread was in the way, or the base node has been replaced.
+    /// did: it does not if another thread interferes or has replaced the base node.
     pub(super) fn join(&self, base: BaseRef<'_, S>, guard: &Guard<'_>) -> bool {
         let (Some(parent), true) = (base.parent(), base.is_replaceable()) else {
             return false;
@@ -246,12 +248,12 @@ impl<S: Spec> Tree<S> {
             return false;
         }
         let join = Arc::new(Join::new());
-        // If this comes to nothing, its statistics start again from 0.
+        // If the join is aborted, the statistics of the base node start again from 0.
         let main = base.again(0, Role::Main(Arc::clone(&join)));
         let Some(main) = self.replace(base, main, guard) else {
             return false;
         };
-        // SAFETY: we unlinked it; its contents are the new one's.
+        // SAFETY: this thread unlinked it; its contents belong to the new base node.
         unsafe { self.retire(base, Retired::NOTHING, guard) };
 
         let abort = || {
@@ -263,7 +265,7 @@ impl<S: Spec> Tree<S> {
             abort();
             return false;
         };
-        // SAFETY: as above.
+        // SAFETY: this thread unlinked it; its contents belong to the new base node.
         unsafe { self.retire(neighbour, Retired::NOTHING, guard) };
         if !parent.mark(&join) {
             abort();
@@ -281,7 +283,7 @@ impl<S: Spec> Tree<S> {
             give_up();
             return false;
         };
-        // SAFETY: it was linked when it was found.
+        // SAFETY: it was linked when `parent_of` found it, during this pin.
         let above = grandparent.map(|node| unsafe { route(node) });
         if above.is_some_and(|above| !above.mark(&join)) {
             give_up();
@@ -314,7 +316,7 @@ impl<S: Spec> Tree<S> {
         write(&join.sibling, if next_to_it { joined } else { other });
         write(&join.joined, joined);
         if !join.advance(PREPARING, COMMITTED) {
-            // SAFETY: nobody has seen it.
+            // SAFETY: no other thread has seen it.
             unsafe {
                 if let Node::Base(base) = joined.as_ref() {
                     drop(base.contents.own());
@@ -331,7 +333,7 @@ impl<S: Spec> Tree<S> {
         true
     }
 
-    /// Carries out a join that is committed, as far as others have not.
+    /// Carries out the steps of a committed join that other threads have not carried out.
     fn complete(&self, join: &Arc<Join<S>>, guard: &Guard<'_>) {
         let fields = [
             &join.main,
@@ -350,18 +352,18 @@ impl<S: Spec> Tree<S> {
         else {
             unreachable!("a join that is committed knows its nodes");
         };
-        // SAFETY: the state was committed when this thread, pinned, looked: they had not been
-        // retired.
+        // SAFETY: this thread saw, during this pin, that the state was committed: the nodes had not
+        // been retired then.
         let [main, neighbour] = [main, neighbour].map(|node| unsafe { BaseRef::of(node, guard) });
         self.link_to(neighbour).swing(neighbour.as_ptr(), joined);
-        // SAFETY: as above; a grandparent stays linked while it has the mark.
+        // SAFETY: a grandparent stays linked while it has the mark.
         let grandparent = read(&join.grandparent).map(|node| unsafe { route(node) });
         match grandparent {
             None => {
                 self.root.swing(parent, sibling);
             }
             Some(above) => {
-                // One of them leads to the parent, or neither if another thread was faster.
+                // One of the links leads to the parent; or neither, if another thread was faster.
                 if !above.left.swing(parent, sibling) {
                     above.right.swing(parent, sibling);
                 }
@@ -372,8 +374,8 @@ impl<S: Spec> Tree<S> {
             return;
         }
         count(&self.adaptations.joins);
-        // SAFETY: no link leads to them any more, their contents are the joined one's by counts of
-        // its own, and only one thread comes here.
+        // SAFETY: no link leads to them any more, the joined base node has counts of its own of
+        // their contents, and only one thread comes here.
         unsafe {
             self.retire(main, Retired::contents(main.contents), guard);
             self.retire(neighbour, Retired::contents(neighbour.contents), guard);
@@ -381,7 +383,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Does what has to be done before a base node can be replaced that is not replaceable.
+    /// Helps the operation that keeps a base node from being replaced.
     #[cold]
     pub(super) fn help(&self, base: BaseRef<'_, S>, guard: &Guard<'_>) {
         count(&self.adaptations.retries);
@@ -404,20 +406,18 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// Adaptation at will, for the checkers: they explore what happens meanwhile, not what leads to
+/// Adaptation on demand, for the checkers: they explore what happens during it, not what leads to
 /// it.
 #[cfg(any(loom, shuttle))]
 impl<S: Spec> Tree<S> {
-    /// Splits the base node that is responsible for `key`, if nobody is in the way and it has two
-    /// entries.
+    /// Does what [`LfcaTree::split_now`](super::LfcaTree::split_now) does.
     pub(super) fn split_now(&self, key: &S::Key) {
         let guard = &self.collector.pin();
         let place = self.locate(&Position::At(SearchKey::new(key)), guard);
         self.split(place.base, guard);
     }
 
-    /// Joins the base node that is responsible for `key` with its neighbour, if nobody is in the
-    /// way. Returns whether it did.
+    /// Does what [`LfcaTree::join_now`](super::LfcaTree::join_now) does.
     pub(super) fn join_now(&self, key: &S::Key) -> bool {
         let guard = &self.collector.pin();
         let place = self.locate(&Position::At(SearchKey::new(key)), guard);

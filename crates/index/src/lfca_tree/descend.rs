@@ -6,7 +6,7 @@ use crate::contract::Direction;
 use crate::kit::{self, SearchKey, Spec};
 use tremula_sync::reclaim::Guard;
 
-/// Where to go in the order of keys.
+/// Where a descent goes in the order of keys.
 pub(super) type Position<'k, S> = kit::Position<SearchKey<'k, S>>;
 
 impl<S: Spec> Position<'_, S> {
@@ -26,7 +26,8 @@ impl<S: Spec> Position<'_, S> {
     }
 }
 
-/// A base node, and between which keys it was found.
+/// The base node at the end of a descent, and the keys of the nearest route nodes passed on either
+/// side.
 pub(super) struct Place<'g, S: Spec> {
     pub(super) base: BaseRef<'g, S>,
     low: Option<&'g S::Key>,
@@ -34,7 +35,7 @@ pub(super) struct Place<'g, S: Spec> {
 }
 
 impl<'g, S: Spec> Place<'g, S> {
-    /// The key at which the neighbour in this direction begins or ends, if there is one. The base
+    /// The key at which the neighbour in this direction, if there is one, begins or ends. The base
     /// node may reach further: see invariant 6.
     pub(super) fn boundary(&self, direction: Direction) -> Option<&'g S::Key> {
         match direction {
@@ -45,7 +46,7 @@ impl<'g, S: Spec> Place<'g, S> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// Follows the route nodes to a base node. It was linked at some moment meanwhile.
+    /// Follows the route nodes to a base node, which was linked at some moment during the descent.
     #[inline]
     pub(super) fn locate<'g>(
         &'g self,
@@ -55,7 +56,7 @@ impl<S: Spec> Tree<S> {
         Self::locate_below(&self.root, position, guard)
     }
 
-    /// The same, from a link somewhere in the tree; boundaries above it are not known.
+    /// Does the same from a link somewhere in the tree. The boundaries above it are not known.
     #[inline]
     pub(super) fn locate_below<'g>(
         link: &'g Link<S>,
@@ -65,11 +66,11 @@ impl<S: Spec> Tree<S> {
         let mut node = link.load();
         let (mut low, mut high) = (None, None);
         loop {
-            // SAFETY: the node was linked when it was loaded, or its parent was unlinked after
-            // this thread was pinned and still had it: it is not freed yet.
+            // SAFETY: the node was linked when this thread loaded the link; or its parent, which
+            // still led to it, was unlinked after this thread was pinned. It is not freed yet.
             match unsafe { node.as_ref() } {
                 Node::Base(_) => {
-                    // SAFETY: as above.
+                    // SAFETY: as for `as_ref`: it was linked during this pin.
                     let base = unsafe { BaseRef::of(node, guard) };
                     return Place { base, low, high };
                 }
@@ -86,8 +87,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The route node above another, `None` if that is the root; or `Err` if it is not linked.
-    /// With each the number of route nodes from the root to the lower one, inclusive.
+    /// The route node above `wanted`, or `None` if `wanted` is the root; and the number of route
+    /// nodes from the root to `wanted`, inclusive. An error if `wanted` is not linked.
     pub(super) fn parent_of(
         &self,
         wanted: NodePtr<S>,
@@ -114,5 +115,5 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// A route node is not in the tree any more.
+/// The route node is not linked any more.
 pub(super) struct Unlinked;

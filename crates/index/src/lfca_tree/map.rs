@@ -1,4 +1,4 @@
-//! The contract of an ordered index on the tree.
+//! The contract of an ordered index, implemented on the tree.
 
 use super::contents::{Owned, Word};
 use super::node::Node;
@@ -130,9 +130,9 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
             .collect(range, direction, limit, out, &self.tree.collector.pin());
     }
 
-    /// Copies nothing. What lies in one base node is as of one moment, the next as of a later one.
-    /// The thread is pinned to the tree meanwhile: what others remove is not freed before the
-    /// closure has seen the last entry.
+    /// Copies nothing. Visits the entries of a base node as of one moment, and those of the next as
+    /// of a later one. The thread stays pinned meanwhile: what other threads remove is not freed
+    /// before the closure has seen the last entry.
     fn range(
         &self,
         range: KeyRange<'_, K>,
@@ -161,7 +161,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
         let mut nodes = vec![(self.tree.root.load(), 0_u64)];
         while let Some((node, depth)) = nodes.pop() {
             bytes += size_of::<Node<Parameters<K, V, H>>>();
-            // SAFETY: linked during this pin.
+            // SAFETY: it was linked during this pin.
             match unsafe { node.as_ref() } {
                 Node::Route(route) => {
                     routes += 1;
@@ -169,7 +169,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
                     nodes.push((route.right.load(), depth + 1));
                 }
                 Node::Base(base) => {
-                    // SAFETY: as above.
+                    // SAFETY: the base node was linked during this pin.
                     let contents = unsafe { base.contents.view() }.measure();
                     bases += 1;
                     route_depth = route_depth.max(depth);

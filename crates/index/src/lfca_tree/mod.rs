@@ -1,67 +1,73 @@
-//! The lock-free contention-adapting search tree: immutable contents, replaced as a whole by one
-//! compare-and-swap.
+//! The lock-free contention-adapting search tree: a compare-and-swap replaces the immutable
+//! contents of a base node as a whole.
 //!
 //! Source: Winblad, Sagonas and Jonsson, "Lock-free contention adapting search trees", SPAA 2018.
 //!
 //! ```text
 //!              route 50                 route nodes: a key, two links, a mark for joins
 //!             /        \
-//!        route 20      base C           base nodes: immutable; contents, statistics, what they
-//!        /      \        |              have to do with a join or a query
+//!        route 20      base C           base nodes: immutable; contents, statistics, and their
+//!        /      \        |              role in a join or a query
 //!     base A   base B    v
 //!     [… 20)   [20 … 50) [50 …]         contents: an immutable B+tree of nodes with counts
 //! ```
 //!
-//! An update follows the route nodes to a base node, makes a tree that differs from its contents by
-//! an entry (a leaf and the path to it are new, all else is shared), and replaces the base node by
-//! one with that tree, by a compare-and-swap on the link to it. If another thread was faster it
-//! starts again. How often that happens is what the statistics tell, which a base node hands on to
-//! the next. Above a limit it is *split* in two under a new route node; below another it is
-//! *joined* with its neighbour, and the route node between them disappears.
+//! An update follows the route nodes to a base node and makes a tree that differs from its contents
+//! by one entry: a leaf and the path to it are new, and the rest is shared. A compare-and-swap on
+//! the link to the base node then replaces it by a new one with that tree. If another thread was
+//! faster, the update starts again. The statistics of a base node count how often this happens, and
+//! pass from a base node to the one that replaces it. A base node whose statistics exceed a limit
+//! is *split* in two under a new route node. One whose statistics fall below another limit is
+//! *joined* with its neighbour, and the route node between them is unlinked.
 //!
-//! # When to take it, and when not
+//! # When to use it, and when not
 //!
-//! For long scans, and for snapshots, while others write: neither ever waits for writers, nor keeps
-//! them waiting, and a [snapshot](LfcaTree::capture) costs a compare-and-swap a base node, however
-//! many entries there are. The price is that an update allocates and copies a leaf and its path:
-//! where scans are short, [`CaTree`](crate::CaTree) updates faster, and many times faster where
-//! there are more threads than cores. A thread that is preempted in the middle of an operation
-//! holds the epoch, what the others replace meanwhile piles up, and their copies go to memory that
-//! no cache has.
+//! For long scans, and for snapshots, while other threads write: neither waits for writers or makes
+//! them wait. A [snapshot](LfcaTree::capture) costs one compare-and-swap for each base node,
+//! whatever the number of entries. The price: an update allocates and copies a leaf and its path.
+//! Where scans are short, [`CaTree`](crate::CaTree) updates faster, and much faster if there are
+//! more threads than cores. A thread that is preempted during an operation holds back the epoch:
+//! the memory that other threads replace meanwhile is not freed, and their copies go to memory that
+//! is in no cache.
 //!
 //! # Consistency
 //!
 //! All operations are linearizable, except `range` (each batch is), `len` and `shape`. Lookups are
 //! wait-free and write nothing shared. Scans, `first`, `last`, `next` and `prev` write nothing
-//! shared either, unless they keep meeting changes: then they freeze (`ranges`) their range, in
-//! which others help. All other operations are lock-free, with two exceptions: while the closure
-//! of an `update` runs, changes of its base node wait (lookups and scans do not); and a `pop` that
-//! finds its end of the tree empty waits for a join that another thread is in the middle of.
+//! shared either, unless they keep meeting changes: then they freeze their range (`ranges`), and
+//! other threads help them. All other operations are lock-free, with two exceptions. While the
+//! closure of an `update` runs, changes of its base node wait (lookups and scans do not). A `pop`
+//! that finds an empty base node at its end of the tree waits for a join that another thread has
+//! begun.
 //!
 //! # Invariants
 //!
-//! 1. A route node's key is above all keys to its left and at or below all keys to its right. It
-//!    never changes.
-//! 2. A base node never changes, and is linked once: there is no way back to an old one. The range
-//!    of keys that it is responsible for does not change while it is linked. Whoever is pinned and
-//!    finds it linked at two moments knows its range's contents throughout.
-//! 3. A base node is linked by its `parent`, or is the root. It is linked no longer than that is.
+//! 1. The key of a route node is above all keys to its left, and at or below all keys to its right.
+//!    It never changes.
+//! 2. A base node never changes, and is linked only once: no link leads back to an old one. The
+//!    range of keys that it is responsible for does not change while it is linked. So a pinned
+//!    thread that finds a base node linked at two moments knows the contents of its range at all
+//!    moments between.
+//! 3. A base node is linked by its `parent`, or is the root if it has none. It is not linked longer
+//!    than its parent is.
 //! 4. A base node is replaced only if its role allows it (`BaseNode::is_replaceable`): it is not
-//!    part of a join that is under way, of a query that is, or held by an `update`. Once allowed,
-//!    this stays so. Whoever is kept from replacing one helps (`LfcaTree::help`) first.
-//! 5. The link to a route node changes only by the join that it is marked with, and never again
-//!    after: that mark is never taken away. So what is below a marked route node, or beside it,
-//!    stays there while the join is under way, but for base nodes.
-//! 6. A descent may pass route nodes that are being unlinked. The base node that it ends at was
-//!    linked at some moment meanwhile, but the boundaries that it passed may be too narrow, for a
-//!    join may have moved them outwards. Whoever goes on at such a boundary comes to the same base
-//!    node again.
-//! 7. Between commit and end of a join its parts are not all there is in their ranges, or more:
-//!    they are not readable (`BaseNode::is_readable`), but for lookups, which look for one key.
-//! 8. Unlinked nodes go to the tree's collector: a thread that is pinned may still read them. Nodes
-//!    of contents are shared by trees and snapshots, and have counts: see `contents`. A thread that
-//!    is alone in the tree when its operation is done frees at once what it has unlinked, so that
-//!    the value that it removed is its own.
+//!    part of a join or of a query that is under way, and no `update` holds it. Once a role allows
+//!    replacement, it always does. A thread that must replace a base node whose role does not allow
+//!    it helps first (`Tree::help`).
+//! 5. The link to a route node changes only by the join that the route node is marked with, and by
+//!    no later one: that mark is never removed. So while a join is under way, the route nodes below
+//!    and beside a marked route node stay; only base nodes change.
+//! 6. A descent may pass route nodes that are being unlinked. The base node at its end was linked
+//!    at some moment during the descent, but the boundaries that the descent passed may be too
+//!    narrow, because a join may have moved them outwards. A thread that goes on at such a boundary
+//!    comes to the same base node again.
+//! 7. Between the commit and the end of a join, its base nodes may hold too little or too much for
+//!    their ranges. They are not readable then (`BaseNode::is_readable`), except for lookups, which
+//!    need only one key.
+//! 8. Unlinked nodes go to the collector of the tree, because a pinned thread may still read them.
+//!    Nodes of contents are shared by trees and snapshots, and have counts: see `contents`. If a
+//!    thread is alone in the tree at the end of its operation, it frees at once what it has
+//!    unlinked, so that it owns the value that it removed.
 
 mod adapt;
 mod contents;
@@ -86,19 +92,19 @@ use tremula_sync::reclaim::Collector;
 /// How an [`LfcaTree`] adapts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LfcaTreeConfig {
-    /// What the statistics of a base node change by when an update met another there. The paper's
-    /// value is 250.
+    /// The change of a base node's statistics when an update meets another there. The paper's value
+    /// is 250.
     pub contended: i32,
-    /// What they change by when it did not. The paper's value is −1.
+    /// Their change when an update meets no other. The paper's value is −1.
     pub uncontended: i32,
     /// A base node whose statistics are above this is split. The paper's value is 1000.
     pub split_above: i32,
     /// A base node whose statistics are below this is joined. The paper's value is −1000.
     pub join_below: i32,
-    /// By how much a query that had to freeze several base nodes lowers the statistics of each: a
-    /// tree that is used for long ranges stays coarse. The paper's value is 100.
+    /// A query that freezes several base nodes lowers the statistics of each by this: a tree that
+    /// is used for long ranges stays coarse. The paper's value is 100.
     pub range_discount: i32,
-    /// Route nodes on the longest path; a base node below that many is not split.
+    /// The most route nodes on a path: a base node below that many is not split.
     pub max_route_depth: usize,
 }
 
@@ -115,13 +121,13 @@ impl Default for LfcaTreeConfig {
     }
 }
 
-/// A lock-free ordered map that splits where it is fought over and joins where it is quiet. See
-/// the [module](self) for how, and for when to use it.
+/// A lock-free ordered map that splits where it is contended and joins where it is not. See the
+/// [module](self) for how it works, and for when to use it.
 ///
 /// `H` says where the heads of keys come from: [`ByteHead`] for keys with a byte form,
 /// [`NoHead`](crate::key::NoHead) for those that can only be compared.
 ///
-/// Point operations take O(log n), and split or join at most one base node, in O(log n).
+/// Point operations take O(log n). Each splits or joins at most one base node, in O(log n).
 ///
 /// ```
 /// use tremula_index::{Direction, KeyRange, LfcaTree, OrderedIndex};
@@ -158,8 +164,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         Self { tree }
     }
 
-    /// The entries of `range` as they are at one moment of this call. Nothing is copied until it is
-    /// read: O(base nodes), whatever the number of entries. Linearizable.
+    /// The entries of `range` as they are at one moment during this call. Copies no entry:
+    /// O(base nodes), whatever the number of entries. Linearizable.
     ///
     /// ```
     /// use std::ops::{Bound, ControlFlow};
@@ -186,15 +192,15 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
         Snapshot::new(range, trees)
     }
 
-    /// Splits the base node that is responsible for `key`, if nobody is in the way and it has two
-    /// entries.
+    /// Splits the base node that is responsible for `key`, if it has two entries and no other
+    /// thread interferes.
     #[cfg(any(loom, shuttle))]
     pub fn split_now(&self, key: &K) {
         self.tree.split_now(key);
     }
 
-    /// Joins the base node that is responsible for `key` with its neighbour, if nobody is in the
-    /// way. Returns whether it did.
+    /// Joins the base node that is responsible for `key` with its neighbour, if no other thread
+    /// interferes. Returns whether it did.
     #[cfg(any(loom, shuttle))]
     pub fn join_now(&self, key: &K) -> bool {
         self.tree.join_now(key)
@@ -213,14 +219,13 @@ struct Tree<S: Spec> {
     len: StripedCounter,
     config: LfcaTreeConfig,
     adaptations: Adaptations,
-    /// What has been unlinked.
+    /// Frees what has been unlinked.
     collector: Collector,
 }
 
-// SAFETY: the tree owns its nodes, and shares keys and values between threads: they are `Send`
-// and `Sync`.
+// SAFETY: the tree owns its nodes. Threads share its keys and values, which are `Send` and `Sync`.
 unsafe impl<S: Spec> Send for Tree<S> {}
-// SAFETY: as above; nodes are immutable but for atomics.
+// SAFETY: as for `Send`; and shared nodes change only through atomics.
 unsafe impl<S: Spec> Sync for Tree<S> {}
 
 impl<S: Spec> Tree<S> {
@@ -240,8 +245,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// The bytes that an entry has outside its node: key and value, where they are not words, and
-    /// their counts.
+    /// The bytes of an entry outside its node: key and value, where they are not words, and their
+    /// counts.
     fn bytes_beside() -> usize {
         const COUNTS: usize = 2 * size_of::<usize>();
         let key = if S::HEAD_IS_KEY || Packed::<S::Key>::is_word() {
@@ -262,8 +267,9 @@ impl<S: Spec> Drop for Tree<S> {
     fn drop(&mut self) {
         let mut nodes = vec![self.root.load()];
         while let Some(node) = nodes.pop() {
-            // SAFETY: what was unlinked goes with the collector. Nobody else has the tree. Each linked node came from a box and is linked
-            // once; a linked base node has the count of its contents.
+            // SAFETY: no other thread has the tree. Each linked node came from a box and is linked
+            // once, and a linked base node owns a count of its contents. The collector frees what
+            // was unlinked.
             unsafe {
                 match node.as_ref() {
                     Node::Route(route) => nodes.extend([route.left.load(), route.right.load()]),

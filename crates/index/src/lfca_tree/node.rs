@@ -17,17 +17,18 @@ pub(super) enum Node<S: Spec> {
     Base(BaseNode<S>),
 }
 
-/// Leads keys below its own to the left, all others to the right.
+/// Leads searches for keys below its own to the left, and all others to the right.
 pub(super) struct RouteNode<S: Spec> {
     pub(super) key: S::Key,
     pub(super) head: u64,
     pub(super) left: Link<S>,
     pub(super) right: Link<S>,
-    /// The join that is about to unlink this node, for ever, or the route node below it.
+    /// The mark: the join that unlinks this node (it stays for ever), or that unlinks a route node
+    /// below it.
     pub(super) join: AtomicPtr<Join<S>>,
 }
 
-/// A part of the entries, as it is between two changes. Immutable.
+/// The entries of a range of keys between two changes. Immutable.
 pub(super) struct BaseNode<S: Spec> {
     pub(super) contents: Root<S>,
     pub(super) statistics: i32,
@@ -36,24 +37,24 @@ pub(super) struct BaseNode<S: Spec> {
     pub(super) role: Role<S>,
 }
 
-/// What a base node has to do with an operation that several threads carry out.
+/// The role of a base node in an operation that several threads carry out.
 pub(super) enum Role<S: Spec> {
-    /// Nothing.
+    /// It has none.
     Normal,
-    /// It will disappear in this join.
+    /// This join unlinks it.
     Main(Arc<Join<S>>),
-    /// It will take in the other's contents in this join, or has done so.
+    /// This join replaces it by a base node with the contents of both; or it is that base node.
     Neighbour(Arc<Join<S>>),
-    /// It is in the range of this query.
+    /// This query has frozen it.
     Range(Arc<Storage<S>>),
-    /// An `update` is asking its closure what is to be done, until this says `true`.
+    /// An `update` holds it while its closure runs, until this is `true`.
     Held(Arc<AtomicBool>),
 }
 
 pub(super) type NodePtr<S> = NonNull<Node<S>>;
 
 impl<S: Spec> BaseNode<S> {
-    /// Another base node in the place of this one, with the same contents.
+    /// A base node that can replace this one, with the same contents.
     pub(super) fn again(&self, statistics: i32, role: Role<S>) -> Self {
         Self {
             contents: self.contents,
@@ -63,7 +64,7 @@ impl<S: Spec> BaseNode<S> {
         }
     }
 
-    /// Another base node in the place of this one, with other contents.
+    /// A base node that can replace this one, with other contents.
     pub(super) fn with(&self, contents: Root<S>, statistics: i32) -> Self {
         Self {
             contents,
@@ -73,7 +74,7 @@ impl<S: Spec> BaseNode<S> {
         }
     }
 
-    /// Whether it may be replaced. Once it may, it always may.
+    /// Whether its role allows it to be replaced. Once it does, it always does.
     #[inline]
     pub(super) fn is_replaceable(&self) -> bool {
         match &self.role {
@@ -81,12 +82,12 @@ impl<S: Spec> BaseNode<S> {
             Role::Main(join) => join.is_aborted(),
             Role::Neighbour(join) => join.is_aborted() || join.is_done(),
             Role::Range(storage) => storage.is_over(),
-            // SeqCst, as all that decides what a base node is worth: see `Link::load`.
+            // SeqCst: see `Link::load`.
             Role::Held(released) => released.load(Ordering::SeqCst),
         }
     }
 
-    /// Whether its contents are all there is in its range, if it is linked.
+    /// Whether its contents are exactly the entries of its range, if it is linked.
     #[inline]
     pub(super) fn is_readable(&self) -> bool {
         match &self.role {
@@ -98,7 +99,7 @@ impl<S: Spec> BaseNode<S> {
     }
 }
 
-/// A base node as a pinned thread sees it: linked, or unlinked but not freed yet.
+/// A base node that a pinned thread has found. It may be unlinked, but is not freed.
 #[derive(Clone, Copy)]
 pub(super) struct BaseRef<'g, S: Spec> {
     node: NodePtr<S>,
@@ -139,24 +140,24 @@ impl<'g, S: Spec> BaseRef<'g, S> {
 
     #[inline]
     pub(super) fn get(self) -> &'g BaseNode<S> {
-        // SAFETY: it was linked during this pin; unlinked nodes go to the collector.
+        // SAFETY: it was linked during this pin, and the collector frees it only after the pin.
         match unsafe { self.node.as_ref() } {
             Node::Base(base) => base,
             Node::Route(_) => unreachable!("this refers to base nodes only"),
         }
     }
 
-    /// What is in it.
+    /// Its contents.
     #[inline]
     pub(super) fn view(self) -> View<'g, S> {
-        // SAFETY: the base node was linked during this pin, and what it has is given back by way
-        // of the collector.
+        // SAFETY: the base node was linked during this pin, and the collector releases its contents
+        // only after the pin.
         unsafe { self.get().contents.view() }
     }
 
     /// The route node above.
     pub(super) fn parent(self) -> Option<&'g RouteNode<S>> {
-        // SAFETY: a base node is linked no longer than its parent is.
+        // SAFETY: invariant 3: the parent was linked while the base node was, during this pin.
         self.get().parent.map(|node| unsafe { route(node) })
     }
 }
@@ -165,7 +166,7 @@ impl<'g, S: Spec> BaseRef<'g, S> {
 ///
 /// # Safety
 ///
-/// It is one, and was linked, and not freed, at some time during the pin that `'g` stands for.
+/// The node is a route node that was linked, and not freed, at some time during the pin of `'g`.
 pub(super) unsafe fn route<'g, S: Spec>(node: NodePtr<S>) -> &'g RouteNode<S> {
     // SAFETY: the caller's promise.
     match unsafe { node.as_ref() } {
@@ -174,7 +175,7 @@ pub(super) unsafe fn route<'g, S: Spec>(node: NodePtr<S>) -> &'g RouteNode<S> {
     }
 }
 
-/// A link to a node; never null once others see it. Dropping it frees nothing.
+/// A link to a node; never null once other threads see it. Dropping it frees nothing.
 pub(super) struct Link<S: Spec>(AtomicPtr<Node<S>>);
 
 impl<S: Spec> Link<S> {
@@ -184,13 +185,13 @@ impl<S: Spec> Link<S> {
 
     /// The node.
     ///
-    /// SeqCst, and so is every other access of links, and of the states that decide what the
-    /// contents of a base node are worth: a query that finds base nodes unchanged when it looks
-    /// again relies on one order of all changes.
+    /// SeqCst, as all accesses of links, and of the states on which `BaseNode::is_replaceable` and
+    /// `BaseNode::is_readable` depend: a query that reads base nodes and later finds all of them
+    /// unchanged relies on a single order of all changes.
     #[inline]
     pub(super) fn load(&self) -> NodePtr<S> {
         let node = self.0.load(Ordering::SeqCst);
-        // SAFETY: a link that others see is never null.
+        // SAFETY: a link that other threads see is never null.
         unsafe { NonNull::new_unchecked(node) }
     }
 
@@ -199,7 +200,7 @@ impl<S: Spec> Link<S> {
         ptr::eq(self.0.load(Ordering::SeqCst), node.as_ptr())
     }
 
-    /// Replaces the node, if it is still the expected one.
+    /// Replaces `from` by `to`, if the link still leads to `from`.
     #[inline]
     pub(super) fn swing(&self, from: NodePtr<S>, to: NodePtr<S>) -> bool {
         self.0
@@ -212,7 +213,7 @@ impl<S: Spec> Link<S> {
             .is_ok()
     }
 
-    /// Sets the link of a node that nobody has seen.
+    /// Sets the link of a node that no other thread has seen.
     pub(super) fn prepare(&self, node: NodePtr<S>) {
         self.0.store(node.as_ptr(), Ordering::Relaxed);
     }
@@ -223,33 +224,33 @@ pub(super) fn allocate<S: Spec>(node: Node<S>) -> NodePtr<S> {
     NonNull::from(Box::leak(Box::new(node)))
 }
 
-/// Frees a node, but for what it leads to.
+/// Frees a node, but nothing that it leads to.
 ///
 /// # Safety
 ///
-/// It came from [`allocate`], and nobody has it.
+/// It came from [`allocate`], and no thread uses it.
 pub(super) unsafe fn free<S: Spec>(node: NodePtr<S>) {
     // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(node.as_ptr()) });
 }
 
-/// What is to be freed when nobody can be looking at it any more.
+/// What is to be freed with a base node, when no thread can use it any more.
 #[derive(Clone, Copy)]
 pub(super) struct Retired<S: Spec> {
-    /// Nodes of contents whose entries belong to others now.
+    /// Nodes of contents, whose counts of keys, values and children have moved to other nodes.
     pub(super) nodes: NodeList<S>,
-    /// Contents, of which a count is given back.
+    /// Contents, of which one count is released.
     pub(super) contents: Root<S>,
 }
 
 impl<S: Spec> Retired<S> {
-    /// Nothing but the base node itself: its contents belong to the one in its place.
+    /// Nothing but the base node itself: its contents belong to the one that replaced it.
     pub(super) const NOTHING: Self = Self {
         nodes: NodeList::new(),
         contents: Root::EMPTY,
     };
 
-    /// The count of these contents.
+    /// One count of these contents.
     pub(super) fn contents(contents: Root<S>) -> Self {
         Self {
             contents,
@@ -259,7 +260,7 @@ impl<S: Spec> Retired<S> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// The link to a base node, while it is linked.
+    /// The link to a base node, if it is still linked.
     #[inline]
     pub(super) fn link_to<'g>(&'g self, base: BaseRef<'g, S>) -> &'g Link<S> {
         match base.parent() {
@@ -269,8 +270,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Puts a base node in the place of another, if this is still linked. The caller retires it
-    /// then.
+    /// Replaces a base node by another, if it is still linked. The caller then retires it.
     #[inline]
     pub(super) fn replace<'g>(
         &'g self,
@@ -280,20 +280,20 @@ impl<S: Spec> Tree<S> {
     ) -> Option<BaseRef<'g, S>> {
         let new = allocate(Node::Base(new));
         if self.link_to(base).swing(base.as_ptr(), new) {
-            // SAFETY: it is a base node, and linked.
+            // SAFETY: it is a base node, and was linked just now.
             Some(unsafe { BaseRef::of(new, guard) })
         } else {
-            // SAFETY: nobody has seen it.
+            // SAFETY: no other thread has seen it.
             unsafe { free(new) };
             None
         }
     }
 
-    /// Frees a base node that was replaced once nobody can be looking at it.
+    /// Frees a base node that was replaced, once no thread can use it.
     ///
     /// # Safety
     ///
-    /// The caller unlinked it; what is retired with it belongs to nobody else.
+    /// The caller has unlinked it, and owns what is retired with it.
     #[inline]
     pub(super) unsafe fn retire(
         &self,
@@ -302,8 +302,8 @@ impl<S: Spec> Tree<S> {
         guard: &Guard<'_>,
     ) {
         let node = base.as_ptr();
-        // SAFETY: when this runs, nobody is pinned who was when it was linked. Nodes, keys and
-        // values may be dropped by any thread at any time: they are `Send` and `'static`.
+        // SAFETY: when this runs, no thread is pinned that was pinned while it was linked. Any
+        // thread may drop nodes, keys and values at any time: they are `Send` and `'static`.
         unsafe { guard.defer_unchecked(move || Self::free_retired(node, retired)) };
     }
 
@@ -311,10 +311,10 @@ impl<S: Spec> Tree<S> {
     ///
     /// # Safety
     ///
-    /// As for [`retire`](Self::retire); and nobody looks at any of it now or later.
+    /// As for [`retire`](Self::retire); and no other thread uses any of it now or later.
     pub(super) unsafe fn free_retired(node: NodePtr<S>, retired: Retired<S>) {
         let Retired { nodes, contents } = retired;
-        // SAFETY: the caller's promise. If a key's or a value's `Drop` panics, the rest leaks.
+        // SAFETY: the caller's promise. If the `Drop` of a key or value panics, the rest leaks.
         unsafe {
             free(node);
             nodes.free();

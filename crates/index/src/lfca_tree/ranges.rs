@@ -1,15 +1,15 @@
 //! Operations over several base nodes.
 //!
-//! A query first reads the base nodes of its range without writing anything, and then looks again
-//! whether all of them are still linked: they are immutable, so at the moment between the two
-//! passes the range held what was read. After [`ATTEMPTS`] it *freezes* the range instead: it
-//! replaces each base node by the same one with a reference to the query's [`Storage`], in
-//! ascending order. Such a base node is not replaced before the query is over; whoever needs to
-//! replace one helps to freeze the rest. With the last one frozen, the first thread to notice
-//! decides the query, at one step. That is when it happens.
+//! A query first reads the base nodes of its range without writing anything, and then checks that
+//! all of them are still linked. They are immutable, so between the two passes the range held what
+//! was read. After [`ATTEMPTS`] such attempts the query *freezes* its range instead: in ascending
+//! order, it replaces each base node by one with the same contents and a reference to the query's
+//! [`Storage`]. A frozen base node is not replaced before the query is over: a thread that must
+//! replace one helps to freeze the rest. After the last base node has been frozen, the first thread
+//! to notice decides the query by one compare-and-swap. The query takes effect at that step.
 //!
-//! What removes a range freezes it too. Once it is decided, the entries of the range that frozen
-//! base nodes have count as absent, and whoever replaces one leaves them out.
+//! A removal of a range freezes it too. Once it is decided, the entries of the range in frozen base
+//! nodes count as absent, and the thread that replaces such a base node leaves them out.
 
 use super::Tree;
 use super::adapt::count;
@@ -24,10 +24,10 @@ use tremula_sync::atomic::{AtomicPtr, Ordering};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Arc, Mutex, Restart};
 
-/// How often a query reads its range in vain before it freezes it.
+/// The attempts to read a range before it is frozen.
 const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
-/// What a query over a frozen range is for.
+/// The purpose of a query over a frozen range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Read,
@@ -35,21 +35,21 @@ enum Purpose {
     Remove,
 }
 
-/// A query over several base nodes, for all who help with it.
+/// A query over several base nodes, shared by all threads that help with it.
 pub(super) struct Storage<S: Spec> {
     low: Bound<S::Key>,
     high: Bound<S::Key>,
-    /// As many entries are enough; then the range need not be frozen to its end.
+    /// The number of entries that the query needs. The rest of the range is not frozen.
     limit: usize,
     purpose: Purpose,
-    /// Null until the query is over; then what came of it, for ever.
+    /// Null until the query is over; then its outcome, which never changes.
     outcome: AtomicPtr<Outcome<S>>,
 }
 
-// SAFETY: the nodes that an outcome refers to are looked at by pinned threads only, as those of
-// the tree are; what it owns may be sent and shared.
+// SAFETY: only pinned threads use the nodes that an outcome refers to, as they use those of the
+// tree. What the outcome owns may be sent and shared.
 unsafe impl<S: Spec> Send for Storage<S> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<S: Spec> Sync for Storage<S> {}
 
 /// How a query ended.
@@ -58,15 +58,15 @@ unsafe impl<S: Spec> Sync for Storage<S> {}
     allow(clippy::large_enum_variant, reason = "a checker's lock is large")
 )]
 enum Outcome<S: Spec> {
-    /// User code of whoever asked panicked.
+    /// User code panicked in the thread that asked.
     Aborted,
     Decided {
-        /// The base nodes that were frozen, ascending; to be looked at only by a thread that is
-        /// pinned since the query began.
+        /// The base nodes that were frozen, ascending. Only a thread that has been pinned since the
+        /// query began may use them.
         bases: Vec<NodePtr<S>>,
-        /// Their contents, for a snapshot; whoever asked takes them out.
+        /// Their contents, for a snapshot. The thread that asked takes them out.
         trees: Mutex<Vec<OwnedTree<S>>>,
-        /// How many entries were removed.
+        /// The number of entries removed.
         removed: usize,
     },
 }
@@ -87,13 +87,13 @@ impl<S: Spec> Storage<S> {
     }
 
     fn outcome(&self) -> Option<&Outcome<S>> {
-        // SeqCst: as `Link::load`.
+        // SeqCst: see `Link::load`.
         let outcome = self.outcome.load(Ordering::SeqCst);
-        // SAFETY: null, or set once and freed with the storage.
+        // SAFETY: it is null, or was set once and is freed with the storage.
         unsafe { outcome.as_ref() }
     }
 
-    /// Whether base nodes that it froze may be replaced.
+    /// Whether the base nodes that the query froze may be replaced.
     pub(super) fn is_over(&self) -> bool {
         match self.outcome() {
             None => false,
@@ -102,27 +102,27 @@ impl<S: Spec> Storage<S> {
         }
     }
 
-    /// Whether the entries of its range are to be left out of the base nodes that it froze.
+    /// Whether the entries of its range count as absent from the base nodes that it froze.
     pub(super) fn has_removed(&self) -> bool {
         self.purpose == Purpose::Remove && matches!(self.outcome(), Some(Outcome::Decided { .. }))
     }
 
-    /// Decides the query, if nobody has. Returns whether that was done.
+    /// Decides the query, if no thread has. Returns whether this thread did.
     fn decide(&self, outcome: Outcome<S>) -> bool {
         let outcome = Box::into_raw(Box::new(outcome));
-        // SeqCst: as `Link::load`.
+        // SeqCst: see `Link::load`.
         let first = self
             .outcome
             .compare_exchange(ptr::null_mut(), outcome, Ordering::SeqCst, Ordering::SeqCst)
             .is_ok();
         if !first {
-            // SAFETY: made above, and seen by nobody.
+            // SAFETY: it was made above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(outcome) });
         }
         first
     }
 
-    /// The contents of the frozen base nodes.
+    /// Takes out the contents of the frozen base nodes.
     fn take_trees(&self) -> Vec<OwnedTree<S>> {
         match self.outcome() {
             Some(Outcome::Decided { trees, .. }) => std::mem::take(&mut *trees.lock()),
@@ -135,7 +135,7 @@ impl<S: Spec> Drop for Storage<S> {
     fn drop(&mut self) {
         let outcome = self.outcome.load(Ordering::Relaxed);
         if !outcome.is_null() {
-            // SAFETY: it came from a box, and nobody else has the storage.
+            // SAFETY: it came from a box, and no other thread has the storage.
             drop(unsafe { Box::from_raw(outcome) });
         }
     }
@@ -173,7 +173,7 @@ impl<S: Spec> Tree<S> {
         }
         let enough = match direction {
             Direction::Ascending => limit,
-            // Ranges are frozen upwards only, lest two threads help each other for ever.
+            // Ranges are frozen only upwards: otherwise two threads could help each other for ever.
             Direction::Descending => usize::MAX,
         };
         self.read_frozen(range, direction, enough, guard, |entry| copy(out, entry));
@@ -210,7 +210,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Visits the entries of a range until `visit` breaks, without writing anything. If this
-    /// succeeds, they were there at one moment, and no others among them.
+    /// succeeds, then at one moment exactly these entries were in the part that was visited.
     #[inline]
     fn observe<'g>(
         &'g self,
@@ -221,7 +221,7 @@ impl<S: Spec> Tree<S> {
     ) -> Result<(), Restart> {
         let span = SearchRange::new(range);
         let mut position = span.start(direction);
-        // The base nodes before the last. Allocates only when there are two.
+        // The base nodes before the last one. Allocates only if there are two.
         let mut passed: Vec<BaseRef<'g, S>> = Vec::new();
         let mut last: Option<BaseRef<'g, S>> = None;
         loop {
@@ -260,8 +260,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Visits the entries of a range until `visit` breaks, those of one base node after the other:
-    /// each as of one moment, in order, and none twice.
+    /// Visits the entries of a range until `visit` breaks, in order and none twice. Those of each
+    /// base node are as of one moment.
     pub(super) fn visit_bases<'g>(
         &'g self,
         range: KeyRange<'_, S::Key>,
@@ -272,7 +272,7 @@ impl<S: Spec> Tree<S> {
         if range.is_empty() {
             return;
         }
-        // Where the base node before ended.
+        // The boundary at which the base node before ended.
         let mut behind: Option<&'g S::Key> = None;
         loop {
             let (mut low, mut high) = (range.low, range.high);
@@ -292,7 +292,7 @@ impl<S: Spec> Tree<S> {
             }
             let boundary = place.boundary(direction);
             let beyond = boundary.filter(|boundary| range.goes_beyond(boundary, direction));
-            // What lies beyond is for the next, which may have newer entries there.
+            // What lies beyond is left to the next base node, which may have newer entries there.
             if let Some(boundary) = beyond {
                 match direction {
                     Direction::Ascending => high = Bound::Excluded(boundary),
@@ -313,7 +313,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Visits the entries of a range, which is frozen until `enough` have been seen, until `visit`
+    /// Freezes a range, as far as `enough` entries need, and visits its entries until `visit`
     /// breaks.
     #[cold]
     fn read_frozen<'g>(
@@ -349,8 +349,8 @@ impl<S: Spec> Tree<S> {
     /// The base nodes that a query of this thread froze.
     fn frozen<'g>(&'g self, storage: &Storage<S>, guard: &'g Guard<'_>) -> Vec<BaseRef<'g, S>> {
         match storage.outcome() {
-            // SAFETY: this thread is pinned since the query began; they were linked when it was
-            // decided.
+            // SAFETY: this thread has been pinned since before the query began, and they were
+            // linked when it was decided.
             Some(Outcome::Decided { bases, .. }) => bases
                 .iter()
                 .map(|node| unsafe { BaseRef::of(*node, guard) })
@@ -359,7 +359,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Carries out a query, as far as others have not: when this returns, it is over.
+    /// Carries out what other threads have not carried out of a query. When this returns, the query
+    /// is over.
     pub(super) fn freeze(&self, storage: &Arc<Storage<S>>, guard: &Guard<'_>) {
         let range = storage.range();
         let span = SearchRange::new(range);
@@ -369,8 +370,9 @@ impl<S: Spec> Tree<S> {
         let mut position = Some(span.start(direction));
         while let Some(here) = position {
             let place = self.locate(&here, guard);
-            // After the look at the place: a base node that was there before the query was over,
-            // and that it had not frozen, is not linked any more once it is over.
+            // This check must follow `locate`: it shows that `place.base` was found before the
+            // query was over. If the query has not frozen that base node, it is not linked any more
+            // once the query is over, and `replace` fails.
             if storage.outcome().is_some() {
                 return;
             }
@@ -387,7 +389,7 @@ impl<S: Spec> Tree<S> {
                 let Some(frozen) = self.replace(base, frozen, guard) else {
                     continue;
                 };
-                // SAFETY: we unlinked it; its contents are the new one's.
+                // SAFETY: this thread unlinked it; its contents belong to the new base node.
                 unsafe { self.retire(base, Retired::NOTHING, guard) };
                 base = frozen;
             }
@@ -429,7 +431,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Joins one of the base nodes that were needed together, if that asks for it.
+    /// Joins one of the base nodes of a query, if the statistics of one are below the limit.
     fn join_quiet(&self, bases: &[BaseRef<'_, S>], guard: &Guard<'_>) {
         let quiet = |base: &&BaseRef<'_, S>| base.statistics < self.config.join_below;
         if let Some(base) = bases.iter().find(quiet) {
@@ -440,7 +442,7 @@ impl<S: Spec> Tree<S> {
     /// Replaces a base node by one without the entries that were removed.
     pub(super) fn clear(&self, base: BaseRef<'_, S>, storage: &Storage<S>, guard: &Guard<'_>) {
         let left = base.view().without(SearchRange::new(storage.range()));
-        // One that is empty would be in the way of every query.
+        // Every query would have to pass an empty base node: it is joined soon.
         let statistics = if left.view().is_empty() {
             self.config.join_below.saturating_sub(1)
         } else {
@@ -451,7 +453,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Replaces a base node by one with a tree that has counts of its own.
+    /// Replaces a base node by one with `tree`, and adapts nothing.
     fn replace_with<'g>(
         &'g self,
         base: BaseRef<'g, S>,
@@ -461,7 +463,7 @@ impl<S: Spec> Tree<S> {
     ) -> Option<BaseRef<'g, S>> {
         let root = tree.into_root();
         let new = self.replace(base, base.with(root, statistics), guard);
-        // SAFETY: we unlinked the base node, or nobody has seen the tree.
+        // SAFETY: this thread unlinked the base node, or no other thread has seen the tree.
         unsafe {
             match new {
                 Some(_) => self.retire(base, Retired::contents(base.contents), guard),
@@ -471,7 +473,7 @@ impl<S: Spec> Tree<S> {
         new
     }
 
-    /// Removes every entry of a range, as of one moment, and returns how many there were.
+    /// Removes all entries of a range at one moment, and returns their number.
     pub(super) fn remove_entries(&self, range: KeyRange<'_, S::Key>, guard: &Guard<'_>) -> usize {
         if range.is_empty() {
             return 0;
@@ -531,14 +533,14 @@ impl<S: Spec> Tree<S> {
             if Self::reaches_beyond(&place, range) {
                 break;
             }
-            // Replaced, so that no edit takes its nodes to be its own: see invariant 4 of the
-            // contents.
+            // The base node is replaced so that no edit takes the nodes of its contents for its
+            // own: see invariant 4 of the contents.
             let tree = base.view().share();
             if self
                 .replace(base, base.again(base.statistics, Role::Normal), guard)
                 .is_some()
             {
-                // SAFETY: we unlinked it; its contents are the new one's.
+                // SAFETY: this thread unlinked it; its contents belong to the new base node.
                 unsafe { self.retire(base, Retired::NOTHING, guard) };
                 return vec![tree];
             }
@@ -551,7 +553,7 @@ impl<S: Spec> Tree<S> {
         trees
     }
 
-    /// Whether a range that begins in a base node may go on behind it.
+    /// Whether a range that begins in a base node may end behind it.
     fn reaches_beyond(place: &super::descend::Place<'_, S>, range: KeyRange<'_, S::Key>) -> bool {
         place
             .boundary(Direction::Ascending)

@@ -1,4 +1,4 @@
-//! What a range held at one moment, to be read later.
+//! Snapshots: the entries of a range at one moment, to be read later.
 
 use super::contents::{EntryRef, OwnedTree};
 use crate::contract::{Direction, KeyRange, Storable};
@@ -11,10 +11,10 @@ use std::ops::{Bound, ControlFlow};
 /// The entries of a range as they were at one moment, made by
 /// [`LfcaTree::capture`](super::LfcaTree::capture).
 ///
-/// It shares memory with the tree: nothing was copied to make it. While it lives, changes of the
-/// tree copy each leaf that it has once, and what the tree drops stays until it is dropped. It does
-/// not borrow the tree, pins no epoch, and may be sent to other threads, read by several, and
-/// outlive the tree.
+/// It shares memory with the tree, and making it copies no entry. While it lives, the first change
+/// in a leaf that it shares copies the entries of that leaf, and what the tree removes stays
+/// allocated until the snapshot is dropped. It does not borrow the tree, pins no epoch, may be sent
+/// to other threads and read by several, and may outlive the tree.
 ///
 /// ```
 /// use tremula_index::{KeyRange, LfcaTree, OrderedIndex};
@@ -29,7 +29,7 @@ use std::ops::{Bound, ControlFlow};
 pub struct Snapshot<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     low: Bound<K>,
     high: Bound<K>,
-    /// In ascending order. The outer ones may have entries outside the range.
+    /// In ascending order. The first and the last may have entries outside the range.
     trees: Vec<OwnedTree<Parameters<K, V, H>>>,
 }
 
@@ -49,7 +49,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
             return None;
         }
         let probe = SearchKey::new(key);
-        // The tree of a key is the last that begins at or below it.
+        // A key is in the last tree that begins at or below it.
         let tree = self.trees.iter().rev().find(|tree| {
             let first = tree.view().end(Direction::Ascending);
             first.is_some_and(|first| first.with(|first, _| first <= key))
@@ -77,8 +77,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
         is_empty
     }
 
-    /// Visits the entries of `range` that there were in the order of `direction`, until `visit`
-    /// breaks. O(log n + visited).
+    /// Visits the entries of `range` in `direction` until `visit` breaks. O(log n + visited).
     pub fn range(
         &self,
         range: KeyRange<'_, K>,
@@ -112,7 +111,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
     }
 }
 
-/// Of two bounds the one further inside; `inside` tells how its key compares with the other's.
+/// The narrower of two bounds: the one whose key compares as `inside` with that of the other.
 fn inner<'a, K: Ord>(one: Bound<&'a K>, other: Bound<&'a K>, inside: Ordering) -> Bound<&'a K> {
     use Bound::{Excluded, Included, Unbounded};
     match (one, other) {
@@ -127,7 +126,7 @@ fn inner<'a, K: Ord>(one: Bound<&'a K>, other: Bound<&'a K>, inside: Ordering) -
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Clone for Snapshot<K, V, H> {
-    /// Shares what it has. O(base nodes).
+    /// Shares its contents with the clone. O(base nodes).
     fn clone(&self) -> Self {
         Self {
             low: self.low.clone(),

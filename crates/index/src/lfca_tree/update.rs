@@ -12,7 +12,7 @@ use tremula_sync::reclaim::Guard;
 use tremula_sync::{Arc, Backoff};
 
 impl<S: Spec> Tree<S> {
-    /// The value under a key, which lives while the thread is pinned.
+    /// The value under a key. It lives while the thread is pinned.
     #[inline]
     pub(super) fn lookup(&self, key: &S::Key, guard: &Guard<'_>) -> Option<Word<S::Value>> {
         let probe = SearchKey::new(key);
@@ -26,8 +26,7 @@ impl<S: Spec> Tree<S> {
         base.view().get(&probe)
     }
 
-    /// Runs `work` with the key, and with its word, of which the caller is to have a count where
-    /// keys are words of their own.
+    /// Runs `work` with the key and, unless the head is the key, a count of its word.
     #[inline]
     pub(super) fn with_owned<R>(key: S::Key, work: impl FnOnce(&S::Key, Owned<S::Key>) -> R) -> R {
         if S::HEAD_IS_KEY {
@@ -39,8 +38,8 @@ impl<S: Spec> Tree<S> {
         unsafe { kept.word().with(|key| work(key, owned)) }
     }
 
-    /// Stores a value under a key, and returns the one that it replaced; or hands it back if there
-    /// is one and it is not to be replaced.
+    /// Stores a value under a key and returns the value that it replaced. If the key has a value
+    /// and `replaces` is false, it returns `value` as an error.
     #[inline]
     pub(super) fn put(
         &self,
@@ -78,7 +77,7 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Removes a key, and returns its value.
+    /// Removes a key and returns its value.
     #[inline]
     pub(super) fn take(&self, key: &S::Key, guard: &Guard<'_>) -> Option<S::Value> {
         let probe = SearchKey::new(key);
@@ -103,8 +102,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Removes the first entry in a direction. An empty base node at that end is joined away, so
-    /// that emptiness is seen at one moment.
+    /// Removes the first entry in a direction. An empty base node at that end is first joined with
+    /// its neighbour. So the tree is found empty only when its only base node is, at one moment.
     pub(super) fn pop(
         &self,
         direction: Direction,
@@ -140,8 +139,8 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    /// Shows the value under a key to `decide`, once, and does what it says. The base node is held
-    /// meanwhile: others can read it, not change it.
+    /// Calls `decide` once with the value under a key and applies its decision. The base node is
+    /// held meanwhile: other threads can read it, but not replace it.
     pub(super) fn decide(
         &self,
         key: &S::Key,
@@ -153,7 +152,7 @@ impl<S: Spec> Tree<S> {
         let (held, mut path) = self.hold(&probe, guard);
         let old = path.value();
         let decision = match old {
-            // SAFETY: it is in a base node that is linked.
+            // SAFETY: it is in a base node that was linked during this pin.
             Some(old) => unsafe { old.with(|old| decide(Some(old))) },
             None => decide(None),
         };
@@ -177,7 +176,7 @@ impl<S: Spec> Tree<S> {
         self.finish(base, new, edit, put, old, guard)
     }
 
-    /// Holds the base node that is responsible for a key; with it the way to the key.
+    /// Holds the base node that is responsible for a key, and returns the path to the key in it.
     fn hold<'g>(
         &'g self,
         probe: &SearchKey<'_, S>,
@@ -193,7 +192,7 @@ impl<S: Spec> Tree<S> {
                 let statistics = self.statistics(base.get(), was_contended);
                 let held = base.again(statistics, Role::Held(Arc::clone(&released)));
                 if let Some(held) = self.replace(base, held, guard) {
-                    // SAFETY: we unlinked it; its contents are the new one's.
+                    // SAFETY: this thread unlinked it; its contents belong to the new base node.
                     unsafe { self.retire(base, Retired::NOTHING, guard) };
                     let hold = Hold {
                         base: held,
@@ -222,8 +221,9 @@ impl<S: Spec> Tree<S> {
         self.replace(base, base.with(edit.root(), statistics), guard)
     }
 
-    /// What follows when a base node was replaced by one with an edited tree. Hands out the value
-    /// that the edit took from the tree, if there is one: the value itself where nothing else has it.
+    /// Ends an operation that has replaced a base node by one with an edited tree. Returns the
+    /// value that the edit took from the tree, if any: the value itself if nothing else has it, and
+    /// otherwise a copy.
     #[inline]
     fn finish(
         &self,
@@ -234,7 +234,7 @@ impl<S: Spec> Tree<S> {
         old: Option<Word<S::Value>>,
         guard: &Guard<'_>,
     ) -> Option<S::Value> {
-        // SAFETY: the caller has replaced it; the words are those of the edit.
+        // SAFETY: the caller has replaced the base node; the words are those of the edit.
         let (nodes, contents) = unsafe { edit.commit(put) };
         let retired = Retired { nodes, contents };
         match old {
@@ -242,17 +242,17 @@ impl<S: Spec> Tree<S> {
                 Some(self.finish_with(base, new, retired, old, guard))
             }
             _ => {
-                // SAFETY: the caller unlinked it; the edit says what belongs to nobody now.
+                // SAFETY: the caller unlinked it; nothing else owns what the edit returned.
                 unsafe { self.retire(base, retired, guard) };
                 self.adapt_if_asked(new, guard);
-                // A copy cannot be told from the value.
+                // A copy is as good as the value: it needs no drop.
                 // SAFETY: what is in the tree during a pin is not dropped before its end.
                 old.map(|old| unsafe { old.with(S::Value::clone) })
             }
         }
     }
 
-    /// The same where a value is to be handed out that can be told from its copies.
+    /// Does the same if the value needs a drop, and so must be the value itself where possible.
     fn finish_with(
         &self,
         base: BaseRef<'_, S>,
@@ -263,13 +263,13 @@ impl<S: Spec> Tree<S> {
     ) -> S::Value {
         // SAFETY: the tree had a count of it during this pin.
         let value = unsafe { Owned::share(old) };
-        // SAFETY: the caller unlinked the base node; the edit says what belongs to nobody now.
-        // This is the only place that retires it.
+        // SAFETY: the caller unlinked the base node; nothing else owns what the edit returned. It
+        // is retired only once: below, or when the adaptation unwinds.
         let retire = || unsafe { self.retire(base, retired, guard) };
         on_unwind(retire, || self.adapt_if_asked(new, guard));
         if guard.is_alone() {
-            // SAFETY: nobody else has been inside since the base node was unlinked, or comes to it
-            // later; and this thread has done with it. The adaptation is over.
+            // SAFETY: no other thread has been inside since the base node was unlinked, none can
+            // find it later, and this thread, whose adaptation is over, does not use it again.
             unsafe { Self::free_retired(base.as_ptr(), retired) };
         } else {
             retire();
@@ -278,7 +278,7 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// A base node that only one thread replaces. Dropping it releases the base node.
+/// A base node that only this thread may replace. Dropping the hold releases the base node.
 struct Hold<'g, S: Spec> {
     base: BaseRef<'g, S>,
     released: Arc<AtomicBool>,
@@ -286,7 +286,7 @@ struct Hold<'g, S: Spec> {
 
 impl<S: Spec> Drop for Hold<'_, S> {
     fn drop(&mut self) {
-        // SeqCst: as `Link::load`.
+        // SeqCst: see `Link::load`.
         self.released.store(true, Ordering::SeqCst);
     }
 }

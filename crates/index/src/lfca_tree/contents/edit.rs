@@ -1,26 +1,27 @@
-//! Putting and removing one entry: new nodes for the leaf and the path to it.
+//! Putting and removing one entry: copies of the leaf and of the path to it.
 
 use super::node::{Entry, NodeList, NodeRef, Part, fewest, most};
 use super::{Owned, OwnedEntry, OwnedTree, Root, View, Word};
 use crate::contract::Direction;
 use crate::kit::{SearchKey, Spec};
 
-/// The most levels of a tree. Each node but a few is at least a quarter full: more levels would
-/// hold more entries than memory does.
+/// The most levels of a tree. Nearly all nodes are at least a quarter full, so more levels would
+/// hold more entries than fit in memory.
 const MOST_LEVELS: usize = 16;
 
-/// A node on the way to an entry.
+/// A node on the path to an entry.
 struct Step<'g, S: Spec> {
     node: NodeRef<'g, S>,
-    /// The child that was gone to; in the leaf, where the key is or would be.
+    /// The index of the next child on the path; in the leaf, the index where the key is or belongs.
     at: usize,
-    /// Whether the key looked for lies below all of the node's.
+    /// Whether the search key lies below all keys of the node.
     is_lowest: bool,
-    /// Whether the entry's key, and its value, are nobody's once the node has been replaced.
+    /// Whether the key of the entry at `at`, and its value, are dead once the node is replaced: its
+    /// copy does not take over their counts.
     dead: (bool, bool),
 }
 
-/// The way to an entry, or to where it would be.
+/// The path to an entry, or to where it belongs.
 pub(in crate::lfca_tree) struct Path<'g, S: Spec> {
     steps: [Option<Step<'g, S>>; MOST_LEVELS],
     levels: usize,
@@ -28,32 +29,31 @@ pub(in crate::lfca_tree) struct Path<'g, S: Spec> {
     head: u64,
 }
 
-/// What an edit does at its leaf.
+/// The change that an edit makes in its leaf.
 enum Change<S: Spec> {
     Put(Word<S::Key>, Word<S::Value>),
     Remove,
 }
 
-/// A tree that differs from another by an entry, and is to replace it. Either
-/// [`commit`](Self::commit) or [`abort`](Self::abort) ends it.
+/// A new tree that differs from the tree of a base node by one entry. [`commit`](Self::commit) ends
+/// the edit if the new tree has replaced the old one, [`abort`](Self::abort) if it has not.
 #[must_use]
 pub(in crate::lfca_tree) struct Edit<'p, 'g, S: Spec> {
     path: &'p Path<'g, S>,
     root: Root<S>,
-    /// How many nodes of the path, from the root on, belong to the base node alone: what is in
-    /// them moves to their copies. The nodes below are *shared*: their copies have counts of their
-    /// own.
+    /// The number of nodes of the path, from the root on, that belong to the base node alone: their
+    /// contents move to their copies. The nodes below are *shared*: their copies add counts.
     moved: usize,
-    /// The nodes made that have no counts of their own.
+    /// New nodes whose counts of keys, values and children are moved from replaced nodes.
     made: NodeList<S>,
-    /// The topmost nodes made that have.
+    /// The topmost new nodes that have added counts.
     shared: [Option<NodeRef<'g, S>>; 2],
-    /// Counts of keys that nodes of `made` have all the same.
+    /// Counts of keys that were added for nodes of `made`.
     added: Vec<Word<S::Key>>,
 }
 
 impl<'g, S: Spec> View<'g, S> {
-    /// The way to a key. Here is all the user code of an edit.
+    /// The path to a key. Only this part of an edit runs user code.
     #[inline]
     pub(in crate::lfca_tree) fn find(self, probe: &SearchKey<'_, S>) -> Path<'g, S> {
         let mut path = Path::new(probe.head);
@@ -73,7 +73,7 @@ impl<'g, S: Spec> View<'g, S> {
         path
     }
 
-    /// The way to the first entry in a direction.
+    /// The path to the first entry in a direction.
     pub(in crate::lfca_tree) fn find_end(self, direction: Direction) -> Path<'g, S> {
         let mut path = Path::new(0);
         let mut next = self.root;
@@ -123,7 +123,7 @@ impl<'g, S: Spec> Path<'g, S> {
         }
     }
 
-    /// The value that the key has.
+    /// The value of the key, if it has one.
     #[inline]
     pub(in crate::lfca_tree) fn value(&self) -> Option<Word<S::Value>> {
         self.found.then(|| {
@@ -132,7 +132,7 @@ impl<'g, S: Spec> Path<'g, S> {
         })
     }
 
-    /// A copy of the key, which has an entry, and the value.
+    /// A copy of the key, and the value, if there is an entry.
     pub(in crate::lfca_tree) fn entry(&self) -> Option<(S::Key, Word<S::Value>)> {
         self.found.then(|| {
             let Step { node, at, .. } = *self.step(self.levels - 1);
@@ -140,7 +140,7 @@ impl<'g, S: Spec> Path<'g, S> {
         })
     }
 
-    /// A tree with this value under the key.
+    /// Makes a tree with this value under the key.
     #[inline]
     pub(in crate::lfca_tree) fn put(
         &mut self,
@@ -150,14 +150,14 @@ impl<'g, S: Spec> Path<'g, S> {
         self.edit(&Change::Put(key.word(), value.word()))
     }
 
-    /// A tree without the entry, which is there.
+    /// Makes a tree without the entry, which must be there.
     #[inline]
     pub(in crate::lfca_tree) fn remove(&mut self) -> Edit<'_, 'g, S> {
         debug_assert!(self.found);
         self.edit(&Change::Remove)
     }
 
-    /// Whether the change goes behind all entries.
+    /// Whether the path leads behind all entries.
     fn is_append(&self) -> bool {
         (0..self.levels).all(|level| {
             let step = self.step(level);
@@ -165,8 +165,8 @@ impl<'g, S: Spec> Path<'g, S> {
         })
     }
 
-    /// The sibling that a node of the path is merged with when it has so many entries left, and
-    /// whether it is the one before.
+    /// The sibling with which a node of the path is merged if it has `left` entries left, and
+    /// whether that is the sibling before it.
     fn sibling(&self, level: usize, left: usize) -> Option<(NodeRef<'g, S>, bool)> {
         if level == 0 || left == 0 || left >= fewest(self.step(level).node.level()) {
             return None;
@@ -180,19 +180,19 @@ impl<'g, S: Spec> Path<'g, S> {
         }
     }
 
-    /// How many nodes from the root on can be moved.
+    /// The number of nodes from the root on whose contents can be moved.
     fn movable(&self, change: &Change<S>) -> usize {
         let mut movable = (0..self.levels)
             .take_while(|level| self.step(*level).node.is_exclusive())
             .count();
         if matches!(change, Change::Remove) {
-            // A node that is merged shares what is in its sibling with the old parent; so does a
-            // root that gives way to its only child. Any node of the path may be merged, not only
-            // one that loses a child: those that appends and splits leave may be poor already.
+            // A merged node shares the entries of its sibling with the old tree, and a root that is
+            // replaced by its only child shares that child. Any node of the path may be merged, not
+            // only one that loses a child: appends and splits leave nodes with few entries.
             let mut more = 0;
             for level in (0..self.levels).rev() {
                 let left = self.step(level).node.len() - 1 + more;
-                // What comes in the place of the node, and of the sibling, but for one of them.
+                // The number of nodes that replace this node and its sibling, less one.
                 more = match self.sibling(level, left) {
                     Some((sibling, _)) => {
                         movable = movable.min(level - 1);
@@ -215,7 +215,7 @@ impl<'g, S: Spec> Path<'g, S> {
             shared: [None; 2],
             added: Vec::new(),
         };
-        // What takes the place of the node before, and of which children of its parent.
+        // The nodes that replace the node below, and the children of its parent that they replace.
         let mut made = [None; 2];
         let mut place = 0..0;
         for level in (0..self.levels).rev() {
@@ -253,7 +253,7 @@ impl<'g, S: Spec> Path<'g, S> {
     }
 }
 
-/// The parts of an [`Edit`] while it is being made.
+/// The parts of an [`Edit`] under construction.
 struct Making<'g, S: Spec> {
     moved: usize,
     made: NodeList<S>,
@@ -262,8 +262,9 @@ struct Making<'g, S: Spec> {
 }
 
 impl<'g, S: Spec> Making<'g, S> {
-    /// Copies a node of the path, with what was `made` in the `place` of some of its children; if
-    /// few entries are left, together with the sibling before (`Some(true)`) or behind it.
+    /// Copies a node of the path, with the nodes `made` instead of its children `place`. If few
+    /// entries are left, merges it with the sibling before (`Some(true)`) or behind it. Returns the
+    /// new nodes and which sibling was merged.
     fn copy(
         &mut self,
         path: &mut Path<'g, S>,
@@ -290,7 +291,7 @@ impl<'g, S: Spec> Making<'g, S> {
                 let key = if path.found { node.key_word(at) } else { *key };
                 new[0] = Some(Entry::of_value(path.head, key, *value));
                 if is_shared {
-                    // SAFETY: the caller has counts of both, or the leaf has.
+                    // SAFETY: the caller of the edit or the leaf has a count of each.
                     unsafe {
                         key.share();
                         value.share();
@@ -301,7 +302,7 @@ impl<'g, S: Spec> Making<'g, S> {
         } else {
             if let Some(child) = made[0] {
                 let (head, key) = match change {
-                    // A key below all others lowers those on its way.
+                    // A key below all others replaces the lowest keys on its path.
                     Change::Put(key, _) if is_lowest => (path.head, *key),
                     _ => (node.head(start), node.key_word(start)),
                 };
@@ -333,7 +334,7 @@ impl<'g, S: Spec> Making<'g, S> {
             self.keep(result, level);
             return (result, None);
         }
-        // Written out: what makes an array with a closure is called for each part of each level.
+        // Written out: a function that makes an array with a closure would be called for each part.
         let whole = |sibling: NodeRef<'g, S>| Part::Run(sibling, 0..sibling.len());
         let none = || Part::Run(node, 0..0);
         let [first, second] = &new;
@@ -359,7 +360,7 @@ impl<'g, S: Spec> Making<'g, S> {
         (result, sibling.map(|(_, before)| before))
     }
 
-    /// Remembers what was made on a level, for an edit that comes to nothing.
+    /// Keeps the nodes made on a level, for [`Edit::abort`].
     fn keep(&mut self, result: [Option<NodeRef<'g, S>>; 2], level: usize) {
         if level < self.moved {
             result
@@ -372,16 +373,16 @@ impl<'g, S: Spec> Making<'g, S> {
         }
     }
 
-    /// Adds a count of a key for a node that is made.
+    /// Adds a count of a key for a new node.
     fn add(&mut self, key: Word<S::Key>, is_shared: bool) {
-        // SAFETY: the key is in a node that lives, or the caller of the edit has it.
+        // SAFETY: the key is in a node that lives, or the caller of the edit has a count.
         unsafe { key.share() };
         if !is_shared && !S::HEAD_IS_KEY {
             self.added.push(key);
         }
     }
 
-    /// The root of what was made on the highest level.
+    /// The root above the nodes made on the highest level.
     fn root(&mut self, made: [Option<NodeRef<'g, S>>; 2]) -> Option<NodeRef<'g, S>> {
         let is_shared = self.moved == 0;
         match made {
@@ -399,7 +400,7 @@ impl<'g, S: Spec> Making<'g, S> {
             }
             [Some(only), None] if is_shared => {
                 let root = super::join::collapse(OwnedTree::of(only)).into_root();
-                // SAFETY: it has a count, which is the edit's.
+                // SAFETY: it has a count, which the edit owns.
                 let root = root.0.map(|root| unsafe { NodeRef::of(root) });
                 self.shared = [root, None];
                 root
@@ -409,14 +410,14 @@ impl<'g, S: Spec> Making<'g, S> {
     }
 }
 
-/// A node above two, with counts of their keys, which the caller adds.
+/// A node above two children. The caller adds counts of their keys.
 pub(super) fn parent_of<'g, S: Spec>(children: [NodeRef<'g, S>; 2]) -> NodeRef<'g, S> {
     let entries = children.map(|node| Entry::of_child(node.head(0), node.key_word(0), node));
     let parts = entries.each_ref().map(Part::One);
     NodeRef::build(children[0].level() + 1, &parts, 0..2)
 }
 
-/// Adds counts for what is in runs, which stays where it is, too.
+/// Adds counts for the entries of runs: the nodes of the runs keep theirs.
 pub(super) fn share_runs<S: Spec>(parts: &[Part<'_, '_, S>]) {
     for part in parts {
         if let Part::Run(node, range) = part {
@@ -425,7 +426,7 @@ pub(super) fn share_runs<S: Spec>(parts: &[Part<'_, '_, S>]) {
     }
 }
 
-/// A node of these parts, or two if they are too many; none if there is nothing in them.
+/// One node of these parts, two if one is too small, or none if the parts are empty.
 pub(super) fn cut<'g, S: Spec>(
     level: u16,
     parts: &[Part<'_, 'g, S>],
@@ -435,7 +436,7 @@ pub(super) fn cut<'g, S: Spec>(
     let middle = match total {
         0 => return [None; 2],
         _ if total <= most(level) => total,
-        // Nothing will ever come before the new entry: the node stays full.
+        // In an append, the first node stays full.
         _ if is_append => total - 1,
         _ => total.div_ceil(2),
     };
@@ -444,19 +445,20 @@ pub(super) fn cut<'g, S: Spec>(
 }
 
 impl<S: Spec> Edit<'_, '_, S> {
-    /// The new tree. Its count is the base node's that gets it, if the edit is committed.
+    /// The new tree. If the edit is committed, its count belongs to the new base node.
     #[inline]
     pub(in crate::lfca_tree) fn root(&self) -> Root<S> {
         self.root
     }
 
-    /// The new tree has replaced the old one. Returns what is to be freed when nobody who is
-    /// pinned now can be looking at it: nodes alone, and a root with all that it has.
+    /// Ends the edit after the new tree has replaced the old one. Returns what is to be freed when
+    /// no thread that is pinned now can use it: nodes to be freed alone, and a root of which one
+    /// count is to be released.
     ///
     /// # Safety
     ///
-    /// The base node with the old tree was replaced by one with the new tree, by one atomic step;
-    /// both words are those that the edit was made with.
+    /// One atomic step replaced the base node with the old tree by one with the new tree. Both
+    /// words are those with which the edit was made.
     #[inline]
     pub(in crate::lfca_tree) unsafe fn commit(
         self,
@@ -481,9 +483,9 @@ impl<S: Spec> Edit<'_, '_, S> {
         (replaced, Root(root))
     }
 
-    /// The new tree will not be used.
+    /// Ends the edit without using the new tree.
     pub(in crate::lfca_tree) fn abort(self) {
-        // SAFETY: nobody has seen the nodes, and no two of these lead to the same.
+        // SAFETY: no other thread has seen the nodes, and each of them is freed once.
         unsafe {
             self.made.free();
             self.shared.iter().flatten().for_each(|node| node.release());

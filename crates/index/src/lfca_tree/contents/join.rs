@@ -1,5 +1,5 @@
-//! Taking trees apart, and putting them together. The results share what they can with the trees
-//! that they are made of, which stay as they are.
+//! Splitting and joining trees. The results share as many nodes as they can with the trees that
+//! they are made of, which do not change.
 
 use super::edit::{cut, parent_of, share_runs};
 use super::node::{Entry, NodeRef, Part, fewest, most};
@@ -7,7 +7,7 @@ use super::{OwnedTree, View};
 use crate::kit::{SearchKey, SearchRange, Spec};
 use std::ops::Bound;
 
-/// One node or two of a level, the caller's.
+/// One node or two nodes of one level.
 type Few<S> = (OwnedTree<S>, Option<OwnedTree<S>>);
 
 impl<S: Spec> OwnedTree<S> {
@@ -20,8 +20,8 @@ impl<S: Spec> OwnedTree<S> {
 }
 
 impl<S: Spec> View<'_, S> {
-    /// The lower and the upper part of a tree, about as many entries each, and a copy of the
-    /// smallest key that the upper part may have. `None` if there are fewer than two entries.
+    /// The lower and the upper part of a tree, with about the same number of entries, and a copy of
+    /// the smallest key that the upper part may have. `None` if there are fewer than two entries.
     /// O(log n).
     pub(in crate::lfca_tree) fn split(self) -> Option<(OwnedTree<S>, OwnedTree<S>, S::Key)> {
         let root = self.root.filter(|root| root.len() > 1)?;
@@ -31,7 +31,7 @@ impl<S: Spec> View<'_, S> {
         Some((part(0..middle), part(middle..root.len()), key))
     }
 
-    /// Both trees in one; the keys of this one lie below those of the other. O(log n).
+    /// Joins two trees; the keys of this one lie below those of `upper`. O(log n).
     pub(in crate::lfca_tree) fn join(self, upper: Self) -> OwnedTree<S> {
         match (self.root, upper.root) {
             (None, _) => upper.share(),
@@ -41,11 +41,11 @@ impl<S: Spec> View<'_, S> {
                 (first, Some(second)) => {
                     let children = [first.node(), second.node()];
                     for child in children {
-                        // SAFETY: the child lives, and has a count.
+                        // SAFETY: the child lives, and has a count of its key.
                         unsafe { child.key_word(0).share() };
                     }
                     let root = OwnedTree::of(parent_of(children));
-                    // Their counts are the root's.
+                    // The root owns their counts now.
                     first.into_root();
                     second.into_root();
                     root
@@ -76,7 +76,7 @@ impl<S: Spec> View<'_, S> {
     }
 }
 
-/// The tree without a root that has but one child.
+/// The tree without roots that have only one child.
 pub(super) fn collapse<S: Spec>(mut tree: OwnedTree<S>) -> OwnedTree<S> {
     while let Some(root) = tree.view().root
         && root.level() > 0
@@ -90,12 +90,13 @@ pub(super) fn collapse<S: Spec>(mut tree: OwnedTree<S>) -> OwnedTree<S> {
     tree
 }
 
-/// A node of these parts, which are not too many.
+/// A node of these parts, which fit into one.
 fn one<S: Spec>(level: u16, parts: &[Part<'_, '_, S>]) -> OwnedTree<S> {
     few(level, parts).0
 }
 
-/// One node of these parts, or two. The counts of new entries become theirs.
+/// One node of these parts, or two. They take over the counts of new entries, and add counts for
+/// the entries of runs.
 fn few<S: Spec>(level: u16, parts: &[Part<'_, '_, S>]) -> Few<S> {
     share_runs(parts);
     match cut(level, parts, false) {
@@ -104,18 +105,18 @@ fn few<S: Spec>(level: u16, parts: &[Part<'_, '_, S>]) -> Few<S> {
     }
 }
 
-/// An entry that leads to a child, under the smallest key that this has: it takes the child's count
-/// over, and has one of the key.
+/// An entry that leads to a child, under the smallest key of the child. It takes over the count of
+/// the child and has a new one of the key.
 fn entry<S: Spec>(child: OwnedTree<S>) -> Entry<S> {
     let node = child.node();
     let entry = Entry::of_child(node.head(0), node.key_word(0), node);
-    // SAFETY: the child lives, and has a count.
+    // SAFETY: the child lives, and has a count of its key.
     unsafe { entry.key.share() };
     child.into_root();
     entry
 }
 
-/// Both nodes' entries, in nodes of the higher one's level.
+/// The entries of both nodes, in nodes of the higher of their levels.
 fn join<S: Spec>(lower: NodeRef<'_, S>, upper: NodeRef<'_, S>) -> Few<S> {
     let level = lower.level().max(upper.level());
     if level == 0 {
@@ -128,7 +129,7 @@ fn join<S: Spec>(lower: NodeRef<'_, S>, upper: NodeRef<'_, S>) -> Few<S> {
         return few(level, &parts);
     }
     let last = lower.len() - 1;
-    // The children along the seam, and what is on their outer sides.
+    // The nodes joined at the seam, and the children on its outer sides.
     let (below, above, seam) = match lower.level().cmp(&upper.level()) {
         std::cmp::Ordering::Greater => (0..last, 0..0, join(lower.child(last), upper)),
         std::cmp::Ordering::Less => (0..0, 1..upper.len(), join(lower, upper.child(0))),
@@ -146,8 +147,8 @@ fn join<S: Spec>(lower: NodeRef<'_, S>, upper: NodeRef<'_, S>) -> Few<S> {
     few(level, &parts)
 }
 
-/// The entries in front of a place, in a node of the same level. `place` tells how many keys of a
-/// node lie in front of it.
+/// The entries before a cut, in a node of the same level. `place` returns the number of keys of a
+/// node before the cut.
 fn prefix<S: Spec>(
     node: NodeRef<'_, S>,
     place: impl Fn(NodeRef<'_, S>) -> usize + Copy,
@@ -166,7 +167,7 @@ fn prefix<S: Spec>(
     (whole > 0 || last.is_some()).then(|| one(node.level(), &parts))
 }
 
-/// The entries behind a key, or from it on, in a node of the same level.
+/// The entries behind a key (if `is_behind`) or from it on, in a node of the same level.
 fn suffix<S: Spec>(
     node: NodeRef<'_, S>,
     key: &SearchKey<'_, S>,

@@ -7,21 +7,22 @@
 //!                                        leaf [10 … 39] <────┘   v   v
 //! ```
 //!
-//! Nodes are never changed once others can see them. What changes an entry copies the leaf and
-//! the path to it ([`edit`]); what takes a tree apart or puts two together copies the nodes along
-//! the cut ([`join`]). All else is shared.
+//! A node never changes once other threads can see it. A change of an entry copies the leaf and the
+//! path to it ([`edit`]). A split or a join of trees copies the nodes along the cut ([`join`]). All
+//! other nodes are shared.
 //!
 //! # Invariants
 //!
-//! 1. The keys of a node ascend strictly. An inner node's key lies at or below all keys of its
+//! 1. The keys of a node ascend strictly. A key of an inner node lies at or below all keys of its
 //!    child, and above all keys of the child before. It need not be a key of an entry.
 //! 2. All leaves are on one level. No node is empty; an empty tree has no root.
-//! 3. A node has a count for each parent, base node and snapshot that leads to it, and has a count
-//!    of each of its children, keys and values, but for what is said next.
-//! 4. A node whose path from the base node has counts of 1 throughout belongs to that base node
-//!    alone. Who replaces the base node may *move* what is in such nodes to their copies, counts
-//!    and all, and free the old nodes alone. If the base node is still the one whose nodes were
-//!    looked at, they are still its own: to share one, a snapshot replaces the base node.
+//! 3. A node has one count for each parent, base node and snapshot that leads to it. It owns one
+//!    count of each of its children, keys and values, except as invariant 4 allows.
+//! 4. If all nodes on the path from a base node to a node have a count of 1, the node belongs to
+//!    that base node alone. A thread that replaces the base node may *move* the contents of such
+//!    nodes to their copies, with the counts, and free the old nodes alone. If its compare-and-swap
+//!    succeeds, the nodes still belonged to the base node, because sharing one replaces the base
+//!    node.
 
 mod edit;
 mod join;
@@ -40,8 +41,8 @@ use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 
-/// A tree, as a base node has it. It owns nothing: whoever replaces the base node sees to the
-/// count of the root.
+/// The tree of a base node. It owns nothing: the thread that replaces the base node releases or
+/// passes on the count of the root.
 #[derive(Clone, Copy)]
 pub(super) struct Root<S: Spec>(Option<NonNull<Node<S>>>);
 
@@ -52,8 +53,8 @@ impl<S: Spec> Root<S> {
     ///
     /// # Safety
     ///
-    /// The root lives during `'g`: the caller has a count, or is pinned since before a base node
-    /// that has it was unlinked.
+    /// The root lives during `'g`: the caller has a count, or has been pinned since before the base
+    /// node of this tree was unlinked.
     #[inline]
     pub(super) unsafe fn view<'g>(self) -> View<'g, S> {
         View {
@@ -66,7 +67,7 @@ impl<S: Spec> Root<S> {
     ///
     /// # Safety
     ///
-    /// There is a count that is nobody else's.
+    /// The caller owns a count, and passes it on.
     pub(super) unsafe fn own(self) -> OwnedTree<S> {
         OwnedTree {
             root: self,
@@ -81,9 +82,9 @@ pub(super) struct OwnedTree<S: Spec> {
     entry: PhantomData<(S::Key, S::Value)>,
 }
 
-// SAFETY: nodes are immutable but for their atomics, keys and values may be sent and shared.
+// SAFETY: nodes change only through atomics; keys and values may be sent and shared.
 unsafe impl<S: Spec> Send for OwnedTree<S> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<S: Spec> Sync for OwnedTree<S> {}
 
 impl<S: Spec> OwnedTree<S> {
@@ -92,7 +93,7 @@ impl<S: Spec> OwnedTree<S> {
         entry: PhantomData,
     };
 
-    /// A tree of this root, whose count is taken over.
+    /// A tree of this root. It takes over a count.
     fn of(root: NodeRef<'_, S>) -> Self {
         Self {
             root: Root(Some(root.as_ptr())),
@@ -106,7 +107,7 @@ impl<S: Spec> OwnedTree<S> {
         unsafe { self.root.view() }
     }
 
-    /// The count goes to a base node.
+    /// The root, with the count: the caller passes it on.
     pub(super) fn into_root(self) -> Root<S> {
         let root = self.root;
         std::mem::forget(self);
@@ -123,8 +124,8 @@ impl<S: Spec> Clone for OwnedTree<S> {
 impl<S: Spec> Drop for OwnedTree<S> {
     fn drop(&mut self) {
         if let Some(root) = self.root.0 {
-            // SAFETY: this has a count. Pinned threads come to the root by a base node only,
-            // whose count is given back when they are gone.
+            // SAFETY: this has a count. Pinned threads find the root only through a base node,
+            // whose count is released only after they have unpinned.
             unsafe { NodeRef::of(root).release() };
         }
     }
@@ -141,7 +142,7 @@ impl<'g, S: Spec> View<'g, S> {
         self.root.is_none()
     }
 
-    /// A count of the root.
+    /// The tree with a new count of its root.
     pub(super) fn share(self) -> OwnedTree<S> {
         self.root.map_or(OwnedTree::EMPTY, |root| {
             root.share();
@@ -161,8 +162,7 @@ impl<'g, S: Spec> View<'g, S> {
         node.holds(at, probe).then(|| node.value(at))
     }
 
-    /// Visits the entries of a range, each as a leaf and a place in it, until `visit` breaks.
-    /// O(log n + visited).
+    /// Visits the entries of a range until `visit` breaks. O(log n + visited).
     #[inline]
     pub(super) fn walk(
         self,
@@ -192,7 +192,7 @@ impl<'g, S: Spec> View<'g, S> {
         })
     }
 
-    /// The number of entries in a range, counted.
+    /// Counts the entries in a range. O(log n + counted).
     pub(super) fn count(self, span: SearchRange<'_, S>) -> usize {
         let mut count = 0;
         let _ = self.walk(span, Direction::Ascending, |_| {
@@ -202,7 +202,7 @@ impl<'g, S: Spec> View<'g, S> {
         count
     }
 
-    /// The number of levels, of entries, and of bytes.
+    /// The number of levels, of entries and of bytes.
     pub(super) fn measure(self) -> (usize, usize, usize) {
         fn below<S: Spec>(node: NodeRef<'_, S>) -> (usize, usize) {
             if node.level() == 0 {
@@ -220,10 +220,10 @@ impl<'g, S: Spec> View<'g, S> {
     }
 }
 
-/// How many leaves ahead a walk asks for memory.
+/// A walk prefetches the child this many places ahead.
 const AHEAD: usize = 3;
 
-/// An entry, where it lies.
+/// An entry in a leaf.
 #[derive(Clone, Copy)]
 pub(super) struct EntryRef<'g, S: Spec> {
     leaf: NodeRef<'g, S>,
@@ -231,12 +231,12 @@ pub(super) struct EntryRef<'g, S: Spec> {
 }
 
 impl<S: Spec> EntryRef<'_, S> {
-    /// Shows key and value.
+    /// Calls `read` with key and value.
     #[inline]
     pub(super) fn with<R>(self, read: impl FnOnce(&S::Key, &S::Value) -> R) -> R {
         let value = self.leaf.value(self.at);
         self.leaf.with_key(self.at, |key| {
-            // SAFETY: the leaf lives, and has a count, or moved it to a copy after we pinned.
+            // SAFETY: the leaf lives, and has a count or moved it to a copy during this pin.
             unsafe { value.with(|value| read(key, value)) }
         })
     }

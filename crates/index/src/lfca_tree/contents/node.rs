@@ -1,4 +1,4 @@
-//! The nodes of a container: leaves and inner nodes in one form.
+//! The nodes of contents: leaves and inner nodes in one layout.
 
 #[cfg(test)]
 use super::tests;
@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-/// The most entries of a leaf: an update copies one, half a kilobyte at most where head and value
-/// are all there is to an entry.
+/// The most entries of a leaf. An update copies a leaf: half a kilobyte at most if an entry
+/// consists of a head and a value.
 const MOST_OF_LEAF: usize = if cfg!(any(loom, shuttle)) { 4 } else { 32 };
 
-/// The most children of an inner node. An update copies one of each level, so that more of them
-/// in fewer levels come to the same; lookups and the allocator prefer fewer levels. Not more than
-/// a kilobyte.
+/// The most children of an inner node. An update copies one inner node of each level, so larger
+/// nodes on fewer levels cost it the same, and lookups and the allocator prefer fewer levels. A
+/// node takes a kilobyte at most if heads are keys.
 const MOST_OF_INNER: usize = if cfg!(any(loom, shuttle)) { 4 } else { 56 };
 
 /// The most entries of a node of this level.
@@ -29,58 +29,57 @@ pub(super) const fn most(level: u16) -> usize {
     }
 }
 
-/// A node of this level with fewer entries is merged with a sibling when one is removed from it.
+/// A removal merges a node of this level with a sibling if it leaves fewer entries than this.
 #[inline]
 pub(super) const fn fewest(level: u16) -> usize {
     most(level) / 4
 }
 
-/// How much of a node is asked for before it is looked at, in cache lines: what a leaf of usual
-/// length takes.
+/// The cache lines of a node that are prefetched: those of a leaf of usual length.
 const LINES: usize = 6;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// A node with more counts than this ends the process. They can only come from snapshots that are
-/// cloned and leaked for ever. The other half of the numbers is room for the threads that add a
-/// count meanwhile.
+/// A node with more counts than this ends the process. Only snapshots that are cloned and leaked
+/// can add that many. The other half of the range leaves space for threads that add a count at the
+/// same time.
 const MOST_COUNTS: usize = isize::MAX as usize;
 
-/// What a node's `dead` says when nothing in it is.
+/// The `dead` of a node in which nothing is dead.
 const NOTHING_DEAD: u32 = 0;
-/// The key of the entry at `dead >> 2` is to be released with the node.
+/// The key of the entry at `dead >> 2` is released with the node.
 const DEAD_KEY: u32 = 1;
-/// So is its value.
+/// The value of that entry is released with the node.
 const DEAD_VALUE: u32 = 2;
 
-/// The fixed part of a node. Three arrays follow it in the same allocation, `len` long each: the
-/// heads of the keys, ascending; the keys, unless heads are keys; and what belongs to each key: in
-/// a leaf a value, in an inner node a child, which has the keys from that one on.
+/// The fixed part of a node. Three arrays of length `len` follow it in the same allocation: the
+/// heads of the keys, ascending; the keys, unless heads are keys; and for each key a value in a
+/// leaf, or in an inner node the child with the keys from that one on.
 ///
-/// All but the first three fields never changes once others can see the node.
+/// Only the first three fields change once other threads can see the node.
 #[repr(C, align(8))]
 pub(in crate::lfca_tree) struct Node<S: Spec> {
-    /// How many parents, base nodes and snapshots have it.
+    /// The number of parents, base nodes and snapshots that lead to it.
     count: AtomicUsize,
-    /// The next node of a list: of what an edit has made, or of what it replaced.
+    /// The next node in a list of the nodes that an edit made, or of those that it replaced.
     next: AtomicPtr<Node<S>>,
-    /// What is released with a node that is freed alone.
+    /// What is released with the node if the node is freed alone.
     dead: AtomicU32,
     len: u16,
-    /// 0 for a leaf, else one more than the children's.
+    /// 0 for a leaf, otherwise one more than the level of the children.
     level: u16,
     entry: PhantomData<(S::Key, S::Value)>,
 }
 
-/// A node that lives during `'g`: by a count, or because the thread is pinned.
+/// A node that lives during `'g`, because of a count or of a pin.
 #[derive(Clone, Copy)]
 pub(in crate::lfca_tree) struct NodeRef<'g, S: Spec> {
     node: NonNull<Node<S>>,
     alive: PhantomData<&'g Node<S>>,
 }
 
-/// An entry of a node, in words. It owns nothing.
+/// An entry of a node, as words. It owns nothing.
 pub(super) struct Entry<S: Spec> {
     pub(super) head: u64,
     pub(super) key: Word<S::Key>,
@@ -109,7 +108,7 @@ impl<S: Spec> Entry<S> {
     }
 }
 
-/// A part of what a new node consists of.
+/// A part of a new node.
 pub(super) enum Part<'a, 'g, S: Spec> {
     /// Entries of another node of the same level.
     Run(NodeRef<'g, S>, Range<usize>),
@@ -138,7 +137,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// What [`as_ptr`](Self::as_ptr) gave.
+    /// The node behind a pointer from [`as_ptr`](Self::as_ptr).
     ///
     /// # Safety
     ///
@@ -162,7 +161,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         unsafe { self.node.as_ref() }
     }
 
-    /// Asks for the node's memory, of which otherwise one line after the other would be waited for.
+    /// Prefetches the node, so that its cache lines are not loaded one after the other.
     #[inline]
     pub(super) fn prefetch(self) {
         let first = self.node.as_ptr().cast::<u8>();
@@ -185,10 +184,10 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         Self::layout(self.len()).size()
     }
 
-    /// The array in this column.
+    /// The array with this number.
     #[inline]
     fn column(self, column: usize) -> NonNull<u64> {
-        // SAFETY: the arrays follow the fixed part in the allocation that the pointer is for.
+        // SAFETY: the arrays follow the fixed part in the same allocation.
         unsafe {
             self.node
                 .byte_add(Self::ARRAYS)
@@ -199,8 +198,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     #[inline]
     pub(super) fn heads(self) -> &'g [u64] {
-        // SAFETY: `len` heads lie there, never written during `'g`: a node is filled before
-        // there is a reference to it.
+        // SAFETY: `len` heads lie there, and no thread writes them during `'g`: a node is filled
+        // before there is a reference to its heads.
         unsafe { std::slice::from_raw_parts(self.column(0).as_ptr(), self.len()) }
     }
 
@@ -215,14 +214,14 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         if S::HEAD_IS_KEY {
             return Word::NONE;
         }
-        // SAFETY: as in `heads`; a column of words.
+        // SAFETY: as in `heads`; this array holds words.
         Word::of(unsafe { self.column(1).cast::<*mut ()>().add(at).read() })
     }
 
     #[inline]
     fn word(self, at: usize) -> *mut () {
         assert!(at < self.len());
-        // SAFETY: as in `heads`; a column of words.
+        // SAFETY: as in `heads`; this array holds words.
         unsafe {
             self.column(Self::COLUMNS - 1)
                 .cast::<*mut ()>()
@@ -231,14 +230,14 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// The value at a place of a leaf.
+    /// The value at an index of a leaf.
     #[inline]
     pub(super) fn value(self, at: usize) -> Word<S::Value> {
         debug_assert_eq!(self.level(), 0);
         Word::of(self.word(at))
     }
 
-    /// The child at a place of an inner node.
+    /// The child at an index of an inner node.
     #[inline]
     pub(super) fn child(self, at: usize) -> Self {
         debug_assert_ne!(self.level(), 0);
@@ -249,17 +248,17 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Shows a key.
+    /// Calls `read` with a key.
     #[inline]
     pub(super) fn with_key<R>(self, at: usize, read: impl FnOnce(&S::Key) -> R) -> R {
         if !S::HEAD_IS_KEY {
-            // SAFETY: the node has a count of its keys, and lives.
+            // SAFETY: the node lives, and has counts of its keys.
             return unsafe { self.key_word(at).with(read) };
         }
         read(&key_of_head::<S>(self.head(at)))
     }
 
-    /// How many keys lie below the one looked for.
+    /// The number of keys below the search key.
     #[inline]
     pub(super) fn below(self, probe: &SearchKey<'_, S>) -> usize {
         let heads = self.heads();
@@ -270,7 +269,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self.partition_equal(start, probe, |key| key < probe.key)
     }
 
-    /// How many keys lie at or below the one looked for.
+    /// The number of keys at or below the search key.
     #[inline]
     pub(super) fn through(self, probe: &SearchKey<'_, S>) -> usize {
         let heads = self.heads();
@@ -284,7 +283,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self.partition_equal(start, probe, |key| key <= probe.key)
     }
 
-    /// Among the keys from `start` on that have the probe's head: where those end that are small.
+    /// The index behind the small keys, among the keys from `start` on that have the head of the
+    /// search key.
     fn partition_equal(
         self,
         start: usize,
@@ -310,7 +310,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self.through(probe).saturating_sub(1)
     }
 
-    /// Whether the key at a place is the one looked for.
+    /// Whether the key at an index is the search key.
     #[inline]
     pub(super) fn holds(self, at: usize, probe: &SearchKey<'_, S>) -> bool {
         at < self.len()
@@ -318,21 +318,21 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             && (S::HEAD_IS_KEY || self.with_key(at, |key| key == probe.key))
     }
 
-    /// Whether the one who has the node's parent, or the node, alone is the only one to have it.
+    /// Whether the node has one count only.
     #[inline]
     pub(super) fn is_exclusive(self) -> bool {
-        // Acquire: pairs with the release of whoever gave its count back; what they read of the
-        // node they read before we take it apart.
+        // Acquire: pairs with the decrement in `release`: another thread that has released its
+        // count read the node before this thread moves what is in it.
         self.fixed().count.load(Ordering::Acquire) == 1
     }
 
     /// Adds a count.
     #[inline]
     pub(in crate::lfca_tree) fn share(self) {
-        // Relaxed: whoever has it can give it on; nothing is ordered by that.
+        // Relaxed: the caller's count keeps the node alive, and the increment orders nothing.
         let counts = self.fixed().count.fetch_add(1, Ordering::Relaxed);
         if counts > MOST_COUNTS {
-            // As `Arc` does: a count that began again at 0 would free what others have.
+            // `Arc` aborts too: a count that wraps to 0 would free what others still have.
             std::process::abort();
         }
     }
@@ -346,24 +346,24 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// Adds a count to the key and the child or value of an entry.
     #[inline]
     pub(super) fn share_entry(self, at: usize) {
-        // SAFETY: the node has counts of them, and lives.
+        // SAFETY: the node lives, and has a count of the key.
         unsafe { self.key_word(at).share() };
         if self.level() == 0 {
-            // SAFETY: as above.
+            // SAFETY: the node lives, and has a count of the value.
             unsafe { self.value(at).share() };
         } else {
             self.child(at).share();
         }
     }
 
-    /// A node whose arrays are yet to be filled. It has a count, the caller's.
+    /// A node whose arrays the caller has to fill. It has one count, which is the caller's.
     #[inline]
     fn allocate(level: u16, len: usize) -> Self {
         assert!(len > 0 && len <= usize::from(u16::MAX));
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() + 1);
         let layout = Self::layout(len);
-        // SAFETY: the layout has a size; the fixed part is written before it is used as one.
+        // SAFETY: the size of the layout is not 0, and the fixed part is written before use.
         unsafe {
             let Some(place) = NonNull::new(alloc(layout)) else {
                 handle_alloc_error(layout);
@@ -381,14 +381,14 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Writes an entry into a node that nobody else has.
+    /// Writes an entry into a new node.
     ///
     /// # Safety
     ///
-    /// The place is below the node's length, and nobody has read the node.
+    /// `at` is below the length of the node, and no thread has read the node.
     #[inline]
     unsafe fn fill(self, at: usize, entry: &Entry<S>) {
-        // SAFETY: inside the arrays, as the caller promises.
+        // SAFETY: the caller says that `at` lies in the arrays.
         unsafe {
             self.column(0).add(at).write(entry.head);
             if !S::HEAD_IS_KEY {
@@ -400,15 +400,15 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// A copy of this node with another entry at a place: what [`build`](Self::build) would make,
-    /// by one copy of all arrays. Most nodes that are made are such.
+    /// A copy of this node with another entry at an index. It equals what [`build`](Self::build)
+    /// makes, but copies all arrays at once. Most new nodes are made so.
     #[inline]
     pub(super) fn with_entry(self, at: usize, entry: &Entry<S>) -> Self {
         let len = self.len();
         assert!(at < len);
         let node = Self::allocate(self.level(), len);
-        // SAFETY: the arrays of both are as long, and lie one behind the other; the place is in
-        // them. The new node is nobody else's.
+        // SAFETY: the arrays of both nodes have the same length and lie one behind the other, and
+        // `at` lies in them. No other thread has the new node.
         unsafe {
             self.column(0)
                 .copy_to_nonoverlapping(node.column(0), Self::COLUMNS * len);
@@ -417,8 +417,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         node
     }
 
-    /// A node of the entries `range` of these parts. They are copied as they are: whose counts
-    /// they are from now on is the caller's affair. It has a count, the caller's.
+    /// A node of the entries `range` of these parts. It has one count, which is the caller's. The
+    /// counts of keys, values and children stay as they are: the caller adds or moves them.
     pub(super) fn build(level: u16, parts: &[Part<'_, 'g, S>], range: Range<usize>) -> Self {
         let len = range.len();
         let node = Self::allocate(level, len);
@@ -435,8 +435,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                     let from = run.start + begin;
                     assert!(run.start + end <= source.len());
                     for column in 0..Self::COLUMNS {
-                        // SAFETY: inside both arrays, as asserted: `filled` and what follows add
-                        // up to the length of the range. The new node is nobody else's.
+                        // SAFETY: the assertion above keeps the run in the source, and the parts of
+                        // `range` add up to `len`. No other thread has the new node.
                         unsafe {
                             source.column(column).add(from).copy_to_nonoverlapping(
                                 node.column(column).add(filled),
@@ -445,7 +445,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                         }
                     }
                 }
-                // SAFETY: as above.
+                // SAFETY: as for a run.
                 Part::One(entry) => unsafe { node.fill(filled, entry) },
             }
             filled += end - begin;
@@ -454,21 +454,22 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         node
     }
 
-    /// Gives a count back; with the last one the node is freed, and what it has counts of
-    /// released.
+    /// Releases a count. With the last one it frees the node, and releases its keys and its values
+    /// or children.
     ///
     /// # Safety
     ///
-    /// The caller has a count, which ends here. No pinned thread can be looking at the node but by
+    /// The caller has a count, which ends here. A pinned thread can read the node only if there is
     /// another count.
     pub(in crate::lfca_tree) unsafe fn release(self) {
-        // AcqRel: whoever is last sees what the others did with it before they gave it back.
+        // AcqRel: pairs with itself: the thread that releases the last count frees the node after
+        // all that other threads did before they released theirs.
         if self.fixed().count.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         let leaf = self.level() == 0;
         for at in 0..self.len() {
-            // SAFETY: the node has a count of each, which ends here; nobody else has the node.
+            // SAFETY: the node has a count of each, which ends here; no other thread has the node.
             unsafe {
                 self.key_word(at).release();
                 if leaf {
@@ -478,7 +479,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 }
             }
         }
-        // SAFETY: nobody else has the node.
+        // SAFETY: no other thread has the node.
         unsafe { self.deallocate() };
     }
 
@@ -486,12 +487,12 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     ///
     /// # Safety
     ///
-    /// Nobody has the node.
+    /// No thread uses the node any more.
     unsafe fn deallocate(self) {
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() - 1);
         let layout = Self::layout(self.len());
-        // SAFETY: allocated with this layout; the caller's promise.
+        // SAFETY: it was allocated with this layout, and the caller says that no thread uses it.
         unsafe {
             self.node.drop_in_place();
             dealloc(self.node.as_ptr().cast(), layout);
@@ -499,9 +500,10 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     }
 }
 
-/// Nodes to be freed alone: what they had counts of belongs to others, but for what is dead.
+/// Nodes to be freed alone: their counts of keys, values and children have moved to other nodes,
+/// except for what is dead.
 ///
-/// The list goes through the nodes' own links. Dropping it frees nothing.
+/// The list uses the `next` fields of the nodes. Dropping it frees nothing.
 #[derive(Clone, Copy)]
 pub(in crate::lfca_tree) struct NodeList<S: Spec>(*mut Node<S>);
 
@@ -510,15 +512,16 @@ impl<S: Spec> NodeList<S> {
         Self(ptr::null_mut())
     }
 
-    /// Adds a node, of which nothing is dead.
+    /// Adds a node in which nothing is dead.
     #[inline]
     pub(super) fn push(&mut self, node: NodeRef<'_, S>) {
-        // Relaxed: whoever frees the list has synchronized with us, by the epoch if need be.
+        // Relaxed: the thread that frees the list has synchronized with this one, through the
+        // epoch if it is another thread.
         node.fixed().next.store(self.0, Ordering::Relaxed);
         self.0 = node.node.as_ptr();
     }
 
-    /// Adds a node, of which the key and the value of an entry may be dead.
+    /// Adds a node. If `key` or `value`, the key or the value of the entry at `at` is dead.
     #[inline]
     pub(super) fn push_with(&mut self, node: NodeRef<'_, S>, at: usize, key: bool, value: bool) {
         if key || value {
@@ -535,11 +538,11 @@ impl<S: Spec> NodeList<S> {
     ///
     /// # Safety
     ///
-    /// The list is freed once, and nobody has or looks at its nodes, whatever their counts say.
+    /// The list is freed once, and no thread uses its nodes any more, whatever their counts are.
     pub(in crate::lfca_tree) unsafe fn free(self) {
         let mut next = self.0;
         while let Some(node) = NonNull::new(next) {
-            // SAFETY: nobody else has it, and it has not been freed.
+            // SAFETY: no thread uses it, and it has not been freed.
             unsafe {
                 let node: NodeRef<'_, S> = NodeRef::of(node);
                 next = node.fixed().next.load(Ordering::Relaxed);

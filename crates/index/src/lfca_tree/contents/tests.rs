@@ -1,4 +1,4 @@
-//! That edits free every node and release every entry once, however trees share them.
+//! Edits free every node and release every entry once, however trees share them.
 
 use super::{Edit, Owned, OwnedEntry, OwnedTree, Root, View};
 use crate::key::{ByteHead, KeyHead, NoHead};
@@ -8,11 +8,11 @@ use std::process::{Command, exit};
 use std::sync::Arc;
 
 thread_local! {
-    /// The nodes of contents that this thread has allocated, less those that it has freed.
+    /// The nodes of contents that this thread has allocated, minus those that it has freed.
     pub(super) static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// A tree as the base nodes have it one after the other, without an epoch: nobody else looks.
+/// The successive trees of a base node, without an epoch, because only one thread reads them.
 struct Contents<S: Spec<Value = Arc<()>>> {
     root: Root<S>,
     value: Arc<()>,
@@ -27,13 +27,13 @@ impl<S: Spec<Value = Arc<()>>> Contents<S> {
     }
 
     fn view(&self) -> View<'static, S> {
-        // SAFETY: nothing is freed while a view of it is used: `commit` and `drop` come last.
+        // SAFETY: no view is used after `commit` or `drop` has freed its nodes.
         unsafe { self.root.view() }
     }
 
     fn commit(&mut self, edit: Edit<'_, '_, S>, put: Option<OwnedEntry<S>>) {
         let root = edit.root();
-        // SAFETY: the new tree replaces the old one, which nobody looks at any more.
+        // SAFETY: the new tree replaces the old one, which is not used any more.
         unsafe {
             let (nodes, contents) = edit.commit(put);
             self.root = root;
@@ -42,7 +42,7 @@ impl<S: Spec<Value = Arc<()>>> Contents<S> {
         }
     }
 
-    /// Puts a value under a key; first in vain, as when another thread is faster.
+    /// Puts a value under a key. A first edit is aborted, as if another thread were faster.
     fn put(&mut self, key: S::Key) {
         let word = if S::HEAD_IS_KEY {
             Owned::none()
@@ -57,7 +57,7 @@ impl<S: Spec<Value = Arc<()>>> Contents<S> {
         self.commit(edit, Some((word, value)));
     }
 
-    /// Removes a key, if it is there; first in vain.
+    /// Removes a key, if it is there. A first edit is aborted.
     fn remove(&mut self, key: &S::Key) {
         let probe = SearchKey::new(key);
         if self.view().get(&probe).is_none() {
@@ -75,17 +75,17 @@ impl<S: Spec<Value = Arc<()>>> Contents<S> {
 
     /// Drops the tree, and checks that nothing is left of it.
     fn end(self) {
-        // SAFETY: the count of the tree is this one's.
+        // SAFETY: this owns a count of the tree.
         drop(unsafe { self.root.own() });
         assert_eq!(LIVE.get(), 0, "nodes are left");
         assert_eq!(Arc::strong_count(&self.value), 1, "values are left");
     }
 }
 
-/// Keys enough for two inner nodes, the second of a few children, and a root above.
+/// Enough keys for two inner nodes, the second with a few children, and a root above them.
 const KEYS: u64 = 1_900;
 
-/// Of integers, and values that are counted.
+/// Integer keys, and values that are counted.
 type Counted<H> = Parameters<u64, Arc<()>, H>;
 
 fn filled<H: KeyHead<u64>>() -> Contents<Counted<H>> {
@@ -96,8 +96,8 @@ fn filled<H: KeyHead<u64>>() -> Contents<Counted<H>> {
 
 #[test]
 fn a_node_that_appends_left_poor_is_merged_without_a_leak() {
-    // The last inner node has but a few children, all of them full: a removal leaves its leaf as
-    // rich as it is to be, and merges the node above.
+    // The last inner node has only a few children, all of them full: a removal does not merge its
+    // leaf, but it merges the node above.
     let mut contents = filled::<ByteHead>();
     contents.remove(&(KEYS - 50));
     assert_eq!(contents.len(), KEYS as usize - 1);
@@ -114,7 +114,7 @@ fn edits_beside_snapshots<H: KeyHead<u64>>() {
         state ^= state << 17;
         state % below
     };
-    // The tree shrinks to nothing, and grows again, twice.
+    // The tree shrinks to nothing and grows again, twice.
     for turn in 0..8 * KEYS {
         let key = random(KEYS);
         let grows = (turn / (2 * KEYS)) % 2 == 1;
@@ -127,10 +127,10 @@ fn edits_beside_snapshots<H: KeyHead<u64>>() {
             0 => snapshots.push(contents.view().share()),
             1 => drop(snapshots.pop()),
             2 => {
-                // As a split and a join that both succeed.
+                // A split and a join that both succeed.
                 if let Some((lower, upper, _)) = contents.view().split() {
                     let joined = lower.view().join(upper.view()).into_root();
-                    // SAFETY: the count of the old tree is this one's.
+                    // SAFETY: this owns a count of the old tree.
                     drop(unsafe { contents.root.own() });
                     contents.root = joined;
                 }
@@ -152,8 +152,8 @@ fn edits_beside_snapshots_leave_nothing_without_heads() {
     edits_beside_snapshots::<NoHead>();
 }
 
-/// A count that began again at 0 would free what others have. The test fails if the process that
-/// adds the last count and one more lives on.
+/// A count that wraps to 0 would free what others still have. The test fails if the process that
+/// adds one count too many goes on.
 #[test]
 fn a_node_with_too_many_counts_ends_the_process() {
     const CHILD: &str = "TREMULA_TOO_MANY_COUNTS";
@@ -178,6 +178,6 @@ fn a_node_with_too_many_counts_ends_the_process() {
         .output();
     let status = child.unwrap().status;
     assert!(!status.success(), "it lives on");
-    // The code of a test that fails.
+    // The exit status of a test that fails.
     assert_ne!(status.code(), Some(101), "it never came to the counts");
 }

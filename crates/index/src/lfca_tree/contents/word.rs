@@ -1,13 +1,13 @@
-//! Keys and values in the slots of nodes that share them.
+//! Keys and values in words, which nodes share.
 
 use crate::kit::{Packed, Spec};
 use std::mem::ManuallyDrop;
 use tremula_sync::Arc;
 
-/// A key or value as one word: itself where it fits, else a counted pointer to it.
+/// A key or value as one word: the value itself where it fits, otherwise a counted pointer to it.
 ///
-/// It is a plain word to copy about and owns nothing: whoever holds the slot that it is in has one
-/// of its counts, and sees to it that it is [released](Self::release).
+/// A word can be copied freely and owns nothing. The node in whose slot it lies owns one of its
+/// counts, and [releases](Self::release) it.
 pub(in crate::lfca_tree) struct Word<T>(Packed<T>);
 
 impl<T> Clone for Word<T> {
@@ -20,16 +20,16 @@ impl<T> Clone for Word<T> {
 impl<T> Copy for Word<T> {}
 
 impl<T: 'static> Word<T> {
-    /// What stands for a key where heads are keys; never looked at.
+    /// The word of a key where heads are keys. It is never read.
     pub(super) const NONE: Self = Self::of(std::ptr::null_mut());
 
-    /// The word of a slot.
+    /// The word with these bits.
     #[inline]
     pub(super) const fn of(word: *mut ()) -> Self {
         Self(Packed::of_word(word))
     }
 
-    /// What [`of`](Self::of) takes.
+    /// The bits, for [`of`](Self::of).
     #[inline]
     pub(super) fn word(self) -> *mut () {
         self.0.word()
@@ -51,15 +51,15 @@ impl<T: 'static> Word<T> {
         is_counted.then(|| self.word().cast::<T>().cast_const())
     }
 
-    /// Shows the value to `read`.
+    /// Calls `read` with the value.
     ///
     /// # Safety
     ///
-    /// It has not been released for the last time: the caller has a count, or is pinned since
-    /// before a node that has one was unlinked.
+    /// The value lives: the caller has a count, or has been pinned since before a node that has one
+    /// was unlinked.
     #[inline]
     pub(in crate::lfca_tree) unsafe fn with<R>(self, read: impl FnOnce(&T) -> R) -> R {
-        // SAFETY: the caller's promise. Where it is not a word, it leads to the value, as a box would.
+        // SAFETY: the caller says that the value lives. A counted pointer leads to it like a box.
         unsafe { self.0.with(read) }
     }
 
@@ -76,7 +76,7 @@ impl<T: 'static> Word<T> {
         }
     }
 
-    /// Gives a count back; with the last one the value is dropped.
+    /// Releases a count. The value is dropped with the last one.
     ///
     /// # Safety
     ///
@@ -102,25 +102,25 @@ impl<T: 'static> Owned<T> {
         Self(Word::new(value))
     }
 
-    /// What stands for a key where heads are keys.
+    /// The word of a key where heads are keys.
     #[inline]
     pub(in crate::lfca_tree) fn none() -> Self {
         Self(Word::NONE)
     }
 
-    /// The word, which lives as long as this does.
+    /// The word. Its value lives as long as this does.
     #[inline]
     pub(in crate::lfca_tree) fn word(&self) -> Word<T> {
         self.0
     }
 
-    /// The count goes to the slot that the word is in.
+    /// Passes the count to the node in whose slot the word lies.
     #[inline]
     pub(super) fn give(self) {
         std::mem::forget(self);
     }
 
-    /// A count of a word that lies in a node.
+    /// Adds a count to a word that lies in a node.
     ///
     /// # Safety
     ///
@@ -132,7 +132,7 @@ impl<T: 'static> Owned<T> {
         Self(word)
     }
 
-    /// The value, if nobody else has a count of it; else a copy.
+    /// The value itself if this is the last count, otherwise a copy.
     pub(in crate::lfca_tree) fn hand_out(self) -> T
     where
         T: Clone,
@@ -141,7 +141,7 @@ impl<T: 'static> Owned<T> {
         shared.unwrap_or_else(|shared| T::clone(&shared))
     }
 
-    /// The value, if nobody else has a count of it.
+    /// The value, if this is the last count.
     pub(in crate::lfca_tree) fn take(self) -> Option<T> {
         self.take_or_share().ok()
     }
@@ -149,7 +149,7 @@ impl<T: 'static> Owned<T> {
     fn take_or_share(self) -> Result<T, Arc<T>> {
         let word = ManuallyDrop::new(self).0;
         if Packed::<T>::is_word() {
-            // SAFETY: a value that is a word is always there.
+            // SAFETY: a value that is a word is in the word itself.
             Ok(unsafe { word.0.take() })
         } else {
             // SAFETY: the pointer came from an `Arc`, of which this had a count.
