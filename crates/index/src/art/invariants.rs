@@ -18,9 +18,10 @@ use super::child::{Child, Is, Kind, NodeRef};
 use super::form::Form;
 use super::header::{END, LAST, STORED, Symbol, symbol_at};
 use super::node::vacant;
-use crate::byte_keyed::{ByteForm, CHANGES_ARE_CHECKED};
+use crate::byte_keyed::ByteForm;
 use crate::contract::Storable;
 use crate::key::ByteKey;
+use crate::kit::CHANGES_ARE_CHECKED;
 use tremula_sync::reclaim::Guard;
 
 impl<K: ByteKey, V: Storable> Art<K, V> {

@@ -26,10 +26,6 @@ use crate::key::ByteKey;
 use tremula_sync::reclaim::{Collector, Guard};
 use tremula_sync::{Restart, StripedCounter, retry};
 
-/// Whether a writer checks the invariants of the nodes that it has changed: in a debug build, but
-/// not under the checker of a model, where that would be further steps.
-pub(crate) const CHANGES_ARE_CHECKED: bool = cfg!(all(debug_assertions, not(any(loom, shuttle))));
-
 /// A trie of keys in their byte forms.
 pub(crate) trait Trie<K: ByteKey, V: Storable>: Sized {
     /// How the trie obtains the byte forms of keys.

@@ -36,3 +36,7 @@ pub use search_key::{SearchKey, SearchRange};
 pub use spec::{Parameters, Spec, gives_no_key, key_of_head};
 pub use stored_key::{OwnedKey, StoredKey};
 pub use unwind::on_unwind;
+
+/// Whether a writer checks the invariants of what it has changed: in a debug build, but not under
+/// the checker of a model, for which the checks would be further steps.
+pub const CHANGES_ARE_CHECKED: bool = cfg!(all(debug_assertions, not(any(loom, shuttle))));

@@ -15,9 +15,9 @@ use super::Masstree;
 use super::node::{Node, NodeRef};
 use super::record::Entry;
 use super::slices::Slices;
-use crate::byte_keyed::CHANGES_ARE_CHECKED;
 use crate::contract::Storable;
 use crate::key::ByteKey;
+use crate::kit::CHANGES_ARE_CHECKED;
 use tremula_sync::VersionLock;
 
 /// Invariant 1, for a leaf or an inner node whose lock the caller holds.
