@@ -7,7 +7,7 @@ use support::suite::Random;
 use tremula_index::{CaTree, OrderedIndex, Update};
 use tremula_sync::{Arc, thread};
 
-/// Keys that are fought over.
+/// Keys for which the threads contend.
 const RANGE: u64 = 1 << 20;
 const THREADS: u32 = 8;
 
@@ -17,8 +17,8 @@ fn figure(tree: &CaTree<u64, u64>, name: &str) -> u64 {
         .unwrap_or_else(|| panic!("shape has no figure {name}"))
 }
 
-/// Inserts and removes random keys of the range. One time in `yields_in` it gives its core away
-/// in the middle of an operation, so that threads meet on few cores too.
+/// Inserts and removes random keys of the range. One time in `yields_in` it yields its core in the
+/// middle of an operation, so that threads collide even on few cores.
 fn hammer(tree: &CaTree<u64, u64>, seed: u32, operations: u32, yields_in: u32) {
     let mut random = Random::new(seed);
     for _ in 0..operations {
@@ -38,13 +38,14 @@ fn hammer(tree: &CaTree<u64, u64>, seed: u32, operations: u32, yields_in: u32) {
     }
 }
 
-/// Fails if contention does not split, if its absence does not join, or if either loses entries.
+/// Fails if contention does not split the tree, if its absence does not join it, or if either loses
+/// entries.
 #[test]
 fn a_tree_splits_under_eight_threads_and_is_whole_again_after_one() {
     let tree = Arc::new(CaTree::<u64, u64>::new());
     assert_eq!(figure(&tree, "base_nodes"), 1);
 
-    // How soon threads meet depends on the machine; that they do in the end does not.
+    // How soon threads collide depends on the machine, but eventually they do.
     for round in 0.. {
         let threads: Vec<_> = (0..THREADS)
             .map(|number| {

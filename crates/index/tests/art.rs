@@ -1,5 +1,5 @@
-//! What only the radix tree has to get right: keys that are prefixes of others and have long
-//! prefixes in common, nodes of every kind at every depth, values that look like no value.
+//! What only the radix tree has to get right: keys that are prefixes of others or share long
+//! prefixes, nodes of every kind at every depth, values that look like an empty slot.
 #![cfg(not(any(loom, shuttle)))]
 
 use proptest::prelude::*;
@@ -9,8 +9,8 @@ use tremula_index::{Art, Direction, KeyRange, NotSorted, OrderedIndex, kit};
 
 type Bytes = Box<[u8]>;
 
-/// Keys of runs of few bytes: most are prefixes of others, and what they have in common is often
-/// longer than what a node stores of it.
+/// Keys made of runs of few bytes: most are prefixes of others, and common prefixes are often
+/// longer than what a node stores.
 fn tangled() -> impl Strategy<Value = Bytes> {
     let run = (0_u8..3, prop_oneof![3 => 1_usize..3, 1 => 10_usize..16]);
     prop::collection::vec(run, 0..6).prop_map(|runs| {
@@ -21,7 +21,7 @@ fn tangled() -> impl Strategy<Value = Bytes> {
     })
 }
 
-/// Keys that fan out at one of three depths, so that nodes of all kinds are there.
+/// Keys that fan out at one of three depths, so that nodes of all kinds occur.
 fn fanning() -> impl Strategy<Value = Bytes> {
     (0_usize..3, any::<u8>(), any::<bool>()).prop_map(|(depth, byte, longer)| {
         let mut bytes = vec![7; depth * 13];
@@ -37,7 +37,7 @@ fn entries<K: tremula_index::ByteKey>(tree: &Art<K, u64>) -> Vec<(K, u64)> {
     tree.snapshot(KeyRange::all()).unwrap()
 }
 
-/// Does what `steps` say to a tree and a model; they agree all the way.
+/// Applies `steps` to a tree and a model, and compares them after each step.
 fn agree(steps: Vec<(u8, Bytes, Bytes)>) {
     let tree = Art::<Bytes, u64>::new();
     let mut model = BTreeMap::new();
@@ -74,7 +74,7 @@ fn agree(steps: Vec<(u8, Bytes, Bytes)>) {
         let next = above.map(|(key, value)| (key.clone(), *value)).next();
         assert_eq!(tree.next(key), next);
     }
-    // The same entries at once make the same tree, in nodes no larger.
+    // A bulk load of the same entries makes the same tree, in nodes no larger.
     let loaded = Art::from_sorted(all.clone()).unwrap();
     kit::Implementation::check_invariants(&loaded);
     assert_eq!(entries(&loaded), all);
@@ -83,7 +83,7 @@ fn agree(steps: Vec<(u8, Bytes, Bytes)>) {
     let mut found = Vec::new();
     loaded.get_many(&keys, &mut found);
     assert!(found.into_iter().eq(model.values().copied().map(Some)));
-    // What has been loaded can be changed, and emptied.
+    // A loaded tree can be changed and emptied.
     for (key, value) in &all {
         assert_eq!(loaded.pop_first(), Some((key.clone(), *value)));
     }
@@ -108,7 +108,7 @@ proptest! {
     fn nodes_of_every_kind_match_a_model(
         steps in prop::collection::vec((0_u8..10, fanning(), fanning()), 0..900),
     ) {
-        // Few ranges, or nodes would not grow.
+        // Few ranges, because otherwise nodes would not grow.
         agree(steps.into_iter().enumerate().map(|(number, (what, key, other))| {
             (if number % 100 == 99 { what } else { what.min(8) }, key, other)
         }).collect());
@@ -131,7 +131,7 @@ fn each_kind_of_node_grows_into_the_next_and_shrinks_back() {
         seen.push(kinds(&tree));
         assert_eq!(tree.remove(&key), Some(key));
     }
-    // The root is full from the start to the end.
+    // The root is full from start to end.
     assert_eq!(seen[0], [0, 0, 0, 1]);
     assert_eq!([seen[3], seen[4]], [[1, 0, 0, 1], [0, 1, 0, 1]]);
     assert_eq!([seen[15], seen[16]], [[0, 1, 0, 1], [0, 0, 1, 1]]);
@@ -151,7 +151,7 @@ fn a_full_node_that_gets_a_prefix_is_not_passed_unseen() {
     for byte in 0..=255 {
         tree.insert(key(byte), byte.into());
     }
-    // A neighbour of the full node, with which the node between it and the root goes.
+    // A neighbour of the full node; the node between it and the root goes with it.
     let neighbour = Bytes::from([1, 3]);
     tree.insert(neighbour.clone(), 256);
     assert_eq!(tree.remove(&neighbour), Some(256));
@@ -163,7 +163,7 @@ fn a_full_node_that_gets_a_prefix_is_not_passed_unseen() {
 
 #[test]
 fn every_value_is_a_value() {
-    // What vacant slots of full nodes hold is found by trying to store it.
+    // The test finds the content of vacant slots in full nodes by storing exactly that.
     let vacant = 0x7e5a_0b5e_d001_1d0d;
     let tree = Art::<u8, u64>::new();
     assert_eq!(tree.get(&3), None);
@@ -200,7 +200,7 @@ fn unsorted_input_is_refused_by_name_and_freed() {
 
 #[test]
 fn a_chain_of_prefixes_of_any_length_is_walked_without_recursion() {
-    // Each key is a prefix of the next: as many nodes on one way as there are keys.
+    // Each key is a prefix of the next, so one path has a node for every key.
     let tree = Art::<Bytes, u64>::new();
     let length = 3_000;
     for number in 0..length {

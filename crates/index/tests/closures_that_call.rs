@@ -45,7 +45,7 @@ fn a_closure_that_calls_its_own_map_panics_with_a_sentence() {
     }
 }
 
-/// Another thread's closure is no closure of this one.
+/// A closure that another thread is running does not count.
 #[test]
 fn threads_do_not_see_the_closures_of_one_another() {
     let map = OrderedMap::with_engine(Engine::LfcaTree);

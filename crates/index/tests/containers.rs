@@ -15,7 +15,7 @@ type NarrowBTree<K, V> = BTree<K, V, NoHead, 4>;
 
 container!(narrow_b_tree, NarrowBTree);
 
-/// The same with heads, which tell some keys apart and others not.
+/// The same with heads, which distinguish some keys and not others.
 type HeadedBTree<K, V> = BTree<K, V, ByteHead, 4>;
 
 container!(headed_b_tree, HeadedBTree);

@@ -1,7 +1,7 @@
-//! Keys whose byte forms, lengths and heads are not what [`ByteKey`] asks for, or whose code
-//! panics or calls the map: the engines that look at nothing else of a key. Such a key may get
-//! wrong answers, or a panic. It must not get at memory that is not its value's, and it must not
-//! leave a lock held: then the next operation waits for ever.
+//! Keys whose byte forms, lengths and heads break the contract of [`ByteKey`], or whose code panics
+//! or calls the map, on the engines that use nothing else of a key. Such a key may get wrong
+//! answers or a panic. It must not read memory other than its value's, and it must not leave a lock
+//! held: then the next operation would wait for ever.
 #![cfg(not(any(loom, shuttle)))]
 
 mod support;
@@ -17,7 +17,7 @@ use tremula_index::{
     Art, ByteKey, Direction, KeyRange, Masstree, NotSorted, OrderedIndex, Storable, Update,
 };
 
-/// How long an operation may take: it takes less than a millisecond.
+/// How long an operation may take. Normally it takes less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs `work` on a thread of its own, and panics if it does not end.
@@ -28,13 +28,13 @@ fn ends<R: Send + 'static>(what: &str, work: impl FnOnce() -> R + Send + 'static
     answer.unwrap_or_else(|_| panic!("{what}: it has panicked, or does not end"))
 }
 
-/// Whether `work` ran to its end: not so if it panicked.
+/// Whether `work` ran to its end without a panic.
 fn succeeds<R>(work: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(work)).is_ok()
 }
 
-/// A key that is its bytes. It says that its head tells it all, and how long its form is: which
-/// holds for some of them.
+/// A key that is its bytes. It claims that its head determines it, and a length of its form; both
+/// are true for some keys only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OfLength<const LENGTH: usize>(Vec<u8>);
 
@@ -51,12 +51,12 @@ impl<const LENGTH: usize> ByteKey for OfLength<LENGTH> {
     }
 }
 
-/// Does everything once to a map with keys of these bytes. What a key finds may be wrong, but it
-/// is a value that went in.
+/// Calls every operation of a map with keys of these bytes. A key may find a wrong value, but only
+/// a value that was inserted.
 fn use_in_every_way<K: ByteKey>(map: &dyn OrderedIndex<K, String>, keys: &[K]) {
     let value = |number: usize| format!("a value, not an address: {number}");
     let is_value = |value: &String| assert!(value.starts_with("a value, "), "{value:?}");
-    // Before anything is there: the slots are vacant.
+    // The map is still empty: the slots are vacant.
     for key in keys {
         assert_eq!(map.get(key), None);
         assert!(!map.contains_key(key));
@@ -102,7 +102,7 @@ fn use_in_every_way<K: ByteKey>(map: &dyn OrderedIndex<K, String>, keys: &[K]) {
     assert_eq!(map.len(), 0);
 }
 
-/// Byte forms of every length from nothing to more than a head, with much in common.
+/// Byte forms of every length from nothing to more than a head, with long common prefixes.
 fn forms<const LENGTH: usize>() -> Vec<OfLength<LENGTH>> {
     let lengths = [0, 1, 2, 3, 7, 8, 9, 16, 40];
     let forms = lengths.into_iter().flat_map(|length| {
@@ -117,9 +117,9 @@ fn forms<const LENGTH: usize>() -> Vec<OfLength<LENGTH>> {
     forms.collect()
 }
 
-/// With the length taken on trust, a form that is shorter led to the slot of the end of a node of
-/// values, a null pointer that was read as a value; a longer one put nodes and leaves below such
-/// a node, and the address of one was read as a value.
+/// When the length was trusted, a shorter form led to the slot for ends in a node of values, and
+/// its null pointer was read as a value. A longer form put nodes and leaves below such a node, and
+/// their addresses were read as values.
 #[test]
 fn a_length_that_byte_forms_do_not_have_leads_to_no_other_memory() {
     fn try_length<const LENGTH: usize>() {
@@ -136,7 +136,7 @@ fn a_length_that_byte_forms_do_not_have_leads_to_no_other_memory() {
     try_length::<1_000>();
 }
 
-/// The same of a bulk load, which looks at the forms by itself.
+/// The same for a bulk load, which reads the forms itself.
 #[test]
 fn a_bulk_load_takes_as_many_bytes_as_the_length_says() {
     let keys = forms::<2>();
@@ -160,7 +160,7 @@ fn a_bulk_load_takes_as_many_bytes_as_the_length_says() {
     assert_eq!(loaded.len(), 2);
 }
 
-/// A key with a length only, which is none.
+/// A key that claims a length, wrongly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SaysEight(Vec<u8>);
 
@@ -183,13 +183,13 @@ fn a_length_without_a_head_is_not_trusted_either() {
 }
 
 thread_local! {
-    /// The byte forms that keys give one after the other on this thread, the last for ever.
+    /// The byte forms that keys return one after the other on this thread; the last is repeated.
     static SCRIPT: RefCell<Vec<&'static [u8]>> = const { RefCell::new(Vec::new()) };
-    /// Whether heads lead back to keys.
+    /// Whether keys cannot be made from their heads.
     static HEADS_FAIL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A key whose byte form is what the script of its thread says.
+/// A key whose byte form comes from its thread's script.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Scripted(u8);
 
@@ -207,8 +207,8 @@ fn follow_script(script: &[&'static [u8]]) {
     SCRIPT.set(script.to_vec());
 }
 
-/// A key with the byte form of another, which seemed different for a moment: two children under
-/// one symbol made a node of one child, which a removal left without any. A removal of a range
+/// A key has the byte form of another one, but seemed different for a moment. Two children under
+/// one symbol made a node with one child, and a removal left that node empty. A removal of a range
 /// then waited for the lock of that node, which it held itself. The prefix is longer than what a
 /// node stores of it.
 #[test]
@@ -217,7 +217,8 @@ fn a_key_that_is_another_a_moment_later_leaves_no_node_without_children() {
     fn scenario<T: OrderedIndex<Scripted, u64>>(tree: T) {
         follow_script(&[LONG]);
         tree.insert(Scripted(1), 1);
-        // The key's form, that of the leaf: unequal, and then, when they part, the same.
+        // The form of the key and that of the leaf: first different, then, when the two are to
+        // part, equal.
         follow_script(&[LONG, b"else", LONG, b"else", LONG]);
         succeeds(|| tree.insert(Scripted(2), 2));
         follow_script(&[LONG]);
@@ -235,7 +236,7 @@ fn a_key_that_is_another_a_moment_later_leaves_no_node_without_children() {
     ends("masstree", || scenario(Masstree::<_, _, 3>::new()));
 }
 
-/// A key that forgets, once, what was made of its bytes, and panics.
+/// A key that once forgets what was made from its bytes, and panics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Forgetful(u64);
 
@@ -252,8 +253,8 @@ impl ByteKey for Forgetful {
     }
 }
 
-/// What an operation makes of a key's bytes goes back through the key's code. If that is a lock,
-/// the key can forget it, and the next writer waits for ever.
+/// What an operation makes from a key's bytes is returned through the key's code. If that is a lock
+/// guard, the key can forget it, and the next writer waits for ever.
 #[test]
 fn a_key_that_forgets_what_was_made_of_its_bytes_leaves_no_lock_held() {
     fn scenario<T: OrderedIndex<Forgetful, u64>>(tree: T) {
@@ -291,7 +292,7 @@ fn a_key_that_forgets_what_was_made_of_its_bytes_leaves_no_lock_held() {
     ends("masstree", || scenario(Masstree::<_, _, 3>::new()));
 }
 
-/// A key of three bytes whose head tells it, unless heads fail.
+/// A key of three bytes, determined by its head unless `HEADS_FAIL` is set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Three([u8; 3]);
 
@@ -309,10 +310,10 @@ impl ByteKey for Three {
     }
 }
 
-/// Removes a range, an entry, the first: each while no key comes of its head. What is left of a
-/// node of values then cannot become a leaf. The prefix of another node, which takes the place of
-/// the one above it, had been changed before that was found out: whoever went there restarted for
-/// ever.
+/// Removes a range, an entry and the first entry, each while keys cannot be made from their heads.
+/// So the rest of a node of values cannot become a leaf. This was noticed only after the prefix of
+/// another node, which takes the place of its parent, had been changed: then every operation that
+/// went there restarted for ever.
 #[test]
 fn a_removal_whose_keys_do_not_come_of_their_heads_has_not_happened() {
     let entries: Vec<Three> = [
@@ -346,7 +347,7 @@ fn a_removal_whose_keys_do_not_come_of_their_heads_has_not_happened() {
         if !succeeds(|| tree.pop_first()) {
             assert_eq!(left(&tree, &entries), before);
         }
-        // Everything is still there to be used.
+        // All entries are still there.
         HEADS_FAIL.set(false);
         for key in &entries {
             tree.insert(key.clone(), 7);
@@ -359,7 +360,7 @@ fn a_removal_whose_keys_do_not_come_of_their_heads_has_not_happened() {
     ends("masstree", || scenario(Masstree::<_, _, 3>::new(), same));
 }
 
-/// A key that its head tells, and that asks the map when it is dropped.
+/// A key that is determined by its head, and that calls the map when it is dropped.
 struct Asking {
     bytes: [u8; 2],
     map: Option<Arc<dyn OrderedIndex<Asking, String>>>,
@@ -372,7 +373,7 @@ impl Drop for Asking {
         let Some(map) = self.map.take() else {
             return;
         };
-        // What the map is asked with is dropped, too.
+        // The key with which the map is called is dropped too.
         if ASKING.replace(true) {
             return;
         }
@@ -431,9 +432,9 @@ impl ByteKey for Asking {
     }
 }
 
-/// Where the head is the key, a new entry does not keep the key that it came with: its drop is
-/// code of the user's, and it waited for the lock of the node that the entry went into. Entries
-/// come into a node with room, one without, below a new node, and by each of the operations.
+/// If the head is the key, a new entry does not keep the key that it came with. Dropping that key
+/// runs user code, which waited for the lock of the node that received the entry. Entries go to a
+/// node with space, to one without, below a new node, and in by each of the operations.
 #[test]
 fn a_key_that_is_not_kept_is_dropped_when_no_lock_is_held() {
     fn scenario(what: &str, make: fn() -> Arc<dyn OrderedIndex<Asking, String>>) {
@@ -468,7 +469,7 @@ fn a_key_that_is_not_kept_is_dropped_when_no_lock_is_held() {
     scenario("masstree", || Arc::new(Masstree::<_, _, 15>::new()));
 }
 
-/// A key with an order of its own, which knows nothing of its bytes.
+/// A key whose order is independent of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     rank: u32,
@@ -489,8 +490,8 @@ impl ByteKey for Ranked {
     }
 }
 
-/// A removal of a range takes out of the tree exactly what it counts and frees, also where the
-/// order of the keys says that there is something between two bounds, and their bytes do not.
+/// A removal of a range unlinks exactly what it counts and frees, also if there is something
+/// between the bounds by the order of the keys, but not by their bytes.
 #[test]
 fn a_range_of_bounds_that_do_not_ascend_loses_no_value() {
     fn scenario<V: Storable, T: OrderedIndex<Ranked, V>>(
@@ -524,7 +525,7 @@ fn a_range_of_bounds_that_do_not_ascend_loses_no_value() {
     ledger.assert_settled();
 }
 
-/// A bulk load of keys that ascend, and bytes that do not, is refused; nothing is lost.
+/// A bulk load of keys that ascend while their bytes do not is refused, and loses nothing.
 #[test]
 fn a_bulk_load_is_refused_where_bytes_do_not_ascend() {
     let ledger = Ledger::default();

@@ -21,12 +21,12 @@ where
     CaTree::with_config(restless())
 }
 
-/// One that keeps splitting and joining, with keys that can only be compared.
+/// A lock-free tree that keeps splitting and joining, with keys that can only be compared.
 fn restless_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHead> {
     LfcaTree::with_config(restless_lfca())
 }
 
-/// One that splits at every other update, though nobody is in the way.
+/// A lock-free tree that splits at every other update, even without contention.
 fn splitting_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHead> {
     LfcaTree::with_config(LfcaTreeConfig {
         uncontended: 1,
@@ -34,7 +34,7 @@ fn splitting_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHea
     })
 }
 
-/// A tree of pages with nodes so small that it keeps splitting and merging them.
+/// A B-tree with nodes so small that it keeps splitting and merging them.
 fn low_b_tree<K: ByteKey, V>() -> OlcBTree<K, V, ByteHead, 0>
 where
     V: Clone + Send + Sync + 'static,
@@ -42,7 +42,7 @@ where
     OlcBTree::new()
 }
 
-/// And with keys that can only be compared.
+/// The same with keys that can only be compared.
 fn low_b_tree_without_heads<K, V>() -> OlcBTree<K, V, NoHead, 0>
 where
     K: Ord + Clone + Send + Sync + 'static,

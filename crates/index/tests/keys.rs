@@ -1,4 +1,4 @@
-//! Byte forms and heads keep the order of the keys that they stand for, and are theirs alone.
+//! Byte forms and heads keep the order of their keys, and different keys have different ones.
 #![cfg(not(any(loom, shuttle)))]
 
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn delimited<K: ByteKey>(key: &K) -> Vec<u8> {
     out
 }
 
-/// All that two keys' forms promise.
+/// Checks everything that the forms of two keys promise.
 fn forms_agree<K: ByteKey + Debug>(a: &K, b: &K) {
     let order = a.cmp(b);
     assert_eq!(bytes(a).cmp(&bytes(b)), order, "{a:?}, {b:?}");
@@ -58,7 +58,7 @@ macro_rules! keep_their_order {
     };
 }
 
-/// Bytes among which zeros and 255 are common, since they escape and end forms.
+/// Bytes in which 0 and 255 are common, because they escape and end forms.
 fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0), Just(255), Just(1), any::<u8>()];
     prop::collection::vec(byte, 0..12)

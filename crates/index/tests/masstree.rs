@@ -13,8 +13,8 @@ fn tangled() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
 }
 
-/// Does what `steps` say to a tree and a model; they agree all the way, and in the end, when all
-/// keys are removed one by one.
+/// Applies `steps` to a tree and a model, and compares them after each step, and at the end while
+/// all keys are removed one by one.
 fn agree<K: ByteKey + std::fmt::Debug>(steps: Vec<(u8, K, K)>) {
     let tree = Masstree::<K, u64, 3>::new();
     let mut model = BTreeMap::new();
@@ -56,7 +56,7 @@ proptest! {
     fn small_nodes_match_a_model(
         steps in prop::collection::vec((0_u8..20, 0_u64..80, 0_u64..80), 0..300),
     ) {
-        // Few ranges, or nodes would not grow.
+        // Few ranges, because otherwise nodes would not grow.
         agree(steps.into_iter().enumerate().map(|(number, (what, key, other))| {
             (if number % 50 == 49 { what } else { what.min(18) }, key, other)
         }).collect());

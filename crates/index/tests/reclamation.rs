@@ -1,4 +1,4 @@
-//! What has been removed or replaced is dropped soon: each engine in the suite `suites/reclamation.rs`.
+//! Removed and replaced values are dropped soon: each engine in the suite `suites/reclamation.rs`.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "suites/reclamation.rs"]

@@ -1,35 +1,33 @@
-//! Every engine under threads that read, write and scan it at once, with two oracles.
+//! Every engine under threads that read, write and scan at the same time, with two oracles.
 //!
-//! **Entries that validate themselves** (`support/self_validating.rs`). Each value carries its
-//! key, a generation and a hash of both. Every fourth key is *stable*: there from before the
-//! threads start until after they end, though its value is replaced again and again, with a
-//! higher generation each time. The other keys come and go, one by one and in ranges. So
-//! whoever sees an entry can judge it alone, and whoever scans a range knows which keys it has
-//! to see. Two threads write, one looks up single keys and neighbours, two scan.
-//! What would make it fail:
+//! **Entries that validate themselves** (`support/self_validating.rs`). Each value carries its key,
+//! a generation and a hash of both. Every fourth key is *stable*: it is present from before the
+//! threads start until after they end, though its value is replaced again and again, each time with
+//! a higher generation. The other keys come and go, one by one and in ranges. So a thread can judge
+//! each entry that it sees by itself, and knows which keys a scan of a range must show. Two threads
+//! write, one looks up single keys and neighbours, two scan. The test fails on:
 //!
 //! - a torn or freed value, or one stored under another key: the hash or the key is wrong;
-//! - a scan that loses its place when a node splits, joins or moves: a stable key is missing,
-//!   a key comes twice, out of order, or from outside the range;
+//! - a scan that loses its place when a node splits, joins or moves: a stable key is missing, or a
+//!   key comes twice, out of order, or from outside the range;
 //! - a lost update or a stale node: a thread sees the generation of a stable key go back;
 //! - a lookup or a neighbour sent to the wrong node: a stable key is not found or skipped.
 //!
-//! **Moments** (`support/moments.rs`). Writers keep relations between entries that lie far
-//! apart, hence in different nodes: what a snapshot shows has to be true of one moment. Each of
-//! two writers goes round and round: it moves a *token*, by inserting it with the next
-//! generation at the other end of the keys and only then removing the old one; it writes `x`,
-//! the lowest key, and then `y`, the highest, with this generation; it inserts the keys of a
-//! *block* upwards one by one, and then removes them all with one `remove_range`. It publishes
-//! the generations that are complete. Two threads take snapshots and scans in both directions,
-//! and a fifth inserts and removes keys in between, so that nodes keep splitting and joining.
-//! What would make it fail:
+//! **Moments** (`support/moments.rs`). Writers keep relations between entries that lie far apart,
+//! hence in different nodes: what a snapshot shows must be true of one moment. Each of two writers
+//! repeats a round: it moves a *token*, by inserting it with the next generation at the other end
+//! of the keys and only then removing the old one; it writes `x`, the lowest key, and then `y`, the
+//! highest, with this generation; it inserts the keys of a *block* upwards one by one, and then
+//! removes them all with one `remove_range`. It publishes the generations that are complete. Two
+//! threads take snapshots and scans in both directions, and a fifth inserts and removes keys in
+//! between, so that nodes keep splitting and joining. The test fails on:
 //!
-//! - parts of a snapshot from different moments: it shows no token (removed behind the scan,
-//!   inserted before it), or two that are not neighbours in time; `y` newer than `x`, or `x`
-//!   newer by more than one; a block with a hole;
+//! - a snapshot with parts from different moments: it shows no token (removed behind the scan,
+//!   inserted before it), or two that are not neighbours in time; `y` newer than `x`, or `x` newer
+//!   by more than one; a block with a hole;
 //! - a range that is removed bit by bit: a block without its beginning;
-//! - a snapshot of a moment long past: a generation older than what had been published before
-//!   the snapshot began, or than what this thread saw before.
+//! - a snapshot of a moment long past: a generation older than one published before the snapshot
+//!   began, or than one that this thread saw before.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "suites/stress.rs"]

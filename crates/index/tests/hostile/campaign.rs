@@ -1,5 +1,5 @@
-//! Runs the kinds of hostility against one subject, each in a process of its own, so that what
-//! ends a process ends one run and says which.
+//! Runs each kind of hostility against one subject in a process of its own, so that a crash ends
+//! one run only and is reported with its kind.
 
 use super::life;
 use super::subject::Subject;
@@ -14,27 +14,27 @@ use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Names the one kind, and perhaps the form and the seed, that this process is to run.
+/// Names the kind, and optionally the form and the seed, that this process runs.
 const REPLAY: &str = "TREMULA_HOSTILE";
-/// How many seeds each kind is run with, for each form of the key.
+/// The number of seeds for each kind and each form of the key.
 const SEEDS: &str = "TREMULA_HOSTILE_SEEDS";
-/// The same where nothing is said, and in a deep run (`cargo xtask test --deep`).
+/// The defaults of `SEEDS`, in a usual run and in a deep one (`cargo xtask test --deep`).
 const USUAL_SEEDS: u32 = 4;
 const DEEP_SEEDS: u32 = 100;
 
-/// The operations with one seed.
+/// The number of operations with one seed.
 const OPERATIONS: u32 = 400;
-/// The same where drops panic: most drops come when the operation is over, so that few of the
-/// panics are in the middle of one.
+/// The same where drops panic: most drops run after the operation, so few of the panics come in the
+/// middle of one.
 const OPERATIONS_OF_DROPS: u32 = 4_000;
-/// Maps that one seed makes at most: the next follows when the engine has panicked by itself.
+/// The most maps that one seed makes. A new map follows each time the engine itself has panicked.
 const MAPS: u32 = 20;
 /// How long an operation may take before it counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long another thread waits for one whose operation does not end: less, so that it is this
-/// that is said.
+/// How long another thread waits for one whose operation does not end. Less than `PATIENCE`, so
+/// that this is what is reported.
 const PATIENCE_OF_OTHERS: Duration = Duration::from_secs(8);
-/// Processes that run at once.
+/// How many processes run at the same time.
 const PROCESSES: usize = 2;
 
 /// Makes a fresh map.
@@ -43,8 +43,8 @@ pub(crate) type Make = fn(&mut Random) -> Arc<dyn Subject>;
 /// What is hostile to a subject: a form of the key, by number, and a map with such keys.
 pub(crate) type Forms = [(u8, Make)];
 
-/// Runs every kind against a subject, which the test of this name registers. Kinds that are known
-/// to fail are left out.
+/// Runs every kind against a subject. The test that registers the subject has this name. Leaves out
+/// kinds that are known to fail.
 pub(crate) fn run(test: &'static str, forms: &Forms, known: &[(&str, &[&str])]) {
     if let Ok(replay) = std::env::var(REPLAY) {
         return run_here(test, forms, &replay);
@@ -73,7 +73,7 @@ pub(crate) fn run(test: &'static str, forms: &Forms, known: &[(&str, &[&str])]) 
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// Runs one kind in a process of its own; how that failed, if it did.
+/// Runs one kind in a process of its own. Returns how it failed, if it did.
 fn run_apart(test: &str, kind: &Kind) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -81,14 +81,14 @@ fn run_apart(test: &str, kind: &Kind) -> Result<(), String> {
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(REPLAY, kind.name);
     if kind.panics != Panics::Never {
-        // A panic may leak: the drop of a bag of garbage ends at the first.
+        // A panic may leak: the drop of a bag of garbage stops at the first panic.
         let options = std::env::var("ASAN_OPTIONS").unwrap_or_default();
         command.env("ASAN_OPTIONS", format!("{options}:detect_leaks=0"));
     }
     let output = command.output().map_err(|error| error.to_string())?;
     let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
     said += &String::from_utf8_lossy(&output.stderr);
-    // Where an engine gave up on lying keys, it may leak; all else must not be there.
+    // If an engine gave up on lying keys, it may leak; every other fault counts.
     let leaks_only = said.contains("LeakSanitizer") && !said.contains("ERROR: AddressSanitizer");
     if output.status.success() || leaks_only && said.contains(GAVE_UP) {
         return Ok(());
@@ -106,13 +106,13 @@ fn run_apart(test: &str, kind: &Kind) -> Result<(), String> {
     Err(failure)
 }
 
-/// What a process says in which an engine panicked by itself.
+/// What a process prints when an engine itself has panicked.
 const GAVE_UP: &str = "the engine gave up";
 
-/// The lines of a failed process that are shown.
+/// How many lines of a failed process are shown.
 const MOST_LINES: usize = 120;
 
-/// Runs in this process what `replay` names: a kind, or kind, form and seed joined by colons.
+/// Runs in this process what `replay` names: a kind, or a kind, form and seed separated by colons.
 fn run_here(test: &'static str, forms: &Forms, replay: &str) {
     let mut parts = replay.split(':');
     let name = parts.next().unwrap_or_default();
@@ -147,7 +147,7 @@ fn run_here(test: &'static str, forms: &Forms, replay: &str) {
             run_seed(make, kind, seed);
         }
     }
-    // Nothing hangs any more.
+    // Ends the watch: nothing can hang any more.
     *lock(&RUN) = None;
 }
 
@@ -160,7 +160,7 @@ fn seeds() -> u32 {
     }
 }
 
-/// One seed, against one map after another until enough has been done.
+/// Runs one seed, against one map after another until there have been enough operations.
 fn run_seed(make: Make, kind: usize, seed: u32) {
     temper::set(kind, seed);
     temper::seed_thread(seed.into());
@@ -215,7 +215,7 @@ fn run_seed(make: Make, kind: usize, seed: u32) {
     settle(before, panicked);
 }
 
-/// Does operations on a map until all are done or the engine gives up.
+/// Calls operations of a map until all are done or the engine gives up.
 fn wage(
     map: &dyn Subject,
     random: &mut Random,
@@ -251,13 +251,13 @@ enum Outcome<R> {
     Done(R),
     /// With a panic of the hostile code.
     UserPanicked,
-    /// With a panic of the hostile code, because it was called without end.
+    /// With a panic of the hostile code, because the operation called it without end.
     Endless,
     /// With another panic.
     GaveUp,
 }
 
-/// Runs `work` as an operation, with a fuse where this kind has user code that panics.
+/// Runs `work` as an operation, with a fuse if user code of this kind panics.
 fn quietly<R>(random: &mut Random, work: impl FnOnce(&mut Random) -> R) -> Outcome<R> {
     temper::begin_operation();
     let fuse = match temper::kind().panics {
@@ -279,8 +279,8 @@ fn quietly<R>(random: &mut Random, work: impl FnOnce(&mut Random) -> R) -> Outco
     }
 }
 
-/// Fails if the operation of this thread, which does not end, keeps another thread out: then it
-/// holds a lock. That it does not end with keys that lie is else its right.
+/// Fails if the operation of this thread, which does not end, blocks another thread: then it holds
+/// a lock. Without that, an operation need not end if keys lie.
 pub(crate) fn ask_another_thread() {
     let Some(map) = lock(&MAP).as_ref().and_then(Weak::upgrade) else {
         return;
@@ -292,7 +292,8 @@ pub(crate) fn ask_another_thread() {
         for operation in map.operations() {
             temper::seed_thread(random.next());
             temper::begin_operation();
-            // A misled map may mislead an operation of this thread, too. It then ends with a panic.
+            // A misled map may also mislead the operation of this thread, which then ends with a
+            // panic.
             let _ = catch_unwind(AssertUnwindSafe(|| map.operate(operation, &mut random)));
         }
         drop(map);
@@ -303,8 +304,8 @@ pub(crate) fn ask_another_thread() {
     }
 }
 
-/// Lets the epoch move on until what the maps retired has been dropped. Fails if that does not
-/// happen though nothing panicked.
+/// Advances the epoch until everything that the maps retired has been dropped. Fails if that does
+/// not happen although nothing panicked.
 fn settle(before: i64, panicked: bool) {
     for round in 0..100_000 {
         if life::alive() <= before {
@@ -344,14 +345,14 @@ impl Run {
     }
 }
 
-/// The map that the operations are done to.
+/// The map on which the operations run.
 static MAP: Mutex<Option<Weak<dyn Subject>>> = Mutex::new(None);
 static RUN: Mutex<Option<Run>> = Mutex::new(None);
-/// The operations that the threads began last, of every thread the last.
+/// The last operation that each thread began.
 static NOW: Mutex<Vec<(thread::ThreadId, &str)>> = Mutex::new(Vec::new());
 /// Counts the operations that have begun.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
-/// Whether each operation is said.
+/// Whether each operation is printed.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
 fn begin(operation: &'static str) {
@@ -362,14 +363,14 @@ fn begin(operation: &'static str) {
     }
     let mut now = lock(&NOW);
     now.retain(|(thread, _)| *thread != this);
-    // More threads than run at once have ended.
+    // The oldest entries belong to threads that have ended: fewer than this run at once.
     if now.len() > 4 {
         now.remove(0);
     }
     now.push((this, operation));
 }
 
-/// Ends the process, with a sentence that says where, when no operation has begun for long.
+/// Ends the process with a report if no operation has begun for long.
 fn watch() {
     let mut seen = (0, 0);
     let step = Duration::from_millis(100);
@@ -393,7 +394,7 @@ fn watch() {
     }
 }
 
-/// Ends the process, and says where it was.
+/// Ends the process, and reports where it was.
 pub(crate) fn fail(why: &str) -> ! {
     let run = *lock(&RUN);
     let now = lock(&NOW).clone();

@@ -1,12 +1,13 @@
-//! Honest keys and values of odd layouts: of no size, of three bytes, of a thousand, aligned to 128
-//! bytes, with a niche. An engine that lays them out by hand must keep them apart, aligned and whole.
+//! Honest keys and values with odd layouts: of no size, of three bytes, of a thousand, aligned to
+//! 128 bytes, with a niche. An engine that lays them out by hand must keep them apart, aligned and
+//! whole.
 
 use super::Tested;
 use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
 
-/// A key or value on a boundary of 128 bytes.
+/// A key or value that is aligned to 128 bytes.
 #[repr(align(128))]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Aligned(u8);
@@ -17,14 +18,14 @@ impl ByteKey for Aligned {
     }
 }
 
-/// What is aligned as its type wants.
+/// Whether a value is aligned as its type requires.
 fn is_aligned<T>(place: &T) -> bool {
     std::ptr::from_ref(place)
         .addr()
         .is_multiple_of(align_of::<T>())
 }
 
-/// Does everything to maps of these keys, which ascend, and of copies of this value.
+/// Calls every operation on maps of these keys, which ascend, with clones of this value.
 fn keep<K, V>(keys: &[K], value: V)
 where
     K: ByteKey + Debug,

@@ -1,24 +1,24 @@
-//! A register of everything that a run makes: each key and value has a number of its own, which
-//! is alive from its making to its drop. What is dropped twice, or looked at after its drop, ends
-//! the process at once, before the allocator meets it.
+//! A register of everything that a run makes: each key and value has a number of its own, which is
+//! alive from construction to drop. A value that is dropped twice, or read after its drop, ends the
+//! process at once, before the allocator is reached.
 
 use super::campaign::fail;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering::Relaxed};
 
-/// Numbers that one process may give out.
+/// How many numbers one process may give out.
 const NUMBERS: usize = 1 << 24;
 
 static STATES: [AtomicU8; NUMBERS] = [const { AtomicU8::new(UNBORN) }; NUMBERS];
 static NEXT: AtomicU32 = AtomicU32::new(0);
-/// What is alive. One less in the middle of a making or drop on another thread.
+/// How many are alive. It may be off by one while another thread makes or drops one.
 static ALIVE_NOW: AtomicI64 = AtomicI64::new(0);
 
 const UNBORN: u8 = 0;
 const ALIVE: u8 = 1;
 const DROPPED: u8 = 2;
 
-/// Part of a key or value: its number, which it also keeps on the heap, where AddressSanitizer sees
-/// a look at what has been freed.
+/// Part of a key or value: its number. The number is also on the heap, where AddressSanitizer sees
+/// reads of freed memory.
 #[derive(Debug)]
 pub(crate) struct Life {
     number: u32,
@@ -39,7 +39,7 @@ impl Life {
         }
     }
 
-    /// Fails unless this is alive.
+    /// Fails if this is not alive.
     pub(crate) fn check(&self) {
         let state = self.state().map(|state| state.load(Relaxed));
         match state {
@@ -65,7 +65,7 @@ impl Drop for Life {
     }
 }
 
-/// The keys and values that are alive.
+/// How many keys and values are alive.
 pub(crate) fn alive() -> i64 {
     ALIVE_NOW.load(Relaxed)
 }

@@ -1,21 +1,21 @@
 //! Every engine and container under hostile keys and values.
 //!
-//! `Ord`, `Clone`, `Drop`, `ByteKey` and `KeyHead` are safe traits: their implementations, and their
-//! constants, may lie, disagree, change, panic, and call the map. Answers may then be wrong, an
-//! engine may panic, and go on; but no memory may be freed twice or be used after that, and no
+//! `Ord`, `Clone`, `Drop`, `ByteKey` and `KeyHead` are safe traits: their implementations and
+//! constants may lie, disagree, change, panic, and call the map. Then answers may be wrong, and an
+//! engine may panic and go on. But no memory may be freed twice or used after it was freed, and no
 //! operation may hang.
 //!
 //! Each test is a subject: an engine in one configuration. It runs every *kind* of hostility
 //! (`temper.rs`: orders with NaN, or without case, random orders and byte forms, keys that change,
 //! panics, drops that call the map …), with several *forms* of the key (`values.rs`: what its
-//! constants claim), with several seeds, each kind in a process of its own. What makes it fail:
+//! constants claim), with several seeds, and each kind in a process of its own. It fails on:
 //!
-//! - a key or value that is dropped twice, or looked at after its drop: each has a number in a
-//!   register (`life.rs`); under AddressSanitizer (`cargo xtask test --only asan`) also any other
-//!   memory that is used after it was freed, and what leaks;
-//! - keys or values that are still there when their map is gone, though nothing panicked;
+//! - a key or value that is dropped twice or read after its drop: each has a number in a register
+//!   (`life.rs`); under AddressSanitizer (`cargo xtask test --only asan`) also on any other use of
+//!   freed memory, and on leaks;
+//! - keys or values that remain when their map is gone, although nothing panicked;
 //! - an operation that has not ended after fifteen seconds, or that calls user code without end and
-//!   keeps another thread out of the map meanwhile;
+//!   blocks another thread meanwhile;
 //! - a process that crashes or aborts.
 //!
 //! A failure names the subject, the kind, the form and the seed. To run it again, and see each
@@ -26,7 +26,8 @@
 //!     --exact low_b_tree --nocapture
 //! ```
 //!
-//! `TREMULA_HOSTILE_SEEDS` says how many seeds are run. A registered engine is a subject without a line here.
+//! `TREMULA_HOSTILE_SEEDS` is the number of seeds. A registered engine is a subject without a line
+//! here.
 #![cfg(not(any(loom, shuttle, tremula_tsan)))]
 
 #[path = "../support/mod.rs"]
@@ -49,9 +50,9 @@ use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_index::{Engine as Tested, *};
 use values::{Key, Value};
 
-/// Kinds that are left out, of the subjects whose names have this in them, and why.
+/// Kinds that are left out, for the subjects whose names contain this text, and why.
 const KNOWN: &[(&str, &[&str])] = &[
-    // A `pop` whose key changes under it may begin again for ever. It holds no lock.
+    // A `pop` whose key changes meanwhile may restart for ever. It holds no lock.
     ("splitting_lfca_tree_without_heads", &["changing_keys"]),
 ];
 

@@ -1,10 +1,11 @@
-//! How a subject is written down in a line.
+//! The macros by which one line declares a subject.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use super::values::Value;
 use tremula_index::{NotSorted, OrderedIndex};
 
-/// A subject: its name, the forms of the keys that it is tried with, and what makes it.
+/// A subject: its name, the forms of the keys with which it is tested, and an expression that makes
+/// it.
 macro_rules! index {
     ($name:ident, [$($form:ident)*], $make:expr) => {
         #[test]
@@ -20,7 +21,7 @@ macro_rules! index {
     };
 }
 
-/// A subject of another kind than an index, which a function makes that is generic over the form.
+/// A subject that is not an index. A function that is generic over the form makes it.
 macro_rules! subject {
     ($name:ident, [$($form:ident)*], $make:ident) => {
         #[test]
@@ -36,7 +37,7 @@ macro_rules! subject {
     };
 }
 
-/// The index with these entries inserted.
+/// The index after insertion of these entries.
 pub(crate) fn filled<K, I>(index: I, entries: Vec<(K, Value)>) -> Box<dyn OrderedIndex<K, Value>>
 where
     K: Ord + Clone,
@@ -48,7 +49,7 @@ where
     Box::new(index)
 }
 
-/// What a bulk load gave; an empty index where it found the entries not to be sorted.
+/// The index that a bulk load made, or an empty one if the load found the entries not to be sorted.
 pub(crate) fn loaded<K, I>(loaded: Result<I, NotSorted>) -> Box<dyn OrderedIndex<K, Value>>
 where
     K: Ord + Clone,
@@ -57,7 +58,7 @@ where
     Box::new(loaded.unwrap_or_default())
 }
 
-/// A registered engine, as users get it.
+/// A registered engine, in the configuration that users get.
 macro_rules! registered {
     ($name:ident, $Index:ident, $($facts:ident),*) => {
         index!($name, [PLAIN], |entries| filled(

@@ -1,5 +1,5 @@
-//! What the campaign is waged against: an index, a multi-map or a container of hostile keys and
-//! values, and its operations by name.
+//! The subjects: an index, a multi-map or a container of hostile keys and values, with its
+//! operations by name.
 
 use super::support::suite::Random;
 use super::temper;
@@ -9,18 +9,18 @@ use std::sync::{Mutex, TryLockError};
 use tremula_index::container::Container;
 use tremula_index::{Direction, KeyRange, OrderedIndex, OrderedMap, Update};
 
-/// Entries that a scan or visit of a lying order may give before it is ended.
+/// The most entries that a scan or visit with a lying order may return before it is ended.
 pub(crate) const MOST: usize = 100;
 
-/// A map, whatever its type.
+/// A map of any type.
 pub(crate) trait Subject: Send + Sync {
-    /// The names of the operations; those that come more often are there more than once.
+    /// The names of the operations. Frequent ones are listed several times.
     fn operations(&self) -> &'static [&'static str];
 
-    /// Does one operation with random keys.
+    /// Runs one operation with random keys.
     fn operate(&self, operation: &str, random: &mut Random);
 
-    /// What user code does that calls a map.
+    /// What user code that calls a map does.
     fn call(&self);
 }
 
@@ -40,7 +40,7 @@ impl<const FORM: u8> Index<FORM> {
     }
 }
 
-/// What a closure does that is given a value.
+/// What a closure that gets a value does.
 fn look(value: &Value) {
     value.check();
     temper::call();
@@ -232,8 +232,8 @@ impl<const FORM: u8> Subject for Index<FORM> {
     }
 }
 
-/// A sequential container of keys of this form. What calls it in the middle of an operation does
-/// nothing.
+/// A sequential container of keys of this form. User code that calls it in the middle of an
+/// operation does nothing.
 #[derive(Default)]
 pub(crate) struct Contained<const FORM: u8, C>(Mutex<C>);
 
@@ -333,7 +333,7 @@ fn operate_on_container<const FORM: u8, C: Container<Key<FORM>, Value>>(
                 match random.below(3) {
                     0 => {}
                     1 => map.join(key, upper),
-                    // At another key than it was split at.
+                    // At another key than that of the split.
                     _ => map.join(other, upper),
                 }
             }

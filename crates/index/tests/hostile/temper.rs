@@ -1,6 +1,6 @@
-//! How keys and values behave at the moment: the kinds of hostility, and what user code does under
-//! each. One process runs one kind at a time, so that this is global: a thread of the engine's own
-//! meets the same keys.
+//! How keys and values currently behave: the kinds of hostility, and what user code does under
+//! each. This state is global, because one process runs one kind at a time and threads of the
+//! engine's own must see the same keys.
 
 use super::campaign;
 use super::subject::Subject;
@@ -19,9 +19,9 @@ pub(crate) struct Kind {
     /// The name that a replay takes.
     pub(crate) name: &'static str,
     pub(crate) order: Order,
-    /// Byte forms and heads lie now and then.
+    /// Byte forms and heads sometimes lie.
     pub(crate) forms_lie: bool,
-    /// Keys are shared, and change between the operations and when they are cloned.
+    /// Keys are shared, and change between operations and when they are cloned.
     pub(crate) keys_change: bool,
     pub(crate) panics: Panics,
     pub(crate) reenters: Reenters,
@@ -32,12 +32,11 @@ pub(crate) struct Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Honest,
-    /// As floats of which some are not a number, with this for an answer where they cannot be
-    /// compared.
+    /// Like floats of which some are NaN; this is the answer if two keys cannot be compared.
     Nan(Ordering),
-    /// Two keys in a row are equal, though their byte forms are not.
+    /// Two successive keys are equal, though their byte forms are not.
     Caseless,
-    /// Now and then the answer is any.
+    /// Some answers are random.
     Random,
 }
 
@@ -57,7 +56,7 @@ pub(crate) enum Reenters {
     Never,
     /// The drop of a key calls the map that it was in.
     DropOfKey,
-    /// The drop of a value does.
+    /// The drop of a value calls the map that it was in.
     DropOfValue,
     /// A clone calls another map of the same engine.
     Clone,
@@ -73,7 +72,7 @@ const HONEST: Kind = Kind {
     threads: 1,
 };
 
-/// Every kind. The first is the check of the check: there nothing may panic or leak.
+/// Every kind. The first checks the checks: with it nothing may panic or leak.
 pub(crate) const KINDS: [Kind; 18] = [
     HONEST,
     Kind {
@@ -172,23 +171,23 @@ pub(crate) const KINDS: [Kind; 18] = [
 ];
 
 static KIND: AtomicUsize = AtomicUsize::new(0);
-/// Keys are made of the numbers below this.
+/// Keys are made from numbers below this.
 static SPACE: AtomicU32 = AtomicU32::new(1);
-/// A lie is one of so many answers.
+/// One answer in this many is a lie.
 static HONESTY: AtomicU32 = AtomicU32::new(1);
 
-/// Whether byte forms have a long beginning in common.
+/// Whether byte forms have a long common prefix.
 static LONG_FORMS: AtomicBool = AtomicBool::new(false);
 
-/// The numbers that changing keys share.
+/// The numbers that changing keys have in common.
 static SHARED: Mutex<Vec<Arc<AtomicU64>>> = Mutex::new(Vec::new());
-/// What user code that calls a map calls.
+/// The map that user code calls.
 static CALLED: Mutex<Option<Weak<dyn Subject>>> = Mutex::new(None);
 
-/// Calls of user code that one operation may make: one that makes more may never end.
+/// How often one operation may call user code. An operation that does so more often may never end.
 const FUEL: u32 = 50_000;
-/// Calls of a map that user code makes in one operation: an operation that begins again when the map
-/// has changed would else never end.
+/// How often user code calls a map in one operation. Without a limit, an operation that restarts
+/// whenever the map has changed would never end.
 const CALLS_OF_MAP: u32 = 8;
 
 thread_local! {
@@ -200,7 +199,7 @@ thread_local! {
     static HONEST_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How keys and values behave from now on.
+/// Sets how keys and values behave from now on.
 pub(crate) fn set(kind: usize, seed: u32) {
     let mut random = Random::new(seed);
     let space = [12, 60, 300][random.below(3) as usize];
@@ -212,23 +211,23 @@ pub(crate) fn set(kind: usize, seed: u32) {
     KIND.store(kind, Relaxed);
 }
 
-/// The random answers of user code on this thread begin here.
+/// Seeds the random answers of user code on this thread.
 pub(crate) fn seed_thread(seed: u64) {
     RANDOM.set(seed);
 }
 
-/// From now on keys and values are honest.
+/// Makes keys and values honest from now on.
 pub(crate) fn calm() {
     KIND.store(0, Relaxed);
     *lock(&CALLED) = None;
 }
 
-/// User code that calls a map calls this one.
+/// Sets the map that user code calls.
 pub(crate) fn call_from_now_on(map: &Arc<dyn Subject>) {
     *lock(&CALLED) = Some(Arc::downgrade(map));
 }
 
-/// An operation begins on this thread.
+/// Begins an operation on this thread.
 pub(crate) fn begin_operation() {
     FUEL_LEFT.set(FUEL);
     CALLS_LEFT.set(CALLS_OF_MAP);
@@ -237,7 +236,7 @@ pub(crate) fn begin_operation() {
     }
 }
 
-/// It has ended.
+/// Ends the operation.
 pub(crate) fn end_operation() {
     FUEL_LEFT.set(u32::MAX);
     CALLS_LEFT.set(u32::MAX);
@@ -250,18 +249,18 @@ pub(crate) fn kind() -> &'static Kind {
     }
 }
 
-/// On this thread keys and values are honest, and an operation ends with a panic where elsewhere
-/// another thread would be asked.
+/// Makes keys and values honest on this thread; an operation without end panics here, where
+/// elsewhere another thread would be asked.
 pub(crate) fn be_honest_here() {
     HONEST_HERE.set(true);
 }
 
-/// The number of a key that there may be.
+/// The number of a possible key.
 pub(crate) fn any_number() -> u64 {
     next() % u64::from(SPACE.load(Relaxed))
 }
 
-/// The number that every changing key of this number has.
+/// The counter that all changing keys of this number share.
 pub(crate) fn shared(number: u64) -> Arc<AtomicU64> {
     let numbers = lock(&SHARED);
     match numbers.get((number % numbers.len().max(1) as u64) as usize) {
@@ -270,7 +269,7 @@ pub(crate) fn shared(number: u64) -> Arc<AtomicU64> {
     }
 }
 
-/// Gives a key that changes another number.
+/// Changes the number of a key.
 pub(crate) fn change(number: &AtomicU64) {
     number.store(any_number(), Relaxed);
 }
@@ -279,7 +278,7 @@ pub(crate) fn forms_are_long() -> bool {
     LONG_FORMS.load(Relaxed)
 }
 
-/// A comparison of two numbers.
+/// Compares two numbers.
 pub(crate) fn compare(one: u64, other: u64) -> Ordering {
     call();
     match kind().order {
@@ -308,10 +307,10 @@ pub(crate) fn form_lies() -> bool {
     kind().forms_lie && lies()
 }
 
-/// What user code panics with when an operation calls it without end.
+/// The payload of the panic when an operation calls user code without end.
 pub(crate) struct OutOfPatience;
 
-/// User code is called that may panic.
+/// Counts a call of user code that may panic.
 pub(crate) fn call() {
     let left = FUEL_LEFT.get();
     if left == 0 && !thread::panicking() {
@@ -329,7 +328,7 @@ pub(crate) fn call() {
     }
 }
 
-/// A key or value is cloned.
+/// Counts the clone of a key or value.
 pub(crate) fn clone() {
     call();
     if kind().reenters == Reenters::Clone {
@@ -337,7 +336,7 @@ pub(crate) fn clone() {
     }
 }
 
-/// A key or value is dropped: `here` if this is what calls the map when it is a drop that does.
+/// Counts the drop of a key or value. `here` is the kind in which this drop calls the map.
 pub(crate) fn drop_of(here: Reenters) {
     if kind().reenters == here {
         call_map();
@@ -347,7 +346,7 @@ pub(crate) fn drop_of(here: Reenters) {
     }
 }
 
-/// Calls the map that is to be called, unless this is such a call already.
+/// Calls the chosen map, unless this is already such a call.
 fn call_map() {
     struct Call;
 
@@ -368,9 +367,9 @@ fn call_map() {
     }
 }
 
-/// A number that user code takes.
+/// A random number for user code.
 pub(crate) fn next() -> u64 {
-    // SplitMix64, as `Random`, which has no destructor to make it a thread's own.
+    // SplitMix64, like `Random`. The state is a plain cell without a destructor.
     let state = RANDOM.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
     RANDOM.set(state);
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

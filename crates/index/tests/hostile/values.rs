@@ -1,4 +1,4 @@
-//! The hostile key and value: what they do is for [`temper`] to say.
+//! The hostile key and value: [`temper`] decides what they do.
 
 use super::life::Life;
 use super::temper::{self, Reenters};
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tremula_index::ByteKey;
 use tremula_index::key::head_of;
 
-/// The hostile key. `FORM` says what its constants claim of byte forms, see [`ByteKey`] below.
+/// The hostile key. `FORM` selects what its constants claim of byte forms, see [`ByteKey`] below.
 #[derive(Debug)]
 pub(crate) struct Key<const FORM: u8> {
     number: Arc<AtomicU64>,
     life: Life,
 }
 
-/// A byte form that is only a form: nothing is claimed of it.
+/// A plain byte form: the constants claim nothing.
 pub(crate) const PLAIN: u8 = 0;
 /// The head is the key, which is true as long as nothing lies.
 pub(crate) const HEAD_IS_KEY: u8 = 1;
@@ -115,8 +115,8 @@ impl<const FORM: u8> ByteKey for Key<FORM> {
         let bytes = number.to_be_bytes();
         let mut long = [b'a'; 20];
         match FORM {
-            // In the order of the numbers: some are the beginnings of others, and in some runs all
-            // have a long beginning in common, so that their heads are equal.
+            // In the order of the numbers. Some forms are prefixes of others, and in some runs all
+            // have a long common prefix, so that their heads are equal.
             PLAIN => {
                 let common = if temper::forms_are_long() { 9 } else { 0 };
                 long[common..common + 8].copy_from_slice(&(number / 4).to_be_bytes());
@@ -164,7 +164,7 @@ impl Value {
         Self(Life::new())
     }
 
-    /// Fails unless this is a value that has not been dropped.
+    /// Fails if this value has been dropped.
     pub(crate) fn check(&self) {
         self.0.check();
     }

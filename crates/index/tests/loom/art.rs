@@ -1,8 +1,8 @@
 //! The radix tree. Under loom bytes are below 8, and nodes grow at 3, 4 and 5 children. The trees
-//! are made of sorted entries: that takes the fewest steps.
+//! are bulk-loaded, because that takes the fewest steps.
 //!
-//! Where a writer meets a reader the reader is the spawned thread; see the models of the version
-//! lock for why.
+//! Where a writer meets a reader, the reader is the spawned thread; the models of the version lock
+//! explain why.
 
 use tremula_index::{Art, Direction, KeyRange, OrderedIndex, Update};
 use tremula_sync::model::check;
@@ -13,7 +13,7 @@ type Short = Art<[u8; 2], u32>;
 /// Keys of any length: values are in leaves.
 type Long = Art<&'static [u8], u32>;
 
-/// A tree with keys that begin with 0, and these second bytes, which are also the values.
+/// A tree of keys that consist of 0 and one of these bytes, which is also the value.
 fn short(bytes: impl IntoIterator<Item = u8>) -> Arc<Short> {
     let entries = bytes.into_iter().map(|byte| ([0, byte], byte.into()));
     Arc::new(Art::from_sorted(entries).unwrap())
@@ -33,7 +33,7 @@ fn values<K: tremula_index::ByteKey>(tree: &Art<K, u32>) -> Vec<u32> {
     entries.into_iter().map(|(_, value)| value).collect()
 }
 
-/// A reader of `keys`, all of which stay, with these values.
+/// A reader of `keys` that all stay, with these values.
 fn reader(tree: &Arc<Short>, bytes: &'static [u8]) -> thread::JoinHandle<()> {
     let tree = Arc::clone(tree);
     thread::spawn(move || {
@@ -112,7 +112,7 @@ fn a_cut_prefix_hides_nothing_from_a_reader() {
         let other = Arc::clone(&tree);
         let reader = thread::spawn(move || {
             assert_eq!(other.get(&&[1, 2, 3, 4][..]), Some(0));
-            // With an old prefix at its new place this would be taken for another key.
+            // With the old prefix at its new place, this would be taken for another key.
             assert_eq!(other.get(&&[1, 3, 4][..]), None);
         });
         assert_eq!(tree.insert(&[1, 3], 2), None);

@@ -1,8 +1,8 @@
-//! Every interleaving of a reader with what changes nodes: writes, splits, merges, a new root
-//! and the end of one.
+//! Every interleaving of a reader with changes of nodes: writes, splits, merges, and the making and
+//! removal of a root.
 //!
-//! Nodes hold four entries here, and three separators. The readers are the spawned threads: of
-//! a thread that reads before it writes the checker would not explore all.
+//! Nodes hold four entries here, and three separators. The readers are the spawned threads, because
+//! the checker would not explore everything for a thread that reads before it writes.
 
 use tremula_index::{KeyRange, OlcBTree, OrderedIndex};
 use tremula_sync::model::check;
@@ -40,7 +40,7 @@ fn a_reader_never_sees_half_an_insertion() {
         let tree = tree([10, 30]);
         let other = Arc::clone(&tree);
         let reader = thread::spawn(move || {
-            // Moved while it is looked for.
+            // Moved to another leaf during the search.
             assert_eq!(other.get(&30), Some(30));
         });
         tree.insert(20, 20);
@@ -95,7 +95,7 @@ fn a_reader_finds_everything_while_leaves_merge_and_the_root_shrinks() {
             tree.remove(&10);
             let other = Arc::clone(&tree);
             let reader = thread::spawn(move || assert_eq!(other.get(&40), Some(40)));
-            // The left leaf runs empty and takes over the right one.
+            // The left leaf becomes empty and takes over the right one.
             tree.remove(&20);
             reader.join().unwrap();
             assert_eq!(figure(&tree, "merges"), 1);
@@ -181,7 +181,7 @@ fn a_writer_that_waited_for_a_leaf_follows_its_key() {
         tree.insert(32, 32);
         tree.insert(34, 34);
         let other = Arc::clone(&tree);
-        // Its key moves to the right of the leaf that it may have come to already.
+        // This key moves to the right of the leaf that the other thread may already have reached.
         let writer = thread::spawn(move || {
             other.insert(40, 41);
         });

@@ -15,7 +15,7 @@ use tremula_sync::{Arc, thread};
 )]
 mod avl;
 
-/// The binary container: it does the same for the tree, in fewer steps.
+/// With the binary container, which treats the tree in the same way with fewer steps.
 type Tree = CaTree<u32, u32, NoHead, Avl<u32, u32>>;
 
 /// A tree with these keys, each its own value.
@@ -104,8 +104,8 @@ fn a_join_hides_nothing_from_a_reader() {
 #[test]
 fn joins_of_neighbours_meet() {
     check("joins_of_neighbours_meet", 3, || {
-        // Three base nodes: both threads want the one in the middle, and one unlinks the route
-        // node above the other's.
+        // Three base nodes: both threads need the middle one, and one thread unlinks the route node
+        // above the other's.
         let tree = tree([1, 2, 3]);
         tree.split_now(&1);
         tree.split_now(&3);

@@ -1,5 +1,5 @@
 //! Every interleaving of joins, splits and queries over several base nodes with updates and with
-//! one another, and of what shares the contents of base nodes.
+//! each other, and of operations that share the contents of base nodes.
 
 use std::ops::Bound;
 use tremula_index::{Direction, KeyRange, LfcaTree, OrderedIndex};
@@ -8,7 +8,7 @@ use tremula_sync::{Arc, thread};
 
 type Tree = LfcaTree<u32, u32>;
 
-/// A tree with these keys, each its own value, split at the places of others.
+/// A tree with these keys, each its own value, split at these other keys.
 fn tree(keys: impl IntoIterator<Item = u32>, splits: impl IntoIterator<Item = u32>) -> Arc<Tree> {
     let tree = Tree::new();
     for key in keys {
@@ -103,7 +103,7 @@ fn a_join_of_an_lfca_tree_loses_no_write_to_the_main_node() {
 #[test]
 fn a_join_below_a_grandparent_is_helped() {
     check("a_join_below_a_grandparent_is_helped", 2, || {
-        // Three base nodes: the join has a grandparent, whose mark goes away again.
+        // Three base nodes: the join has a grandparent, whose mark is removed again.
         let tree = tree([1, 2, 3], [1, 3]);
         assert_eq!(figure(&tree, "base_nodes"), 3);
         let other = Arc::clone(&tree);
@@ -115,7 +115,7 @@ fn a_join_below_a_grandparent_is_helped() {
         writer.join().unwrap();
         assert_eq!(keys(&tree), [1, 3, 4]);
         assert_eq!(figure(&tree, "base_nodes"), 3 - u64::from(joined));
-        // Nothing is left in the way of a second join.
+        // Nothing prevents a second join.
         assert!(tree.join_now(&1));
         assert_eq!(keys(&tree), [1, 3, 4]);
     });
@@ -124,8 +124,8 @@ fn a_join_below_a_grandparent_is_helped() {
 #[test]
 fn joins_of_an_lfca_tree_meet() {
     check("joins_of_an_lfca_tree_meet", 2, || {
-        // Both threads want the base node in the middle, and one unlinks the route node above
-        // the other's.
+        // Both threads need the middle base node, and one thread unlinks the route node above the
+        // other's.
         let tree = tree([1, 2, 3], [1, 3]);
         let other = Arc::clone(&tree);
         let joiner = thread::spawn(move || other.join_now(&1));
@@ -170,7 +170,7 @@ fn a_scan_does_not_read_both_the_main_node_of_a_join_and_what_took_it_in() {
 #[test]
 fn a_scan_over_two_base_nodes_is_of_one_moment() {
     check("a_scan_over_two_base_nodes_is_of_one_moment", 3, || {
-        // The token moves from one base node to the other: there are two of it in between.
+        // The token moves from one base node to the other; in between there are two tokens.
         let tree = tree([1, 2], [1]);
         let other = Arc::clone(&tree);
         let reader = thread::spawn(move || {
@@ -220,7 +220,7 @@ fn a_lookup_sees_a_removed_range_go() {
 #[test]
 fn what_is_written_behind_a_removed_range_stays() {
     check("what_is_written_behind_a_removed_range_stays", 2, || {
-        // The writer helps to freeze the range; what it puts there later must not count as removed.
+        // The writer helps to freeze the range. What it inserts later must not count as removed.
         let tree = tree([1, 2], [1]);
         let other = Arc::clone(&tree);
         let writer = thread::spawn(move || {
@@ -231,7 +231,7 @@ fn what_is_written_behind_a_removed_range_stays() {
         let (was_there, is_there) = writer.join().unwrap();
         let left = keys(&tree);
         match removed {
-            // It came before, or replaced what was then removed.
+            // The insertion came first, or replaced an entry that was then removed.
             2 => assert!(if was_there {
                 left.is_empty()
             } else {
@@ -277,7 +277,7 @@ fn a_snapshot_keeps_its_nodes_while_others_write() {
 #[test]
 fn the_last_of_two_snapshots_frees_what_they_share() {
     check("the_last_of_two_snapshots_frees_what_they_share", 3, || {
-        // Values that have counts, which loom sees to: one too many or too few fails the model.
+        // Values with reference counts, which loom checks: one too many or too few fails the model.
         let tree = Arc::new(LfcaTree::<u32, String>::new());
         for key in 1..=3 {
             tree.insert(key, key.to_string());
@@ -301,13 +301,13 @@ fn the_last_of_two_snapshots_frees_what_they_share() {
 #[test]
 fn a_pop_is_never_told_that_there_is_nothing() {
     check("a_pop_is_never_told_that_there_is_nothing", 2, || {
-        // A key is there throughout, in one base node or the other.
+        // A key is always present, in one base node or the other.
         let tree = tree([1, 2], [1]);
         tree.remove(&2);
         let other = Arc::clone(&tree);
         let writer = thread::spawn(move || {
             assert_eq!(other.insert(2, 2), None);
-            // The pop may have been faster.
+            // The pop may have been first.
             other.remove(&1);
         });
         let popped = tree.pop_last();
@@ -339,7 +339,7 @@ fn a_neighbour_in_the_next_base_node_is_of_one_moment() {
         "a_neighbour_in_the_next_base_node_is_of_one_moment",
         3,
         || {
-            // 3 is put in before 2 goes: there is always one behind 1.
+            // 3 is inserted before 2 is removed, so there is always a key above 1.
             let tree = tree([1, 2], [1]);
             let other = Arc::clone(&tree);
             let reader = thread::spawn(move || {

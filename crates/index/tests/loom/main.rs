@@ -1,4 +1,4 @@
-//! Every interleaving of two or three threads on small indexes: one file an engine.
+//! Every interleaving of two or three threads on small indexes, one file per engine.
 #![cfg(loom)]
 
 mod art;

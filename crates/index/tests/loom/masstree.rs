@@ -1,20 +1,20 @@
-//! Masstree. Nodes hold three entries here. The trees are made of sorted entries: that takes the
+//! Masstree. Nodes hold three entries here. The trees are bulk-loaded, because that takes the
 //! fewest steps.
 //!
-//! Where a writer meets a reader the reader is the spawned thread; see the models of the version
-//! lock for why.
+//! Where a writer meets a reader, the reader is the spawned thread; the models of the version lock
+//! explain why.
 
 use std::ops::Bound;
 use tremula_index::{ByteKey, Direction, KeyRange, Masstree, OrderedIndex, Update};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
-/// Keys that a slice tells: values are in the leaves.
+/// Keys that a slice determines: values are in the leaves.
 type Numbers = Masstree<u32, u32>;
 /// Keys of any length: records and layers.
 type Strings = Masstree<&'static str, u32>;
 
-/// A tree of these keys, each its own value. Leaves are full, but for the last.
+/// A tree of these keys, each its own value. All leaves except the last are full.
 fn numbers(keys: impl IntoIterator<Item = u32>) -> Arc<Numbers> {
     Arc::new(Masstree::from_sorted(keys.into_iter().map(|key| (key, key))).unwrap())
 }
@@ -33,7 +33,7 @@ fn values<K: ByteKey>(tree: &Masstree<K, u32>) -> Vec<u32> {
     entries.into_iter().map(|(_, value)| value).collect()
 }
 
-/// A reader of keys that stay, with themselves as values.
+/// A reader of keys that stay, each its own value.
 fn reader(tree: &Arc<Numbers>, keys: &'static [u32]) -> thread::JoinHandle<()> {
     let tree = Arc::clone(tree);
     thread::spawn(move || {
@@ -97,7 +97,7 @@ fn a_reader_follows_entries_to_the_right() {
         let tree = numbers([10, 20, 30, 40]);
         assert_eq!(figure(&tree, "leaves"), 2);
         let reader = reader(&tree, &[20, 30]);
-        // The leaf on the left is full.
+        // The left leaf is full.
         assert_eq!(tree.insert(15, 15), None);
         assert_eq!(figure(&tree, "leaves"), 3);
         reader.join().unwrap();
@@ -110,7 +110,7 @@ fn leaves_that_merge_hide_nothing_from_a_reader() {
     check("leaves_that_merge_hide_nothing_from_a_reader", 1, || {
         let tree = numbers([10, 20, 30, 40]);
         let reader = reader(&tree, &[20, 10]);
-        // The leaf on the right runs empty, and then the root has only one child.
+        // The right leaf becomes empty, and then the root has only one child.
         assert_eq!(tree.remove(&40), Some(40));
         assert_eq!(figure(&tree, "merges"), 1);
         assert_eq!(figure(&tree, "inner_nodes"), 0);
@@ -261,7 +261,7 @@ fn a_range_goes_at_one_moment() {
             let (first, second) = (other.get(&30), other.get(&40));
             assert!(first.is_some() || second.is_none(), "{first:?}, {second:?}");
         });
-        // Of either leaf something stays, so that none is merged.
+        // Something stays in each leaf, so that neither is merged.
         let range = KeyRange::new(Bound::Included(&30), Bound::Included(&40));
         assert_eq!(tree.remove_range(range), 2);
         reader.join().unwrap();

@@ -3,8 +3,8 @@
 use super::byte_keyed::Keys;
 use tremula_index::Art;
 
-/// Some prefixes of others, some alone. At their neighbours' coming and going nodes are made,
-/// grow, shrink and go.
+/// Some keys are prefixes of others, some share none. As neighbours come and go, nodes are made,
+/// grow, shrink and are removed.
 static KEYS: Keys<&[u8]> = Keys {
     stable: [
         &[1],

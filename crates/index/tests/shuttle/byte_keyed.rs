@@ -1,5 +1,5 @@
-//! Programs for the engines of byte keys, on keys at whose coming and going nodes and layers are
-//! made, grow, shrink and go; the suite's keys are numbers, of which one node has all.
+//! Programs for the engines of byte keys. As these keys come and go, nodes and layers are made,
+//! grow, shrink and are removed; the keys of the suite are numbers, which all fit into one node.
 
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -12,11 +12,11 @@ const SCHEDULES: usize = 20_000;
 
 /// The keys of a program.
 pub(super) struct Keys<K: 'static> {
-    /// Those that are there at first.
+    /// The keys that are present at first.
     pub(super) stable: [K; 6],
     /// Their neighbours, which come and go.
     pub(super) restless: [K; 6],
-    /// Which of the stable keys are written, one before the other.
+    /// The places of the stable keys that are written, one before the other.
     pub(super) written: [usize; 2],
 }
 
@@ -41,7 +41,7 @@ impl<K: Copy + Ord + Debug + Send + Sync> Keys<K> {
                 assert_eq!(tree.insert(*key, 1), None);
             }
             for key in chosen() {
-                // A range that goes may have taken it along.
+                // A removal of a range may have removed it too.
                 assert!(matches!(tree.remove(key), None | Some(1)));
             }
         })

@@ -1,10 +1,10 @@
-//! Masstree with layers that come and go; the suite's keys are numbers, which need none.
+//! Masstree with layers that come and go; the keys of the suite are numbers, which need no layers.
 
 use super::byte_keyed::Keys;
 use tremula_index::Masstree;
 
-/// Some alone under their slices, some with others in layers. At their neighbours' coming and
-/// going layers are made, split, merge and go.
+/// Some keys are alone under their slices, some are in layers with others. As neighbours come and
+/// go, layers are made, split, merge and are removed.
 static KEYS: Keys<&str> = Keys {
     stable: [
         "aspen",

@@ -1,5 +1,5 @@
-//! What every engine has to stand under random schedules of four threads and more, written against
-//! [`OrderedIndex`] alone.
+//! What every engine must withstand under random schedules of four threads and more, written
+//! against [`OrderedIndex`] alone.
 
 use std::ops::Bound;
 use tremula_index::{Direction, KeyRange, OrderedIndex};
@@ -26,8 +26,8 @@ macro_rules! engine {
     };
 }
 
-/// Runs the tests of the suite that a registered engine promises to pass, on it as users get it: with the
-/// small nodes and low thresholds that engines have under random schedules.
+/// Runs the tests of the suite that a registered engine promises to pass, in its default
+/// configuration: with the small nodes and low thresholds that engines have under random schedules.
 macro_rules! registered {
     ($name:ident, $Index:ident, $keys:ident, OneMoment) => {
         engine!(
@@ -94,7 +94,7 @@ fn keys(index: &Index) -> Vec<u32> {
     keys_of(&entries)
 }
 
-/// Checks a scan: in order, and no even key of `range` missing.
+/// Checks that a scan is in order and misses no even key of `range`.
 fn check_scan(entries: &[(u32, u32)], low: u32, high: u32) {
     let keys = keys_of(entries);
     assert!(keys.is_sorted_by(|a, b| a < b), "out of order: {keys:?}");
@@ -159,7 +159,7 @@ pub(crate) fn a_snapshot_is_of_one_moment(name: &str, make: Make) {
                 }
             }),
             thread::spawn(move || {
-                // A token that is always somewhere.
+                // A token that is always present at some key.
                 for (to, from) in [(1, 11), (11, 1), (3, 11)] {
                     mover.insert(to, 0);
                     mover.remove(&from);

@@ -1,9 +1,9 @@
 //! The iterator of `OrderedMap::range`, driven from both ends while the map changes, on every
 //! engine of the table that the test program names `Tested`.
 //!
-//! What would make a test here fail: a key from one end that does not lie strictly between the
-//! last keys that the two ends have handed out; a key that was present throughout and never
-//! comes; an entry after the iterator has said that there is none.
+//! Each test here fails on: a key from one end that does not lie strictly between the last keys
+//! that the two ends returned; a key that was present throughout and never comes; an entry after
+//! the iterator has returned `None`.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use crate::Tested;
@@ -14,7 +14,7 @@ use tremula_index::{OrderedIndex, OrderedMap, Range};
 type Map = OrderedMap<i64, i64, Box<dyn OrderedIndex<i64, i64>>>;
 type Ends<'a> = Range<'a, i64, i64, Box<dyn OrderedIndex<i64, i64>>>;
 
-/// A map of the keys from 0 to below `count`.
+/// A map of the keys from 0 to `count` - 1.
 fn map_of(engine: Tested, count: i64) -> Map {
     let map = OrderedMap::with_engine(engine);
     (&map).extend((0..count).map(|key| (key, key)));
@@ -47,7 +47,7 @@ pub(crate) fn the_back_never_goes_back_behind_what_it_took_from_the_batch_of_the
     }
 }
 
-/// The batches of the two ends have met at different keys, and both still have entries.
+/// The batches of the two ends have met at different keys, and both still hold entries.
 pub(crate) fn ends_that_have_met_share_what_both_have_copied() {
     for engine in Tested::ALL {
         let map = map_of(engine, 50);
@@ -102,14 +102,14 @@ pub(crate) fn a_range_that_has_ended_stays_ended() {
     }
 }
 
-/// Keys that are a multiple of this are present throughout.
+/// Multiples of this are present throughout.
 const LASTING: i64 = 16;
 
-/// Takes everything that `range` has between `low` and `high`, from both ends at random.
+/// Takes all entries of `range` between `low` and `high`, from both ends at random.
 fn drive(mut range: Ends<'_>, low: i64, high: i64, random: &mut Random, context: &str) {
     let (mut front, mut back) = (low - 1, high);
     let mut lasting = Vec::new();
-    // One end for a while, then the other, so that batches of one end are used up by the other.
+    // One end for a while, then the other, so that one end uses up the other's batch.
     let mut from_front = true;
     loop {
         if random.below(8) == 0 {
@@ -154,7 +154,7 @@ pub(crate) fn ends_driven_at_random_keep_the_order_while_another_thread_inserts_
                     if key % LASTING == 0 {
                         continue;
                     }
-                    // Rare, so that there is room for new keys where the two ends meet.
+                    // Rare, so that there is space for new keys where the two ends meet.
                     if random.below(8) == 0 {
                         map.insert(key, 1);
                     } else {
@@ -197,7 +197,7 @@ pub(crate) fn ends_driven_at_random_keep_the_order_while_the_same_thread_inserts
                     "{engine}, round {round}: {key} is not between {front} and {back}"
                 );
                 *if from_front { &mut front } else { &mut back } = key;
-                // On either side of what this end has come to.
+                // On either side of the last key of this end.
                 let mut near = || key + i64::from(random.below(40)) - 20;
                 map.insert(near(), 0);
                 map.remove(&near());

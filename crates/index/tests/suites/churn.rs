@@ -1,12 +1,12 @@
-//! Memory stays flat while entries come and go for ever, and is given back when they are gone.
+//! Memory stays flat while entries come and go for ever, and is returned when they are gone.
 //!
 //! Every engine is kept at about the same size by four threads for a while (ten minutes with
 //! `cargo xtask test --deep`): two insert and remove at random, two push a window of keys
 //! upwards, so that whole nodes empty at one end while new ones are made at the other. The
-//! allocator counts what is allocated. What would make it fail:
+//! allocator counts what is allocated. The test fails on:
 //!
-//! - nodes, keys or values that are unlinked and never freed: the count grows with the time;
-//! - nodes that stay though they are empty or nearly so: it grows with the window's way;
+//! - nodes, keys or values that are unlinked and never freed: the count grows with time;
+//! - nodes that stay though they are empty or nearly so: the count grows as the window moves;
 //! - an index that keeps its memory when everything has been removed, or leaks when dropped.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -28,13 +28,13 @@ static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are those that are asked for.
+        // SAFETY: passed on to the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         ALLOCATED.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
+        // SAFETY: passed on to the caller.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -45,24 +45,26 @@ static ALLOCATOR: Counting = Counting;
 /// Threads that insert and remove.
 const THREADS: u32 = 4;
 
-/// The keys of each thread that are there at most.
+/// The most keys that each thread keeps in the index.
 const KEYS: u32 = 4_000;
 
-/// What the least count of a while may grow by, beside a quarter: garbage waits for the epoch as long
-/// as a thread that is pinned gets no core, and engines that copy nodes make some kilobytes a turn. A
-/// node leaked every tenth turn comes to more in a second, a byte a turn in ten minutes.
+/// What the least count of a period may grow by, beside a quarter. Garbage waits for the epoch
+/// while a pinned thread gets no core, and engines that copy nodes make some kilobytes per turn. If
+/// every tenth turn leaks a node, the count passes this in a second; a leak of one byte per turn
+/// passes it in ten minutes.
 const SLACK: usize = 16 << 20;
 
-/// What each thread does at least, on however slow a machine: its window has moved as far as it is long.
+/// The least number of turns of each thread, even on a slow machine: its window then has moved by
+/// its own length.
 const LEAST_TURNS: u64 = 2 * KEYS as u64;
 
-/// How often, a millisecond apart, it is looked again at most, while there is too much garbage at the
-/// end and the engine is kept busy. A leak does not go away by that; and who is stopped meanwhile has
-/// as many looks left as before.
+/// The most looks, a millisecond apart, while there is too much garbage at the end and the engine
+/// is kept busy. A leak does not go away by that; and if this process is stopped meanwhile, the
+/// number of looks left stays the same.
 const PATIENCE: u32 = 60_000;
 
-/// Where it is not looked again: a leak shall not take all the memory there is. Garbage of this size
-/// is more than is made in some seconds.
+/// The limit at which looking stops, so that a leak does not take all memory. Normal garbage of
+/// this size takes longer than some seconds to make.
 const TOO_MUCH: usize = 1 << 30;
 
 /// How long each engine is kept busy with each type of keys.
@@ -73,12 +75,12 @@ fn duration() -> Duration {
     }
 }
 
-/// What the least count at the end may be, beside that of earlier.
+/// The most that the least count at the end may be, compared with the earlier one.
 fn most(early: usize) -> usize {
     early.saturating_add(early / 4).saturating_add(SLACK)
 }
 
-/// Frees what waits for the epoch, or for operations on its index, as far as this thread can.
+/// Frees, as far as this thread can, what waits for the epoch or for operations on its index.
 fn settle<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K) {
     for turn in 0..4_096 {
         tremula_sync::epoch::pin().flush();
@@ -87,7 +89,7 @@ fn settle<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> 
 }
 
 pub(crate) fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> K) {
-    // One at a time: the count is the whole program's.
+    // One engine at a time, because the count is global.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     settle(index, key_of);
@@ -101,7 +103,7 @@ pub(crate) fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: f
             .map(|number| {
                 let (running, turns) = (&running, &turns);
                 scope.spawn(move || {
-                    // The keys of a thread lie apart from those of the others.
+                    // Each thread's keys lie apart from those of the others.
                     let base = u64::from(number) << 40;
                     let mut random = Random::new(number);
                     let mut turn = 0;
@@ -123,8 +125,8 @@ pub(crate) fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: f
                 })
             })
             .collect();
-        // The least in the second quarter of the time, and in the last. A quarter that this thread
-        // has slept through begins when it wakes.
+        // The least count in the second quarter of the time, and in the last. If this thread sleeps
+        // through the beginning of a quarter, the quarter begins when it wakes.
         let (mut early, mut late) = (usize::MAX, usize::MAX);
         let begun = Instant::now();
         let mut looks_left = PATIENCE;
@@ -161,7 +163,7 @@ pub(crate) fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: f
         used()
     };
     assert!(index.remove_range(KeyRange::all()) > 0);
-    // A thread of the engine's own may be at it still, and pinned.
+    // A thread of the engine's own may still be working, and pinned.
     let begun = Instant::now();
     loop {
         settle(index, key_of);
@@ -177,8 +179,8 @@ pub(crate) fn churn<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: f
     }
 }
 
-/// Runs the churn on the engine that an expression makes, with keys and values in its slots and
-/// with such as are allocated.
+/// Runs the churn on the engine that an expression makes, with keys and values that fit into slots
+/// and with allocated ones.
 macro_rules! engine {
     ($name:ident, $make:expr) => {
         mod $name {
@@ -197,7 +199,7 @@ macro_rules! engine {
     };
 }
 
-/// Runs them on a registered engine, as users get it.
+/// Runs the churn on a registered engine, in the configuration that users get.
 macro_rules! registered {
     ($name:ident, $Index:ident, $($facts:ident),*) => {
         engine!($name, $Index::<_, _>::new());

@@ -1,9 +1,9 @@
-//! Closures that call the index that is calling them, on every engine.
+//! Closures that call the index that is running them, on every engine.
 //!
-//! A debug build panics with a sentence, whatever the operation and the engine, also where it would
-//! work. What would make a test here fail: an operation that does not look, which hangs on some
-//! engines and returns on others; a note that outlives a closure that has panicked, or that is taken
-//! for one of another index; a panic where a closure may call: in `range`.
+//! A debug build panics with an explanation for every operation and engine, even where the call
+//! would work. Each test here fails on: an operation without the check, which hangs on some engines
+//! and returns on others; a note that outlives a closure that has panicked, or that is taken for
+//! one of another index; a panic where a closure may call the index: in `range`.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::ops::ControlFlow;
@@ -57,10 +57,11 @@ const OPERATIONS: [(&str, Operation); 21] = [
     ("shape", |index| ignore(index.shape())),
 ];
 
-/// Has an index call a closure.
+/// Makes an index run a closure.
 type Caller = fn(&Index, &mut dyn FnMut());
 
-/// Three closures that an index calls, each of which does what it is given.
+/// The three operations whose closures must not call the index; each closure calls what it is
+/// given.
 const CALLERS: [(&str, Caller); 3] = [
     ("get_with", |index, call| {
         assert!(index.get_with(&5, &mut |_| call()));
@@ -91,12 +92,12 @@ pub(crate) fn check(name: &str, index: &Index) {
         for (operation, call) in OPERATIONS {
             let what = format!("{name}: {operation} in {caller}");
             panics_with_a_sentence(&what, || call_from(index, &mut || call(index)));
-            // The panic has taken the note back, and released what the operation held.
+            // The panic has removed the note, and released what the operation held.
             assert_eq!(index.get(&5), Some(5), "{what}");
         }
     }
-    // A closure may call another index, of the same type, and that one's closures may not call
-    // either of them.
+    // A closure may call another index of the same type, and that index's closures may call neither
+    // of the two.
     let other = Engine::CaTree.create::<u64, u64>();
     other.insert(5, 5);
     for (caller, call_from) in CALLERS {

@@ -14,15 +14,14 @@ pub(crate) type FragileKey = Counted<Fragile<u32>>;
 /// Value of the tests of panics: cloning it burns the fuse.
 pub(crate) type FragileValue = Counted<Fragile<u32>>;
 
-/// Whichever call of user code (`Ord`, `Clone`, a closure) panics in an operation, the
-/// container is valid, and holds what it held before the operation or what it should after it.
-/// Nothing is lost or freed twice.
+/// Whichever call of user code (`Ord`, `Clone`, a closure) panics in an operation, the container is
+/// valid, and has the contents from before or after the operation. Nothing is lost or freed twice.
 pub(crate) fn panics<C: Container<FragileKey, FragileValue>>() {
     let ledger = Ledger::default();
     for entries in [0, 1, 2, 3, 8, 33, 150] {
         for number in 0..OPERATIONS {
             for key in [0, 1, entries, 2 * entries - entries.min(1), 2 * entries + 1] {
-                // From the first call of user code until the operation needs no more of them.
+                // From the first call of user code until the operation makes no more.
                 for calls in 0.. {
                     if !panics_at::<C>(&ledger, entries, number, key, calls) {
                         break;
@@ -49,7 +48,7 @@ fn panics_at<C: Container<FragileKey, FragileValue>>(
     let mut container = C::default();
     let mut before = BTreeMap::new();
     for n in 0..count {
-        // In mixed order, and each once: 7 divides none of the counts.
+        // In mixed order, each key once: 7 divides none of the counts.
         let key = (n * 7 % count) * 2;
         container.insert(ledger.make(Fragile(key)), ledger.make(Fragile(key)));
         before.insert(key, key);
@@ -115,7 +114,7 @@ fn fragile_operation<C: Container<FragileKey, FragileValue>>(
         14 => drop(container.split_range(KeyRange::new(Bound::Excluded(&key), Bound::Unbounded))),
         15 => drop(container.split_range(KeyRange::new(Bound::Unbounded, Bound::Included(&key)))),
         16 => {
-            // A join runs no user code, so that only the split can panic.
+            // A join runs no user code, so only the split can panic.
             if let Some((key, upper)) = container.split() {
                 let separator = without_fuse(|| C::separator(key));
                 container.join_at(separator, upper);
@@ -134,7 +133,7 @@ fn fragile_operation<C: Container<FragileKey, FragileValue>>(
     }
 }
 
-/// What [`fragile_operation`] is to make of the contents.
+/// The contents that [`fragile_operation`] should leave.
 fn model_operation(mut model: BTreeMap<u32, u32>, number: u32, key: u32) -> BTreeMap<u32, u32> {
     match number {
         1 | 4 => drop(model.insert(key, 1000)),

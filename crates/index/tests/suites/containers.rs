@@ -78,7 +78,7 @@ macro_rules! container {
 
 pub(crate) use container;
 
-/// How the tests reach into the order of a container's making.
+/// The orders in which a container is filled.
 const ORDERS: [Order; 3] = [Order::Ascending, Order::Descending, Order::Mixed];
 
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,8 @@ fn build<C: Container<u32, u32>>(from: u32, to: u32, order: Order) -> C {
     container
 }
 
-/// Panics unless the container holds the keys `from..to` with their own numbers, soundly.
+/// Panics unless the container is valid and holds exactly the keys `from..to` with their own
+/// numbers.
 fn assert_holds<C: Container<u32, u32>>(container: &C, from: u32, to: u32) {
     container.check();
     let mut wanted = from..to;
@@ -153,11 +154,11 @@ fn append<C: Container<u32, u32>>(lower: &mut C, upper: C) {
     }
 }
 
-/// An operation of the model test: one that engines have too, or a split.
+/// A step of the model test: an operation that engines also have, or a split.
 #[derive(Clone, Debug)]
 enum Step {
     Do(Operation),
-    /// Splits near the middle, and then does this with the parts.
+    /// Splits near the middle, and then keeps parts as this says.
     Split(Keep),
 }
 
@@ -168,8 +169,8 @@ enum Keep {
     Both,
 }
 
-/// Random sequences of all operations have the results, and leave the contents, that they have
-/// and leave in a `BTreeMap`.
+/// Random sequences of all operations return the same results, and leave the same contents, as on a
+/// `BTreeMap`.
 pub(crate) fn model<K: Key, V: Value, C: Container<K, V>>() {
     for (keys, mix, length, cases) in [
         (12, Mix::Even, 120, 300),
@@ -215,7 +216,7 @@ pub(crate) fn model<K: Key, V: Value, C: Container<K, V>>() {
     }
 }
 
-/// Does `operation` to container and model, and compares the results.
+/// Applies `operation` to container and model, and compares the results.
 fn apply<K: Key, V: Value, C: Container<K, V>>(
     container: &mut C,
     model: &mut BTreeMap<K, V>,
@@ -323,7 +324,7 @@ fn update<K: Key, V: Value, C: Container<K, V>>(
     assert_eq!(before.wrapping_add_signed(difference.into()), model.len());
 }
 
-/// Splits near the middle; the model follows the split key.
+/// Splits near the middle, and the model at the same key.
 fn split<K: Key, V: Value, C: Container<K, V>>(
     container: &mut C,
     model: &mut BTreeMap<K, V>,
@@ -366,7 +367,7 @@ pub(crate) fn splits_at_every_position<C: Container<u32, u32>>() {
         }
         for n in 41..=300 {
             let mut tree: C = build(0, n, order);
-            // The same tree again and again: its shape drifts with its history.
+            // The same tree is used again and again, so its shape depends on its history.
             for position in 0..=n {
                 let upper =
                     tree.split_range(KeyRange::new(Bound::Included(&position), Bound::Unbounded));
@@ -394,7 +395,7 @@ fn split_and_rejoin<C: Container<u32, u32>>(mut tree: C, n: u32, low: u32, high:
     assert_holds(&tree, 0, n);
 }
 
-/// Ranges of trees of several levels, of every order of making.
+/// Ranges of trees of several levels, filled in every order.
 pub(crate) fn splits_of_large_trees<C: Container<u32, u32>>() {
     let sizes = if cfg!(tremula_tsan) {
         [500, 1_000, 2_000]
@@ -409,7 +410,7 @@ pub(crate) fn splits_of_large_trees<C: Container<u32, u32>>() {
                 let (a, b) = (random.below(n + 1), random.below(n + 1));
                 let (low, high) = (a.min(b), a.max(b));
                 split_and_rejoin(std::mem::take(&mut tree), n, low, high);
-                // What came of it is dropped there; go on with a tree of joined parts.
+                // The split has dropped the tree; continue with one of joined parts.
                 tree = build(0, low, order);
                 tree.join(low, build(low, high, Order::Mixed));
                 tree.join(high, build(high, n, order));
@@ -426,7 +427,7 @@ pub(crate) fn joins_of_every_pair<C: Container<u32, u32>>() {
         tree.join(lower, build(lower, lower + upper, order));
         assert_holds(&tree, 0, lower + upper);
 
-        // With a separator that is no key, above and below which the joined tree grows.
+        // The separator is no key; the joined tree then grows above and below it.
         let mut tree: C = build(0, lower, order);
         tree.join(lower + 1, build(lower + 2, lower + upper + 2, order));
         tree.check();
@@ -469,7 +470,7 @@ pub(crate) fn splits_to_the_end<C: Container<u32, u32>>() {
                         None => single.push(lower),
                     }
                 }
-                // The upper parts came first.
+                // The upper parts were split off first.
                 single.reverse();
                 if n > 0 {
                     assert_eq!(single.len() as u32, n);
@@ -507,8 +508,8 @@ pub(crate) fn splits_to_the_end<C: Container<u32, u32>>() {
     }
 }
 
-/// A split leaves neither part with almost everything, and the number of levels stays within
-/// that of an AVL tree, the deepest of the containers.
+/// A split leaves neither part with almost all entries, and the number of levels stays within that
+/// of an AVL tree, the deepest of the containers.
 pub(crate) fn shapes<C: Container<u32, u32>>() {
     for order in ORDERS {
         for n in [2_u32, 3, 10, 100, 1_000, 10_000] {
@@ -525,8 +526,8 @@ pub(crate) fn shapes<C: Container<u32, u32>>() {
     }
 }
 
-/// Whatever is made is dropped once: through replaced values, splits, joins, ranges that are
-/// thrown away, and whole trees.
+/// Everything that is made is dropped once: in replaced values, splits, joins, discarded ranges,
+/// and whole trees.
 pub(crate) fn drops<C: Container<Counted<u64>, Counted<u64>>>() {
     let ledger = Ledger::default();
     for keys in [5, 60, 4_000] {

@@ -1,10 +1,10 @@
 //! Keys and values whose `drop` calls the index that they were in, on every engine.
 //!
-//! One thread does random operations of all kinds. Each key, or each value, that is dropped, be it
-//! a stored one, one that an operation was given, or a copy that separated two nodes, looks up,
-//! inserts, removes and pops in the same index. What would make a test here fail: an operation that
-//! drops a key or a value while it holds a lock. The `drop` then waits for a lock that its own
-//! thread holds, and the test says after a while that nothing happens any more.
+//! One thread runs random operations of all kinds. When a key or a value is dropped (a stored one,
+//! an argument of an operation, or a copy that separated two nodes), its `drop` looks up, inserts,
+//! removes and pops in the same index. A test here fails if an operation drops a key or a value
+//! while it holds a lock: then the `drop` waits for a lock that its own thread holds, and the test
+//! reports after a while that nothing happens.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use crate::support::suite::Random;
@@ -17,12 +17,12 @@ use std::time::Duration;
 use tremula_index::key::KeyHead;
 use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
 
-/// How long nothing may come of a test that takes less than a second.
+/// How long a test may make no progress. Normally it takes less than a second.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 type Index = dyn OrderedIndex<Key, Value>;
 
-/// The index of a test, and what its keys and values have called.
+/// The index of a test, and the calls that its keys and values have made.
 struct Home {
     index: Weak<Index>,
     calls: AtomicU64,
@@ -43,7 +43,7 @@ impl Drop for Caller {
         }
         if let Some(index) = home.index.upgrade() {
             let call = home.calls.fetch_add(1, Relaxed);
-            // Silent keys and values: what they replace or remove may be another's.
+            // Silent keys and values, because what they replace or remove may belong to others.
             index.get_with(&Key::silent(call % KEYS), &mut |_| ());
             index.insert(Key::silent(call % KEYS), Value::silent());
             index.remove(&Key::silent(call / 2 % KEYS));
@@ -119,7 +119,7 @@ impl Value {
 
 const KEYS: u64 = 300;
 
-/// Random operations on the index; its keys call it when they are dropped, or its values.
+/// Random operations on the index. When its keys, or its values, are dropped, they call it.
 fn operate(index: &Arc<Index>, keys_call: bool, told: bool) -> u64 {
     let home = Arc::new(Home {
         index: Arc::downgrade(index),
@@ -152,7 +152,7 @@ fn operate(index: &Arc<Index>, keys_call: bool, told: bool) -> u64 {
                 let (low, high) = (key(number), key(number + 40));
                 index.remove_range(KeyRange::new(Bound::Included(&low), Bound::Excluded(&high)));
             }
-            // In a row, so that nodes fill, empty and are merged.
+            // Keys in a row, so that nodes fill, empty and are merged.
             14 => (number..number + 40).for_each(|number| {
                 index.insert(key(number), value());
             }),
@@ -166,7 +166,7 @@ fn operate(index: &Arc<Index>, keys_call: bool, told: bool) -> u64 {
     home.calls.load(Relaxed)
 }
 
-/// Runs the operations in a thread of their own, and waits for it with patience.
+/// Runs the operations in a thread of their own, and waits for it up to `PATIENCE`.
 pub(crate) fn run(index: impl OrderedIndex<Key, Value> + 'static, keys_call: bool, told: bool) {
     let (done, finished) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -204,7 +204,7 @@ macro_rules! engine {
     };
 }
 
-/// Runs them on a registered engine, as users get it.
+/// Runs the tests on a registered engine, in the configuration that users get.
 macro_rules! registered {
     ($name:ident, $Index:ident, $($facts:ident),*) => {
         engine!($name, $Index::<Key, Value>::new());

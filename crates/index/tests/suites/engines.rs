@@ -75,14 +75,14 @@ macro_rules! engine_under_panics {
     };
 }
 
-/// Runs them on a registered engine, as users get it.
+/// Runs the suite on a registered engine, in the configuration that users get.
 macro_rules! registered {
     ($name:ident, $Index:ident, $($facts:ident),*) => {
         engine!($name, $Index::<_, _>::new);
     };
 }
 
-/// Runs the tests of panics on a registered engine, as users get it.
+/// Runs the tests of panics on a registered engine, in the configuration that users get.
 macro_rules! registered_under_panics {
     ($name:ident, $Index:ident, $($facts:ident),*) => {
         engine_under_panics!($name, $Index::<_, _>::new);

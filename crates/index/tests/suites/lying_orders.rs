@@ -1,9 +1,10 @@
-//! Keys whose order contradicts itself: a comparison in twenty lies, and so does a head.
+//! Keys whose order contradicts itself: one comparison in twenty lies, and so does one head in
+//! twenty.
 //!
-//! Two threads do random operations of all kinds on one index. What they get is wrong, and an
-//! operation may panic. What would make a test here fail: a thread that waits for ever, for a lock
-//! that it holds itself or that the other thread holds, because comparisons have led it there; or
-//! that goes in circles over nodes that it holds.
+//! Two threads run random operations of all kinds on one index. Their results are wrong, and an
+//! operation may panic. A test here fails if a thread waits for ever, for a lock that it holds
+//! itself or that the other thread holds, because comparisons have led it there; or if it goes in
+//! circles over nodes that it holds.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use crate::support::suite::Random;
@@ -15,10 +16,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
 
-/// How long nothing may come of a test that takes some seconds.
+/// How long a test may make no progress. Normally it takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One comparison in so many lies.
+/// One comparison in this many lies.
 const LIES: u32 = 20;
 
 thread_local! {
@@ -95,7 +96,7 @@ fn operate(index: &dyn OrderedIndex<Liar, Box<u32>>, random: &mut Random) {
     }
 }
 
-/// Says nothing of panics in threads that lie: there are hundreds.
+/// Silences the panics of threads that lie, because there are hundreds.
 fn silence_liars() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

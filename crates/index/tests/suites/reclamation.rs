@@ -1,9 +1,9 @@
-//! What has been removed or replaced is dropped soon, whatever thread removed it, and handed out
-//! itself where no other thread can be looking at it.
+//! Removed and replaced values are dropped soon, whichever thread removed them, and are returned
+//! themselves if no other thread can be looking at them.
 //!
-//! A value that nobody can reach any more may hold a file, a sender, a permit. These tests fail if
-//! it waits for the thread that removed it to come back, for the process to end, or for anything
-//! but operations on its own map.
+//! A value that no thread can reach may hold a file, a sender, a permit. These tests fail if it
+//! waits for the thread that removed it to come back, for the process to end, or for anything
+//! except operations on its own map.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use crate::{Tested, further_maps};
@@ -13,13 +13,13 @@ use std::sync::{Arc, mpsc};
 use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, RegisteredEngine, Update};
 use tremula_sync::thread;
 
-/// Operations of any threads on a map within which what was removed from it is dropped.
+/// What was removed from a map is dropped within this number of operations of any threads on it.
 pub(crate) const PROMISE: u64 = 4_096;
 
-/// The keys of a map at first.
+/// The initial keys of a map.
 const KEYS: u64 = 200;
 
-/// The key that operations on one key are about.
+/// The key that operations on one key use.
 const CHOSEN: u64 = 100;
 
 /// A key whose copies are counted.
@@ -61,7 +61,7 @@ pub(crate) type Value = Arc<u64>;
 
 pub(crate) type Map = Box<dyn OrderedIndex<Key, Value>>;
 
-/// A map by its name, and what makes it.
+/// The name of a map, and a function that makes it.
 pub(crate) type Made = (String, Box<dyn Fn() -> Map>);
 
 /// The engines of the table that the test program names `Tested`, and further maps.
@@ -81,7 +81,7 @@ fn on_each(test: impl Fn(&str, &Map)) {
     }
 }
 
-/// Waits until an engine's own thread, if it has one, has done what was left to it: operations
+/// Waits until an engine's own thread, if it has one, has finished its work, so that operations
 /// count from then on.
 fn wait_for_thread(map: &Map) {
     while map.shape().get("left_to_thread").unwrap_or(0) > 0 {
@@ -89,7 +89,7 @@ fn wait_for_thread(map: &Map) {
     }
 }
 
-/// Fills the map; gives its values.
+/// Fills the map, and returns its values.
 fn fill(map: &Map) -> Vec<Value> {
     (0..KEYS)
         .map(|number| {
@@ -100,10 +100,9 @@ fn fill(map: &Map) -> Vec<Value> {
         .collect()
 }
 
-/// A way in which a value leaves a map.
+/// A way in which values leave a map, and the values that leave.
 type Leaving = (&'static str, fn(&Map), std::ops::Range<usize>);
 
-/// Each way, and which values leave.
 const WAYS: [Leaving; 8] = [
     ("remove", |map| drop(map.remove(&key(CHOSEN))), 100..101),
     (
@@ -140,13 +139,13 @@ const WAYS: [Leaving; 8] = [
     ),
 ];
 
-/// A way to use a map, by one operation.
+/// A way to use a map, one operation at a time.
 type Using = (&'static str, fn(&Map, u64));
 
 const USES: [Using; 4] = [
     ("get", |map, turn| drop(map.get(&key(turn % KEYS)))),
     ("insert and remove", |map, turn| {
-        // Other keys than those that the map began with.
+        // Other keys than the initial ones.
         let other = key(1_000_000 + turn / 2 % 100);
         if turn % 2 == 0 {
             map.insert(other, Arc::new(0));
@@ -162,7 +161,7 @@ const USES: [Using; 4] = [
     }),
 ];
 
-/// Has another thread do `work` and then nothing more, for as long as `meanwhile` takes.
+/// Runs `work` in another thread, which then does nothing for as long as `meanwhile` takes.
 fn by_a_thread_that_does_not_come_back(
     map: Arc<Map>,
     work: impl FnOnce(&Map) + Send + 'static,
@@ -207,7 +206,7 @@ pub(crate) fn a_value_that_left_is_dropped_though_the_thread_that_removed_it_nev
 pub(crate) fn a_key_that_left_is_dropped_likewise() {
     for (using, use_once) in USES {
         on_each(|name, map| {
-            // So few that none of them marks where a node ends.
+            // Few keys, so that none of them separates nodes.
             let keys = [key(0), key(CHOSEN), key(199)];
             for key in &keys {
                 map.insert(key.clone(), Arc::new(0));
@@ -258,7 +257,7 @@ pub(crate) fn a_quiet_map_hands_out_the_value_itself() {
                 wait_for_thread(map);
             };
             for number in 0..20 {
-                // In the middle, away from what is popped.
+                // In the middle, away from the keys that are popped.
                 let number = 60 + number * 4;
                 is_alone("insert", map.insert(key(number), Arc::new(1)));
                 let put = &mut |_: Option<&Value>| Update::Put(Arc::new(2));
@@ -274,15 +273,15 @@ pub(crate) fn a_quiet_map_hands_out_the_value_itself() {
     });
 }
 
-/// A visit may remove what it is being shown. It would be shown freed memory if that were handed
-/// out itself.
+/// A visit may remove the entry that it is being shown. It would be shown freed memory if that
+/// value were returned itself.
 pub(crate) fn a_value_that_a_visit_shows_is_not_handed_out_itself() {
     on_each(|name, map| {
         let values = fill(map);
         map.range(KeyRange::all(), Direction::Ascending, &mut |key, shown| {
             let removed = map.remove(key).unwrap();
             assert_eq!(removed, values[*removed as usize], "{name}");
-            // Ours, the removed, and the one that is shown.
+            // The test's copy, the removed one, and the one that is shown.
             assert!(Arc::strong_count(&removed) >= 3, "{name}: {removed}");
             assert_eq!(*shown, removed, "{name}");
             ControlFlow::Continue(())

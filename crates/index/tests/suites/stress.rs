@@ -19,7 +19,7 @@ macro_rules! engine {
     };
 }
 
-/// The same for an engine whose scans are not of one moment.
+/// The same for an engine whose scans are not as of one moment.
 #[allow(unused_macros, reason = "each test program uses a part of it")]
 macro_rules! ordered_engine {
     ($name:ident, $make:expr) => {
@@ -34,7 +34,7 @@ macro_rules! ordered_engine {
     };
 }
 
-/// Runs them on a registered engine, as users get it.
+/// Runs the tests on a registered engine, in the configuration that users get.
 macro_rules! registered {
     ($name:ident, $Index:ident, $keys:ident, OneMoment) => {
         engine!($name, $Index::<_, _>::new());

@@ -27,12 +27,12 @@ impl Ledger {
         }
     }
 
-    /// The values made and not dropped yet.
+    /// The values that have been made and not dropped yet.
     pub(crate) fn alive(&self) -> usize {
         self.0.made.load(Relaxed) - self.0.dropped.load(Relaxed)
     }
 
-    /// Panics unless everything made has been dropped exactly once, and something was made.
+    /// Panics if anything was dropped twice or not at all, or if nothing was made.
     pub(crate) fn assert_settled(&self) {
         assert_eq!(self.0.dropped_twice.load(Relaxed), 0, "dropped twice");
         let (made, dropped) = (self.0.made.load(Relaxed), self.0.dropped.load(Relaxed));
@@ -41,11 +41,10 @@ impl Ledger {
     }
 }
 
-/// What the mark of a value holds until it is dropped: a number that freed memory is unlikely
-/// to hold.
+/// The mark of a value until it is dropped: a number that freed memory is unlikely to hold.
 const ALIVE: u32 = 0x5eed_a11e;
 
-/// A value that its [`Ledger`] counts; it compares as what is inside.
+/// A value that its [`Ledger`] counts. It compares like the value inside.
 #[derive(Debug)]
 pub(crate) struct Counted<T> {
     pub(crate) value: T,
@@ -89,7 +88,8 @@ impl<T: Ord> Ord for Counted<T> {
     }
 }
 
-/// The byte form is that of what is inside; the head never is the key, which has to be counted.
+/// The byte form is that of the value inside. The head is never the key, because the key has to be
+/// counted.
 impl<T: ByteKey> ByteKey for Counted<T> {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         self.value.with_bytes(read)

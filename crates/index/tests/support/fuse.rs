@@ -1,5 +1,6 @@
-//! User code that panics on demand: a fuse a thread, burnt by every comparison, clone and reading of
-//! the bytes of a [`Fragile`] value and by whoever calls [`burn`], that blows at the chosen call.
+//! User code that panics on demand. Each thread has a fuse, which is burnt by every comparison,
+//! clone and reading of the bytes of a [`Fragile`] value and by every call of [`burn`], and which
+//! blows at the chosen call.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -11,10 +12,10 @@ thread_local! {
     static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// What a blown fuse panics with.
+/// The payload of the panic of a blown fuse.
 struct Blown;
 
-/// Runs `operation` with a fuse for `calls` calls of user code: the call after them panics.
+/// Runs `operation` with a fuse for `calls` calls of user code: the next call panics. Returns
 /// `None` if it did. Other panics go on.
 pub(crate) fn with_fuse<R>(calls: u32, operation: impl FnOnce() -> R) -> Option<R> {
     LEFT.set(Some(calls));
@@ -35,7 +36,7 @@ pub(crate) fn without_fuse<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// One call of user code: panics, without a message, if it is the one that the fuse is set to.
+/// A call of user code. Panics without a message if the fuse is set to this call.
 pub(crate) fn burn() {
     match LEFT.get() {
         None => {}
@@ -80,7 +81,7 @@ impl<T: Ord> Ord for Fragile<T> {
     }
 }
 
-/// Making the byte form burns the fuse, too.
+/// Making the byte form burns the fuse too.
 impl<T: ByteKey> ByteKey for Fragile<T> {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         burn();

@@ -1,4 +1,4 @@
-//! What the tests of containers and engines share: keys and values to test with, random
+//! The common parts of the tests of containers and engines: keys and values to test with, random
 //! operations, values that count their drops, and user code that panics on demand.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -14,8 +14,8 @@ use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_sync::StatisticsConfig;
 
-/// Thresholds so low that writes keep splitting a tree, and scans over several base nodes keep
-/// joining it; and readers use their slots from the second on.
+/// Thresholds so low that writes keep splitting a tree, scans over several base nodes keep joining
+/// it, and readers use their slots from the second reader on.
 pub(crate) fn restless() -> CaTreeConfig {
     let statistics = StatisticsConfig {
         contended: 2,

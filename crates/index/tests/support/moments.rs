@@ -1,5 +1,5 @@
-//! The stress test of snapshots: does what they show belong to one moment? `stress.rs` explains
-//! its oracle.
+//! The stress test of snapshots: does everything that one shows belong to one moment? `stress.rs`
+//! explains the oracle.
 
 use super::suite::{Random, join_all, scaled};
 use super::values::Dawdler;
@@ -11,23 +11,23 @@ use tremula_index::{Direction, KeyRange, OrderedIndex};
 const WRITERS: usize = 2;
 const OBSERVERS: u32 = 2;
 
-/// Places at which there may be a filler, and tokens.
+/// The places at which a filler or a token may be.
 const PLACES: u32 = if cfg!(tremula_tsan) { 300 } else { 1_500 };
 
-/// The rounds of each writer.
+/// The number of rounds of each writer.
 const ROUNDS: u32 = scaled(10_000);
 
-/// The entries of a block.
+/// The number of entries in a block.
 const BLOCK: u64 = 40;
 
-/// The scans of blocks alone, for each scan of everything.
+/// The number of scans of blocks alone for each scan of everything.
 const BLOCK_SCANS: usize = 50;
 
-/// One block in so many rounds.
+/// One round in this many has a block.
 const ROUNDS_A_BLOCK: u32 = 4;
 
-/// What a key stands for. The order of the variants is that of the keys, but for fillers and
-/// tokens, which mix.
+/// The meaning of a key. The order of the variants is that of the keys, except that fillers and
+/// tokens mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     /// The lowest key of a writer.
@@ -72,7 +72,7 @@ impl Meaning {
 
 /// Runs the test on an empty index, whose values are generations.
 pub(crate) fn run(index: &dyn OrderedIndex<Dawdler, u64>) {
-    // Makes the epoch's static state before there are threads: it comes from std's `Once`, which
+    // Initializes the epoch's static state before there are threads: std's `Once` makes it, which
     // ThreadSanitizer does not see.
     drop(tremula_sync::epoch::pin());
     for place in (0..PLACES.into()).step_by(2) {
@@ -104,7 +104,7 @@ pub(crate) fn run(index: &dyn OrderedIndex<Dawdler, u64>) {
     });
 }
 
-/// Counts a writer as ended, however it ends.
+/// Counts a writer as ended, also after a panic.
 struct Done<'a>(&'a AtomicUsize);
 
 impl Drop for Done<'_> {
@@ -192,7 +192,7 @@ fn observe(
         for (writer, seen) in seen.iter_mut().enumerate() {
             *seen = judge(&entries, writer, *seen);
         }
-        // The blocks alone, too: a short scan is more often in time for the middle of a removal.
+        // Also scans the blocks alone: a short scan more often meets the middle of a removal.
         for turn in 0..BLOCK_SCANS {
             let writer = turn % WRITERS;
             let low = Meaning::Block(writer, 0).key();
@@ -208,7 +208,7 @@ fn observe(
     }
 }
 
-/// Judges what a snapshot shows of one writer; returns the generations of its token, x and y.
+/// Checks what a snapshot shows of one writer. Returns the generations of its token, x and y.
 fn judge(entries: &[(Dawdler, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3] {
     let (mut tokens, mut x, mut y, mut block) = (Vec::new(), None, None, Vec::new());
     for (key, generation) in entries {
@@ -248,8 +248,8 @@ fn judge(entries: &[(Dawdler, u64)], writer: usize, oldest: [u64; 3]) -> [u64; 3
     newest
 }
 
-/// Judges the entries of one writer's block, in ascending order: it grows upwards, and goes as
-/// a whole.
+/// Checks the entries of one writer's block, in ascending order: it grows upwards, and is removed
+/// as a whole.
 fn judge_block(block: &[(Dawdler, u64)]) {
     for (place, (key, generation)) in block.iter().enumerate() {
         let part = match Meaning::of(*key) {

@@ -1,11 +1,11 @@
-//! Random operations, and the model that they are compared with.
+//! Random operations, and the model with which they are compared.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use tremula_index::{Direction, KeyRange, Update};
 
-/// An operation on an ordered map. Keys and values are numbers to make them of.
+/// An operation on an ordered map. Keys and values are given by the numbers they are made from.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Get(u32),
@@ -19,20 +19,22 @@ pub(crate) enum Operation {
     Prev(u32),
     PopFirst,
     PopLast,
-    /// At most so many entries of a range.
+    /// The entries of a range, up to this number.
     Scan(Range, Direction, usize),
     RemoveRange(Range),
     Count,
-    /// Inserts so many keys in a row, upwards or downwards from the given one.
+    /// Inserts a row of keys, upwards or downwards: the first key, the number of keys, the
+    /// direction.
     Fill(u32, u32, Direction),
-    /// Removes so many keys in a row, upwards or downwards from the given one.
+    /// Removes a row of keys, upwards or downwards: the first key, the number of keys, the
+    /// direction.
     Drain(u32, u32, Direction),
 }
 
 /// A range of keys by their numbers.
 pub(crate) type Range = (Bound<u32>, Bound<u32>);
 
-/// How often the operations of a sequence do what.
+/// The frequencies of operations in a sequence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mix {
     /// As many insertions as removals.
@@ -84,7 +86,7 @@ pub(crate) fn operation(keys: u32, mix: Mix) -> impl Strategy<Value = Operation>
     ]
 }
 
-/// Every kind of range, inverted and empty ones too.
+/// Every kind of range, including inverted and empty ones.
 pub(crate) fn range(keys: u32) -> impl Strategy<Value = Range> {
     let bound = move || {
         prop_oneof![
@@ -131,7 +133,7 @@ pub(crate) fn as_range<K>((low, high): &(Bound<K>, Bound<K>)) -> KeyRange<'_, K>
     KeyRange::new(low.as_ref(), high.as_ref())
 }
 
-/// At most `limit` entries of a range of the model. Asks nothing of [`KeyRange`].
+/// At most `limit` entries of a range of the model. Does not use [`KeyRange`].
 pub(crate) fn expected<K: Ord + Clone, V: Clone>(
     model: &BTreeMap<K, V>,
     range: &(Bound<K>, Bound<K>),

@@ -1,4 +1,4 @@
-//! The stress test whose entries validate themselves. `stress.rs` explains its oracle.
+//! The stress test whose entries validate themselves. `stress.rs` explains the oracle.
 
 use super::suite::{Random, join_all, scaled};
 use std::ops::{Bound, ControlFlow};
@@ -9,7 +9,7 @@ use tremula_index::{Direction, KeyRange, OrderedIndex, Update};
 const WRITERS: u32 = 2;
 const SCANNERS: u32 = 2;
 
-/// One key in so many is stable, beginning with 0.
+/// One key in this many is stable, beginning with 0.
 const STABLE: u64 = 4;
 
 /// The keys used lie below this multiple of [`STABLE`].
@@ -40,7 +40,7 @@ impl Entry {
             ^ generation
     }
 
-    /// Panics unless this is an entry that was stored under `key`.
+    /// Panics if this entry was not stored under `key`.
     fn validate(&self, key: u64) {
         assert_eq!(self.key, key, "stored under another key: {self:?}");
         let hash = Self::hash(self.key, self.generation);
@@ -50,7 +50,7 @@ impl Entry {
 
 /// Runs the test on an empty index.
 pub(crate) fn run(index: &dyn OrderedIndex<u64, Entry>) {
-    // Makes the epoch's static state before there are threads: it comes from std's `Once`, which
+    // Initializes the epoch's static state before there are threads: std's `Once` makes it, which
     // ThreadSanitizer does not see.
     drop(tremula_sync::epoch::pin());
     for key in (0..KEYS).step_by(STABLE as usize) {
@@ -72,7 +72,7 @@ pub(crate) fn run(index: &dyn OrderedIndex<u64, Entry>) {
         }
         join_all(threads);
     });
-    // What is left is what a scan of the quiescent index shows.
+    // The entries that remain are those that a scan of the quiescent index shows.
     let mut witness = Witness::default();
     let range = (Bound::Unbounded, Bound::Unbounded);
     witness.scan(
@@ -90,7 +90,7 @@ pub(crate) fn run(index: &dyn OrderedIndex<u64, Entry>) {
     assert_eq!(index.len(), entries);
 }
 
-/// Counts a writer as ended, however it ends.
+/// Counts a writer as ended, also after a panic.
 struct Done<'a>(&'a AtomicUsize);
 
 impl Drop for Done<'_> {
@@ -105,7 +105,7 @@ fn write(index: &dyn OrderedIndex<u64, Entry>, mut random: Random) {
         if turn % 1_000 == 0 {
             hot = random.below(KEYS as u32 - 64).into();
         }
-        // Half of the writes go to few keys, so that their nodes are fought over.
+        // Half of the writes go to few keys, so that threads contend for their nodes.
         let key = match random.below(2) {
             0 => hot + u64::from(random.below(64)),
             _ => random.below(KEYS as u32).into(),
@@ -128,7 +128,7 @@ fn write(index: &dyn OrderedIndex<u64, Entry>, mut random: Random) {
                 None => Update::Put(entry.clone()),
             }),
             _ => {
-                // All that is between two stable keys.
+                // Everything between two stable keys.
                 let below = key - key % STABLE;
                 let above = below + STABLE;
                 index.remove_range(KeyRange::new(
@@ -248,7 +248,7 @@ impl Default for Witness {
 }
 
 impl Witness {
-    /// Judges one entry.
+    /// Checks one entry.
     fn see(&mut self, key: u64, entry: &Entry) {
         entry.validate(key);
         if key.is_multiple_of(STABLE) {
@@ -262,7 +262,7 @@ impl Witness {
         }
     }
 
-    /// Scans a range and judges what comes.
+    /// Scans a range and checks the entries.
     fn scan(
         &mut self,
         index: &dyn OrderedIndex<u64, Entry>,
@@ -306,7 +306,7 @@ impl Witness {
             "out of order or twice: {case}"
         );
 
-        // The stable keys of the range, as far as the limit let the scan come.
+        // The stable keys of the range, as far as the limit lets the scan go.
         let mut from = match low {
             Bound::Included(key) => key,
             Bound::Excluded(key) => key + 1,

@@ -1,5 +1,5 @@
-//! What every engine has to pass, written against [`OrderedIndex`] alone. `engines.rs` runs it
-//! for each engine; each function takes a maker of empty indexes.
+//! What every engine must pass, written against [`OrderedIndex`] alone. `engines.rs` runs it for
+//! each engine. Each function takes a function that makes empty indexes.
 
 use super::counted::{Counted, Ledger};
 use super::fuse::{Fragile, burn, with_fuse};
@@ -19,10 +19,10 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 use tremula_index::{Direction, KeyRange, OrderedIndex, Update, kit};
 
-/// The threads of each concurrent test.
+/// The number of threads in each concurrent test.
 const THREADS: u32 = 4;
 
-/// The scale of the tests: smaller where every access is watched.
+/// The scale of the tests: smaller under ThreadSanitizer.
 pub(crate) const fn scaled(operations: u32) -> u32 {
     if cfg!(tremula_tsan) {
         operations / 10
@@ -31,7 +31,7 @@ pub(crate) const fn scaled(operations: u32) -> u32 {
     }
 }
 
-/// Everything in an index, as of one moment.
+/// The entries of an index, as of one moment.
 pub(crate) fn contents<K: Ord + Clone, V: Clone>(
     index: &(impl OrderedIndex<K, V> + ?Sized),
 ) -> Vec<(K, V)> {
@@ -45,8 +45,8 @@ pub(crate) fn contents<K: Ord + Clone, V: Clone>(
     entries
 }
 
-/// Random sequences of all operations have the results, and leave the contents, that they have
-/// and leave in a `BTreeMap`; and the invariants of the engine hold.
+/// Random sequences of all operations return the same results, and leave the same contents, as on a
+/// `BTreeMap`; and the invariants of the engine hold.
 pub(crate) fn model<K: Key, V: Value, I: kit::Implementation<K, V>>(make: impl Fn() -> I) {
     for (keys, mix, length, cases) in [
         (12, Mix::Even, 120, 300),
@@ -76,7 +76,7 @@ pub(crate) fn model<K: Key, V: Value, I: kit::Implementation<K, V>>(make: impl F
     }
 }
 
-/// Does `operation` to index and model, and compares the results.
+/// Applies `operation` to index and model, and compares the results.
 fn apply<K: Key, V: Value>(
     index: &dyn OrderedIndex<K, V>,
     model: &mut BTreeMap<K, V>,
@@ -147,7 +147,7 @@ fn apply<K: Key, V: Value>(
         Operation::PopLast => assert_eq!(index.pop_last(), model.pop_last()),
         Operation::Scan(range, direction, limit) => {
             let range = bounds(*range, K::make);
-            // What is in the vector already stays there.
+            // Entries that are already in the vector stay.
             let mut entries = contents_of_one::<K, V>();
             index.scan(as_range(&range), *direction, *limit, &mut entries);
             let mut wanted = contents_of_one();
@@ -207,7 +207,7 @@ fn update<K: Key, V: Value>(
     assert_eq!(old, wanted);
 }
 
-/// The ways to look at a whole index, or a range of it, show what the model holds.
+/// All ways to look at an index, or at a range of it, show what the model holds.
 fn views_agree<K: Key, V: Value>(
     index: &dyn OrderedIndex<K, V>,
     model: &BTreeMap<K, V>,
@@ -221,7 +221,7 @@ fn views_agree<K: Key, V: Value>(
     if let Some(snapshot) = index.snapshot(as_range(range)) {
         assert_eq!(snapshot, inside);
     }
-    // The whole range, one batch exactly, one entry and none.
+    // The whole range, exactly one batch, one entry and none.
     for limit in [usize::MAX, tremula_index::FIRST_BATCH, 1, 0] {
         let mut visited = Vec::new();
         index.range(as_range(range), direction, &mut |key, value| {
@@ -243,8 +243,8 @@ fn views_agree<K: Key, V: Value>(
     assert!(bytes >= model.len() as u64, "{shape:?}");
 }
 
-/// Operations on disjoint keys from several threads do not disturb one another: every result is
-/// that of the thread's own model, and the models together are the contents.
+/// Operations of several threads on disjoint keys do not disturb one another: every result is that
+/// of the thread's own model, and the models together are the contents.
 pub(crate) fn disjoint_writers<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     let index = make();
     let start = Barrier::new(THREADS as usize);
@@ -253,7 +253,7 @@ pub(crate) fn disjoint_writers<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) 
         let mut model = BTreeMap::new();
         let mut random = Random::new(thread);
         for _ in 0..scaled(30_000) {
-            // The keys of a thread lie between those of all others.
+            // Each thread's keys lie between those of the others.
             let key = u64::from(random.below(2_000) * THREADS + thread);
             let value = random.next();
             match random.below(8) {
@@ -293,8 +293,7 @@ pub(crate) fn counters<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     assert_eq!(total, u64::from(rounds * THREADS));
 }
 
-/// Of several threads that insert the same key if it is absent, exactly one succeeds, and its
-/// value is there.
+/// If several threads insert the same key if absent, exactly one succeeds, and its value is stored.
 pub(crate) fn one_winner<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     let keys = scaled(20_000);
     let index = make();
@@ -312,12 +311,11 @@ pub(crate) fn one_winner<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     assert_eq!(wins.len(), keys as usize);
 }
 
-/// A key that is there if, and only if, a thread holds it serves as a lock: insertion if absent
-/// takes it, and no two threads ever hold it at once; removal gives it back, with the holder's
-/// own value.
+/// Keys serve as locks: `insert_if_absent` takes a lock, and no two threads ever hold one at the
+/// same time; removal releases it and returns the holder's own value.
 pub(crate) fn keys_as_locks<I: OrderedIndex<Dawdler, u64>>(make: impl Fn() -> I) {
     const LOCKS: u32 = 3;
-    /// Keys on both sides of each lock, so that a search compares, and dawdles.
+    /// Keys on both sides of each lock, so that a search makes comparisons, which dawdle.
     const BETWEEN: u64 = 40;
     let index = make();
     for key in (0..=BETWEEN * u64::from(LOCKS)).filter(|key| key % BETWEEN != BETWEEN / 2) {
@@ -343,8 +341,8 @@ pub(crate) fn keys_as_locks<I: OrderedIndex<Dawdler, u64>>(make: impl Fn() -> I)
     assert_eq!(index.len(), others);
 }
 
-/// Every entry is popped once, whichever thread and end it is popped from, and each thread sees
-/// each end's keys in order.
+/// Every entry is popped once, by any thread and from either end, and each thread sees the keys of
+/// each end in order.
 pub(crate) fn pops<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     let keys = u64::from(scaled(40_000));
     let index = make();
@@ -379,7 +377,7 @@ pub(crate) fn pops<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     assert_eq!(index.pop_first(), None);
 }
 
-/// Every key and value made, by whichever thread, is dropped once, in time.
+/// Every key and value, made by any thread, is dropped once, in time.
 pub(crate) fn drops<I: OrderedIndex<Counted<u64>, Counted<u64>>>(make: impl Fn() -> I) {
     let ledger = Ledger::default();
     {
@@ -422,7 +420,7 @@ pub(crate) fn drops<I: OrderedIndex<Counted<u64>, Counted<u64>>>(make: impl Fn()
     ledger.assert_settled();
 }
 
-/// Lets the epoch move on until all that engines have retired is freed. What a thread retired
+/// Advances the epoch until everything that engines have retired is freed. What a thread retired
 /// itself may wait for that thread's end.
 fn settle(ledger: &Ledger) {
     for _ in 0..100_000 {
@@ -439,9 +437,9 @@ type FragileKey = Counted<Fragile<u32>>;
 /// Value of the tests of panics: cloning it burns the fuse.
 type FragileValue = Counted<Fragile<u32>>;
 
-/// Whichever call of user code (`Ord`, `Clone`, a closure) panics in an operation, the
-/// operation either happened or did not, and the index can be read and written by another
-/// thread: no lock stays held. Nothing is lost or freed twice.
+/// Whichever call of user code (`Ord`, `Clone`, a closure) panics in an operation, the operation
+/// either happened or did not, and another thread can read and write the index: no lock stays held.
+/// Nothing is lost or freed twice.
 pub(crate) fn panics<I>(make: impl Fn() -> I + Sync)
 where
     I: OrderedIndex<FragileKey, FragileValue> + 'static,
@@ -452,7 +450,7 @@ where
         for entries in [0, 1, 2, 8, 60] {
             for number in 0..OPERATIONS {
                 for key in [0, entries, 2 * entries + 1] {
-                    // From the first call of user code until the operation needs no more.
+                    // From the first call of user code until the operation makes no more.
                     for calls in 0.. {
                         if !panics_at(&make, &referee, &ledger, (entries, number, key, calls)) {
                             break;
@@ -549,7 +547,7 @@ fn fragile_operation(
     }
 }
 
-/// What [`fragile_operation`] is to do to the contents.
+/// Applies to the model what [`fragile_operation`] should do.
 fn model_operation(model: &mut BTreeMap<u32, u32>, number: u32, key: u32) {
     match number {
         3 | 6 => drop(model.insert(key, 1000)),
@@ -562,7 +560,7 @@ fn model_operation(model: &mut BTreeMap<u32, u32>, number: u32, key: u32) {
     }
 }
 
-/// A second thread that looks into an index after a panic in the first.
+/// A second thread that checks an index after a panic in the first.
 struct Referee {
     questions: mpsc::Sender<Question>,
 }
@@ -570,7 +568,7 @@ struct Referee {
 type Question = Box<dyn FnOnce() + Send>;
 
 impl Referee {
-    /// How long a referee may take before an index counts as locked for good.
+    /// How long a referee may take. After that the index counts as locked for good.
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn start() -> Self {
@@ -579,7 +577,7 @@ impl Referee {
         Self { questions }
     }
 
-    /// The contents of an index, seen from another thread, which also writes to it and drops
+    /// The contents of an index as seen by another thread, which also writes to the index and drops
     /// it.
     fn judge<I>(&self, index: I, ledger: Ledger, case: &str) -> Vec<(u32, u32)>
     where
@@ -597,11 +595,11 @@ impl Referee {
             let found = entries.iter().map(|(k, v)| (k.value.0, v.value.0));
             let found: Vec<_> = found.collect();
             drop((index, entries, key, ledger));
-            // The judge may have given up waiting.
+            // The receiver may have stopped waiting.
             let _ = answer.send((found, exact && absent && present));
         });
-        // The thread ends only with this end of the channel, or with a panic that is reported
-        // below.
+        // The thread ends only when this end of the channel closes, or with a panic that is
+        // reported below.
         let _ = self.questions.send(question);
         let (found, works) = answered
             .recv_timeout(Self::PATIENCE)
@@ -611,8 +609,7 @@ impl Referee {
     }
 }
 
-/// Counts a closure's calls and hands the index back to it: `range` runs it without a lock, so
-/// that it may write to what it scans.
+/// The closure of `range` runs without a lock, so it may write to the index that it scans.
 pub(crate) fn range_may_write<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     let index = make();
     for key in 0..500 {
@@ -628,7 +625,7 @@ pub(crate) fn range_may_write<I: OrderedIndex<u64, u64>>(make: impl Fn() -> I) {
     assert!(index.is_empty());
 }
 
-/// Runs `work` in [`THREADS`] threads, which it gets the numbers of.
+/// Runs `work` in [`THREADS`] threads, with the number of each.
 fn in_threads<R: Send>(work: impl Fn(u32) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
         let work = &work;
@@ -641,8 +638,8 @@ fn in_threads<R: Send>(work: impl Fn(u32) -> R + Sync) -> Vec<R> {
 
 /// The results of threads, or the first panic among them.
 ///
-/// The end of a scope waits for its threads, too, but through code of the standard library that
-/// ThreadSanitizer does not see; a join it sees.
+/// The end of a scope also waits for its threads, but through code of std that ThreadSanitizer does
+/// not see. It does see a join.
 pub(crate) fn join_all<R>(threads: Vec<ScopedJoinHandle<'_, R>>) -> Vec<R> {
     let results: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
     results

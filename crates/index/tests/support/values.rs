@@ -6,9 +6,9 @@ use std::fmt::Debug;
 use std::thread;
 use tremula_index::ByteKey;
 
-/// A type made from a number, different for every number below 65,536.
+/// A type whose values are made from numbers, a different one for every number below 65,536.
 pub(crate) trait Make: Clone + Debug + PartialEq + Send + Sync + 'static {
-    /// The one for `number`. The order of keys need not be the order of their numbers.
+    /// The value for `number`. The order of keys need not be the order of their numbers.
     fn make(number: u32) -> Self;
 }
 
@@ -34,14 +34,14 @@ impl Make for String {
 
 impl Make for (u8, String) {
     fn make(number: u32) -> Self {
-        // The first part leaves ties, the second has many lengths.
+        // The first part makes ties, the second has many lengths.
         ((number % 7) as u8, number.to_string())
     }
 }
 
 impl Make for Box<[u8]> {
     fn make(number: u32) -> Self {
-        // No bytes for 0, then prefixes of one another.
+        // No bytes for 0, otherwise prefixes of one another.
         let bytes = number.to_be_bytes();
         bytes[number.leading_zeros() as usize / 8..].into()
     }
@@ -52,13 +52,13 @@ impl Make for () {
     fn make(_: u32) -> Self {}
 }
 
-/// A key that gives the processor away in the middle of some comparisons: where an operation
-/// must be one step and is two, another thread then comes between them, on however few cores.
+/// A key that yields the processor in the middle of some comparisons. If an operation must be one
+/// step and is two, another thread then comes in between, even on few cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dawdler(pub(crate) u64);
 
 impl Dawdler {
-    /// One comparison in so many dawdles. A prime, so that all depths of a search come to it.
+    /// One comparison in this many dawdles. A prime, so that all depths of a search are affected.
     const EVERY: u32 = 61;
 }
 
@@ -88,10 +88,10 @@ impl PartialEq for Dawdler {
 
 impl Eq for Dawdler {}
 
-/// A byte form is made of the number, and dawdles as comparisons do.
+/// A byte form is made from the number, and dawdles like a comparison.
 impl ByteKey for Dawdler {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-        // Compared with itself for the sake of dawdling.
+        // The comparison with itself is only there to dawdle.
         let _ = self.cmp(self);
         self.0.with_bytes(read)
     }
