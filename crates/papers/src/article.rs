@@ -1,9 +1,9 @@
-//! Shards as in the article on thread-per-core that the strategies of `tremula-shard` are after, so that
-//! its figures can be reproduced. Everything in it that costs is meant.
+//! Shards in the form of the article on thread-per-core that the strategies of `tremula-shard`
+//! follow, so that its figures can be reproduced. Its inefficiencies are intended.
 //!
 //! - `threading`: shards behind locks, and a task of a runtime for each request.
-//! - `local_set` and `affinity`: one dispatcher thread, a channel to it and one to each worker, an answer
-//!   of its own for each request.
+//! - `local_set` and `affinity`: one dispatcher thread, a channel to it and one to each worker, and
+//!   an answer of its own for each request.
 //!
 //! Queues have no limit, and shards do not move.
 
@@ -71,7 +71,7 @@ impl OtherForm for Article {
 /// Shards behind locks, and a task for each request.
 struct Tasks {
     states: Arc<Locked>,
-    /// Gone when closed.
+    /// `None` after `close`.
     runtime: Mutex<Option<Runtime>>,
     workers: usize,
     members: Members,
@@ -87,7 +87,7 @@ struct Locked {
     tasks: AtomicUsize,
     /// The waker of the thread that waits for them to end.
     idle: Mutex<Option<Waker>>,
-    /// The runtime of shards that were dropped by one of their own tasks: the last task ends it.
+    /// The runtime, if one of its own tasks dropped the shards. The last task ends it.
     left: Mutex<Option<Runtime>>,
 }
 
@@ -115,12 +115,12 @@ impl Tasks {
     }
 }
 
-/// A task that has not ended, even if it is dropped.
+/// Counts a task until it has ended or is dropped.
 struct Task(Arc<Locked>);
 
 impl Drop for Task {
     fn drop(&mut self) {
-        // SeqCst, as the look in `close`: of the two, one sees the other.
+        // SeqCst, like the load in `close`: one of the two threads sees the other's store.
         if self.0.tasks.fetch_sub(1, Ordering::SeqCst) == 1 {
             let waiting = self.0.idle.lock().take();
             if let Some(waker) = waiting {
@@ -160,9 +160,9 @@ impl Executor for Tasks {
         };
         let states = &*self.states;
         if self.members.is_running_here() {
-            // A function drops the last handle: to wait for all tasks would be to wait for its own.
-            // What is queued is finished after this, and its own task is not the last to end before
-            // the runtime lies where that one looks.
+            // A function drops the last handle, so waiting for all tasks would include its own. The
+            // queued tasks end later. The function's own task is not the last to end before the
+            // runtime is stored where the last task looks for it.
             *states.left.lock() = Some(runtime);
             return;
         }
@@ -181,13 +181,13 @@ impl Executor for Tasks {
 
 /// Workers that own shards, and a dispatcher.
 struct Dispatched {
-    /// Gone when closed.
+    /// `None` after `close`.
     dispatcher: Mutex<Option<UnboundedSender<Queued>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     workers: usize,
 }
 
-/// The shards of one worker; those of others are `None`.
+/// The shards of one worker. The entries of other workers' shards are `None`.
 type States = Rc<Vec<Option<RefCell<Box<dyn Any>>>>>;
 
 impl Dispatched {
@@ -286,11 +286,11 @@ fn local_set(states: &States, mut requests: UnboundedReceiver<Queued>) {
             tokio::task::spawn_local(async move { run(&states, request) });
         }
     });
-    // What was spawned last.
+    // Runs the tasks that were spawned last.
     runtime.block_on(local);
 }
 
-/// A worker with a cooperative queue, first in, first out: a future for each request.
+/// A worker with a cooperative first-in, first-out queue, with a future for each request.
 fn run_queue(states: &States, mut requests: UnboundedReceiver<Queued>) {
     let mut queue: VecDeque<Pin<Box<dyn Future<Output = ()>>>> = VecDeque::new();
     let mut cx = Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! The engines by name: those of this crate, and all that there are.
+//! The engines by name: those of this crate, and all of both crates.
 
 use crate::*; // the types that the rows name
 use std::{fmt, str::FromStr};
@@ -7,7 +7,7 @@ use tremula_index::{
     ByteKey, Engine, Facts, OrderedIndex, RegisteredEngine, Storable, UnknownEngine, WithEngine,
 };
 
-/// The engines of this crate, a row each: `tremula_index::engines!` makes something of them.
+/// The engines of this crate, one row each. `tremula_index::engines!` generates code from them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! paper_engines {
@@ -30,7 +30,7 @@ macro_rules! paper_engines {
                 BwTree = bw_tree: BwTree, Compared, OneMoment;
                 /// [`SkipList`]: the lock-free skip list.
                 SkipList = skip_list: SkipList, Compared, Ordered;
-                /// [`BackgroundSkipList`]: the same with a thread of its own for the towers.
+                /// [`BackgroundSkipList`]: a skip list whose towers a thread of its own builds.
                 BackgroundSkipList = background_skip_list: BackgroundSkipList, Compared, Ordered;
             }
         }
@@ -50,14 +50,14 @@ paper_engines!();
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AnyEngine {
-    /// One of `tremula-index`.
+    /// An engine of `tremula-index`.
     Index(Engine),
-    /// One of this crate.
+    /// An engine of this crate.
     Paper(PaperEngine),
 }
 
 impl AnyEngine {
-    /// Every engine: those of `tremula-index` with the default one first, then those of this crate.
+    /// Every engine: those of `tremula-index`, the default first, then those of this crate.
     pub const ALL: [Self; Engine::ALL.len() + PaperEngine::ALL.len()] = {
         let mut all = [Self::Index(Engine::ALL[0]); Engine::ALL.len() + PaperEngine::ALL.len()];
         let mut at = 0;
@@ -80,7 +80,7 @@ impl AnyEngine {
         }
     }
 
-    /// What this engine promises, and what it needs.
+    /// What this engine promises, and what it requires.
     #[must_use]
     pub const fn facts(self) -> Facts {
         match self {

@@ -1,15 +1,14 @@
 //! Programs that must not compile: every map is invariant in its keys and values.
 //!
-//! A shared reference to a map can insert. If a reference to a map of `for<'a> fn(&'a str)` could
-//! pass for one to a map of `fn(&'static str)`, then a function that keeps its argument for ever
-//! could go in, come out as one that takes any string, and be called with a string that is freed.
-//! All types are `'static` here, and no user code is `unsafe`.
+//! A shared reference to a map can insert. Suppose a reference to a map of `for<'a> fn(&'a str)`
+//! could be used as one to a map of `fn(&'static str)`. Then a function that keeps its argument for
+//! ever could be inserted, be taken out as one that accepts any string, and be called with a string
+//! that is freed. All types are `'static` here, and no user code is `unsafe`.
 //!
-//! Each map has two programs for its keys and two for its values. The first one compiles: it shows
-//! that the second one is refused because of the one type by which the two differ.
+//! Each map has two programs for its keys and two for its values. The first one compiles. This
+//! shows that the second one is refused only because of the one type in which the two differ.
 
-/// The four programs for the map `$map`, of the type `$of`, where `K` is the type of its keys and
-/// `V` that of its values.
+/// The four programs for the map `$map` of type `$of` with the keys `K` and the values `V`.
 macro_rules! invariant {
     ($($map:ident: $of:literal;)*) => { $(
         #[allow(non_snake_case, reason = "it has the name of the map")]
@@ -28,7 +27,7 @@ macro_rules! invariant {
     )* };
 }
 
-/// One program: a reference to a map of `$have` is to pass for one to a map of `$want`.
+/// One program, which uses a reference to a map of `$have` as one to a map of `$want`.
 macro_rules! program {
     ($name:ident: $fence:literal, $map:ident, $of:literal, $have:literal, $want:literal) => {
         #[doc = $fence]

@@ -1,5 +1,5 @@
-//! The iterator of `OrderedMap::range`, driven from both ends: the suite of `tremula-index` on the engines
-//! of this crate.
+//! The iterator of `OrderedMap::range`, driven from both ends: the suite of `tremula-index` on the
+//! engines of this crate.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../../index/tests/suites/both_ends.rs"]

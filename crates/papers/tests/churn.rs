@@ -1,4 +1,4 @@
-//! Memory stays flat while entries come and go: the suite of `tremula-index` on the engines of this crate.
+//! Memory stays flat while entries come and go: the suite of `tremula-index` on these engines.
 #![cfg(not(any(loom, shuttle, tremula_tsan)))]
 
 #[path = "../../index/tests/suites/churn.rs"]

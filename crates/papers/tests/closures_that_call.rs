@@ -1,5 +1,5 @@
-//! Closures that call the index that is calling them: the suite of `tremula-index` on the engines and the
-//! container of this crate.
+//! Closures that call the index that is calling them: the suite of `tremula-index` on the engines
+//! and the container of this crate.
 #![cfg(all(debug_assertions, not(any(loom, shuttle))))]
 
 #[path = "../../index/tests/suites/closures_that_call.rs"]

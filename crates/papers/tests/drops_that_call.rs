@@ -1,5 +1,5 @@
-//! Keys and values whose `drop` calls the index that they were in: the suite of `tremula-index` on the
-//! engines and the container of this crate.
+//! Keys and values whose `drop` calls the index that they were in: the suite of `tremula-index` on
+//! the engines and the container of this crate.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../../index/tests/suites/drops_that_call.rs"]

@@ -1,5 +1,5 @@
-//! Keys whose order contradicts itself: the suite of `tremula-index` on the container of this crate. The
-//! engines have suites of their own: `bw_tree_lies.rs` and `skip_list.rs`.
+//! Keys whose order contradicts itself: the suite of `tremula-index` on the container of this
+//! crate. The engines have suites of their own: `bw_tree_lies.rs` and `skip_list.rs`.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../../index/tests/suites/lying_orders.rs"]

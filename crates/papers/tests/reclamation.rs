@@ -1,5 +1,5 @@
-//! What has been removed or replaced is dropped soon: the suite of `tremula-index` on the engines of this
-//! crate.
+//! Removed and replaced values are dropped soon: the suite of `tremula-index` on the engines of
+//! this crate.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../../index/tests/suites/reclamation.rs"]

@@ -1,5 +1,5 @@
-//! The compression of time series against the points themselves, and against bytes from anywhere;
-//! the cache of series against a model.
+//! The compression of time series against the points themselves, and with arbitrary bytes; the
+//! cache of series against a model.
 #![cfg(not(any(loom, shuttle)))]
 
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use tremula_papers::series::{Block, Point, SeriesCache, SeriesConfig};
 
-/// Equal as bits: a NaN is what it is.
+/// Compares values as bits, so that a NaN equals itself.
 fn bits(points: impl IntoIterator<Item = Point>) -> Vec<(i64, u64)> {
     let bits = |point: Point| (point.timestamp, point.value.to_bits());
     points.into_iter().map(bits).collect()
@@ -33,7 +33,7 @@ fn value() -> impl Strategy<Value = f64> {
     prop_oneof![
         3 => any::<u64>().prop_map(f64::from_bits),
         2 => prop::sample::select(special.to_vec()),
-        // One bit, or a few next to each other: every window.
+        // One bit, or a few adjacent bits, to reach every window.
         2 => (any::<u64>(), 0..64_u32, 0..64_u32)
             .prop_map(|(bits, left, right)| f64::from_bits(bits << left >> right)),
         2 => (0..100_u32).prop_map(f64::from),
@@ -79,7 +79,7 @@ proptest! {
         let bytes = [&count.to_be_bytes(), &coded[..]].concat();
         if let Ok(block) = Block::from_bytes(&bytes) {
             prop_assert_eq!(block.points().count() as u64, count);
-            // Other bits may mean the same points; those are ours.
+            // Other bits may encode the same points. The encoder's own bits must come back.
             let again: Block = block.points().collect();
             prop_assert_eq!(bits(again.points()), bits(block.points()));
         }
@@ -125,8 +125,8 @@ fn errors_name_what_is_wrong() {
     assert!(error(&two).contains("follows the last point"));
 }
 
-/// Points as a monitored service has them: one a minute, one in 25 a second late; a level that
-/// mostly stays what it is, and else is counted up or down.
+/// Points as a monitored service has them: one a minute, one in 25 a second late, with a level that
+/// mostly stays the same and otherwise is counted up or down.
 fn service(points: usize) -> Vec<Point> {
     let mut random = StdRng::seed_from_u64(1);
     let mut level = 120_i32;
@@ -168,7 +168,7 @@ fn a_regular_series_takes_at_most_1_6_bytes_a_point() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// To this series, so much after the last point of any, this value.
+    /// Appends to this series, at this distance from the last point of all series, this value.
     Append(u64, i64, f64),
     Range(u64, i64, i64),
     Remove(u64),
@@ -244,7 +244,7 @@ fn old_blocks_go_and_what_is_retained_stays() {
         most = most.max(cache.bytes());
     }
     assert!(most < 2_000, "{most} bytes");
-    // As far apart as can be.
+    // As far apart as possible.
     cache.append(1, i64::MIN, 1.0).unwrap();
     cache.append(1, i64::MAX, 1.0).unwrap();
     assert_eq!(cache.range(1, ..).unwrap().len(), 1);
@@ -259,7 +259,7 @@ fn threads_append_to_series_of_their_own_and_to_one_of_all() {
             scope.spawn(move || {
                 for timestamp in 0..2_000 {
                     cache.append(own, timestamp, own as f64).unwrap();
-                    // Late unless nobody was faster.
+                    // Refused as late if another thread was faster.
                     let _ = cache.append(0, timestamp, own as f64);
                 }
             });

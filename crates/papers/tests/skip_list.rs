@@ -1,9 +1,9 @@
-//! The skip lists with keys that do not keep the promises of `Ord`, `KeyHead` and `ByteKey`. Answers
-//! about such keys may be wrong; memory stays in order all the same.
+//! The skip lists with keys that break the promises of `Ord`, `KeyHead` and `ByteKey`. Answers
+//! about such keys may be wrong, but memory must stay safe.
 //!
-//! What would make these tests fail: a node that is freed while a level is linked to it (its value
-//! is shown, or dropped, again: many of these end in a crash), one that is never freed, and a key
-//! that is read where none was written.
+//! These tests would fail if a node were freed while a level is linked to it (its value is read or
+//! dropped again, which mostly crashes), if a node were never freed, or if a key were read where
+//! none was written.
 #![cfg(not(any(loom, shuttle)))]
 
 mod support;
@@ -24,10 +24,10 @@ use tremula_papers::{BackgroundSkipList, SkipList};
 
 type Value = Counted<u64>;
 
-/// Operations on a list within which what was removed from it is dropped.
+/// The most operations on a list until a removed value is dropped.
 const PROMISE: u64 = 4_096;
 
-/// Waits until the list's own thread, if it has one, has done what was left to it.
+/// Waits until the list's own thread, if it has one, has done its tasks.
 fn wait_for_thread<K: Ord + Clone>(list: &dyn OrderedIndex<K, Value>) {
     while list.shape().get("left_to_thread").unwrap_or(0) > 0 {
         thread::yield_now();
@@ -60,22 +60,22 @@ macro_rules! ordered_by {
     };
 }
 
-/// Floats, and what is not comparable is greater, both ways.
+/// Floats. An incomparable float is greater, both ways.
 #[derive(Clone, Debug)]
 struct ElseGreater(f64);
 ordered_by!(ElseGreater, |a, b| a.0.partial_cmp(&b.0).unwrap_or(Greater));
 
-/// The same, and what is not comparable is less, both ways.
+/// The same, but an incomparable float is less, both ways.
 #[derive(Clone, Debug)]
 struct ElseLess(f64);
 ordered_by!(ElseLess, |a, b| a.0.partial_cmp(&b.0).unwrap_or(Less));
 
-/// The same, and what is not comparable is equal to everything.
+/// The same, but an incomparable float is equal to everything.
 #[derive(Clone, Debug)]
 struct ElseEqual(f64);
 ordered_by!(ElseEqual, |a, b| a.0.partial_cmp(&b.0).unwrap_or(Equal));
 
-/// A key that changes where it is: with its copies, and every comparison in twenty moves it.
+/// A key that changes in the list, together with its copies: every twentieth comparison moves it.
 #[derive(Clone, Debug)]
 struct Moving(Arc<AtomicU64>);
 ordered_by!(Moving, |a, b| {
@@ -85,7 +85,7 @@ ordered_by!(Moving, |a, b| {
     a.0.load(Relaxed).cmp(&b.0.load(Relaxed))
 });
 
-/// A key of which every comparison in ten is drawn by lot, and every one in forty panics.
+/// A key of which one comparison in ten is random, and one in forty panics.
 #[derive(Clone, Debug)]
 struct Fickle(u64);
 ordered_by!(Fickle, |a, b| match whim(40) {
@@ -94,7 +94,7 @@ ordered_by!(Fickle, |a, b| match whim(40) {
     _ => a.0.cmp(&b.0),
 });
 
-/// The byte form is as fickle as the order, and so is the head.
+/// The byte form is as unreliable as the order, and so is the head.
 impl ByteKey for Fickle {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         match whim(10) {
@@ -104,8 +104,8 @@ impl ByteKey for Fickle {
     }
 }
 
-/// A key that says its head is all that there is of it, which is not so, and that is not always
-/// made from it either.
+/// A key that claims that its head determines it, which is wrong, and whose head is not always made
+/// from it either.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SaysHeadIsKey(String);
 
@@ -125,14 +125,14 @@ impl ByteKey for SaysHeadIsKey {
     }
 }
 
-/// How many keys there are.
+/// The number of keys.
 const KEYS: u64 = 60;
 
 thread_local! {
     static WHIMS: Cell<u64> = const { Cell::new(0x9e37_79b9_7f4a_7c15) };
 }
 
-/// A number below `end`.
+/// A random number below `end`.
 fn whim(end: u64) -> u64 {
     let mut x = WHIMS.get();
     x ^= x << 13;
@@ -142,7 +142,7 @@ fn whim(end: u64) -> u64 {
     (x >> 20) % end
 }
 
-/// Keys of which one in ten is not a number.
+/// Keys, one in ten of which is not a number.
 fn float(random: &mut Random) -> f64 {
     match random.below(10) {
         0 => f64::NAN,
@@ -150,7 +150,7 @@ fn float(random: &mut Random) -> f64 {
     }
 }
 
-/// Some operation with such keys.
+/// A random operation with such keys.
 fn operate<K: Ord + Clone>(
     list: &dyn OrderedIndex<K, Value>,
     ledger: &Ledger,
@@ -193,7 +193,7 @@ fn operate<K: Ord + Clone>(
     }
 }
 
-/// Two threads operate on several lists one after another; every value is dropped once.
+/// Two threads operate on several lists, one list after another. Every value must be dropped once.
 fn stays_in_order<K: Ord + Clone + 'static, L: OrderedIndex<K, Value>>(
     make: impl Fn() -> L,
     key: impl Fn(&mut Random) -> K + Sync,
@@ -210,7 +210,7 @@ fn stays_in_order<K: Ord + Clone + 'static, L: OrderedIndex<K, Value>>(
                     for _ in 0..800 {
                         let operation = || operate(list, ledger, &mut random, key);
                         if let Err(panic) = catch_unwind(AssertUnwindSafe(operation)) {
-                            // Whatever is not one of ours is a finding.
+                            // Any panic that is not one of ours is a bug.
                             if panic.downcast_ref() != Some(&"a comparison")
                                 && panic.downcast_ref() != Some(&"a key")
                                 && !message(&*panic).is_some_and(|text| text.contains("IS_KEY"))
@@ -269,8 +269,8 @@ for_both! {
         |random| SaysHeadIsKey(format!("{:016x}", random.below(KEYS as u32)));
 }
 
-/// A popped entry that its search cannot find again stays until it is come by: the shortest way to
-/// a node that is freed while it is linked.
+/// A popped entry that its search cannot find again stays until another search passes it. This is
+/// the shortest way to a node that is freed while it is linked.
 #[test]
 fn an_entry_that_is_not_found_again_is_not_freed_while_it_is_linked() {
     type List = Box<dyn OrderedIndex<ElseGreater, Value>>;
@@ -295,8 +295,8 @@ fn an_entry_that_is_not_found_again_is_not_freed_while_it_is_linked() {
     }
 }
 
-/// With keys that are ordered, what is removed does not wait for the list: nodes, with their
-/// values, are freed once nobody looks at them.
+/// If keys are ordered, removed nodes do not wait for the list to be dropped: they and their values
+/// are freed once no thread looks at them.
 #[test]
 fn what_is_removed_does_not_wait_for_the_list() {
     const THREADS: u32 = 3;
@@ -332,13 +332,13 @@ fn what_is_removed_does_not_wait_for_the_list() {
     }
 }
 
-/// What a [`Witness`] holds.
+/// The value of every [`Witness`] that was made.
 const WRITTEN: u64 = 0x5eed_a11e_5eed_a11e;
 
-/// Keys dropped that nobody had made.
+/// The number of dropped keys that were never made.
 static FORGED: AtomicUsize = AtomicUsize::new(0);
 
-/// A key that can tell whether somebody made it.
+/// A key that shows whether it was made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Witness(u64);
 
@@ -350,7 +350,7 @@ impl Drop for Witness {
     }
 }
 
-/// Says that heads are keys, and gives none back.
+/// Claims that heads are keys, but gives no key back.
 enum NeverGivesKeys {}
 
 impl KeyHead<Witness> for NeverGivesKeys {
@@ -372,7 +372,7 @@ fn no_key_is_dropped_where_none_was_written() {
     let list = SkipList::<Witness, Value, NeverGivesKeys>::new();
     list.insert(Witness(WRITTEN), ledger.make(1));
     list.insert(Witness(WRITTEN), ledger.make(2));
-    // A key with a `Drop` of its own is kept, whatever is said of its head.
+    // A key with a `Drop` of its own is kept, whatever the head claims.
     assert!(list.first().is_some());
     drop(list);
     ledger.assert_settled();
@@ -402,8 +402,8 @@ type ListOfEnds = BackgroundSkipList<Ends, Value, NoHead>;
 static END: Mutex<Option<(ThreadId, ListOfEnds)>> = Mutex::new(None);
 static ENDED_BADLY: AtomicBool = AtomicBool::new(false);
 
-/// It does not wait for its own end, and frees the list when it is done. A wait shows as a panic
-/// of `join`, or as a test that does not end.
+/// The list's own thread does not wait for its own end, and frees the list when it is done. If it
+/// waited, `join` would panic or the test would not end.
 #[test]
 fn the_last_handle_may_be_dropped_by_the_thread_of_the_list() {
     let ledger = Ledger::default();
@@ -411,8 +411,8 @@ fn the_last_handle_may_be_dropped_by_the_thread_of_the_list() {
     let list = BackgroundSkipList::new();
     list.insert(Ends(0), ledger.make(0));
     *END.lock().unwrap() = Some((this, list));
-    // A comparison by this list's thread may end it from here on, as soon as a tower is to be
-    // built: the handle is borrowed for one insertion at a time.
+    // From here on a comparison by the list's own thread may end the list, as soon as a tower is to
+    // be built. So the handle is borrowed for one insertion at a time.
     for key in 1.. {
         let taken = END.lock().unwrap().take();
         let Some((_, list)) = taken else { break };

@@ -1,5 +1,5 @@
-//! The engines and the container of this crate under threads that read, write and scan them at once:
-//! the two stress tests of `tremula-index`, whose `stress.rs` says what would make them fail.
+//! The engines and the container of this crate while threads read, write and scan them: the two
+//! stress tests of `tremula-index`, whose `stress.rs` says what would make them fail.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../../index/tests/suites/stress.rs"]
@@ -40,5 +40,5 @@ engine!(
     BwTree::<_, _>::with_config(bw_of_spread_leaves())
 );
 
-// Not `engine!`: its scans are not of one moment.
+// Not `engine!`, because its scans are not of one moment.
 ordered_engine!(skip_list_without_heads, SkipList::<_, _, NoHead>::new());

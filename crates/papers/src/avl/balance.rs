@@ -1,10 +1,9 @@
-//! Rotations, and taking a node out. Nothing here compares keys or runs other user code
-//! (invariant 4).
+//! Rotations, and removing a node. Nothing here compares keys or runs user code (invariant 4).
 
 use super::node::{Link, Node, Side, height};
 
-/// Restores height and balance (invariants 2 and 3) at `link`, whose two subtrees hold them
-/// and differ by at most two in height.
+/// Restores height and balance (invariants 2 and 3) at `link`. Its two subtrees must hold them
+/// already, and differ by at most two in height.
 pub(super) fn rebalance<K, V>(link: &mut Link<K, V>) {
     let Some(node) = link else { return };
     let (lower, upper) = (height(&node[Side::Lower]), height(&node[Side::Upper]));
@@ -38,8 +37,7 @@ fn lighten<K, V>(link: &mut Link<K, V>, heavy: Side) {
     rotate(link, heavy);
 }
 
-/// Lifts the child on the side `from` into its parent's place, and the parent down to the
-/// child's other side.
+/// Moves the child on side `from` to its parent's place, and the parent below it on the other side.
 fn rotate<K, V>(link: &mut Link<K, V>, from: Side) {
     let Some(mut parent) = link.take() else {
         return;
@@ -55,8 +53,7 @@ fn rotate<K, V>(link: &mut Link<K, V>, from: Side) {
     *link = Some(child);
 }
 
-/// Takes the outermost node on one side out of the subtree, and rebalances the way back.
-/// The node comes without children.
+/// Removes the outermost node on one side, without children, and rebalances the path to it.
 pub(super) fn pop<K, V>(link: &mut Link<K, V>, side: Side) -> Link<K, V> {
     match link {
         Some(node) if node[side].is_some() => {
@@ -72,13 +69,12 @@ pub(super) fn pop<K, V>(link: &mut Link<K, V>, side: Side) -> Link<K, V> {
     }
 }
 
-/// Takes the node at `link` itself out of its subtree, and rebalances what remains there. The
-/// node comes without children.
+/// Removes the node at `link` from its subtree, without its children, and rebalances what remains.
 pub(super) fn unlink<K, V>(link: &mut Link<K, V>) -> Option<Box<Node<K, V>>> {
     let mut node = link.take()?;
     let lower = node[Side::Lower].take();
     let mut upper = node[Side::Upper].take();
-    // The next entry takes the place of the one removed.
+    // The next entry takes the place of the removed one.
     *link = match pop(&mut upper, Side::Lower) {
         Some(mut successor) => {
             successor[Side::Lower] = lower;

@@ -1,4 +1,4 @@
-//! The invariants, checked.
+//! Checks the invariants.
 
 use super::node::{Link, Side, height};
 
@@ -7,7 +7,7 @@ pub(super) fn check<K: Ord, V>(link: &Link<K, V>) {
     check_after(link, None);
 }
 
-/// Checks a subtree whose keys must all lie above `previous`; returns the largest of them all.
+/// Checks a subtree whose keys must all be above `previous`; returns the largest key so far.
 fn check_after<'a, K: Ord, V>(link: &'a Link<K, V>, previous: Option<&'a K>) -> Option<&'a K> {
     let Some(node) = link else { return previous };
     let (lower, upper) = (height(&node[Side::Lower]), height(&node[Side::Upper]));

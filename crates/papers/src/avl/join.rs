@@ -1,12 +1,11 @@
 //! Join by heights, and split by joins (Blelloch, Ferizovic and Sun, section 4). Nothing here
-//! compares keys or runs other user code (invariant 4): where to split comes as a [`Path`].
+//! compares keys or runs other user code (invariant 4): the caller gives a [`Path`] to split at.
 
 use super::balance::{pop, rebalance};
 use super::node::{Link, Node, Side, height};
 use super::path::Path;
 
-/// The tree of `lower`, then `middle`, then `upper`, in this order of keys.
-/// O(|height(lower) − height(upper)|).
+/// Joins `lower`, `middle` and `upper`, in this order of keys. O(|height(lower) − height(upper)|).
 pub(super) fn join<K, V>(
     mut lower: Link<K, V>,
     middle: Box<Node<K, V>>,
@@ -23,8 +22,8 @@ pub(super) fn join<K, V>(
 
 /// Attaches `middle` and `shorter` to one side of the subtree at `taller`.
 ///
-/// Goes down that side to the first subtree `t` that is at most one level higher than
-/// `shorter`. There, `t` and `shorter` become the children of `middle`:
+/// Goes down that side to the first subtree `t` that is at most one level higher than `shorter`.
+/// There, `t` and `shorter` become the children of `middle`:
 ///
 /// ```text
 ///        taller                          taller
@@ -33,9 +32,9 @@ pub(super) fn join<K, V>(
 ///                                               t      shorter
 /// ```
 ///
-/// `t` is not lower than `shorter` (its parent was at least two levels higher, and so is `t`
-/// at least as high), so `middle` is balanced, and at most one level higher than `t` was: each
-/// ancestor needs at most one rebalancing, as after an insertion.
+/// `t` is not lower than `shorter`: its parent was at least two levels higher than `shorter`, so
+/// `t` is at least as high. So `middle` is balanced and at most one level higher than `t` was, and
+/// each ancestor needs at most one rebalancing, as after an insertion.
 fn attach<K, V>(
     taller: &mut Link<K, V>,
     side: Side,
@@ -56,7 +55,7 @@ fn attach<K, V>(
     }
 }
 
-/// The tree of `lower`, then `upper`, in this order of keys. O(log n).
+/// Joins `lower` and `upper`, in this order of keys. O(log n).
 pub(super) fn join_two<K, V>(mut lower: Link<K, V>, upper: Link<K, V>) -> Link<K, V> {
     match pop(&mut lower, Side::Upper) {
         Some(middle) => join(lower, middle, upper),
@@ -64,8 +63,7 @@ pub(super) fn join_two<K, V>(mut lower: Link<K, V>, upper: Link<K, V>) -> Link<K
     }
 }
 
-/// Takes the root's upper part, with the root's entry unless there is nothing below it, out of
-/// the tree and returns it. O(log n).
+/// Takes off the root's upper part, with the root's entry unless nothing is below it. O(log n).
 pub(super) fn split_at_root<K, V>(root: &mut Link<K, V>) -> Link<K, V> {
     let mut middle = root.take()?;
     let upper = middle[Side::Upper].take();
@@ -79,16 +77,15 @@ pub(super) fn split_at_root<K, V>(root: &mut Link<K, V>) -> Link<K, V> {
     }
 }
 
-/// What [`split_between`] returns.
+/// The result of [`split_between`].
 pub(super) struct Parts<K, V> {
     pub(super) below: Link<K, V>,
     pub(super) inside: Link<K, V>,
     pub(super) above: Link<K, V>,
 }
 
-/// Splits a tree in three at the boundaries `low` and `high`, `low` not beyond `high`.
-/// O(log n): the joins on the way back up cost the differences of heights, whose sum is the
-/// tree's height.
+/// Splits a tree in three at the boundaries `low` and `high`; `low` must not be beyond `high`.
+/// O(log n): each join on the way up costs a difference of heights; their sum is the tree's height.
 pub(super) fn split_between<K, V>(link: Link<K, V>, low: Path, high: Path) -> Parts<K, V> {
     let (Some(mut node), Some((low_side, low)), Some((high_side, high))) =
         (link, low.step(), high.step())
@@ -108,13 +105,13 @@ pub(super) fn split_between<K, V>(link: Link<K, V>, low: Path, high: Path) -> Pa
             let above = join(parts.above, node, upper);
             Parts { above, ..parts }
         }
-        // Both lie above it.
+        // Both boundaries lie above this node.
         (Side::Upper, Side::Upper) => {
             let parts = split_between(upper, low, high);
             let below = join(lower, node, parts.below);
             Parts { below, ..parts }
         }
-        // It lies between them.
+        // This node lies between the boundaries.
         (Side::Lower, Side::Upper) => {
             let (below, inside_lower) = split_at(lower, low);
             let (inside_upper, above) = split_at(upper, high);
@@ -124,7 +121,7 @@ pub(super) fn split_between<K, V>(link: Link<K, V>, low: Path, high: Path) -> Pa
                 above,
             }
         }
-        // Only an `Ord` that contradicts itself says so. Nothing is lost.
+        // Possible only if an `Ord` contradicts itself. No entry is lost.
         (Side::Upper, Side::Lower) => Parts {
             below: join(lower, node, upper),
             inside: None,
@@ -133,7 +130,7 @@ pub(super) fn split_between<K, V>(link: Link<K, V>, low: Path, high: Path) -> Pa
     }
 }
 
-/// Splits a tree in two at a boundary. O(log n), as [`split_between`].
+/// Splits a tree in two at a boundary. O(log n), like [`split_between`].
 fn split_at<K, V>(link: Link<K, V>, boundary: Path) -> (Link<K, V>, Link<K, V>) {
     let (Some(mut node), Some((side, boundary))) = (link, boundary.step()) else {
         return (None, None);

@@ -1,4 +1,4 @@
-//! An AVL tree with split and join: the container that ETS uses, and the check on
+//! An AVL tree with split and join: the container that ETS uses, and a check on
 //! [`BTree`](tremula_index::container::BTree).
 //!
 //! ```text
@@ -13,28 +13,26 @@
 //!
 //! # Invariants
 //!
-//! 1. **Order.** Every key in a node's lower subtree is below the node's key, every key in its
+//! 1. **Order.** Every key in a node's lower subtree is below the node's key, and every key in its
 //!    upper subtree above it.
 //! 2. **Height.** `height` is one more than the greater of the children's heights.
-//! 3. **Balance.** The heights of a node's two children differ by at most one. Hence a tree of
-//!    `n` entries has at most 1.45 log₂(n + 2) levels, and recursion, [`Drop`] included, goes
-//!    no deeper.
-//! 4. **Comparisons first.** No user code (`K::cmp`, `K::clone`, a closure) runs between the
-//!    first change to the tree and the last: an operation finds its [`Path`]s, calls what it has
-//!    to call, and then restructures without them. So a panic finds the tree as it was.
+//! 3. **Balance.** The heights of a node's two children differ by at most one. Hence a tree of `n`
+//!    entries has at most 1.45 log₂(n + 2) levels, and recursion, with [`Drop`], goes no deeper.
+//! 4. **Comparisons first.** No user code (`K::cmp`, `K::clone`, a closure) runs between the first
+//!    change to the tree and the last. An operation finds its [`Path`]s, makes all calls, and then
+//!    restructures without any. So a panic leaves the tree as it was.
 //!
 //! # Complexity
 //!
 //! With `n` entries: search, insertion, removal, [`split`](Container::split),
-//! [`split_range`](Container::split_range) and [`join`](Container::join) are O(log n);
-//! [`depth`](Container::depth) is O(1); [`count`](Container::count) and
-//! [`bytes`](Container::bytes) are O(n). A node of `u64` to `u64` is 40 bytes, in an allocation
-//! of its own.
+//! [`split_range`](Container::split_range) and [`join`](Container::join) are O(log n),
+//! [`depth`](Container::depth) is O(1), [`count`](Container::count) and [`bytes`](Container::bytes)
+//! are O(n). A node of `u64` to `u64` has 40 bytes, in an allocation of its own.
 //!
 //! # When not to use it
 //!
-//! Each level of a search is a cache miss of its own. `BTree` needs a fraction of them, and a
-//! fraction of the bytes; it is the better container for everything but comparison with ETS.
+//! Each level of a search is a cache miss. `BTree` needs a fraction of the misses and of the bytes.
+//! It is the better container for everything but comparison with ETS.
 //!
 //! # Sources
 //!
@@ -58,13 +56,12 @@ use std::ops::ControlFlow;
 use tremula_index::container::{Container, Dropped};
 use tremula_index::{Direction, KeyRange, Update};
 
-/// A sequential ordered map over an AVL tree: what ETS uses, and the check on
+/// A sequential ordered map over an AVL tree: what ETS uses, and a check on
 /// [`BTree`](tremula_index::container::BTree).
 ///
-/// One entry a node, each in an allocation of its own, so that each level of a search is a
-/// cache miss of its own. Search, change, split and join are O(log n), counting is O(n).
-/// Joins go by heights and splits by joins (Blelloch, Ferizovic and Sun, "Just Join for Parallel
-/// Ordered Sets", SPAA 2016).
+/// Each entry is in a node, and an allocation, of its own, so each level of a search is a cache
+/// miss. Search, change, split and join are O(log n), counting is O(n). Joins go by heights and
+/// splits by joins (Blelloch, Ferizovic and Sun, "Just Join for Parallel Ordered Sets", SPAA 2016).
 ///
 /// ```
 /// use tremula_index::container::Container;
@@ -104,13 +101,13 @@ impl<K: Ord, V> Avl<K, V> {
         Path::search(&self.root, |candidate| key.cmp(candidate))
     }
 
-    /// Puts a new entry at the empty place at the end of `path`.
+    /// Inserts a new entry at the empty place at the end of `path`.
     fn plant(&mut self, path: Path, key: K, value: V) {
         *path.end_mut(&mut self.root) = Some(Node::leaf(key, value));
         path.rebalance(&mut self.root);
     }
 
-    /// Takes out the entry at the end of `path`, if there is one.
+    /// Removes the entry at the end of `path`, if there is one.
     fn uproot(&mut self, path: Path) -> Option<V> {
         let node = balance::unlink(path.end_mut(&mut self.root))?;
         path.rebalance(&mut self.root);
@@ -119,13 +116,12 @@ impl<K: Ord, V> Avl<K, V> {
         Some(value)
     }
 
-    /// The entry with the nearest key on one side of `key`, strictly.
+    /// The entry whose key is the nearest on one side of `key`, excluding `key`.
     fn neighbour(&self, key: &K, side: Side) -> Option<(&K, &V)> {
         let mut nearest = None;
         let mut link = &self.root;
         while let Some(node) = link {
-            // On the way to an upper neighbour, a node above `key` is one, and nearer ones are
-            // below it.
+            // For the upper neighbour, a node above `key` is a candidate; nearer ones are below it.
             let beyond = match side {
                 Side::Lower => node.key < *key,
                 Side::Upper => node.key > *key,
@@ -263,7 +259,7 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
 
     fn split(&mut self) -> Option<(K, Self)> {
         let root = self.root.as_ref()?;
-        // A root without a lower child stays below, lest that part be empty.
+        // A root without a lower child stays in the lower part, which would otherwise be empty.
         let key = match (&root[Side::Lower], &root[Side::Upper]) {
             (Some(_), _) => root.key.clone(),
             (None, Some(upper)) => upper.key.clone(),
@@ -273,7 +269,7 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
         Some((key, Self::of(upper)))
     }
 
-    /// Not needed, but kept: see [`Dropped`].
+    /// A join does not need it, but it is kept: see [`Dropped`].
     type Separator = K;
 
     fn separator(key: K) -> K {

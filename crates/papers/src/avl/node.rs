@@ -1,8 +1,8 @@
-//! The node, and the two sides of it.
+//! The node and its two sides.
 
 use std::ops::{Index, IndexMut};
 
-/// A subtree, or none.
+/// A subtree, possibly empty.
 pub(super) type Link<K, V> = Option<Box<Node<K, V>>>;
 
 /// One entry and the subtrees on its two sides.
@@ -10,13 +10,12 @@ pub(super) struct Node<K, V> {
     pub(super) key: K,
     pub(super) value: V,
     children: [Link<K, V>; 2],
-    /// The levels of the subtree that starts here. At most 1.45 log₂(n + 2), so that 8 bits
-    /// are enough for more entries than can be addressed.
+    /// The levels of the subtree that starts here: at most 1.45 log₂(n + 2), so 8 bits are enough
+    /// for more entries than can be addressed.
     pub(super) height: u8,
 }
 
-/// Which child of a node: the code of a rotation or a join is the same on both sides, but for
-/// this.
+/// A side of a node. A parameter of rotations and joins, which are otherwise symmetric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Towards smaller keys.
@@ -63,20 +62,20 @@ impl<K, V> Node<K, V> {
         (&self.key, &self.value)
     }
 
-    /// The entry of a node that has been taken out of its tree.
+    /// The entry of a node that has been removed from its tree.
     pub(super) fn into_entry(self) -> (K, V) {
         debug_assert!(self.children.iter().all(Option::is_none));
         (self.key, self.value)
     }
 
-    /// Sets the height from the children's (invariant 2).
+    /// Computes the height from the children's (invariant 2).
     pub(super) fn refresh_height(&mut self) {
         let [lower, upper] = &self.children;
         self.height = 1 + height(lower).max(height(upper));
     }
 }
 
-/// The levels of a subtree, 0 for none.
+/// The levels of a subtree, 0 if it is empty.
 pub(super) fn height<K, V>(link: &Link<K, V>) -> u8 {
     link.as_ref().map_or(0, |node| node.height)
 }

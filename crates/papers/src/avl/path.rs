@@ -1,5 +1,5 @@
-//! Paths: where an operation has to go, found with comparisons before anything changes, and
-//! followed without them (invariant 4).
+//! Paths: an operation finds its paths with comparisons before it changes anything, and then
+//! follows them without comparisons (invariant 4).
 
 use super::balance::rebalance;
 use super::node::{Link, Side};
@@ -34,8 +34,8 @@ impl Path {
         Some((side, Self { bits, length }))
     }
 
-    /// The path to the key that `compare` (the wanted key with the one it is given) finds
-    /// equal, or to the empty place where it belongs.
+    /// The path to the key that `compare` finds equal, or to the empty place where it belongs.
+    /// `compare` compares the wanted key with its argument.
     pub(super) fn search<K, V>(
         mut link: &Link<K, V>,
         mut compare: impl FnMut(&K) -> Ordering,
@@ -53,8 +53,8 @@ impl Path {
         path
     }
 
-    /// The path down to the empty place between the keys that are not `above` and those that
-    /// are. All of the former must lie before all of the latter.
+    /// The path to the empty place between the keys that are not `above` and those that are, which
+    /// must all come after the former.
     pub(super) fn boundary<K, V>(link: &Link<K, V>, mut above: impl FnMut(&K) -> bool) -> Self {
         Self::search(link, |key| {
             if above(key) {
@@ -65,7 +65,7 @@ impl Path {
         })
     }
 
-    /// Where the path ends.
+    /// The subtree at the end of the path.
     pub(super) fn end<K, V>(self, mut link: &Link<K, V>) -> &Link<K, V> {
         let mut path = self;
         while let (Some((side, rest)), Some(node)) = (path.step(), link) {
@@ -75,7 +75,7 @@ impl Path {
         link
     }
 
-    /// Where the path ends, to change what is there.
+    /// The subtree at the end of the path, to change it.
     pub(super) fn end_mut<K, V>(self, mut link: &mut Link<K, V>) -> &mut Link<K, V> {
         let mut path = self;
         while let Some((side, rest)) = path.step() {
@@ -88,8 +88,8 @@ impl Path {
         link
     }
 
-    /// Restores height and balance at every node of the path, from its end up to `link`, after
-    /// the subtree at its end has grown or shrunk by one level.
+    /// Restores height and balance at every node of the path, from its end up to `link`, after the
+    /// subtree at the end has grown or shrunk by one level.
     pub(super) fn rebalance<K, V>(self, link: &mut Link<K, V>) {
         if let (Some((side, rest)), Some(node)) = (self.step(), link.as_mut()) {
             rest.rebalance(&mut node[side]);

@@ -1,13 +1,13 @@
-//! Visiting a range in order.
+//! Visits a range in order.
 
 use super::node::{Link, Side};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::KeyRange;
 
-/// Visits the entries of `range`, beginning at the side `from`, until `visit` breaks.
+/// Visits the entries of `range`, beginning at side `from`, until `visit` breaks.
 ///
-/// A key is compared with a bound only on the way down to that bound: every subtree strictly
-/// inside the range is visited with both bounds open.
+/// A key is compared with a bound only on the way down to that bound. Every subtree strictly inside
+/// the range is visited with both bounds open.
 pub(super) fn visit<'a, K: Ord, V>(
     link: &'a Link<K, V>,
     range: KeyRange<'_, K>,
@@ -18,7 +18,7 @@ pub(super) fn visit<'a, K: Ord, V>(
         return ControlFlow::Continue(());
     };
     let (above_low, below_high) = (range.starts_before(&node.key), range.ends_after(&node.key));
-    // The part of the range on one side of this node, or none.
+    // The part of the range on one side of this node, if any.
     let part = |side| match side {
         Side::Lower if !above_low => None,
         Side::Lower if below_high => Some(KeyRange::new(range.low, Bound::Unbounded)),

@@ -1,17 +1,16 @@
-//! Bits in words, most significant first.
+//! Bits in words, the most significant first.
 
 /// Bits that grow at the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BitBuffer {
-    /// The last word is filled from its most significant bit; what is not written yet is 0.
+    /// The last word is filled from its most significant bit; its unwritten bits are 0.
     words: Vec<u64>,
     /// Bits written.
     len: usize,
 }
 
 impl BitBuffer {
-    /// Appends the `count` least significant bits of `bits`, the others of which are 0. At most
-    /// 64.
+    /// Appends the `count` least significant bits of `bits`, at most 64. The other bits must be 0.
     #[inline]
     pub(super) fn push(&mut self, bits: u64, count: u32) {
         debug_assert!(count <= 64 && (count == 64 || bits >> count == 0));
@@ -45,16 +44,16 @@ impl BitBuffer {
         self.words.capacity() * size_of::<u64>()
     }
 
-    /// The words, with no memory to spare.
+    /// The words, without spare memory, and the number of bits.
     pub(super) fn into_words(self) -> (Box<[u64]>, usize) {
         (self.words.into_boxed_slice(), self.len)
     }
 }
 
-/// Bits that somebody else holds.
+/// Borrowed bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BitSlice<'a> {
-    /// As many words as the length needs.
+    /// Exactly as many words as the length needs.
     pub(super) words: &'a [u64],
     pub(super) len: usize,
 }
@@ -76,16 +75,16 @@ impl<'a> BitReader<'a> {
         self.position
     }
 
-    /// The next 64 bits, without reading them; 0 where there are none.
+    /// The next 64 bits, without reading them; 0 behind the end.
     #[inline]
     pub(super) fn peek(&self) -> u64 {
         let (word, shift) = (self.position / 64, self.position % 64);
         let at = |word: usize| self.bits.words.get(word).copied().unwrap_or(0);
-        // In two steps, so that nothing is taken of the second word where the shift is 0.
+        // Shifts twice, so that no bit of the second word is taken if `shift` is 0.
         at(word) << shift | at(word + 1) >> 1 >> (63 - shift)
     }
 
-    /// Passes over `count` bits; `None` if there are fewer.
+    /// Skips `count` bits; `None` if there are fewer.
     #[inline]
     pub(super) fn skip(&mut self, count: u32) -> Option<()> {
         let position = self.position + count as usize;

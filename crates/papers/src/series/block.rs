@@ -5,11 +5,11 @@ use super::bits::BitSlice;
 use super::codec::{Decoder, Encoder};
 use std::ops::RangeInclusive;
 
-/// Bytes of a block's number of points, in its byte form.
+/// The bytes of the number of points in a block's byte form.
 const HEADER: usize = size_of::<u64>();
 
-/// Points, compressed as Gorilla does (PVLDB 8(12), 2015, section 4.1): of any timestamps in any
-/// order, and of any values, whose bits are kept as they are.
+/// Points compressed as Gorilla does (PVLDB 8(12), 2015, section 4.1). Timestamps may come in any
+/// order, and every bit of every value is kept.
 ///
 /// ```
 /// use tremula_papers::series::{Block, Point};
@@ -25,20 +25,20 @@ const HEADER: usize = size_of::<u64>();
 #[derive(Clone, Debug)]
 pub struct Block {
     words: Box<[u64]>,
-    /// Bits of the words that are used.
+    /// The number of bits used.
     bits: usize,
     len: u64,
     /// The least and the greatest timestamp.
     span: Option<(i64, i64)>,
 }
 
-/// What is wrong with bytes that are to be a [`Block`].
+/// Why bytes are not a [`Block`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
     /// Too few bytes for the number of points.
     #[error("a block has {HEADER} bytes at least, for the number of points; here are {0}")]
     TooShort(usize),
-    /// The bits end, or mean nothing, before all points are decoded.
+    /// The bits end, or have no meaning, before all points are decoded.
     #[error(
         "the block should hold {points} points, and point {point} (from 0) at bit {bit} is none"
     )]
@@ -47,10 +47,10 @@ pub enum BlockError {
         points: u64,
         /// Which one is wrong.
         point: u64,
-        /// Where the one before ends, counted behind the number of points.
+        /// The bit at which the previous point ends, counted from the end of the header.
         bit: usize,
     },
-    /// More than zeros up to the next byte follows the last point.
+    /// The last point is followed by more than zeros up to the next byte.
     #[error("something follows the last point, which ends at bit {0}")]
     Trailing(usize),
 }
@@ -67,13 +67,13 @@ impl Block {
         }
     }
 
-    /// How many points it holds.
+    /// The number of points.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it holds none.
+    /// Whether there is no point.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -101,8 +101,8 @@ impl Block {
         Points(Decoder::new(bits, self.len))
     }
 
-    /// The byte form: the number of points in 8 bytes, then their bits, from the most significant
-    /// one of each byte, and zeros up to a whole byte.
+    /// The byte form: the number of points in 8 bytes, then their bits from the most significant
+    /// one of each byte, padded with zeros to a whole byte.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let count = self.len.to_be_bytes();
@@ -113,12 +113,12 @@ impl Block {
             .collect()
     }
 
-    /// Reads the byte form. Every point is decoded once, so that what comes back is sound
-    /// whatever the bytes are. O(bytes); reserves no more memory than the bytes take.
+    /// Reads the byte form. Decodes every point once, so that the result is sound for any bytes.
+    /// O(bytes); reserves no more memory than the bytes take.
     ///
     /// # Errors
     ///
-    /// The bytes are none that [`to_bytes`](Self::to_bytes) writes, or nearly.
+    /// The bytes are not what [`to_bytes`](Self::to_bytes) writes. Some others are accepted.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BlockError> {
         let (count, coded) = bytes
             .split_first_chunk::<HEADER>()
@@ -185,7 +185,7 @@ impl Iterator for Points<'_> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let left = usize::try_from(self.0.left()).unwrap_or(usize::MAX);
-        // No lower bound: bytes from elsewhere may claim more than they hold.
+        // No lower bound, because bytes from elsewhere may claim more points than they hold.
         (0, Some(left))
     }
 }

@@ -1,37 +1,38 @@
 //! The compression of Gorilla: T. Pelkonen et al., *Gorilla: A Fast, Scalable, In-Memory Time
 //! Series Database*, PVLDB 8(12), 2015, section 4.1.
 //!
-//! A timestamp is coded as the difference between its distance from the one before and the
-//! distance before that: 0 for a regular series, one bit. A value is coded as the exclusive or of
-//! its bits with those of the one before: 0 if it did not change, one bit; else the bits between
-//! the leading and the trailing zeros, which mostly fit between those of the one before.
+//! A timestamp is coded as the difference between its distance from the previous one and the
+//! previous distance. In a regular series that is 0, coded in one bit. A value is coded as the
+//! exclusive or of its bits with those of the previous value. If it did not change that is 0, coded
+//! in one bit. Else the bits between the leading and the trailing zeros follow, which mostly fit
+//! into the window between those of the previous value.
 //!
-//! Two things differ from the paper. Its timestamps are seconds within two hours, ours any 64 bits:
-//! arithmetic wraps, and a difference that does not fit in 32 bits has a sixth code with 64. And its
-//! encoder takes the former window of bits whenever they fit in it, ours only if a new one would
-//! not be shorter.
+//! There are two differences from the paper. Its timestamps are seconds within two hours, ours are
+//! any 64 bits: arithmetic wraps, and a difference that does not fit in 32 bits has a sixth code
+//! with 64. Its encoder uses the previous window whenever the bits fit in it, ours only if a new
+//! window would not be shorter.
 
 use super::Point;
 use super::bits::{BitBuffer, BitReader, BitSlice};
 
-/// The codes of a difference of distances, by their number of leading ones: how many bits follow.
-/// Two's complement. After [`LAST_CODE`] ones no zero ends the code.
+/// The number of bits that follow each code of a difference of distances. The code is as many ones
+/// as the index here, and a zero unless it is [`LAST_CODE`]. The bits are in two's complement.
 const DIFFERENCE_BITS: [u32; 6] = [0, 7, 9, 12, 32, 64];
 const LAST_CODE: u32 = 5;
 
-/// Bits in which the number of leading zeros of a value is written; more are not made use of.
+/// Bits for the number of leading zeros of a value; larger numbers are cut.
 const LEADING_BITS: u32 = 5;
 const MOST_LEADING: u32 = (1 << LEADING_BITS) - 1;
-/// Bits in which the number of meaningful bits is written; 64 as 0.
+/// Bits for the number of meaningful bits; 64 is written as 0.
 const LENGTH_BITS: u32 = 6;
 
-/// What both sides know of the points so far.
+/// What encoder and decoder know of the previous points.
 #[derive(Clone, Debug)]
 struct Context {
     timestamp: i64,
     distance: i64,
     value: u64,
-    /// The bits of the last window: zeros before and after it.
+    /// The number of zeros before and after the last window.
     leading: u32,
     trailing: u32,
 }
@@ -56,7 +57,7 @@ impl Context {
     }
 }
 
-/// Compresses points, of any timestamps in any order and any values, one after the other.
+/// Compresses points one by one, with any timestamps in any order and any values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Encoder {
     bits: BitBuffer,
@@ -85,7 +86,7 @@ impl Encoder {
         let difference = distance.wrapping_sub(context.distance);
         context.timestamp = point.timestamp;
         if difference == 0 && value == context.value {
-            // The commonest point of all: both codes at once.
+            // The most frequent point: writes both codes at once.
             return self.bits.push(0, 2);
         }
         context.distance = distance;
@@ -155,7 +156,7 @@ fn push_value(bits: &mut BitBuffer, change: u64, context: &mut Context) {
     let trailing = change.trailing_zeros();
     let length = 64 - leading - trailing;
     let fits = leading >= context.leading && trailing >= context.trailing;
-    // Where nothing fits this is not looked at, and both zeros are 64.
+    // If nothing fits, `window` is not used, and both numbers of zeros are 64.
     let window = 64_u32.wrapping_sub(context.leading + context.trailing);
     if fits && window <= length + LEADING_BITS + LENGTH_BITS {
         bits.push(0b10, 2);
@@ -169,7 +170,7 @@ fn push_value(bits: &mut BitBuffer, change: u64, context: &mut Context) {
     }
 }
 
-/// Decompresses points. Ends early where the bits are none that an [`Encoder`] writes.
+/// Decompresses points. Ends early if the bits are not what an [`Encoder`] writes.
 #[derive(Clone, Debug)]
 pub(super) struct Decoder<'a> {
     bits: BitReader<'a>,
@@ -205,7 +206,7 @@ impl<'a> Decoder<'a> {
             let first = Context::new(timestamp, bits.read(64)?);
             return Some(self.context.insert(first).point());
         };
-        // The commonest point of all: as regular as the one before, and of the same value.
+        // The most frequent point: the same distance and the same value as before.
         let ahead = bits.peek();
         if ahead >> 62 == 0 {
             bits.skip(2)?;
@@ -252,7 +253,7 @@ fn read_change(bits: &mut BitReader<'_>, context: &mut Context) -> Option<u64> {
     } else {
         bits.skip(2)?;
     }
-    // Nothing is left of it before the first window.
+    // The difference is negative before the first window.
     let length = 64_u32.checked_sub(context.leading + context.trailing)?;
     Some(bits.read(length)? << context.trailing)
 }

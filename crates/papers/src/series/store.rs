@@ -10,14 +10,15 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::{Bound, RangeBounds};
 use tremula_sync::{Arc, CachePadded, ShortLock, StripedCounter};
 
-/// The configuration of a [`SeriesCache`]: Gorilla's unless told otherwise.
+/// The configuration of a [`SeriesCache`]. The defaults are Gorilla's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeriesConfig {
-    /// How much time a block covers, in the unit of the timestamps. Two hours of seconds.
+    /// The time that a block covers, in the unit of the timestamps. By default 2 hours in seconds.
     pub block_span: NonZeroU32,
-    /// How far behind its series' last point a block may end before it goes. 26 hours of seconds.
+    /// A closed block is dropped when it ends further than this behind its series' last point. The
+    /// default is 26 hours in seconds.
     pub retain: u64,
-    /// Over how many cells, each with a lock, the series are spread. 64.
+    /// The number of cells, each with a lock, over which the series are spread. The default is 64.
     pub cells: NonZeroUsize,
 }
 
@@ -31,24 +32,23 @@ impl Default for SeriesConfig {
     }
 }
 
-/// A point that lies before the last one of its series. It was not appended.
+/// A point was not appended because it is earlier than the last one of its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("series {series} is at {last} already; a point at {timestamp} comes too late")]
 pub struct LatePoint {
-    /// Which series.
+    /// The series.
     pub series: u64,
-    /// When the point was.
+    /// The timestamp of the point.
     pub timestamp: i64,
-    /// When the last point of the series was.
+    /// The timestamp of the series' last point.
     pub last: i64,
 }
 
 /// Many time series, compressed.
 ///
-/// Each operation on one series is linearizable. Operations on different series wait for each
-/// other where they are in one cell, for the few nanoseconds of an append or the copy of an open
-/// block: one short lock a cell costs a third of a shared lock and a series' own, which would be
-/// most of what an append takes.
+/// Each operation on one series is linearizable. Operations on series of the same cell wait for
+/// each other, as long as it takes to append a point or to copy an open block. A cell has one short
+/// lock, because a shared lock for it and one for each series would dominate the cost of an append.
 ///
 /// ```
 /// use tremula_papers::series::SeriesCache;
@@ -75,15 +75,15 @@ type Cell = HashMap<u64, Series, RandomState>;
 /// One series.
 #[derive(Debug, Default)]
 struct Series {
-    /// Oldest first. No timestamp of one lies before those of the one before.
+    /// Oldest first. No timestamp of a block is before one of the previous block.
     closed: VecDeque<Arc<Block>>,
-    /// Never empty, but while a block is closed.
+    /// Never empty, except while a block is being closed.
     open: Encoder,
-    /// The last moment that the open block covers.
+    /// The last timestamp that the open block covers.
     open_until: i64,
     /// Bytes of the closed blocks.
     closed_bytes: usize,
-    /// Bytes accounted for.
+    /// Bytes added to the cache's account.
     held: usize,
 }
 
@@ -94,7 +94,7 @@ impl Default for SeriesCache {
 }
 
 impl SeriesCache {
-    /// No series.
+    /// A cache without series.
     #[must_use]
     pub fn new(config: SeriesConfig) -> Self {
         let cells = config.cells.get().next_power_of_two();
@@ -111,25 +111,25 @@ impl SeriesCache {
 
     #[inline]
     fn cell(&self, series: u64) -> &ShortLock<Cell> {
-        // Bits that the map inside the cell does not choose its buckets by.
+        // The map inside the cell chooses its buckets by other bits.
         let hash = self.hasher.hash_one(series) >> 32;
         &self.cells[hash as usize & (self.cells.len() - 1)]
     }
 
-    /// Appends a point. A series that is not there begins with it.
+    /// Appends a point. A series that does not exist is created.
     ///
     /// O(1) amortized. Several points may have one timestamp.
     ///
     /// # Errors
     ///
-    /// The point lies before the series' last one; nothing was appended.
+    /// The point is earlier than the series' last one; it was not appended.
     pub fn append(&self, series: u64, timestamp: i64, value: f64) -> Result<(), LatePoint> {
         let point = Point { timestamp, value };
         let mut cell = self.cell(series).lock();
         self.append_to(cell.entry(series).or_default(), series, point)
     }
 
-    /// The last moment of the block that covers `timestamp`.
+    /// The last timestamp of the block that covers `timestamp`.
     fn end_of_block(&self, timestamp: i64) -> i64 {
         let into = timestamp.rem_euclid(self.block_span);
         timestamp.saturating_add(self.block_span - 1 - into)
@@ -163,10 +163,10 @@ impl SeriesCache {
         Ok(())
     }
 
-    /// The points of a series with timestamps in `range`, in the order of time; `None` if there is
-    /// no such series.
+    /// The points of a series with timestamps in `range`, in the order of time. `None`: no such
+    /// series.
     ///
-    /// As of one moment. O(log blocks + points of the blocks in question).
+    /// As of one moment. O(log blocks + points of the blocks that meet the range).
     #[must_use]
     pub fn range(&self, series: u64, range: impl RangeBounds<i64>) -> Option<Vec<Point>> {
         let mut points = Vec::new();
@@ -174,11 +174,11 @@ impl SeriesCache {
             .then_some(points)
     }
 
-    /// Calls `each` with the points of a series with timestamps in `range`, in the order of time;
-    /// says whether there is such a series.
+    /// Calls `each` with the points of a series with timestamps in `range`, in the order of time.
+    /// Returns whether the series exists.
     ///
-    /// As of one moment. O(log blocks + points of the blocks in question). No lock is held while
-    /// `each` runs. Closed blocks are decoded where they are, the open one is copied.
+    /// As of one moment. O(log blocks + points of the blocks that meet the range). No lock is held
+    /// while `each` runs. Closed blocks are decoded where they are, the open one is copied.
     ///
     /// ```
     /// use tremula_papers::series::SeriesCache;
@@ -216,7 +216,7 @@ impl SeriesCache {
         true
     }
 
-    /// Forgets a series; says whether it was there. O(blocks).
+    /// Removes a series. Returns whether it existed. O(blocks).
     pub fn remove(&self, series: u64) -> bool {
         let removed = self.cell(series).lock().remove(&series);
         if let Some(removed) = &removed {
@@ -225,20 +225,20 @@ impl SeriesCache {
         removed.is_some()
     }
 
-    /// How many series there are. O(cells).
+    /// The number of series. O(cells).
     #[must_use]
     pub fn len(&self) -> usize {
         self.cells.iter().map(|cell| cell.lock().len()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there is no series.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that blocks and series hold, without the maps they lie in. Exact when nobody
-    /// appends. O(1).
+    /// Bytes of blocks and series, without the maps that hold them. Exact if no thread appends.
+    /// O(1).
     #[must_use]
     pub fn bytes(&self) -> usize {
         usize::try_from(self.bytes.sum()).unwrap_or(0)
@@ -301,7 +301,7 @@ impl Series {
         })
     }
 
-    /// Bytes of the series itself, of its open block and of its closed ones.
+    /// Bytes of the series, its open block and its closed ones.
     #[inline]
     fn held(&self) -> usize {
         let fixed = size_of::<Self>() + size_of::<u64>();
@@ -316,7 +316,7 @@ fn bounds(range: &impl RangeBounds<i64>) -> Bounds {
     (range.start_bound().cloned(), range.end_bound().cloned())
 }
 
-/// Whether what ends at `greatest` lies before the range.
+/// Whether something that ends at `greatest` is before the range.
 fn ends_before(greatest: i64, range: &Bounds) -> bool {
     match range.0 {
         Bound::Included(start) => greatest < start,
@@ -325,7 +325,7 @@ fn ends_before(greatest: i64, range: &Bounds) -> bool {
     }
 }
 
-/// Whether what begins at `least` lies behind the range.
+/// Whether something that begins at `least` is behind the range.
 fn begins_behind(least: i64, range: &Bounds) -> bool {
     match range.1 {
         Bound::Included(end) => least > end,

@@ -1,4 +1,4 @@
-//! The list whose towers a thread of its own builds.
+//! The skip list whose towers a thread of its own builds.
 
 use super::node::{Link, NodeRef};
 use super::search::Gap;
@@ -18,26 +18,25 @@ use tremula_sync::reclaim::Guard;
 use tremula_sync::thread::{self, JoinHandle};
 use tremula_sync::{Arc, CachePadded, Mutex, Waiter, park, thread_index};
 
-/// Among how many queues the threads are spread that leave work to the builder.
+/// The number of queues, over which the threads that leave tasks to the builder are spread.
 const QUEUES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
 
-/// Tasks that a queue has room for. Who finds it full does the work himself: neither memory nor the
-/// length of searches grows without bound if the builder cannot follow.
+/// Tasks that a queue can hold. A thread that finds the queue full does the task itself, so that
+/// neither memory nor searches grow without bound if the builder cannot keep up.
 const ROOM: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 
-/// A [`SkipList`] whose towers are built, and taken down, by a thread of its own.
+/// A [`SkipList`] whose towers are built and unlinked by a thread of its own, the builder.
 ///
-/// An insertion links its node on the lowest level, a removal marks it: nobody but the builder
-/// writes to the levels above, which all searches read. That is the form that the comparison of
-/// indexes calls *no hot spot*. It is for lists that many threads write to here and there at a
-/// rate that one thread can follow; beyond that they build their towers themselves. Where towers lag
-/// behind, searches walk along the lowest level: for keys that arrive in order [`SkipList`], or
-/// better a B+tree, is the one to take.
+/// An insertion links its node on the lowest level, a removal marks the node. Only the builder
+/// writes to the levels above, which all searches read. The comparison of indexes calls this form
+/// *no hot spot*. Take it if many threads write to random places at a rate that one thread can
+/// follow. Beyond that rate they build their towers themselves. While towers are missing, searches
+/// walk along the lowest level: if keys arrive in order take [`SkipList`], or better a B+tree.
 ///
-/// Consistency and memory are those of [`SkipList`]; some thousand removed nodes, with their keys,
-/// may wait for the thread. How many nodes do is the figure `left_to_thread` of its
-/// [`shape`](tremula_index::OrderedIndex::shape). The thread ends with the list. If the comparison of keys panics in it, that tower stays
-/// low, and the builder goes on.
+/// Consistency and memory are those of [`SkipList`], but some thousand removed nodes, with their
+/// keys, may wait for the builder. The figure `left_to_thread` of
+/// [`shape`](tremula_index::OrderedIndex::shape) says how many. The builder ends with the list. If
+/// a comparison of keys panics in it, that tower stays low, and the builder goes on.
 ///
 /// ```
 /// use tremula_index::OrderedIndex;
@@ -50,8 +49,8 @@ const ROOM: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 /// ```
 ///
 /// Source: Crain, Gramoli, Raynal, "No hot spot non-blocking skip list", ICDCS 2013. There the
-/// builder looks for nodes to raise, and picks them by their distance; here it is told of those
-/// whose height, drawn as ever, is more than one.
+/// builder looks for nodes to raise, and picks them by their distance. Here inserters leave the
+/// nodes to it whose randomly drawn height is more than one.
 pub struct BackgroundSkipList<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     list: Arc<SkipList<K, V, H>>,
     builder: Option<JoinHandle<()>>,
@@ -62,7 +61,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> BackgroundSkipList<K, V, H> 
     ///
     /// # Panics
     ///
-    /// The system has no thread to give.
+    /// The system refuses a thread.
     #[must_use]
     pub fn new() -> Self {
         let list = List::new(Some(Box::new(Backlog::new())));
@@ -104,18 +103,19 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BackgroundSkipList<
         let Some(builder) = self.builder.take() else {
             return;
         };
-        // User code in the builder, or a value that it drops, may have had the last handle of the
-        // list. A thread cannot wait for its own end, and two builders not for each other's: then
-        // this one ends by itself, and frees the list if it is the last to have it.
+        // The last handle of the list may be dropped by user code in the builder, or by a value
+        // that it drops. A thread cannot wait for its own end, and two builders cannot wait for
+        // each other's. Then the builder ends by itself, and frees the list if it is the last to
+        // use it.
         if !is_builder() {
-            // It catches what panics in it.
+            // An error cannot occur, because the builder catches panics.
             let _ = builder.join();
         }
     }
 }
 
 tremula_sync::system::thread_local! {
-    /// Whether this thread is the builder of some list. (Of a model, all threads share it.)
+    /// Whether this thread is the builder of some list. (In a model all threads share it.)
     static BUILDER: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -124,31 +124,31 @@ fn is_builder() -> bool {
     !cfg!(any(loom, shuttle)) && BUILDER.get()
 }
 
-/// What is left to the builder.
+/// The tasks that are left to the builder.
 pub(super) struct Backlog<S: Spec> {
     queues: [CachePadded<Mutex<Queue<S>>>; QUEUES],
-    /// Tasks that the builder has taken and not done yet. Changed under the lock of the queue that
-    /// they come from, or by the builder, which has them.
+    /// Tasks that the builder has taken and not finished yet. Raised under the lock of the queue
+    /// that a task comes from, and lowered by the builder.
     taken: AtomicUsize,
     ended: AtomicBool,
 }
 
 struct Queue<S: Spec> {
     tasks: Vec<Task<S>>,
-    /// The builder, if it has found this queue empty and sleeps, or is about to.
+    /// The builder, if it has found this queue empty and sleeps, or is about to sleep.
     asleep: Option<Waiter>,
 }
 
-/// Something to be done to a node, which is kept until it is done.
+/// A task for a node, which is kept until the task is done.
 enum Task<S: Spec> {
-    /// Link it on its upper levels: it is marked as being built, and these levels keep it.
+    /// Links the node on its upper levels. It is marked as being built, and these levels keep it.
     Build(Link<S>),
-    /// Unlink it: it has been removed, and its links are marked. The task keeps it.
+    /// Unlinks the node. It is removed, and its links are marked. The task keeps it.
     Unlink(Link<S>),
 }
 
-// SAFETY: a task is a pointer to a node of the list, whose keys and values are `Send` and `Sync`;
-// until it is done the node lives.
+// SAFETY: a task is a pointer to a node of the list, whose keys and values are `Send` and `Sync`.
+// The node lives until the task is done.
 unsafe impl<S: Spec> Send for Task<S> {}
 
 impl<S: Spec> Backlog<S> {
@@ -165,27 +165,26 @@ impl<S: Spec> Backlog<S> {
         }
     }
 
-    /// How many tasks are left to the builder.
+    /// The number of tasks that the builder has not finished.
     pub(super) fn len(&self) -> usize {
-        // Under all the locks at once, so that no task is missed on its way to the builder.
+        // Under all locks at once, so that no task is missed on its way to the builder.
         let queues: Vec<_> = self.queues.iter().map(|queue| queue.lock()).collect();
         let waiting: usize = queues.iter().map(|queue| queue.tasks.len()).sum();
-        // Acquire: pairs with `done`. What the tasks retired was retired before.
+        // Acquire: pairs with `done`. The nodes of finished tasks have been retired.
         waiting + self.taken.load(Acquire)
     }
 
-    /// Says that the builder has done a task.
+    /// Records that the builder has finished a task.
     fn done(&self) {
         self.taken.fetch_sub(1, Release);
     }
 
-    /// Leaves a node to the builder that is to be linked on its upper levels; whether there was
-    /// room.
+    /// Has the builder link a node on its upper levels. Returns `false` if the queue is full.
     pub(super) fn build(&self, node: Link<S>) -> bool {
         self.push(Task::Build(node))
     }
 
-    /// Leaves a node to the builder that is to be unlinked; whether there was room.
+    /// Has the builder unlink a node. Returns `false` if the queue is full.
     pub(super) fn unlink(&self, node: Link<S>) -> bool {
         self.push(Task::Unlink(node))
     }
@@ -204,9 +203,9 @@ impl<S: Spec> Backlog<S> {
         true
     }
 
-    /// Tells the builder to do what is left, and to end.
+    /// Makes the builder finish all tasks, and end.
     fn end(&self) {
-        // Relaxed: the locks below order it before the builder's next look at each queue.
+        // Relaxed: the locks below order this before the builder's next look at each queue.
         self.ended.store(true, Relaxed);
         for queue in &self.queues {
             let asleep = queue.lock().asleep.take();
@@ -216,14 +215,14 @@ impl<S: Spec> Backlog<S> {
         }
     }
 
-    /// Takes the tasks of all queues; sleeps while there are none. `None` when all is done and the
+    /// Takes the tasks of all queues; sleeps while there are none. `None` when all are done and the
     /// list has ended.
     fn take(&self) -> Option<Vec<Task<S>>> {
         loop {
             let mut taken = Vec::new();
             for queue in &self.queues {
                 let mut queue = queue.lock();
-                // From here on whoever leaves work in this queue wakes the builder.
+                // From here on a thread that leaves a task in this queue wakes the builder.
                 queue.asleep = Some(Waiter::this_thread());
                 // Relaxed: ordered by the lock.
                 self.taken.fetch_add(queue.tasks.len(), Relaxed);
@@ -241,14 +240,14 @@ impl<S: Spec> Backlog<S> {
 }
 
 impl<S: Spec> List<S> {
-    /// Does what is left to the builder, until the list ends.
+    /// Carries out the builder's tasks until the list ends.
     fn build_towers(&self) {
         let Some(backlog) = &self.backlog else {
             return;
         };
         while let Some(tasks) = backlog.take() {
             for task in tasks {
-                // Where a comparison panics, what was begun has been left in order.
+                // If a comparison panics, the task has left the node in order.
                 let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(&task)));
                 if let Err(panic) = done {
                     discard_panic(panic);
@@ -287,7 +286,7 @@ impl<S: Spec> List<S> {
     }
 }
 
-/// Drops what a panic carries; where that panics in turn, the second one is forgotten.
+/// Drops the payload of a panic. If its drop panics, that second payload is forgotten.
 fn discard_panic(panic: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(second);

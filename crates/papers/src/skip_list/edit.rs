@@ -1,4 +1,4 @@
-//! What changes the list: placing a node and building its tower, removing it and unlinking it.
+//! Changes of the list: placing a node and building its tower, removing a node and unlinking it.
 
 use super::List;
 use super::node::{EntryGuard, Finished, NodeRef};
@@ -11,7 +11,7 @@ use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::thread_index;
 
-/// A node that is in no list; dropping it frees it.
+/// A node that is not linked yet; dropping it frees it.
 struct Fresh<'g, S: Spec>(NodeRef<'g, S>);
 
 impl<S: Spec> Fresh<'_, S> {
@@ -19,7 +19,7 @@ impl<S: Spec> Fresh<'_, S> {
         // If this panics, the node is freed.
         let key_of_head = S::HEAD_IS_KEY.then(|| self.0.key_of_head());
         let fresh = ManuallyDrop::new(self);
-        // SAFETY: the node has never been linked, and nobody uses this again.
+        // SAFETY: the node has never been linked, and is not used after this.
         let (key, value) = unsafe { fresh.0.take_apart() };
         match key_of_head.or(key) {
             Some(key) => (key, value),
@@ -35,40 +35,40 @@ impl<S: Spec> Drop for Fresh<'_, S> {
     }
 }
 
-/// A value that has left its node; dropping it retires it.
+/// A value that has been taken out of its node; dropping it retires it.
 struct Retiring<'g, 'c, V: Storable>(Packed<V>, &'g Guard<'c>);
 
 impl<V: Storable> Retiring<'_, '_, V> {
     fn hand_out(self) -> V {
         let Self(value, guard) = *ManuallyDrop::new(self);
-        // SAFETY: the entry was removed before, and so nobody who pins from now on looks at its
-        // value; this is the only one to retire it.
+        // SAFETY: the entry was removed before, so no thread that pins from now on looks at its
+        // value; only this thread retires it.
         unsafe { value.hand_out(guard) }
     }
 }
 
 impl<V: Storable> Drop for Retiring<'_, '_, V> {
     fn drop(&mut self) {
-        // SAFETY: as in `hand_out`.
+        // SAFETY: the entry was removed, and only this thread retires its value, once.
         unsafe { self.0.retire(self.1) };
     }
 }
 
-/// What placing a node came to.
+/// The outcome of placing a node.
 #[allow(
     clippy::large_enum_variant,
     reason = "made and taken apart in registers, once an insertion"
 )]
 pub(super) enum Placed<'g, S: Spec> {
-    /// There is a node of the key; the key, and the value, come back.
+    /// The key has a node already; the key and the value come back.
     Present(NodeRef<'g, S>, S::Key, Option<S::Value>),
-    /// The node is new, and linked on the lowest level; its tower is to be built along the path.
+    /// The node is new and linked on the lowest level. The caller builds its tower along the path.
     New(NodeRef<'g, S>, Path<'g, S>),
 }
 
 impl<S: Spec> List<S> {
-    /// Links a new node for `key` on the lowest level, unless there is one already. Without a
-    /// value the new node is vacant, and locked by the caller.
+    /// Links a new node for `key` on the lowest level, unless the key has one. Without a value the
+    /// new node is vacant, and the caller holds its lock.
     pub(super) fn place<'g>(
         &'g self,
         key: S::Key,
@@ -97,7 +97,7 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// The path to a key, and its node if there is one that was not removed at that time.
+    /// The path to a key, with the key's node if that was not removed at the time.
     fn settled_path<'g>(&'g self, key: &S::Key, guard: &'g Guard<'_>) -> Path<'g, S> {
         let probe = SearchKey::new(key);
         let gap = Gap::At(probe);
@@ -105,7 +105,7 @@ impl<S: Spec> List<S> {
             let mut path = self.path(&gap, guard);
             let node = self.node(path.after[0], guard);
             match node.filter(|node| node.compare(&probe).is_eq()) {
-                // Its remover may be slow: with its links marked, the next search unlinks it.
+                // The remover may be slow. With its links marked, the next search unlinks the node.
                 Some(node) if node.is_removed() => node.mark(),
                 found => {
                     path.found = found;
@@ -115,8 +115,8 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Sees to it that a node that is on the lowest level comes to be linked on its other levels
-    /// too.
+    /// Has a node that is linked on the lowest level linked on its other levels too, by the list's
+    /// own thread if it has one with room in its queue.
     pub(super) fn build<'g>(
         &'g self,
         node: NodeRef<'g, S>,
@@ -132,14 +132,14 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Links a node that is on the lowest level on its other levels too.
+    /// Links a node that is linked on the lowest level on its other levels too.
     pub(super) fn build_now<'g>(
         &'g self,
         node: NodeRef<'g, S>,
         path: Path<'g, S>,
         guard: &'g Guard<'_>,
     ) {
-        // Relaxed: a hint. Who has to unlink the node has synchronized with the end of this.
+        // Relaxed: a hint. A thread that must unlink the node synchronizes with the end of this.
         self.levels.fetch_max(node.height(), Relaxed);
         let linked = Cell::new(1);
         self.guarding_tower(node, &linked, guard, || {
@@ -148,7 +148,7 @@ impl<S: Spec> List<S> {
         self.finish_building(node, node.height() - linked.get(), guard);
     }
 
-    /// Ends the building of a node's tower, on `missing` levels of which it is never linked.
+    /// Ends the building of a tower. The node will never be linked on `missing` of its levels.
     pub(super) fn finish_building<'g>(
         &'g self,
         node: NodeRef<'g, S>,
@@ -162,8 +162,8 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Does something for a tower that is being built, and linked on the lowest `linked` levels;
-    /// if it panics, the tower is left as it is.
+    /// Runs `work` for a tower that is being built and is linked on the lowest `linked` levels. If
+    /// `work` panics, the tower stays as it is.
     pub(super) fn guarding_tower<'g, R>(
         &'g self,
         node: NodeRef<'g, S>,
@@ -181,7 +181,7 @@ impl<S: Spec> List<S> {
         on_unwind(leave, work)
     }
 
-    /// Does what is left to do for a node without a search: a comparison has panicked.
+    /// Finishes with a node without a search, after a comparison has panicked.
     fn leave(&self, node: NodeRef<'_, S>, finished: Finished, guard: &Guard<'_>) {
         match finished {
             Finished::Done => {}
@@ -217,8 +217,8 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Removes a locked entry that is there, and hands out its value: the value itself where no
-    /// other thread can be looking at it.
+    /// Removes a locked entry that is present, and returns its value: the value itself if no other
+    /// thread can be looking at it, else a copy.
     pub(super) fn take_out<'g>(
         &'g self,
         entry: EntryGuard<'g, S>,
@@ -226,8 +226,8 @@ impl<S: Spec> List<S> {
     ) -> S::Value {
         let node = entry.node;
         if !needs_drop::<S::Value>() {
-            // A copy cannot be told from the value, which goes with the node.
-            // SAFETY: the entry is locked, and there.
+            // A copy is as good as the value, which is freed with the node.
+            // SAFETY: the entry is locked and present, so its value is not retired.
             let value = unsafe { node.value().with(S::Value::clone) };
             if self.detach(entry) {
                 self.unlink(node, guard);
@@ -235,8 +235,7 @@ impl<S: Spec> List<S> {
             return value;
         }
         self.len.add(-1);
-        // From here to the end of the search the value is this thread's, and kept even if a
-        // comparison panics.
+        // Until the search ends this thread owns the value, and retires it if a comparison panics.
         let value = Retiring(entry.remove_with_value(), guard);
         node.mark();
         if node.finish_removing() {
@@ -245,8 +244,8 @@ impl<S: Spec> List<S> {
         value.hand_out()
     }
 
-    /// Removes a locked entry that is there, but leaves its node linked; whether the caller has
-    /// to unlink that. Runs no user code.
+    /// Removes a locked entry that is present, but leaves its node linked. Returns whether the
+    /// caller must unlink the node. Runs no user code.
     pub(super) fn detach(&self, entry: EntryGuard<'_, S>) -> bool {
         self.len.add(-1);
         let node = entry.node;
@@ -255,7 +254,7 @@ impl<S: Spec> List<S> {
         node.finish_removing()
     }
 
-    /// Sees to it that removed nodes that nobody will link again are unlinked.
+    /// Unlinks removed nodes that no thread will link again.
     pub(super) fn unlink_all<'g>(&'g self, mut nodes: Vec<NodeRef<'g, S>>, guard: &'g Guard<'_>) {
         while let Some(node) = nodes.pop() {
             on_unwind(
@@ -265,7 +264,7 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Sees to it that a removed node that nobody will link again is unlinked.
+    /// Unlinks a removed node that no thread will link again, or has the list's own thread do it.
     fn unlink(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         let Some(backlog) = self.backlog.as_ref().filter(|_| node.height() > 1) else {
             return self.unlink_now(node, guard);
@@ -275,8 +274,8 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Searches for a removed node that nobody will link again, to unlink it. If keys are
-    /// ordered, it is linked nowhere after that.
+    /// Searches for a removed node that no thread will link again, which unlinks it. If the order
+    /// of keys is consistent, the node is linked on no level after that.
     fn unlink_now(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         on_unwind(
             || self.note_if_linked(node),
@@ -299,10 +298,10 @@ impl<S: Spec> List<S> {
         end();
     }
 
-    /// Says that a level, or a task, keeps a removed node no more; if it was the last, the node
-    /// is retired.
+    /// Takes away one keeper, a level or a task, of a removed node. Retires the node after the
+    /// last.
     ///
-    /// Cold: the search that unlinks on its way is every writer's, and hardly ever comes here.
+    /// Cold: every writer's search can unlink nodes, but rarely does.
     #[cold]
     pub(super) fn release(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         if node.release() {
@@ -310,27 +309,27 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Frees a node once nobody that is pinned now can be looking at it.
+    /// Frees a node once no thread that is pinned now can be looking at it.
     fn retire(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
         debug_assert!(node.height() == 1 || node.keepers() == 0);
         let node = node.link();
-        // SAFETY: the last that kept the node has gone, and this thread was told, once: no level
-        // has the node, and nobody links it again. So nobody who pins from now on comes to it
-        // (invariants 5 and 6).
+        // SAFETY: the last keeper is gone, and this thread took it away: no level has the node, and
+        // no thread links it again. So no thread that pins from now on reaches it (invariants 5,
+        // 6).
         unsafe { guard.defer_unchecked(move || node.free()) };
     }
 
-    /// Remembers that a removed node may be linked for good above the lowest level: the search
-    /// that was to unlink it has panicked, or was led elsewhere by a comparison.
+    /// Records that a removed node may stay linked above the lowest level, because the search that
+    /// was to unlink it has panicked or was misled by a comparison.
     fn note_if_linked(&self, node: NodeRef<'_, S>) {
         if node.height() > 1 && node.keepers() > 0 {
-            // Relaxed: whoever drops the list has synchronized with all that used it.
+            // Relaxed: the thread that drops the list has synchronized with all that used it.
             self.strays.store(true, Relaxed);
         }
     }
 
-    /// [`OrderedIndex::update`](tremula_index::OrderedIndex::update) of a key that has a node: `None` if
-    /// the node is removed first.
+    /// [`OrderedIndex::update`](tremula_index::OrderedIndex::update) of a key that has a node.
+    /// Returns `None` if another thread removes the node first.
     pub(super) fn update_present<'g>(
         &'g self,
         node: NodeRef<'g, S>,
@@ -338,7 +337,7 @@ impl<S: Spec> List<S> {
         guard: &'g Guard<'_>,
     ) -> Option<Option<S::Value>> {
         let entry = node.lock()?;
-        // SAFETY: the entry is locked, and there: its value cannot be retired.
+        // SAFETY: the entry is locked and present, so its value cannot be retired.
         match unsafe { node.value().with(|value| decide(Some(value))) } {
             Update::Put(value) => Some(Some(self.replace(entry, value, guard))),
             Update::Keep => {
@@ -349,7 +348,7 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Replaces the value of a locked entry that is there, and hands the old one out.
+    /// Replaces the value of a locked entry that is present, and returns the old one.
     pub(super) fn replace(
         &self,
         entry: EntryGuard<'_, S>,
@@ -357,13 +356,11 @@ impl<S: Spec> List<S> {
         guard: &Guard<'_>,
     ) -> S::Value {
         let old = entry.replace(value);
-        // SAFETY: the value has just been unlinked, by this thread, which keeps no reference to
-        // it, and is retired once.
+        // SAFETY: this thread has just unlinked the value, keeps no reference, and retires it once.
         unsafe { old.hand_out(guard) }
     }
 
-    /// Asks for the value of a vacant node that this thread has placed, and gives it that, or
-    /// removes the node.
+    /// Asks for the value of a vacant node that this thread has placed. Fills or removes the node.
     pub(super) fn update_vacant<'g>(
         &'g self,
         node: NodeRef<'g, S>,
@@ -371,7 +368,7 @@ impl<S: Spec> List<S> {
         decide: &mut Decide<'_, S::Value>,
         guard: &'g Guard<'_>,
     ) {
-        // Removes the node; its builder, too, is this thread.
+        // Removes the node, whose builder is this thread, too.
         let discard = || {
             node.vacant().remove();
             node.mark();
@@ -396,13 +393,13 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// One in two towers is a level higher than the rest.
+    /// A height from 1 to `MOST_LEVELS`. Half of the towers that reach a level reach the next one.
     fn random_height(&self) -> usize {
         if cfg!(loom) {
-            return super::node::MOST_LEVELS; // a small model is to have towers
+            return super::node::MOST_LEVELS; // so that small models have towers
         }
         let seed = &self.seeds[thread_index() % self.seeds.len()];
-        // Relaxed: nothing depends on it, and threads that share a seed may draw alike.
+        // Relaxed: nothing depends on it, and threads that share a seed may draw the same heights.
         let mut random = seed.load(Relaxed);
         random ^= random << 13;
         random ^= random >> 7;

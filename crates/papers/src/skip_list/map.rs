@@ -1,4 +1,4 @@
-//! The contract of an ordered index on the list.
+//! The implementation of an ordered index.
 
 use super::edit::Placed;
 use super::node::NodeRef;
@@ -12,12 +12,12 @@ use tremula_index::{Direction, KeyRange, Shape, Storable, Update};
 use tremula_sync::Backoff;
 use tremula_sync::reclaim::Guard;
 
-/// The level from which a descending walk collects its next entries: about four of them lie
-/// between two nodes there.
+/// The level from which a descending walk collects its next entries. About four of them lie between
+/// two nodes of this level.
 const BLOCK_LEVEL: usize = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 
 impl<S: Spec> List<S> {
-    /// The node of a key whose entry is there.
+    /// The node of a key, if its entry is present.
     #[inline]
     fn find<'g>(&'g self, key: &S::Key, guard: &'g Guard<'_>) -> Option<NodeRef<'g, S>> {
         let probe = SearchKey::new(key);
@@ -25,8 +25,8 @@ impl<S: Spec> List<S> {
         node.filter(|node| node.compare(&probe).is_eq() && node.is_present())
     }
 
-    /// The first entry behind `gap`, or the last in front of it: it was there, and nothing
-    /// between it and the gap, at one moment.
+    /// The first entry behind `gap`, or the last in front of it. At one moment of the call it was
+    /// present, and no entry was between it and the gap.
     fn neighbour<'g>(
         &'g self,
         gap: &Gap<'_, S>,
@@ -44,26 +44,26 @@ impl<S: Spec> List<S> {
                 if self.are_adjacent(before, behind) {
                     return Some(node);
                 }
-                // A removed node is in between, or something new.
+                // A removed node or a new one is in between.
                 self.path(gap, guard);
             } else if node.is_removed() {
                 node.mark();
                 self.path(gap, guard);
             } else {
-                // Vacant: somebody is deciding what its value is to be.
+                // Vacant: another thread is computing its value.
                 backoff.wait();
             }
         }
     }
 
-    /// Whether two nodes (or the list's ends) follow each other on the lowest level now.
+    /// Whether two nodes (or the ends of the list) are adjacent on the lowest level now.
     fn are_adjacent(&self, before: Option<NodeRef<'_, S>>, behind: Option<NodeRef<'_, S>>) -> bool {
         let tower = before.map_or_else(|| self.base(), NodeRef::tower);
         let link = tower.load(0);
         !link.is_marked() && link.address() == behind.map_or(0, |node| node.link().address())
     }
 
-    /// Shows the entries of a range that are there to `visit`, one after another, until it breaks.
+    /// Calls `visit` with the present entries of a range one after another, until it breaks.
     fn walk<'g>(
         &'g self,
         range: KeyRange<'_, S::Key>,
@@ -102,8 +102,8 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Collects the entries in front of `gap` back to a node on [`BLOCK_LEVEL`], inclusive, and
-    /// returns that node; `None` if they are all that there are.
+    /// Collects the entries in front of `gap` back to a node of [`BLOCK_LEVEL`], inclusive, and
+    /// returns that node; `None` if no earlier entries are left.
     fn collect<'g>(
         &'g self,
         gap: &Gap<'_, S>,
@@ -121,7 +121,7 @@ impl<S: Spec> List<S> {
         start
     }
 
-    /// Removes the neighbour of an end of the list.
+    /// Removes the first or the last entry of the list.
     fn pop(&self, direction: Direction) -> Option<(S::Key, S::Value)> {
         let guard = &self.collector.pin();
         let end = match direction {
@@ -146,15 +146,15 @@ impl<S: Spec> List<S> {
 }
 
 impl<'g, S: Spec> NodeRef<'g, S> {
-    /// Shows the value of an entry that was there during this pin.
+    /// Calls `read` with the value of an entry that was present during this pin.
     #[inline]
     fn with_value<R>(self, read: impl FnOnce(&S::Value) -> R) -> R {
-        // SAFETY: an entry that was there has a value; while the thread is pinned neither it nor
-        // one that replaces it is freed.
+        // SAFETY: an entry that was present has a value. While the thread is pinned, neither this
+        // value nor one that replaces it is freed.
         unsafe { self.value().with(read) }
     }
 
-    /// A copy of an entry that was there during this pin.
+    /// A copy of an entry that was present during this pin.
     fn entry(self) -> (S::Key, S::Value) {
         (
             self.with_key(S::Key::clone),
@@ -217,7 +217,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
                     return Ok(());
                 }
                 Placed::Present(node, same, new) => {
-                    // A vacant entry is locked: this waits to see what becomes of it.
+                    // A vacant entry is locked: `lock` waits until it is filled or removed.
                     match (node.is_present() || node.lock().is_some(), new) {
                         (true, Some(new)) => return Err(new),
                         (_, new) => (key, value) = (same, new),
@@ -290,7 +290,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         self.list.pop(Direction::Descending)
     }
 
-    /// Entry by entry, not as of one moment.
+    /// Goes from entry to entry, not at one moment.
     fn scan(
         &self,
         range: KeyRange<'_, K>,
@@ -314,8 +314,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         });
     }
 
-    /// Copies nothing. The thread is pinned to the list meanwhile: what others remove is not
-    /// freed before the closure has seen the last entry.
+    /// Copies nothing. The thread is pinned to the list during the call: entries that other threads
+    /// remove are not freed before the closure has seen the last entry.
     fn range(
         &self,
         range: KeyRange<'_, K>,
@@ -328,12 +328,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         });
     }
 
-    /// `None`: scans are not of one moment.
+    /// `None`, because scans are not of one moment.
     fn snapshot(&self, _: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
         None
     }
 
-    /// Entry by entry, not as one step.
+    /// Goes from entry to entry, not in one step.
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
         let guard = &self.list.collector.pin();
         let mut nodes = Vec::new();
@@ -341,7 +341,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
             nodes.push(node);
             ControlFlow::Continue(())
         });
-        // From here to the last removal no user code runs: a panic finds all removed or none.
+        // No user code runs from here to the last removal: a panic finds all removed or none.
         let mut removed = 0;
         nodes.retain(|node| {
             node.lock().is_some_and(|entry| {

@@ -1,4 +1,4 @@
-//! A node: an entry, and the tower of links by which the list's levels go through it.
+//! A node: an entry, and the tower of links by which it is linked on the levels of the list.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering::{Equal, Greater, Less};
@@ -10,29 +10,27 @@ use tremula_index::kit::{Packed, SearchKey, Slot, Spec, key_of_head, prefetch};
 use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The most levels a list has. One tower in two is a level higher than the rest: with more entries
-/// than 2^24 the highest level becomes longer, by a step for each 2^24 of them.
+/// The most levels of a list. Half of the nodes of a level are on the next one too. With more than
+/// 2^24 entries the highest level becomes longer, by a node for each 2^24 of them.
 pub(super) const MOST_LEVELS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 24 };
 
-/// A writer is at the entry.
+/// A writer holds the entry.
 const LOCKED: u32 = 1;
 /// The entry has been removed; never cleared.
 const REMOVED: u32 = 1 << 1;
-/// There is no value yet, and the entry counts as absent: [`update`](super::SkipList) is asking
-/// for one.
+/// The entry has no value yet and counts as absent: [`update`](super::SkipList) is computing one.
 const VACANT: u32 = 1 << 2;
-/// The builder is still linking the tower, or has yet to begin. Only towers of more than one level
-/// have a builder.
+/// The builder has not finished the tower. Only towers of more than one level have a builder.
 const BUILDING: u32 = 1 << 3;
-/// The remover has marked every link of the tower, and leaves it to the builder to unlink the node.
+/// The remover has marked every link of the tower, and leaves unlinking the node to the builder.
 const MARKED: u32 = 1 << 4;
-/// The rest of the state counts what keeps the node (invariant 5): the levels that it is linked
-/// on, those that its builder has yet to link it on, and the tasks of the list's own thread that
-/// are to unlink it.
+/// The unit of the count of keepers (invariant 5) in the rest of the state: the levels that the
+/// node is linked on, those that its builder has yet to link it on, and the tasks of the list's own
+/// thread that will unlink it.
 const KEEPER: u32 = 1 << 5;
 
-/// What a link holds: the next node of its level, and whether the node that the link is *in* has
-/// been removed (the *mark*, in the lowest bit of the address). A marked link never changes.
+/// A link: the next node of its level, and whether the node that *has* the link is removed (the
+/// *mark*, in the lowest bit of the address). A marked link never changes.
 #[derive(Clone, Copy)]
 pub(super) struct Link<S: Spec>(*mut Node<S>);
 
@@ -63,31 +61,31 @@ impl<S: Spec> Link<S> {
         Self(self.0.map_addr(|address| address & !1))
     }
 
-    /// The address of the node that the link leads to.
+    /// The address of the node that the link points to.
     pub(super) fn address(self) -> usize {
         self.unmarked().0.addr()
     }
 
-    /// Frees the node that the link leads to.
+    /// Frees the node that the link points to.
     ///
     /// # Safety
     ///
-    /// Nobody else has the node, or comes to it, ever again.
+    /// No other thread has the node or reaches it ever again.
     pub(super) unsafe fn free(self) {
-        // SAFETY: the caller has the node alone.
+        // SAFETY: the caller alone has the node.
         if let Some(node) = unsafe { self.node() } {
-            // SAFETY: as above.
+            // SAFETY: the caller alone has the node, and does not use it again.
             let parts = unsafe { node.take_apart() };
             drop(parts);
         }
     }
 
-    /// The node that the link leads to.
+    /// The node that the link points to.
     ///
     /// # Safety
     ///
-    /// The link was read from a tower of the list while the thread was pinned, and stays pinned
-    /// during `'g`; or nobody else has the list.
+    /// The link was read from a tower of the list while the thread was pinned, and the thread stays
+    /// pinned during `'g`; or no other thread has the list.
     #[inline]
     pub(super) unsafe fn node<'g>(self) -> Option<NodeRef<'g, S>> {
         NonNull::new(self.unmarked().0).map(|node| NodeRef {
@@ -97,45 +95,44 @@ impl<S: Spec> Link<S> {
     }
 }
 
-/// The links of a node, or those by which the levels begin.
+/// The links of a node, or those at the beginning of the levels.
 #[derive(Clone, Copy)]
 pub(super) struct Tower<'g, S: Spec>(NonNull<AtomicPtr<Node<S>>>, PhantomData<&'g ()>);
 
 impl<'g, S: Spec> Tower<'g, S> {
-    /// The tower in which every level begins.
+    /// The tower at which every level begins.
     pub(super) fn base(links: &'g [AtomicPtr<Node<S>>; MOST_LEVELS]) -> Self {
         Self(NonNull::from(links).cast(), PhantomData)
     }
 
     #[inline]
     fn link(self, level: usize) -> &'g AtomicPtr<Node<S>> {
-        // SAFETY: callers stay below the tower's height: a node is met on its own levels only.
+        // SAFETY: callers stay below the tower's height, since a node is met only on its levels.
         unsafe { self.0.add(level).as_ref() }
     }
 
     /// The link of a level below the tower's height.
     #[inline]
     pub(super) fn load(self, level: usize) -> Link<S> {
-        // Acquire: pairs with `exchange`, which publishes the node that the link leads to.
+        // Acquire: pairs with `exchange`, which publishes the node that the link points to.
         Link(self.link(level).load(Ordering::Acquire))
     }
 
-    /// Replaces a link; whether it was `from` still.
+    /// Replaces a link if it is `from`. Returns whether it was.
     #[inline]
     pub(super) fn exchange(self, level: usize, from: Link<S>, to: Link<S>) -> bool {
-        // Release: pairs with `load`; the node linked is complete.
+        // Release: pairs with `load`, so a thread that follows the link sees a complete node.
         self.link(level)
             .compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Starts to bring the nodes near to which the links of the next two levels below lead: a
-    /// search goes there if the node on this level is too far, and their ways from memory overlap
-    /// with that one's.
+    /// Prefetches the nodes that the links of the next two levels below point to. A search goes
+    /// there if the node on this level is too far, and so the three loads from memory overlap.
     #[inline]
     pub(super) fn prefetch_below(self, level: usize) {
-        // Written out: a search does this at each step, and a loop of two takes twice as long.
-        // Relaxed: the nodes are not looked at. A mark does not lead to another cache line.
+        // Not a loop, because a search does this at each step and a loop of two is slower. Relaxed:
+        // the nodes are not read. A mark does not change the cache line.
         if level > 0 {
             prefetch(self.link(level - 1).load(Ordering::Relaxed));
         }
@@ -144,7 +141,7 @@ impl<'g, S: Spec> Tower<'g, S> {
         }
     }
 
-    /// Sets a link of a node that is in no list yet.
+    /// Sets a link of a node that is not linked yet.
     pub(super) fn set(self, level: usize, to: Link<S>) {
         // Relaxed: `exchange` publishes it with the node.
         self.link(level).store(to.0, Ordering::Relaxed);
@@ -162,18 +159,18 @@ impl<'g, S: Spec> Tower<'g, S> {
     }
 }
 
-/// The fixed part of a node; behind it lie the key, unless the head is the key, and the tower.
+/// The fixed part of a node. In memory the key, unless the head is the key, and the tower follow.
 #[repr(C)]
 pub(super) struct Node<S: Spec> {
     value: Slot<S::Value>,
     state: AtomicU32,
     height: u32,
-    /// Last, to be close to the tower: a search looks at these two.
+    /// Last, next to the tower, because a search reads both.
     head: u64,
     key: PhantomData<(S::Key, S::Head)>,
 }
 
-/// A node that lives during `'g`: the thread is pinned, and found the node by a link.
+/// A node that lives during `'g`: the thread is pinned and found the node by a link.
 #[derive(Clone, Copy)]
 pub(super) struct NodeRef<'g, S: Spec> {
     node: NonNull<Node<S>>,
@@ -213,15 +210,15 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// The bytes that the node takes.
+    /// The size of the node.
     pub(super) fn bytes(self) -> usize {
         Self::layout(self.height()).size()
     }
 
-    /// A node that is in no list yet, its links at the end of their levels. Without a value it is
-    /// vacant, and locked by the caller.
+    /// A node that is not linked yet. Its links are the ends of their levels. Without a value it is
+    /// vacant, and the caller holds its lock.
     pub(super) fn new(key: S::Key, value: Option<S::Value>, height: usize) -> Self {
-        // First: the code of the key may panic, and a slot does not drop its value.
+        // First, because the code of the key may panic, and a slot does not drop its value.
         let head = S::Head::head(&key);
         let mut state = height as u32 * KEEPER;
         if height > 1 {
@@ -239,8 +236,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             }
         };
         let layout = Self::layout(height);
-        // SAFETY: the layout is not empty. The parts lie inside it and apart, as KEY and TOWER
-        // are computed, and each is aligned.
+        // SAFETY: the layout is not empty. The parts lie inside it without overlap, by the
+        // computation of KEY and TOWER, and each is aligned.
         unsafe {
             let Some(place) = NonNull::new(alloc(layout)) else {
                 handle_alloc_error(layout);
@@ -269,7 +266,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     #[inline]
     fn fixed(self) -> &'g Node<S> {
-        // SAFETY: the node lives during 'g and is shared from its publication on.
+        // SAFETY: the node lives during 'g and is only shared from its publication on.
         unsafe { self.node.as_ref() }
     }
 
@@ -285,29 +282,29 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     #[inline]
     pub(super) fn tower(self) -> Tower<'g, S> {
-        // SAFETY: the tower lies there, inside the allocation that the pointer was made from.
+        // SAFETY: the tower is at this offset, inside the allocation of the pointer.
         Tower(
             unsafe { self.node.byte_add(Self::TOWER).cast() },
             PhantomData,
         )
     }
 
-    /// Shows the key.
+    /// Calls `read` with the key.
     #[inline]
     pub(super) fn with_key<R>(self, read: impl FnOnce(&S::Key) -> R) -> R {
         if !S::HEAD_IS_KEY {
-            // SAFETY: without a head that is the key, the key lies here, and is never changed.
+            // SAFETY: if the head is not the key, the key is at this offset and never changes.
             return read(unsafe { self.node.byte_add(Self::KEY).cast::<S::Key>().as_ref() });
         }
         read(&self.key_of_head())
     }
 
-    /// The key that the head is.
+    /// The key, made from the head that determines it.
     pub(super) fn key_of_head(self) -> S::Key {
         key_of_head::<S>(self.fixed().head)
     }
 
-    /// How this node's key compares with the one looked for.
+    /// Compares this node's key with a search key.
     #[inline]
     pub(super) fn compare(self, probe: &SearchKey<'_, S>) -> std::cmp::Ordering {
         match self.fixed().head.cmp(&probe.head) {
@@ -318,21 +315,22 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Whether the entry is there: with a value, and not removed.
+    /// Whether the entry is present: it has a value and is not removed.
     #[inline]
     pub(super) fn is_present(self) -> bool {
-        // Acquire: pairs with the release that publishes a vacant entry's value. Whoever is told
-        // that it was removed meanwhile happened before that removal.
+        // Acquire: pairs with the release that publishes a vacant entry's value, so a thread that
+        // finds the entry present sees the value. If the entry has been removed meanwhile, this
+        // load was before the removal.
         self.fixed().state.load(Ordering::Acquire) & (REMOVED | VACANT) == 0
     }
 
-    /// Whether the entry has been removed, which is for ever.
+    /// Whether the entry has been removed. It stays removed for ever.
     pub(super) fn is_removed(self) -> bool {
         // Acquire: pairs with the release in `remove`.
         self.fixed().state.load(Ordering::Acquire) & REMOVED != 0
     }
 
-    /// The value of an entry that was there.
+    /// The value of an entry that was present.
     #[inline]
     pub(super) fn value(self) -> Packed<S::Value> {
         self.fixed().value.observe()
@@ -361,45 +359,44 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// The lock of a vacant node, which whoever made it holds.
+    /// The lock of a vacant node, which the thread that made the node holds.
     pub(super) fn vacant(self) -> EntryGuard<'g, S> {
         EntryGuard { node: self }
     }
 
-    /// Marks every link, from the highest level down: whose link is not marked on a level is in
-    /// all the levels below. For an entry that has been removed; who comes second changes
-    /// nothing.
+    /// Marks every link of a removed entry's node, from the highest level down, so that a node
+    /// whose link on a level is not marked is on all levels below. A second thread changes nothing.
     pub(super) fn mark(self) {
         for level in (0..self.height()).rev() {
             self.tower().mark(level);
         }
     }
 
-    /// Says that every link is marked. Whether the caller has to unlink the node; otherwise the
-    /// builder does that, or it has been unlinked.
+    /// Records that every link is marked. Returns whether the caller must unlink the node. If not,
+    /// the builder does, or the node has been unlinked.
     pub(super) fn finish_removing(self) -> bool {
         if self.height() == 1 {
             return true; // it has no builder
         }
         let state = &self.fixed().state;
         // Acquire: pairs with the release in `finish_building`. If the builder has ended, the
-        // caller's search sees every link that it made.
+        // caller's search sees every link that the builder made.
         let mut seen = state.load(Ordering::Acquire);
         if seen & BUILDING != 0 {
-            // AcqRel: of this and the builder's last step the second sees the first, and what
-            // was done before it. The thread that comes second unlinks the node.
+            // AcqRel: pairs with the builder's last step. The thread whose step comes second sees
+            // the first step and all before it. That thread unlinks the node.
             seen = state.fetch_or(MARKED, Ordering::AcqRel);
         }
         seen & BUILDING == 0 && seen >= KEEPER
     }
 
-    /// Says that nothing will link the node any more, on `missing` of its levels never.
+    /// Records that no thread will link the node any more, and that `missing` levels lack it.
     pub(super) fn finish_building(self, missing: usize) -> Finished {
         let done = BUILDING + missing as u32 * KEEPER;
-        // AcqRel: as in `finish_removing`; and as in `release`.
+        // AcqRel: pairs with `finish_removing`, and with `release` like other keepers.
         let left = self.fixed().state.fetch_sub(done, Ordering::AcqRel) - done;
         if left < KEEPER {
-            // If no level was missing, another thread has unlinked the last one.
+            // If no level was missing, the thread that unlinked the last level retires the node.
             if missing > 0 {
                 Finished::Retire
             } else {
@@ -412,9 +409,10 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Has a task keep the removed node; `false` if nothing keeps it any more: it has been retired.
+    /// Adds a task as a keeper of the removed node. `false` if it had none left: then it has been
+    /// retired.
     pub(super) fn keep(self) -> bool {
-        // Relaxed: what the task is to see is ordered by the lock of its queue.
+        // Relaxed: the lock of the queue orders what the task must see.
         let state = &self.fixed().state;
         let one_more = |state| (state >= KEEPER).then_some(state + KEEPER);
         state
@@ -422,41 +420,38 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             .is_ok()
     }
 
-    /// Says that a level, or a task, keeps the node no more. Whether that was the last: then the
-    /// caller retires the node.
+    /// Takes away one keeper, a level or a task. Returns whether the caller must retire the node,
+    /// because it was the last.
     #[inline]
     pub(super) fn release(self) -> bool {
         if self.height() == 1 {
-            return true; // its only level: no task is ever made for it
+            return true; // only one keeper: no task is ever made for it
         }
-        // AcqRel: the thread that comes last, and retires the node, has seen all that the others
-        // unlinked.
+        // AcqRel: the thread that takes away the last keeper sees what the others have unlinked.
         let seen = self.fixed().state.fetch_sub(KEEPER, Ordering::AcqRel);
         seen < 2 * KEEPER
     }
 
-    /// How many levels and tasks keep the node.
+    /// The number of keepers.
     pub(super) fn keepers(self) -> usize {
-        // Relaxed: a hint, but where the list is quiescent.
+        // Relaxed: a hint, unless no other thread uses the list.
         (self.fixed().state.load(Ordering::Relaxed) / KEEPER) as usize
     }
 
-    /// Takes the node apart: its memory is freed, key and value are handed over. There is no key
-    /// where the head is the key.
+    /// Frees the node's memory and returns its key, unless the head is the key, and its value.
     ///
     /// # Safety
     ///
-    /// Nobody else has the node, or comes to it, ever again.
+    /// No other thread has the node or reaches it ever again.
     pub(super) unsafe fn take_apart(self) -> (Option<S::Key>, Option<S::Value>) {
         let height = self.height();
-        // Relaxed: whoever has the node alone has synchronized with all that wrote.
+        // Relaxed: the only thread that has the node has synchronized with all writers.
         let vacant = self.fixed().state.load(Ordering::Relaxed) & VACANT != 0;
         let value = (!vacant).then(|| self.value());
-        // SAFETY: the caller alone has the node; the parts lie where `new` wrote them, and none is
-        // used behind this. User code runs only behind it: `take` gives the value, and drops
-        // nothing.
+        // SAFETY: the caller alone has the node. The parts are where `new` wrote them, and none is
+        // used after this. No user code runs here: `take` drops nothing.
         unsafe {
-            // What `new` has written, it alone decides: not whether `H::key` gives a key now.
+            // Decided by what `new` has written, not by whether `H::key` gives a key now.
             let key =
                 (!S::HEAD_IS_KEY).then(|| self.node.byte_add(Self::KEY).cast::<S::Key>().read());
             for level in 0..height {
@@ -469,14 +464,14 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     }
 }
 
-/// What is left to do for a node whose builder has ended.
+/// What remains to be done for a node whose builder has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finished {
-    /// Nothing: it is in the list, or has been retired, or its remover has yet to unlink it.
+    /// Nothing: the node is in the list, or has been retired, or its remover has yet to unlink it.
     Done,
-    /// It has been removed, and is to be unlinked.
+    /// The node has been removed, and must be unlinked.
     Unlink,
-    /// It has been removed, and unlinked from every level that it was linked on.
+    /// The node has been removed and unlinked from every level, and must be retired.
     Retire,
 }
 
@@ -486,7 +481,7 @@ pub(super) struct EntryGuard<'g, S: Spec> {
 }
 
 impl<S: Spec> EntryGuard<'_, S> {
-    /// Replaces the value and unlocks; returns the old one, which the caller retires.
+    /// Replaces the value and unlocks. Returns the old value, which the caller retires.
     pub(super) fn replace(self, value: S::Value) -> Packed<S::Value> {
         let slot = &self.node.fixed().value;
         let old = slot.load();
@@ -495,18 +490,18 @@ impl<S: Spec> EntryGuard<'_, S> {
         old
     }
 
-    /// Gives a vacant entry its value, and unlocks.
+    /// Fills a vacant entry with its value, and unlocks.
     pub(super) fn fill(self, value: S::Value) {
         self.node.fixed().value.publish(Packed::new(value));
         self.unlock(LOCKED | VACANT);
     }
 
-    /// Removes the entry and unlocks. The caller marks it next.
+    /// Removes the entry and unlocks. The caller must then mark the node.
     pub(super) fn remove(self) {
         self.unlock(LOCKED | REMOVED);
     }
 
-    /// The same for an entry that is there; its value leaves the node, and belongs to the caller.
+    /// Like [`remove`](Self::remove), but takes the value out of the node. The entry is present.
     pub(super) fn remove_with_value(self) -> Packed<S::Value> {
         let value = self.node.fixed().value.load();
         self.unlock(LOCKED | REMOVED | VACANT);
@@ -516,8 +511,8 @@ impl<S: Spec> EntryGuard<'_, S> {
     /// Flips these bits of the state.
     fn unlock(self, flip: u32) {
         let guard = ManuallyDrop::new(self);
-        // Release: pairs with the acquire of the next writer, and of readers that look whether
-        // the entry is there.
+        // Release: pairs with the acquire of the next writer and of readers that check for
+        // presence.
         guard.node.node_state().fetch_xor(flip, Ordering::Release);
     }
 }
@@ -531,7 +526,7 @@ impl<S: Spec> NodeRef<'_, S> {
 
 impl<S: Spec> Drop for EntryGuard<'_, S> {
     fn drop(&mut self) {
-        // Release: as in `unlock`.
+        // Release: pairs with the acquire of the next writer in `lock`.
         self.node.node_state().fetch_xor(LOCKED, Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Finding places in the list: with what is needed to link there, or for reading alone.
+//! Searches: with the path that is needed to change links, or for reading only.
 
 use super::List;
 use super::node::{Link, MOST_LEVELS, NodeRef, Tower};
@@ -9,7 +9,7 @@ use tremula_index::kit::{SearchKey, Spec};
 use tremula_sync::atomic::Ordering::Relaxed;
 use tremula_sync::reclaim::Guard;
 
-/// A gap between the keys: in front of all nodes that it does not count as before it.
+/// A gap between keys. The nodes in front of it have smaller keys.
 pub(super) enum Gap<'k, S: Spec> {
     /// In front of every key.
     Start,
@@ -22,12 +22,12 @@ pub(super) enum Gap<'k, S: Spec> {
 }
 
 impl<'k, S: Spec> Gap<'k, S> {
-    /// In front of a key.
+    /// The gap in front of a key.
     pub(super) fn at(key: &'k S::Key) -> Self {
         Self::At(SearchKey::new(key))
     }
 
-    /// Where a range begins.
+    /// The gap where a range begins.
     pub(super) fn low(range: &KeyRange<'k, S::Key>) -> Self {
         match range.low {
             Bound::Included(key) => Self::At(SearchKey::new(key)),
@@ -36,7 +36,7 @@ impl<'k, S: Spec> Gap<'k, S> {
         }
     }
 
-    /// Where a range ends.
+    /// The gap where a range ends.
     pub(super) fn high(range: &KeyRange<'k, S::Key>) -> Self {
         match range.high {
             Bound::Included(key) => Self::Behind(SearchKey::new(key)),
@@ -45,7 +45,7 @@ impl<'k, S: Spec> Gap<'k, S> {
         }
     }
 
-    /// Whether a node lies in front of this gap.
+    /// Whether this gap is behind a node.
     #[inline]
     pub(super) fn is_behind(&self, node: NodeRef<'_, S>) -> bool {
         match self {
@@ -57,16 +57,16 @@ impl<'k, S: Spec> Gap<'k, S> {
     }
 }
 
-/// The nodes in front of a gap and behind it on some level, where there are any.
+/// The node in front of a gap on some level and the one behind it, if they exist.
 pub(super) type Neighbours<'g, S> = (Option<NodeRef<'g, S>>, Option<NodeRef<'g, S>>);
 
-/// What lies around a gap on every level.
+/// The surroundings of a gap on every level.
 pub(super) struct Path<'g, S: Spec> {
-    /// The last towers in front of it.
+    /// The last tower in front of the gap on each level.
     pub(super) before: [Tower<'g, S>; MOST_LEVELS],
-    /// Where the links of these led.
+    /// The links of these towers.
     pub(super) after: [Link<S>; MOST_LEVELS],
-    /// The node of the very key that the gap is at, once somebody has looked.
+    /// The node whose key is the one that the gap is at, if a caller has looked for it.
     pub(super) found: Option<NodeRef<'g, S>>,
 }
 
@@ -75,24 +75,24 @@ impl<S: Spec> List<S> {
         Tower::base(&self.base)
     }
 
-    /// How many levels are in use.
+    /// The number of levels in use.
     #[inline]
     pub(super) fn levels(&self) -> usize {
-        // Relaxed: a hint. Levels above are found empty, levels missed are only slower.
+        // Relaxed: a hint. Unused levels are empty, and missed ones only make a search slower.
         self.levels.load(Relaxed)
     }
 
-    /// The node that a link leads to.
+    /// The node that a link points to.
     #[inline]
     pub(super) fn node<'g>(&self, link: Link<S>, _: &'g Guard<'_>) -> Option<NodeRef<'g, S>> {
-        // SAFETY: links come from towers of this list, read under this guard.
+        // SAFETY: the link comes from a tower of this list, and was read under this guard.
         unsafe { link.node() }
     }
 
-    /// The towers and links around `gap` on every level. Unlinks the removed nodes on its way:
-    /// after it, if keys are ordered, nothing that was marked when it began is linked in front of
-    /// the gap or, for a gap at a key, has that key. (A node is linked in front of older ones
-    /// of its key, since these are unlinked first.)
+    /// The surroundings of `gap` on every level. Unlinks the removed nodes that it meets. So if the
+    /// order of keys is consistent, no node whose links were marked when the search began is still
+    /// linked in front of the gap or, for a gap at a key, with that key. (A node is linked in front
+    /// of older nodes of its key, because these are unlinked first.)
     pub(super) fn path<'g>(&'g self, gap: &Gap<'_, S>, guard: &'g Guard<'_>) -> Path<'g, S> {
         'again: loop {
             let mut path = Path {
@@ -104,8 +104,8 @@ impl<S: Spec> List<S> {
             for level in (0..self.levels()).rev() {
                 let mut link = before.load(level);
                 if link.is_marked() {
-                    // The tower that the search came down was removed: what is new on this level
-                    // may not be behind it.
+                    // The node that the search came down by was removed, so a new node of this
+                    // level may be missing behind it.
                     continue 'again;
                 }
                 while let Some(node) = self.node(link, guard) {
@@ -116,7 +116,7 @@ impl<S: Spec> List<S> {
                         if !before.exchange(level, link, next) {
                             continue 'again;
                         }
-                        // At once: what follows may panic.
+                        // At once, because what follows may panic.
                         self.release(node, guard);
                         link = next;
                     } else if gap.is_behind(node) {
@@ -132,8 +132,8 @@ impl<S: Spec> List<S> {
         }
     }
 
-    /// Goes down to a level: the last node in front of `gap` there (`None`: the level begins
-    /// in front of it), and the one behind, whose entries may be absent. Writes nothing.
+    /// Searches down to level `to`. Returns the last node in front of `gap` there (`None` if there
+    /// is no such node) and the first one behind. Their entries may be absent. Writes nothing.
     pub(super) fn descend<'g>(
         &'g self,
         gap: &Gap<'_, S>,
@@ -144,14 +144,14 @@ impl<S: Spec> List<S> {
         let mut last = None;
         let mut behind = None;
         for level in (to..self.levels().max(to + 1)).rev() {
-            // It may be marked by now: what was behind the node when the search came to it
-            // still is (invariant 3).
+            // The link may be marked by now. The nodes that were behind it when the search reached
+            // the tower are still behind it (invariant 3).
             let mut link = before.load(level);
             let above = behind;
             behind = None;
             while let Some(node) = self.node(link, guard) {
                 if Some(node) == above {
-                    // Compared already, on the level above.
+                    // Already compared on the level above.
                     behind = above;
                     break;
                 }
@@ -171,7 +171,7 @@ impl<S: Spec> List<S> {
         (last, behind)
     }
 
-    /// The node behind this one on the lowest level.
+    /// The next node on the lowest level.
     #[inline]
     pub(super) fn behind<'g>(
         &self,

@@ -1,5 +1,5 @@
-//! The engines and the container of this crate under hostile keys and values: the suite of
-//! `tremula-index`, whose `hostile/main.rs` says what it does, and how a failure is run again.
+//! The engines and the container of this crate with hostile keys and values: the suite of
+//! `tremula-index`, whose `hostile/main.rs` says what it does and how to repeat a failure.
 #![cfg(not(any(loom, shuttle, tremula_tsan)))]
 
 #[path = "../support/mod.rs"]
@@ -31,7 +31,7 @@ use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_papers::{PaperEngine as Tested, *};
 use values::{Key, Value};
 
-/// Kinds that are left out, of the subjects whose names have this in them, and why.
+/// For subjects whose names contain the first string, the kinds of hostility that are left out.
 const KNOWN: &[(&str, &[&str])] = &[];
 
 tremula_papers::paper_engines!(each registered);
@@ -77,7 +77,7 @@ fn bw_tree_of<K: ByteKey>(
     filled(BwTree::<_, _>::with_config(config), entries)
 }
 
-/// A Bw-tree of small nodes with one switch turned round.
+/// A Bw-tree of small nodes with one switch inverted.
 macro_rules! switched_bw_tree {
     ($($name:ident: $switch:ident is $on:literal, and all others $others:ident;)*) => {$(
         index!($name, [PLAIN HEAD_IS_KEY], |entries| bw_tree_of(

@@ -1,4 +1,4 @@
-//! The multi-map as a subject.
+//! The multi-map as a subject of the suite.
 
 use super::subject::{MOST, Subject, bound, direction};
 use super::support::suite::Random;
@@ -9,7 +9,7 @@ use tremula_index::KeyRange;
 use tremula_index::key::KeyHead;
 use tremula_papers::BwMultiMap;
 
-/// A map of many values under one key. The values are keys, too: they have to be ordered.
+/// A map of many values under one key. The values are keys, too, because they must be ordered.
 pub(crate) struct MultiMap<const FORM: u8, H: KeyHead<Key<FORM>>>(
     pub(crate) BwMultiMap<Key<FORM>, Key<PLAIN>, H>,
 );

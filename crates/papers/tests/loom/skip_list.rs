@@ -1,4 +1,4 @@
-//! The skip list. Under loom every tower is as high as can be: two levels.
+//! The skip list. Under loom every tower has the greatest height, two levels.
 
 use std::cmp::Ordering;
 use tremula_index::key::NoHead;
@@ -17,8 +17,8 @@ fn list(keys: impl IntoIterator<Item = u32>) -> Arc<List> {
     Arc::new(list)
 }
 
-/// What is linked on each level of the quiescent list: on level 0 what is there, above a part
-/// of that, and nothing that was removed.
+/// Checks what is linked on each level of the quiescent list: on level 0 exactly `keys`, above a
+/// part of them, and no removed node.
 fn assert_sound(list: &List, keys: &[u32]) {
     let levels = list.linked_keys();
     assert_eq!(levels[0], keys);
@@ -53,7 +53,7 @@ fn a_key_may_come_back_while_its_old_node_is_removed() {
             let replaced = list.insert(2, 3);
             let removed = remover.join().unwrap();
             match replaced {
-                // The insertion came second, into its own node.
+                // The insertion came second and made a node of its own.
                 None => {
                     assert_eq!(removed, Some(2));
                     assert_sound(&list, &[2]);
@@ -74,7 +74,7 @@ fn neighbours_may_be_inserted_and_removed_at_once() {
         let other = Arc::clone(&list);
         let remover = thread::spawn(move || assert_eq!(other.remove(&2), Some(2)));
         assert_eq!(list.insert(3, 3), None);
-        // What this thread has inserted it finds, whatever happens to the node in front.
+        // This thread finds what it has inserted, whatever happens to the node in front of it.
         assert_eq!(list.get(&3), Some(3));
         remover.join().unwrap();
         assert_sound(&list, &[3, 4]);
@@ -158,14 +158,14 @@ fn a_node_may_be_removed_before_its_tower_is_built_in_the_background() {
             assert_eq!(list.insert(1, 1), None);
             assert_eq!(list.remove(&1), Some(1));
             assert_eq!(list.len(), 0);
-            // Ends the builder, and frees the node, once.
+            // Ends the builder, and frees the node once.
             drop(list);
         },
     );
 }
 
-/// A key with which 9 compares as greater, both ways: what searches for it stops in front of
-/// another.
+/// Keys among which 9 compares as greater, both ways, so that its search stops in front of another
+/// key.
 #[derive(Clone, Debug)]
 struct Odd(u32);
 
@@ -192,10 +192,10 @@ impl PartialEq for Odd {
 
 impl Eq for Odd {}
 
-/// The search for the removed node misses it, and another comes by while its links are being
-/// marked: the node is freed once, by the thread that takes away the last link or by the drop of
-/// the list. It fails if a node is not kept by as many levels as link it, or is freed never or
-/// twice.
+/// The search for the removed node misses it, and another search passes it while its links are
+/// being marked. The node must be freed once, by the thread that takes away the last link or by the
+/// drop of the list. The test fails if the keepers of a node are not the levels that link it, or if
+/// it is freed never or twice.
 #[test]
 fn a_node_that_its_own_search_misses_is_freed_once() {
     check("a_node_that_its_own_search_misses_is_freed_once", 3, || {
@@ -213,8 +213,8 @@ fn a_node_that_its_own_search_misses_is_freed_once() {
     });
 }
 
-/// The thread that takes away the node's last link and the task that is to unlink it agree on
-/// which of them frees it.
+/// The thread that takes away the node's last link and the task that unlinks it agree on which of
+/// them frees it.
 #[test]
 fn a_node_may_be_unlinked_before_its_task_is_done() {
     check("a_node_may_be_unlinked_before_its_task_is_done", 2, || {
@@ -224,7 +224,7 @@ fn a_node_may_be_unlinked_before_its_task_is_done() {
         let list = Arc::new(list);
         let other = Arc::clone(&list);
         let remover = thread::spawn(move || assert!(other.remove(&1).is_some()));
-        // Comes by the node.
+        // Passes the node.
         list.insert(0, std::sync::Arc::clone(&value));
         remover.join().unwrap();
         drop(list);

@@ -1,4 +1,4 @@
-//! What the tests share with those of `tremula-index`, and configurations of the engines here.
+//! What the tests share with those of `tremula-index`, and configurations of this crate's engines.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(unused_imports, reason = "likewise")]
 
@@ -36,7 +36,7 @@ pub(crate) fn bw_with_deltas() -> BwTreeConfig {
     }
 }
 
-/// The same with those of merges only.
+/// The same, with the deltas of merges only.
 pub(crate) fn bw_with_merge_deltas() -> BwTreeConfig {
     BwTreeConfig {
         switches: BwTreeSwitches {
@@ -47,7 +47,7 @@ pub(crate) fn bw_with_merge_deltas() -> BwTreeConfig {
     }
 }
 
-/// The same, with leaves that are spread when they are consolidated, fought over or not.
+/// The same, with leaves that are spread at each consolidation, contended or not.
 pub(crate) fn bw_of_spread_leaves() -> BwTreeConfig {
     BwTreeConfig {
         leaf_contention: 0,
