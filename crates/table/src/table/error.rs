@@ -6,7 +6,7 @@ use crate::term::Term;
 use std::fmt;
 use thiserror::Error;
 
-/// Erlang's `badarg`, with the argument that is wrong, and why.
+/// Erlang's `badarg`, with the wrong argument and what is wrong with it.
 ///
 /// ```
 /// use tremula_table::{Options, Tables, Term};
@@ -42,13 +42,13 @@ pub enum Problem {
     /// The caller does not own the table.
     #[error("the caller is not the owner of the table")]
     NotOwner,
-    /// There is a table of this name.
+    /// Another table has this name.
     #[error("there is a table named {0} already")]
     NameTaken(Term),
     /// A name that is no atom.
     #[error("{0} is no atom, which a name has to be")]
     NotAName(Term),
-    /// No option, or one with a value that it cannot have.
+    /// Not an option, or an option with an invalid value.
     #[error("{0} is no option; for the options see the documentation of Options")]
     NotAnOption(Term),
     /// An engine that the table cannot be on.
@@ -61,7 +61,7 @@ pub enum Problem {
         /// Why not.
         why: &'static str,
     },
-    /// Not a row, or a list with something else than rows.
+    /// Neither a row nor a proper list of rows.
     #[error("{0} is neither a row (a tuple with a key) nor a proper list of rows")]
     NotRows(Term),
     /// Not a tuple.
@@ -78,16 +78,16 @@ pub enum Problem {
     /// No row has this key.
     #[error("{0} is not a key in the table")]
     KeyNotFound(Term),
-    /// A row without this element, or a position that none has.
+    /// A row lacks this element, or no row can have this position.
     #[error("{0} is not a position in the row")]
     NotAPosition(Term),
-    /// The position is the key's.
+    /// The position of the key, which cannot be changed.
     #[error("position {0} is the key's, which cannot be changed")]
     KeyPosition(usize),
     /// Not an update of a counter or an element.
     #[error("{0} is no update: it has to be {1}")]
     NotAnUpdate(Term, &'static str),
-    /// The element that is to be counted up is no integer.
+    /// The element that an update adds to is not an integer.
     #[error("element {position}, {element}, is no integer")]
     NotAnInteger {
         /// Which element.
@@ -95,22 +95,22 @@ pub enum Problem {
         /// The element.
         element: Term,
     },
-    /// The function is for other types of tables.
+    /// The function does not work on this type of table.
     #[error("the table is a {0}, for which this function is not")]
     TableType(super::Kind),
-    /// A process that is not one of the owners here, or is gone.
+    /// A process that is not an owner of this node, or is gone.
     #[error("{0} is no owner that is there")]
     NoOwner(Term),
-    /// The owner has the table already.
+    /// The owner owns the table already.
     #[error("{0} is the owner already")]
     IsOwner(Term),
-    /// An item that `info` does not have.
+    /// Not an item of `info`.
     #[error("{0} is no item of info")]
     NotAnItem(Term),
-    /// A limit that is no positive integer, or too great a one.
+    /// A limit that is not a positive integer, or is too great.
     #[error("{0} is no limit: it has to be a positive integer below 2^59")]
     NotALimit(Term),
-    /// What another table gave to go on from.
+    /// A continuation of another table.
     #[error("the continuation is not of this table")]
     NotItsContinuation,
     /// Not a pattern or a match specification.

@@ -1,10 +1,10 @@
 //! The gate of a table: a readers-writer lock for changes, and a sequence lock for lookups.
 //!
 //! A list insert changes many keys, one after another, and no other thread may see or change the
-//! table in between. So it takes the gate *exclusively*. An operation that changes one key takes it
-//! *shared*, which costs it a line of its own thread ([`StatisticsLock`]). An operation that only
-//! reads takes no lock: it reads a version before and after, as under a sequence lock, and reads
-//! again if an exclusive change ran meanwhile.
+//! table in between: it takes the gate *exclusively*. An operation that changes one key takes it
+//! *shared*, and writes only to a cache line of its own thread for it ([`StatisticsLock`]). An
+//! operation that only reads takes no lock: it reads a version before and after, as under a
+//! sequence lock, and reads again if an exclusive change ran meanwhile.
 //!
 //! ```text
 //!  reader                        exclusive
@@ -13,12 +13,12 @@
 //!  version the same? (fence)     version <- even, next   (Release)
 //! ```
 //!
-//! A reader that has seen an exclusive change has synchronized with it through the store, so it must
-//! see the odd version, or a later one, when it reads the version again. A reader that has seen no
-//! such change came before it. A reader returns only what the version confirms, so it sees no order of
-//! events that the store did not go through.
+//! A reader that has seen a part of an exclusive change has synchronized with that thread through
+//! the store, so it sees the odd version, or a later one, when it reads the version again. A reader
+//! that has seen no part of it read before it. It returns only what an unchanged version confirms,
+//! and so never an order of events that the store did not go through.
 //!
-//! Readers need not exclude shared changes: each of these is one step of the store.
+//! Readers need not exclude shared changes, because each of these is one step of the store.
 
 use tremula_sync::atomic::{AtomicU64, Ordering, fence};
 use tremula_sync::{Arc, LockDomain, ReadGuard, StatisticsLock, WriteGuard};
@@ -29,7 +29,7 @@ const EXCLUSIVE: u64 = 1;
 /// Set in the version once the table is deleted; it stays set.
 const DELETED: u64 = 1 << 63;
 
-/// Times that a reader reads without the lock before it takes it.
+/// How many times a reader reads without the lock before it takes the lock.
 const READS: usize = 3;
 
 /// The gate of one table.
@@ -60,7 +60,8 @@ impl Gate {
     #[inline]
     pub(super) fn read<R>(&self, mut read: impl FnMut() -> R) -> Result<R, Deleted> {
         for _ in 0..READS {
-            // Acquire: pairs with the Release stores of `Exclusive`, whose changes must be seen.
+            // Acquire: pairs with the Release writes of `Exclusive`. A reader that sees the new
+            // version sees the changes, too.
             let before = self.version.load(Ordering::Acquire);
             if before & DELETED != 0 {
                 return Err(Deleted);
@@ -69,7 +70,9 @@ impl Gate {
                 break;
             }
             let result = read();
-            // Everything that `read` reads comes before the second read of the version.
+            // Acquire: all that `read` reads comes before the second load of the version. Pairs
+            // with the Release fence in `exclusive`: if `read` has seen a change of a thread that
+            // holds the gate exclusively, the load sees that thread's odd version or a later one.
             fence(Ordering::Acquire);
             if self.version.load(Ordering::Relaxed) == before {
                 return Ok(result);
@@ -92,14 +95,15 @@ impl Gate {
     /// Takes the gate exclusively: waits until no other thread holds it.
     pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Deleted> {
         let guard = self.lock.write();
-        // Relaxed, here and below: changed under the lock only.
+        // Relaxed, here and in `drop`: only the thread that holds the lock changes the version.
         let version = self.version.load(Ordering::Relaxed);
         if version & DELETED != 0 {
             return Err(Deleted);
         }
         self.version.store(version | EXCLUSIVE, Ordering::Relaxed);
-        // A thread that sees one of the changes that follow sees this store, too: each change ends
-        // with the release of a lock of the store.
+        // Release: pairs with the Acquire fence in `read`. A reader that sees one of the changes
+        // that follow sees this store, too, because each change ends by releasing a lock of the
+        // store.
         fence(Ordering::Release);
         Ok(Exclusive {
             gate: self,
@@ -114,7 +118,7 @@ impl Gate {
 }
 
 impl Exclusive<'_> {
-    /// Deletes the table: from now on the gate refuses every thread.
+    /// Marks the table as deleted: from now on the gate refuses every thread.
     pub(super) fn delete(&self) {
         self.gate.version.fetch_or(DELETED, Ordering::Release);
     }
@@ -124,7 +128,7 @@ impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
         let version = self.gate.version.load(Ordering::Relaxed);
         let next = (version & !EXCLUSIVE).wrapping_add(2) & !DELETED | version & DELETED;
-        // Release: pairs with the first load of `read`.
+        // Release: pairs with the first load in `read`.
         self.gate.version.store(next, Ordering::Release);
     }
 }

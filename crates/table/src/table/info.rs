@@ -12,10 +12,10 @@ use tremula_index::{Direction, LAST_BATCH};
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of a binary, at most, that Erlang keeps within the row, and does not tell of.
+/// The most bytes of a binary that Erlang keeps within the row, and leaves out of `info(binary)`.
 const MOST_BYTES_WITHIN: usize = 64;
 
-/// Who has fixed a table, and how many times.
+/// The callers that have fixed a table, and how many times each has.
 #[derive(Default)]
 pub(super) struct Fixations {
     is_fixed: AtomicBool,
@@ -24,19 +24,20 @@ pub(super) struct Fixations {
 
 #[derive(Default)]
 struct Fixed {
-    /// By owner; none with 0 times.
+    /// By caller; no entry is 0.
     times: BTreeMap<Caller, u64>,
     since: Option<(SystemTime, Instant)>,
 }
 
 impl Fixations {
-    /// Whether anybody has.
+    /// Whether any caller has fixed the table.
     #[inline]
     pub(super) fn is_fixed(&self) -> bool {
         self.is_fixed.load(Ordering::Acquire)
     }
 
-    /// Fixes for the caller, or releases one of its fixations. Returns whether any of its is left.
+    /// Fixes the table for the caller, or releases it once. Returns whether the caller still fixes
+    /// it.
     pub(super) fn set(&self, caller: Caller, fix: bool) -> bool {
         if fix {
             self.fix(caller);
@@ -45,7 +46,7 @@ impl Fixations {
         self.release(caller)
     }
 
-    /// Those who have fixed it.
+    /// The callers that have fixed the table.
     pub(super) fn callers(&self) -> Vec<Caller> {
         self.fixed.lock().times.keys().copied().collect()
     }
@@ -73,7 +74,7 @@ impl Fixations {
         is_left
     }
 
-    /// Releases all of one that is gone.
+    /// Removes all fixations of a caller that is gone.
     pub(super) fn forget(&self, caller: Caller) {
         let mut fixed = self.fixed.lock();
         fixed.times.remove(&caller);
@@ -88,7 +89,7 @@ impl Fixations {
     }
 }
 
-/// What [`Table::info`] tells: the items of Erlang's `info/1`.
+/// The items of Erlang's `info/1`, from [`Table::info`].
 #[derive(Clone, Debug)]
 pub struct Info {
     /// The identifier.
@@ -97,30 +98,30 @@ pub struct Info {
     pub name: Atom,
     /// The type.
     pub kind: Kind,
-    /// Who may do what.
+    /// Which callers may read and write.
     pub access: Access,
     /// Whether the table is found by its name.
     pub named: bool,
-    /// Which element is the key.
+    /// Which element is the key, counted from 1.
     pub keypos: usize,
-    /// How many rows there are: exact when quiescent.
+    /// The number of rows: exact when quiescent.
     pub size: usize,
-    /// Bytes: of the structure, and of what rows and keys have on the heap. What two of them
-    /// share counts twice; what the allocator adds does not count.
+    /// The bytes of the structure, and of rows and keys on the heap. Bytes that two of these share
+    /// count twice; what the allocator adds does not count.
     pub memory: usize,
     /// The owner.
     pub owner: Pid,
-    /// Who inherits the table.
+    /// The heir.
     pub heir: Option<Pid>,
-    /// As asked for; [`Off`](WriteConcurrency::Off) in a table that was made private.
+    /// The option; [`Off`](WriteConcurrency::Off) in a table that was made private.
     pub write_concurrency: WriteConcurrency,
-    /// As asked for; not in a table that was made private.
+    /// The option; `false` in a table that was made private.
     pub read_concurrency: bool,
-    /// As asked for, or as Erlang has it by default; never without `write_concurrency`.
+    /// The option, or Erlang's default; `false` without `write_concurrency`.
     pub decentralized_counters: bool,
     /// Whether long rows are kept compressed.
     pub compressed: bool,
-    /// The structure under the table.
+    /// The name of the structure under the table.
     pub engine: &'static str,
 }
 
@@ -168,11 +169,8 @@ impl Item {
 }
 
 impl Table {
-    /// How many rows there are: `info(Table, size)`. Exact when quiescent, constant time.
-    ///
-    /// # Errors
-    ///
-    /// The table is deleted. (Everybody may ask for this, of any table.)
+    /// The number of rows: `info(Table, size)`. Exact when quiescent; constant time. Fails only if
+    /// the table is deleted: every caller may ask.
     pub fn size(&self) -> Result<usize> {
         if self.is_deleted() {
             return Err(no_table("info"));
@@ -180,7 +178,7 @@ impl Table {
         Ok(self.shared.size())
     }
 
-    /// Bytes that the table takes: `info(Table, memory)`, which in Erlang is in words. See
+    /// The bytes that the table takes: `info(Table, memory)`, which in Erlang is in words. See
     /// [`Info::memory`]. Visits all rows.
     #[must_use]
     pub fn memory(&self) -> usize {
@@ -197,12 +195,12 @@ impl Table {
                 ControlFlow::Continue(())
             },
         );
-        // A table that is deleted meanwhile has no more rows to count.
+        // A table that is deleted meanwhile has no rows left to count.
         visited.map_or(size_of_val(shared), |()| bytes)
     }
 
-    /// What the table is and holds: Erlang's `info/1`, `None` if it is deleted. Visits all rows,
-    /// to count their memory. Everybody may ask.
+    /// Describes the table: Erlang's `info/1`; `None` if it is deleted. Visits all rows, to count
+    /// their memory. Every caller may ask.
     #[must_use]
     pub fn info(&self) -> Option<Info> {
         if self.is_deleted() {
@@ -239,17 +237,20 @@ impl Table {
         Term::list(Item::ALL.into_iter().filter_map(pair).collect::<Vec<_>>())
     }
 
-    /// One item: Erlang's `info/2`; `undefined` if the table is deleted. There only so are:
+    /// One item: Erlang's `info/2`; `undefined` if the table is deleted. Besides those of
+    /// [`info`](Self::info):
     ///
-    /// | item | is |
-    /// |---|---|
-    /// | `fixed`, `safe_fixed`, `safe_fixed_monotonic_time` | who has fixed it, since when; the last in nanoseconds since then |
-    /// | `binary` | a tuple `{Number, Bytes, References}` for each binary of more than 64 bytes in a row; one that several rows share has one number, where Erlang has the address |
-    /// | `stats` | the figures of [`shape`](Self::shape), a tuple of pairs of a name and a value |
+    /// - `fixed`: whether any caller has fixed the table.
+    /// - `safe_fixed`, `safe_fixed_monotonic_time`: since when the table has been fixed, as a time
+    ///   or as the nanoseconds since then, and how many times by which callers; `false` if it is
+    ///   not.
+    /// - `binary`: a tuple `{Number, Bytes, References}` for each binary of more than 64 bytes in a
+    ///   row. A binary that several rows share has one number, where Erlang has its address.
+    /// - `stats`: the figures of [`shape`](Self::shape), as a tuple of pairs of a name and a value.
     ///
     /// # Errors
     ///
-    /// There is no such item, and the table is not deleted.
+    /// The table is not deleted, and no item has this name.
     pub fn info_item(&self, name: &Term) -> Result<Term> {
         if self.is_deleted() {
             return Ok(Atom::UNDEFINED.into());
@@ -334,16 +335,17 @@ impl Table {
         Term::tuple([time, Term::list(who)])
     }
 
-    /// Fixes the table for this caller, or releases it: Erlang's `safe_fixtable/2`. Counted: it
-    /// is released as many times as it was fixed, or with the owner.
+    /// Fixes the table for this caller, or releases it: Erlang's `safe_fixtable/2`. A table that a
+    /// caller has fixed several times has to be released as many times; a dropped owner releases
+    /// all.
     ///
-    /// Traversals here meet each row that stays exactly once whether or not the table is fixed, and
-    /// nothing is kept aside. What fixing changes is that [`next`](Self::next) goes on from any
-    /// key, also one that is not there.
+    /// A search meets each row that stays exactly once, whether or not the table is fixed, and
+    /// deleted rows are freed in either case. Fixing changes only that [`next`](Self::next) goes on
+    /// from any key, even one that the table does not contain.
     ///
     /// # Errors
     ///
-    /// The caller may not read, or is an owner that is gone.
+    /// The caller [may not read](super#errors), or is an owner that is gone.
     pub fn safe_fixtable(&self, fix: bool) -> Result<()> {
         self.check(Right::Read, "safe_fixtable")?;
         self.tables.fix(self, fix)

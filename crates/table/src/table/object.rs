@@ -143,7 +143,8 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller [may not read](super#errors), no row has the key, or a row with it lacks the element.
+    /// The caller [may not read](super#errors), no row has the key, or a row with it lacks the
+    /// element.
     pub fn lookup_element(&self, key: &Term, position: usize) -> Result<Term> {
         self.element(key, position)?.ok_or_else(|| {
             let problem = Problem::KeyNotFound(key.clone());

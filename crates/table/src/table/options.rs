@@ -1,4 +1,4 @@
-//! What a table is to be.
+//! The options of a new table.
 
 use super::TableEngine;
 use super::error::{BadArgument, Problem, Result};
@@ -9,52 +9,52 @@ use tremula_index::Engine;
 /// The four types of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// One row a key; keys are told apart by `=:=`; no order.
+    /// One row per key; keys are compared by `=:=`; no order.
     #[default]
     Set,
-    /// One row a key; keys are told apart, and ordered, by `==` and `<`.
+    /// One row per key; keys are compared by `==`, and ordered by `<`.
     OrderedSet,
-    /// Many rows a key, no two of them identical.
+    /// Many rows per key, no two of them identical; keys as in a set.
     Bag,
-    /// Many rows a key.
+    /// Many rows per key; keys as in a set.
     DuplicateBag,
 }
 
-/// Who may do what with a table.
+/// Which callers may read a table, and which may write to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Access {
-    /// Everybody reads and writes.
+    /// Every caller may read and write.
     Public,
-    /// The owner writes, everybody reads.
+    /// Every caller may read, only the owner may write.
     #[default]
     Protected,
-    /// The owner reads and writes.
+    /// Only the owner may read and write.
     Private,
 }
 
-/// Whether many threads are to write to a table at once.
+/// Whether many threads will write to a table at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WriteConcurrency {
     /// One lock: the least memory.
     #[default]
     Off,
-    /// Made for concurrent writers.
+    /// A structure for concurrent writers.
     On,
-    /// As [`On`](Self::On): the structures that are then taken adapt anyway.
+    /// As [`On`](Self::On), whose structures adapt to their load.
     Auto,
 }
 
-/// Who gets a table when its owner is gone, and the term that comes with it.
+/// The owner that gets a table when its owner is gone, and the term that it gets with the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heir {
     /// The [`Owner`](super::Owner)'s identifier.
     pub pid: Pid,
-    /// What the heir is told.
+    /// The term for the heir: [`Transfer::data`](super::Transfer::data).
     pub data: Term,
 }
 
-/// What a table is to be: the options of Erlang's `ets:new`, with its defaults.
+/// The options of a new table: those of Erlang's `ets:new`, with its defaults.
 ///
 /// | Erlang | here |
 /// |---|---|
@@ -63,10 +63,12 @@ pub struct Heir {
 /// | `named_table` | [`named`](Self::named) |
 /// | `{keypos, N}` | [`keypos`](Self::keypos), from 1 |
 /// | `{heir, Pid, Data}`, `{heir, none}` | [`heir`](Self::heir) |
-/// | `{write_concurrency, true \| false \| auto}` | [`write_concurrency`](Self::write_concurrency) |
-/// | `{read_concurrency, B}`, `{decentralized_counters, B}` | the same; kept for `info`, without effect: reads and counters here adapt by themselves |
+/// | `{write_concurrency, _}` | [`write_concurrency`](Self::write_concurrency) |
+/// | `{read_concurrency, B}`, `{decentralized_counters, B}` | the same: only noted for `info` |
 /// | `compressed` | [`compressed`](Self::compressed) |
-/// | | [`engine`](Self::engine), as a term `{engine, Name}`: of an `ordered_set` |
+/// | | [`engine`](Self::engine) of an `ordered_set`, as a term `{engine, Name}` |
+///
+/// Two options are only noted because reads and counters adapt to their load without them.
 ///
 /// ```
 /// use tremula_table::{Kind, Options, Term};
@@ -82,24 +84,23 @@ pub struct Heir {
 pub struct Options {
     /// The type.
     pub kind: Kind,
-    /// Who may do what.
+    /// Which callers may read and write.
     pub access: Access,
     /// Whether the table is found by its name.
     pub named: bool,
     /// Which element of a row is the key, counted from 1.
     pub keypos: usize,
-    /// Who gets the table when its owner is gone.
+    /// The heir.
     pub heir: Option<Heir>,
-    /// Whether many threads are to write at once.
+    /// Whether many threads will write at once.
     pub write_concurrency: WriteConcurrency,
-    /// Kept for `info`.
+    /// Only noted for `info`.
     pub read_concurrency: bool,
-    /// Kept for `info`; `None` for Erlang's default.
+    /// Only noted for `info`; `None` for Erlang's default.
     pub decentralized_counters: Option<bool>,
     /// Whether long rows are kept compressed.
     pub compressed: bool,
-    /// The engine of an `ordered_set`; `None` lets `write_concurrency` decide: `ca_tree` with it,
-    /// `locked` without.
+    /// The engine of an `ordered_set`. `None`: `ca_tree` with `write_concurrency`, else `locked`.
     pub engine: Option<TableEngine>,
 }
 
@@ -132,13 +133,13 @@ impl Options {
         self
     }
 
-    /// Sets who may do what.
+    /// Sets which callers may read and write.
     pub const fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Makes the table one that is found by its name.
+    /// Lets callers find the table by its name.
     pub const fn named(mut self) -> Self {
         self.named = true;
         self
@@ -150,13 +151,13 @@ impl Options {
         self
     }
 
-    /// Sets who gets the table when its owner is gone, and the term that comes with it.
+    /// Sets the heir, and the term that it gets with the table.
     pub fn heir(mut self, pid: Pid, data: Term) -> Self {
         self.heir = Some(Heir { pid, data });
         self
     }
 
-    /// Sets whether many threads are to write at once.
+    /// Sets whether many threads will write at once.
     pub const fn write_concurrency(mut self, write_concurrency: WriteConcurrency) -> Self {
         self.write_concurrency = write_concurrency;
         self
@@ -175,7 +176,7 @@ impl Options {
     }
 
     /// Options as Erlang has them: a list of atoms and pairs. A later option overrides an earlier
-    /// one, but for `set`, which does not take back another type.
+    /// one, except that `set` does not override another type.
     ///
     /// # Errors
     ///
@@ -195,7 +196,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Sets what one option says; `None` if it is none.
+    /// Sets one option; `None` if the term is no option.
     fn set(&mut self, option: &Term) -> Option<()> {
         let pair = match option {
             Term::Atom(atom) => return self.set_flag(*atom),
@@ -262,8 +263,7 @@ impl Options {
         Some(())
     }
 
-    /// What `info` says: nobody writes at the same time to a table that is made private, whatever was
-    /// asked for.
+    /// What `info` shows: off in a table that is made private, because only its owner writes to it.
     pub(super) fn has_write_concurrency(&self) -> WriteConcurrency {
         match self.access {
             Access::Private => WriteConcurrency::Off,
@@ -271,12 +271,12 @@ impl Options {
         }
     }
 
-    /// What `info` says.
+    /// What `info` shows.
     pub(super) fn has_read_concurrency(&self) -> bool {
         self.read_concurrency && self.access != Access::Private
     }
 
-    /// What `info` says: only counters that many threads write to are decentralized.
+    /// What `info` shows: only counters that many threads write to are decentralized.
     pub(super) fn has_decentralized_counters(&self) -> bool {
         let by_default = match self.has_write_concurrency() {
             WriteConcurrency::Off => return false,

@@ -1,4 +1,4 @@
-//! Those who own tables: what processes are to Erlang's tables.
+//! Owners of tables: what processes are to Erlang's tables.
 
 use super::error::Result;
 use super::registry::{Caller, Tables};
@@ -9,30 +9,28 @@ use std::fmt;
 use tremula_mailbox::{Mailbox, Sender};
 use tremula_sync::Arc;
 
-/// A table that has a new owner, as the owner is told: Erlang's message
-/// `{'ETS-TRANSFER', Table, FromPid, Data}`.
+/// The message to the new owner of a table: Erlang's `{'ETS-TRANSFER', Table, FromPid, Data}`.
 #[derive(Debug)]
 pub struct Transfer {
-    /// The table, as the new owner has it.
+    /// The table, as a handle of the new owner.
     pub table: Table,
-    /// The owner before.
+    /// The previous owner.
     pub from: Pid,
-    /// What the owner before wanted said, or the heir's data.
+    /// The data that the previous owner gave with the table, or set for the heir.
     pub data: Term,
 }
 
-/// An owner as the others know it.
+/// The registry's entry for an owner.
 pub(super) struct Member {
     pub(super) pid: Pid,
-    /// One for all, so that transfers arrive in the order in which they are sent.
+    /// A single sender, so that transfers arrive in the order in which they are sent.
     pub(super) sender: Arc<Sender<Transfer>>,
-    /// The tables that it owns, and those that it has fixed, by number.
+    /// The numbers of the tables that it owns, and of those that it has fixed.
     pub(super) tables: BTreeSet<u64>,
     pub(super) fixed: BTreeSet<u64>,
 }
 
-/// Somebody who owns tables. When it is dropped, each of its tables goes to its heir, or is
-/// deleted.
+/// An owner of tables. When it is dropped, each of its tables goes to its heir or is deleted.
 ///
 /// ```
 /// use tremula_table::{Options, Tables, Term};
@@ -72,13 +70,13 @@ impl Owner {
         }
     }
 
-    /// The identifier by which it is an heir, and tables are given to it.
+    /// The identifier, for [`Options::heir`] and [`Table::give_away`].
     #[must_use]
     pub const fn pid(&self) -> &Pid {
         &self.pid
     }
 
-    /// Its number, by which tables know it.
+    /// The number by which tables know it.
     pub(super) const fn number(&self) -> Caller {
         self.number
     }
@@ -89,34 +87,30 @@ impl Owner {
         &self.tables
     }
 
-    /// A new table that belongs to this owner: Erlang's `new/2`.
-    ///
-    /// # Errors
-    ///
-    /// See [`Tables::create`].
+    /// A new table that belongs to this owner: Erlang's `new/2`. Errors: see [`Tables::create`].
     pub fn create(&self, name: &str, options: Options) -> Result<Table> {
         self.tables.create_for(self.number, name, options)
     }
 
-    /// The table of this name, as this owner has it.
+    /// The table of this name, as a handle of this owner.
     #[must_use]
     pub fn whereis(&self, name: &str) -> Option<Table> {
         self.tables.whereis_for(self.number, name)
     }
 
-    /// The table with this name or identifier, as this owner has it.
+    /// The table with this name or identifier, as a handle of this owner.
     #[must_use]
     pub fn find(&self, name_or_id: &Term) -> Option<Table> {
         self.tables.find_for(self.number, name_or_id)
     }
 
-    /// The same table, as this owner has it.
+    /// The same table, as a handle of this owner.
     #[must_use]
     pub fn adopt_handle(&self, table: &Table) -> Table {
         table.for_caller(self.number)
     }
 
-    /// The tables that this owner was given or has inherited arrive here.
+    /// The mailbox for tables that this owner is given or inherits.
     pub const fn transfers(&mut self) -> &mut Mailbox<Transfer> {
         &mut self.transfers
     }

@@ -1,4 +1,4 @@
-//! The tables of a node: what has a name, who owns what.
+//! The tables of a node: their names and owners.
 
 use super::error::{BadArgument, Problem, Result};
 use super::owner::{Member, Owner};
@@ -12,30 +12,30 @@ use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{LockDomain, StatisticsConfig};
 
-/// Who calls: the number of an [`Owner`], or [`NODE`].
+/// A caller: the number of an [`Owner`], or [`NODE`].
 pub(super) type Caller = u64;
 
-/// The caller that is no owner: the registry itself, which is there as long as its tables.
+/// The caller that is not an owner: the node itself, which exists as long as its tables.
 pub(super) const NODE: Caller = 0;
 
-/// The last number that a table of this process was given. Each number is given once in a process, not
-/// once in a [`Tables`]: the identifiers and the continuations of one node mean nothing to another.
+/// The last number of a table. Numbers are unique in the process, not only in a [`Tables`], so that
+/// no node takes an identifier or a continuation of another node's table for one of its own.
 static LAST_TABLE: AtomicU64 = AtomicU64::new(0);
 
-/// The same of owners, whose numbers begin behind [`NODE`].
+/// The last number of an owner; they begin behind [`NODE`].
 static LAST_OWNER: AtomicU64 = AtomicU64::new(NODE);
 
 fn next(last: &AtomicU64) -> u64 {
-    // Relaxed: that no number is given twice is all that matters.
+    // Relaxed: only the uniqueness of the numbers matters.
     last.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// The tables of one node, as an Erlang node has them: those with names are found by these, and
-/// every one has an owner.
+/// The tables of one node, as an Erlang node has them: callers find named tables by their names,
+/// and every table has an owner.
 ///
 /// Clones are handles of the same node. Tables made here belong to the node itself and stay until
-/// they are deleted; tables made by an [`Owner`] go with it. When the last handle of the node, of
-/// its owners and of its tables is gone, so is the rest.
+/// they are deleted; tables made by an [`Owner`] go with it. The node is freed with the last handle
+/// of it, of its owners and of its tables.
 ///
 /// ```
 /// use tremula_table::{Access, Options, Tables, Term};
@@ -55,21 +55,21 @@ pub struct Tables(Arc<Registry>);
 
 struct Registry {
     listed: Mutex<Listed>,
-    /// Where readers at the gates of all tables make themselves visible.
+    /// Where threads that hold the gate of a table shared make themselves visible.
     domain: tremula_sync::Arc<LockDomain>,
 }
 
-/// All that changes together. Its lock is taken before any lock of a table, never while one is
-/// held. No transfer is sent and no sender is dropped under it: both wake the receiver, and the
-/// receiver's waker may look at the tables.
+/// What changes together under one lock. A thread takes this lock before any lock of a table, never
+/// while it holds one. It sends no transfer and drops no sender under it: both wake the receiver,
+/// and the receiver's waker may use the tables.
 ///
-/// 1. A table's name is in `named` only as long as the table is in `tables`.
+/// 1. `named` has the name of a table only while `tables` has the table.
 /// 2. `tables` of a member has the numbers of exactly the listed tables that it owns.
-/// 3. `fixed` of a member has the numbers of exactly the listed tables that it has fixed. Who is no
-///    member, and is not the node, has fixed none.
+/// 3. `fixed` of a member has the numbers of exactly the listed tables that it has fixed. Callers
+///    that are neither members nor the node have fixed no table.
 ///
-/// A table is deleted when its gate is marked, and unlisted a moment later. Nobody finds it in between,
-/// and its name can be taken: see [`Listed::there`].
+/// A table is deleted when its gate is marked, and unlisted a moment later. In between no thread
+/// finds it, and its name is free: see [`Listed::there`].
 #[derive(Default)]
 struct Listed {
     tables: BTreeMap<u64, Arc<Shared>>,
@@ -77,7 +77,7 @@ struct Listed {
     owners: HashMap<Caller, Member>,
 }
 
-/// A transfer that is to be sent when the lock has been released.
+/// A transfer to be sent after the lock has been released.
 #[must_use]
 struct Delivery {
     to: Arc<Sender<Transfer>>,
@@ -85,7 +85,7 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// Sends it. If the new owner is gone by now, it has passed the table on.
+    /// Sends it. If the new owner is gone by now, `forget_owner` has handed the table on already.
     fn send(self) {
         let _ = self.to.send(self.transfer);
     }
@@ -111,7 +111,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// The name is no atom or taken, or an option has a value that it cannot have.
+    /// The name is no atom, a named table has it, or an option has an invalid value.
     pub fn create(&self, name: &str, options: Options) -> Result<Table> {
         self.create_for(NODE, name, options)
     }
@@ -121,7 +121,7 @@ impl Tables {
     pub fn owner(&self) -> Owner {
         let (sender, mailbox) = mailbox(Config::default());
         let number = next(&LAST_OWNER);
-        // The identifier has the number in its two words, as Erlang's has.
+        // As in Erlang, the two words of the identifier are the number.
         let pid = Pid::new(Atom::NO_NODE, number as u32, (number >> 32) as u32, 0);
         let member = Member {
             pid: pid.clone(),
@@ -133,19 +133,19 @@ impl Tables {
         Owner::new(self.clone(), number, pid, mailbox)
     }
 
-    /// The table of this name, as the node has it.
+    /// The table of this name, as a handle of the node.
     #[must_use]
     pub fn whereis(&self, name: &str) -> Option<Table> {
         self.whereis_for(NODE, name)
     }
 
-    /// The table with this name or identifier, as the node has it.
+    /// The table with this name or identifier, as a handle of the node.
     #[must_use]
     pub fn find(&self, name_or_id: &Term) -> Option<Table> {
         self.find_for(NODE, name_or_id)
     }
 
-    /// All tables, the oldest first, as the node has them.
+    /// All tables, the oldest first, as handles of the node.
     #[must_use]
     pub fn all(&self) -> Vec<Table> {
         let listed = self.0.listed.lock();
@@ -162,13 +162,14 @@ impl Tables {
         self.list(shared, "new", 1)
     }
 
-    /// A new table that nobody can find yet.
+    /// A new table that no caller can find yet.
     pub(super) fn unlisted(&self, caller: Caller, name: Atom, options: Options) -> Result<Shared> {
         let number = next(&LAST_TABLE);
         Shared::new(self, number, caller, name, options)
     }
 
-    /// Makes a table known; the name is the argument of this number.
+    /// Lists a table, so that callers can find it. `argument` is the number of the argument that
+    /// has its name.
     pub(super) fn list(
         &self,
         shared: Shared,
@@ -218,12 +219,12 @@ impl Tables {
         }
     }
 
-    /// Whether there is an owner of this identifier.
+    /// Whether an owner with this identifier exists.
     pub(super) fn has_owner(&self, pid: &Pid) -> bool {
         self.0.listed.lock().member(pid).is_some()
     }
 
-    /// The identifier of an owner; the node's for the node, and for one that is gone.
+    /// The identifier of an owner, even of one that is gone, or of the node.
     pub(super) fn pid(&self, number: Caller) -> Pid {
         self.0.listed.lock().pid_of(number)
     }
@@ -233,7 +234,7 @@ impl Tables {
         let name =
             Atom::new(name).map_err(|_| wrong(Problem::NotAName(Term::binary(name.as_bytes()))))?;
         let mut listed = self.0.listed.lock();
-        // A table that is no longer listed would hold its new name for ever.
+        // A table that is no longer listed would keep its new name for ever.
         if listed.there(shared.number).is_none() {
             return Err(no_table("rename"));
         }
@@ -248,7 +249,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Forgets a table that is deleted.
+    /// Removes a deleted table from the lists.
     pub(super) fn unlist(&self, shared: &Shared) {
         self.0.listed.lock().unlist(shared);
     }
@@ -265,7 +266,7 @@ impl Tables {
             shared.fixations.set(NODE, fix);
             return Ok(());
         }
-        // An owner that is gone would fix it for ever.
+        // An owner that is gone would never release the table.
         let Some(member) = listed.owners.get_mut(caller) else {
             let problem = Problem::NoOwner(listed.pid_of(*caller).into());
             return Err(BadArgument::new(FUNCTION, 1, problem));
@@ -278,7 +279,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Hands a table of `from`'s to another owner.
+    /// Gives a table of the handle's caller to another owner.
     pub(super) fn give_away(&self, table: &Table, to: &Pid, data: Term) -> Result<()> {
         let wrong = |argument, problem| BadArgument::new("give_away", argument, problem);
         let mut listed = self.0.listed.lock();
@@ -302,8 +303,8 @@ impl Tables {
         Ok(())
     }
 
-    /// What happens when an owner is gone: each of its tables goes to its heir or is deleted. Takes
-    /// time for its own tables, and not for those of others.
+    /// Removes an owner: each of its tables goes to its heir or is deleted. Takes time in
+    /// proportion to the tables of this owner, not of all owners.
     pub(super) fn forget_owner(&self, number: Caller) {
         let (mut orphans, mut deliveries) = (Vec::new(), Vec::new());
         let mut listed = self.0.listed.lock();
@@ -330,7 +331,7 @@ impl Tables {
             }
         }
         drop(listed);
-        // All are deleted, and all heirs told, before time is spent on rows.
+        // All are deleted, and all heirs informed, before time is spent on rows.
         orphans.retain(|shared| shared.mark_deleted());
         deliveries.into_iter().for_each(Delivery::send);
         for shared in orphans {
@@ -369,7 +370,7 @@ impl Listed {
         }
     }
 
-    /// Makes the caller of a handle the owner of its table. Returns what the new owner is to be told.
+    /// Makes the caller of a handle the owner of its table. Returns the message to the new owner.
     fn hand_over(&mut self, handle: Table, from: Pid, data: Term) -> Option<Delivery> {
         let number = handle.shared.number;
         if let Some(before) = self.owners.get_mut(&handle.shared.owner()) {
@@ -391,7 +392,7 @@ impl Listed {
         let number = shared.number;
         self.tables.remove(&number);
         let name = shared.name().text();
-        // Somebody may have taken the name already.
+        // Another table may have the name already.
         if shared.options.named && self.named.get(name) == Some(&number) {
             self.named.remove(name);
         }
@@ -406,7 +407,7 @@ impl Listed {
     }
 }
 
-/// The reference that stands for a table of this number.
+/// The identifier of the table with this number.
 pub(super) fn table_reference(number: u64) -> Reference {
     let words = [number as u32, (number >> 32) as u32, 0];
     match Reference::new(Atom::NO_NODE, 0, &words) {
@@ -437,7 +438,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
 
-    /// Whether what [`Listed`] says of itself holds.
+    /// Checks the invariants of [`Listed`].
     fn check(tables: &Tables) {
         let listed = tables.0.listed.lock();
         for (name, number) in &listed.named {
@@ -459,7 +460,8 @@ mod tests {
         }
     }
 
-    /// Whatever owners and handles do, those that are gone included, the lists agree with the tables.
+    /// Fails if the lists and the tables disagree after any operation of an owner or a handle, even
+    /// of one that is gone.
     #[test]
     fn the_lists_agree_with_the_tables() {
         let mut random = StdRng::seed_from_u64(7);
@@ -506,8 +508,8 @@ mod tests {
         assert!(tables.0.listed.lock().named.is_empty());
     }
 
-    /// Fails if a table holds its name, or is found, between the moment at which it is deleted and the one
-    /// at which it is unlisted; or if it takes its name from the table that has it by then.
+    /// Fails if a table keeps its name, or is found, after it is deleted and before it is unlisted;
+    /// or if unlisting it removes its name from another table that has the name by then.
     #[test]
     fn a_deleted_table_is_not_found_before_it_is_unlisted() {
         let tables = Tables::new();

@@ -3,16 +3,16 @@
 use crate::match_spec::RowSize;
 use tremula_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The sizes of the rows that a table has had since it was last empty for sure.
+/// The sizes of all rows that a table has had since it was last cleared.
 ///
-/// All accesses are relaxed: rows are noted by those who are in the [gate](super::gate), and asked
-/// for by a thread that holds the gate exclusively, which orders them.
+/// All accesses are relaxed, because the [gate](super::gate) orders them: a thread notes a size
+/// while it holds the gate, and a decision is made by a thread that holds the gate exclusively.
 pub(super) struct RowSizes(AtomicUsize);
 
-/// There has been no row; none that has a key is as short.
+/// The table has had no row. No row has this size, because a row has a key.
 const NONE: usize = 0;
 
-/// There have been rows of several sizes; no row is as long.
+/// The table has had rows of several sizes. No row is as long as this.
 const SEVERAL: usize = usize::MAX;
 
 impl RowSizes {
@@ -20,7 +20,7 @@ impl RowSizes {
         Self(AtomicUsize::new(NONE))
     }
 
-    /// Notes that a row of this size is about to come. Once all sizes are known it is but read.
+    /// Notes the size of a row that is about to be put. Only reads if it knows the size already.
     #[inline]
     pub(super) fn note(&self, size: usize) {
         let known = self.0.load(Relaxed);
@@ -34,12 +34,13 @@ impl RowSizes {
         }
     }
 
-    /// Forgets them. The caller holds the gate exclusively, and the table has no rows.
+    /// Forgets the sizes. The caller holds the gate exclusively, and the table has no rows.
     pub(super) fn forget(&self) {
         self.0.store(NONE, Relaxed);
     }
 
-    /// Whether all rows are of this size. The caller holds the gate exclusively.
+    /// Whether all rows have this size. The answer is certain if the caller holds the gate
+    /// exclusively.
     pub(super) fn are(&self, size: RowSize) -> bool {
         match size {
             RowSize::Any => true,

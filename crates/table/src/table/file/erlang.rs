@@ -1,17 +1,16 @@
 //! Files that Erlang's `ets:tab2file` wrote: logs of the module `disk_log`.
 //!
-//! Eight bytes, the second four of which tell whether the log was closed, then items, each of
+//! A file has eight bytes, of which the second four say whether the log was closed; then items,
+//! each of
 //!
 //! ```text
-//! | length, 4 bytes | 98 87 76 65 | 16 bytes, the length's MD5, if it is 65,528 or more | payload |
+//! | length, 4 bytes | 98 87 76 65 | MD5 of the length, 16 bytes, if it is 65,528 or more | payload |
 //! ```
 //!
-//! The first payload is the table's properties, a tuple of pairs; then come the rows, each an item,
-//! and, if extended information was asked for, `['$end_of_table', Info]` with the number of rows.
-//! Its MD5 of the rows is not checked, and an item without it has no checksum: what damage does not
-//! show in the structure is not found, as in Erlang.
-//!
-//! Source: observed on files of OTP 25.
+//! The first payload is the table's properties, a tuple of pairs. Each row is an item. If extended
+//! information was requested, the last item is `['$end_of_table', Info]` with the number of rows.
+//! This module does not check the MD5 of the rows there, and items have no checksums: as in Erlang,
+//! damage is only found where it shows in the structure. Source: observed on files of OTP 25.
 
 use super::error::FileProblem;
 use super::properties::TabfileInfo;
@@ -19,16 +18,16 @@ use super::read::Opened;
 use super::records::Records;
 use crate::term::{Atom, List, Term};
 
-/// What such a file begins with.
+/// The first bytes of such a file.
 pub(super) const MAGIC: [u8; 4] = [1, 2, 3, 4];
 
-/// What follows if it was closed.
+/// The next bytes, if the log was closed.
 const CLOSED: [u8; 4] = [99, 88, 77, 11];
 
-/// What each item has behind its length.
+/// The bytes behind the length of each item.
 const ITEM: [u8; 4] = [98, 87, 76, 65];
 
-/// Items from this length on have the MD5 of their length.
+/// Items of at least this length have the MD5 of their length, 16 bytes.
 const WITH_MD5_FROM: u32 = 65_528;
 
 /// Reads the rest of the head, and the table's properties.
@@ -47,7 +46,7 @@ pub(super) fn properties(records: &mut Records) -> Result<TabfileInfo, FileProbl
     }
 }
 
-/// Hands all rows to `put`, which says whether a term is a row.
+/// Passes all rows to `put`, which returns whether a term is a row.
 pub(super) fn rows(opened: Opened, put: &mut dyn FnMut(&Term) -> bool) -> Result<(), FileProblem> {
     let mut records = opened.records;
     let has_end = !opened.info.extended_info.is_empty();
@@ -94,7 +93,7 @@ pub(super) fn rows(opened: Opened, put: &mut dyn FnMut(&Term) -> bool) -> Result
     Ok(())
 }
 
-/// The number of rows in the last item, if it tells; `None` if it is no last item.
+/// The number of rows in the last item, if it has one; `None` if this is not a last item.
 fn end(list: &List) -> Option<Option<u64>> {
     let mut elements = list.iter();
     let (Some(Term::Atom(mark)), Some(Term::List(info)), None) =

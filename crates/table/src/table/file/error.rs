@@ -19,13 +19,13 @@ pub struct FileError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileProblem {
-    /// The system could not do it.
+    /// The operating system reported an error.
     #[error("{0}")]
     System(#[from] io::Error),
-    /// It begins like no table.
+    /// It does not begin as the file of a table does.
     #[error("byte 0: it is no file of a table")]
     NotATable,
-    /// It was written by a later version.
+    /// It has another version of the format.
     #[error("byte 7: its format has version {0}; this program knows version 1")]
     Version(u8),
     /// Erlang did not close it.
@@ -37,13 +37,13 @@ pub enum FileProblem {
         /// Where it ends.
         offset: u64,
     },
-    /// Its bytes are not those that were written.
+    /// Its bytes are not the bytes that were written.
     #[error("byte {offset}: the record that begins here is damaged")]
     Damaged {
         /// Where the record begins.
         offset: u64,
     },
-    /// A record that is no term.
+    /// A record is not a term.
     #[error("byte {offset}: {error}, counted within the record")]
     Term {
         /// Where the record's payload begins.
@@ -51,7 +51,7 @@ pub enum FileProblem {
         /// What is wrong with it.
         error: DecodeError,
     },
-    /// A record with something else than what has to be there.
+    /// A record is not what has to be at its place.
     #[error("byte {offset}: this record has to be {wanted}")]
     Unexpected {
         /// Where the record begins.
@@ -59,17 +59,17 @@ pub enum FileProblem {
         /// What has to be there.
         wanted: &'static str,
     },
-    /// Another number of rows than it says.
+    /// It has another number of rows than it says.
     #[error("byte {offset}: it says here that it has {said} rows, and has {found}")]
     Count {
-        /// Where it says so.
+        /// Where it says the number.
         offset: u64,
-        /// What it says.
+        /// The number that it says.
         said: u64,
-        /// How many there are.
+        /// The number of rows in the file.
         found: u64,
     },
-    /// Something behind the last record.
+    /// Something follows the last record.
     #[error("byte {offset}: something follows the last record")]
     Trailing {
         /// Where it begins.
@@ -78,7 +78,7 @@ pub enum FileProblem {
     /// A row that the format cannot hold.
     #[error("{0}")]
     TooLarge(#[from] crate::term::TooLarge),
-    /// The table cannot be read, or made.
+    /// The table cannot be read or made.
     #[error("{0}")]
     Table(#[from] BadArgument),
 }

@@ -1,16 +1,16 @@
-//! What a file says of its table.
+//! What a file says about its table.
 
 use crate::table::{Access, Kind, Options, Table, WriteConcurrency};
 use crate::term::{Atom, Term};
 use tremula_index::Engine;
 
-/// More to be noted in a file, as in Erlang. Here every record has a checksum and the number of
-/// rows is checked anyway: these are but noted.
+/// Extended information in a file, as in Erlang. Here it is only noted, because every file has a
+/// checksum per record and the number of rows anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExtendedInfo {
-    /// How many rows were written.
+    /// The number of rows written.
     ObjectCount,
-    /// A checksum of the whole.
+    /// A checksum of the whole file.
     Md5sum,
 }
 
@@ -27,16 +27,16 @@ impl ExtendedInfo {
     }
 }
 
-/// What a file says of its table: Erlang's `tabfile_info/1`.
+/// What a file says about its table: Erlang's `tabfile_info/1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TabfileInfo {
     /// The name.
     pub name: Atom,
-    /// What the table was, and will be.
+    /// The options of the table, for making it again.
     pub options: Options,
-    /// How many rows it had when writing began.
+    /// The number of rows when writing began.
     pub size: u64,
-    /// What was to be noted.
+    /// The extended information that was requested.
     pub extended_info: Vec<ExtendedInfo>,
     /// The version of the format.
     pub version: (u64, u64),
@@ -55,7 +55,7 @@ impl TabfileInfo {
         }
     }
 
-    /// The properties as Erlang gives them, a list of pairs.
+    /// The properties as Erlang's `tabfile_info/1` returns them, a list of pairs.
     #[must_use]
     pub fn to_term(&self) -> Term {
         Term::list(self.erlang_pairs())
@@ -79,7 +79,7 @@ impl TabfileInfo {
         ]
     }
 
-    /// All that is to be known to make the table again.
+    /// All properties that `file2tab` needs to make the table again.
     pub(super) fn to_record(&self) -> Term {
         let options = &self.options;
         let mut pairs = self.erlang_pairs();
@@ -100,7 +100,7 @@ impl TabfileInfo {
         Term::list(pairs)
     }
 
-    /// Reads the properties from pairs; `None` if something is missing or cannot be.
+    /// Reads the properties from pairs; `None` if one is missing or invalid.
     pub(super) fn from_pairs<'a>(pairs: impl Iterator<Item = &'a Term>) -> Option<Self> {
         let (mut name, mut size, mut keypos) = (None, None, None);
         let (mut major, mut minor) = (1, 0);
@@ -137,7 +137,7 @@ impl TabfileInfo {
                     ];
                     options.write_concurrency = all.into_iter().find(|w| w.atom() == *value)?;
                 }
-                // A table on an engine that this program does not have is read onto the default one.
+                // A table on an engine that this program lacks is read onto the default engine.
                 ("engine", Term::Atom(value)) => {
                     options.engine = value.text().parse::<Engine>().ok().map(Into::into);
                 }
@@ -155,7 +155,7 @@ impl TabfileInfo {
                 }
                 ("major_version", value) => major = number(value)?,
                 ("minor_version", value) => minor = number(value)?,
-                // Erlang notes more, of the table that was.
+                // Erlang notes more about the original table.
                 _ => (),
             }
         }

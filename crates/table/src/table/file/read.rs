@@ -11,7 +11,7 @@ use crate::term::{Atom, Term, Tuple};
 use std::fs::File;
 use std::path::Path;
 
-/// A file that has been opened, its properties read.
+/// A file that has been opened, and whose properties have been read.
 pub(super) struct Opened {
     pub(super) records: Records,
     pub(super) info: TabfileInfo,
@@ -62,7 +62,7 @@ impl Opened {
         })
     }
 
-    /// Hands all rows to `put`, which says whether a term is a row.
+    /// Passes all rows to `put`, which returns whether a term is a row.
     fn rows(mut self, put: &mut dyn FnMut(&Term) -> bool) -> Result<(), FileProblem> {
         match self.format {
             Format::Erlang => return erlang::rows(self, put),
@@ -116,23 +116,20 @@ fn end_of(end: &Tuple) -> Option<u64> {
 }
 
 impl Tables {
-    /// Makes a table, which belongs to the node, of a file that [`tab2file`](Table::tab2file) or
-    /// Erlang's `ets:tab2file` wrote: Erlang's `file2tab/2`, always with `{verify, true}`. Nobody
-    /// finds the table before it is whole.
+    /// Reads a file that [`tab2file`](Table::tab2file) or Erlang's `ets:tab2file` wrote into a new
+    /// table that belongs to the node: Erlang's `file2tab/2`, always with `{verify, true}`. No
+    /// caller finds the table before it is complete.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is damaged or truncated, or holds no table: the error tells the
-    /// byte. Or there is a table with its name. Then there is no new table.
+    /// The file cannot be read, is damaged or truncated, or is not the file of a table: the error
+    /// names the byte. Or a table has its name. In each case there is no new table.
     pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
         self.file2tab_for(|_| NODE, path.as_ref())
     }
 
-    /// What a file says of its table, without reading the rows: Erlang's `tabfile_info/1`.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or does not begin as the file of a table does.
+    /// What a file says about its table, without reading the rows: Erlang's `tabfile_info/1`. Fails
+    /// if the file cannot be read, or does not begin as the file of a table does.
     pub fn tabfile_info(&self, path: impl AsRef<Path>) -> Result<TabfileInfo, FileError> {
         let path = path.as_ref();
         let opened = Opened::open(path).map_err(FileError::at(path))?;
@@ -164,16 +161,12 @@ impl Tables {
 
 impl Owner {
     /// As [`Tables::file2tab`], for a table that belongs to this owner.
-    ///
-    /// # Errors
-    ///
-    /// See [`Tables::file2tab`].
     pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
         self.tables().file2tab_for(|_| self.number(), path.as_ref())
     }
 
-    /// As [`file2tab`](Self::file2tab), but a public table belongs to the node: for owners that make
-    /// public tables for everybody, and others for themselves.
+    /// As [`file2tab`](Self::file2tab), but a public table belongs to the node: for owners that
+    /// make public tables for all callers, and other tables for themselves.
     ///
     /// ```
     /// use tremula_table::{Access, Options, Tables};
@@ -192,10 +185,6 @@ impl Owner {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// See [`Tables::file2tab`].
     pub fn file2tab_unless_public(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
         let owner = |access| match access {
             Access::Public => NODE,

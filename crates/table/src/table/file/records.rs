@@ -5,7 +5,8 @@ use crate::term::{Limits, Term};
 use std::fs::File;
 use std::io::{BufReader, Read};
 
-/// Reads a file from its beginning; nothing is reserved from a length that the file has not got.
+/// Reads a file from its beginning. Reserves no memory for a length that exceeds the rest of the
+/// file.
 pub(super) struct Records {
     input: BufReader<File>,
     offset: u64,
@@ -21,7 +22,7 @@ impl Records {
         })
     }
 
-    /// Where the next byte is.
+    /// The offset of the next byte.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }
@@ -40,7 +41,7 @@ impl Records {
         Ok(bytes)
     }
 
-    /// The next bytes, as many as this.
+    /// The next `count` bytes.
     pub(super) fn bytes(&mut self, count: u32) -> Result<Vec<u8>, FileProblem> {
         self.check_left(count.into())?;
         let mut bytes = vec![0; count as usize];
@@ -57,7 +58,7 @@ impl Records {
         Ok(())
     }
 
-    /// The next record of a file of ours.
+    /// The next record of a file in our format.
     pub(super) fn record(&mut self) -> Result<Term, FileProblem> {
         let start = self.offset;
         let length = self.array::<4>()?;
@@ -69,7 +70,7 @@ impl Records {
         self.term(&payload)
     }
 
-    /// The term of the payload that has just been read.
+    /// The term of a payload that has just been read.
     pub(super) fn term(&self, payload: &[u8]) -> Result<Term, FileProblem> {
         Term::from_etf(payload, &Limits::NONE).map_err(|error| FileProblem::Term {
             offset: self.offset - payload.len() as u64,
@@ -78,7 +79,7 @@ impl Records {
     }
 }
 
-/// What protects a record.
+/// The checksum of a record.
 pub(super) fn record_checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&length);

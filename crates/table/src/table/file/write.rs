@@ -13,14 +13,14 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 use tremula_index::Direction;
 
-/// Rows of a record, at most: enough that the record's head is nothing beside them, and few
+/// The most rows of a record: enough that the record's head does not matter beside them, and few
 /// enough that a reader holds little at once.
 pub(super) const ROWS_OF_A_RECORD: usize = 256;
 
 impl Table {
-    /// Writes the table to a file, which takes the place of one that is there: Erlang's
-    /// `tab2file/2`. The rows are not of one moment; see the [module](crate::table). When it returns
-    /// the file is on the disk; if it fails, the file that was there is as it was.
+    /// Writes the table to a file, in place of an existing one: Erlang's `tab2file/2`. Consistency:
+    /// see [search](crate::table#consistency). When it returns, the file is on the disk; if it
+    /// fails, an existing file is as it was.
     ///
     /// ```
     /// use tremula_table::{Options, Tables};
@@ -40,7 +40,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller may not read, or the system cannot write the file.
+    /// The caller [may not read](crate::table#errors), or the system cannot write the file.
     pub fn tab2file(
         &self,
         path: impl AsRef<Path>,
@@ -94,15 +94,15 @@ impl Table {
         file.as_file().sync_all()?;
         file.persist(path)
             .map_err(|error| Problem::System(error.error))?;
-        // So that the new name is on the disk, too. Only some systems can open a folder.
+        // Puts the new name on the disk, too. Only some systems can open a folder.
         #[cfg(unix)]
         File::open(folder)?.sync_all()?;
         Ok(())
     }
 }
 
-/// A file beside the one that is to be, which is removed if nothing comes of it. Who may read it
-/// is as for any new file.
+/// A file in the same folder as the final one, with the permissions of any new file. It is removed
+/// unless it becomes the final one.
 fn new_file(folder: &Path) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tab2file-");

@@ -2,39 +2,39 @@
 //!
 //! # Why one of our own
 //!
-//! What ETS asks of a hash table beside lookups: an order of iteration that survives growth, so
-//! that `next` goes on from a key, be it deleted meanwhile, and a traversal of a fixed table, or a
-//! `select` in chunks, meets each object once; and `update`, `take` and the change of a bag's rows
-//! in one step, with nothing locked between two calls. `papaya`, `dashmap` and `scc::HashMap` have
-//! atomic updates, but iterate by the position in memory, which growth changes, only through an
-//! iterator that holds a lock or a guard, and have no way to go on from a key. So each of them
-//! would need a second, ordered structure for traversals.
+//! Beside lookups, ETS needs an order of iteration that survives growth. Then `next` can go on from
+//! a key even if it has been deleted, and a traversal of a fixed table, or a `select` in chunks,
+//! meets each row once. ETS also needs `update`, `take` and changes of a bag's rows in one step,
+//! and no lock between two calls. `papaya`, `dashmap` and `scc::HashMap` have atomic updates. But
+//! they iterate by the position in memory, which growth changes; their iterators hold a lock or a
+//! guard; and they cannot go on from a key. So each of them would need a second, ordered structure
+//! for traversals.
 //!
 //! # How it works
 //!
-//! Entries are ordered by their hashes (and by their keys where these are equal: a keyed hash of 64 bits
-//! makes that rare). The upper bits of a hash choose the shard, the others the *home* in the
-//! shard's array: `hash × homes / 2^64`, which never decreases with the hash. An entry lies at its
-//! home or behind it, sorted: linear probing in the order of hashes (Amble and Knuth, "Ordered hash
-//! tables", The Computer Journal 1974).
+//! Entries are ordered by their hashes, and entries of equal hashes, which are rare with keyed
+//! hashes of 64 bits, by their keys. The upper bits of a hash choose the shard, the others the
+//! *home* in the shard's array: `hash × homes / 2^64`, which never decreases with the hash. An
+//! entry is at its home or behind it, in order: linear probing in the order of hashes (Amble and
+//! Knuth, "Ordered hash tables", The Computer Journal 1974).
 //!
 //! ```text
 //!   homes   0    1    2    3    4    5   | behind the last home
 //!         [ 05 | .. | 21 | 22 | 40 | .. ]|[ .. ]
 //! ```
 //!
-//! So the next entry is the next in the array or in the next shard, growing copies an array in
-//! order and may be by any factor, and a key that is not there has a place all the same.
+//! So the next entry is the next one in the array or in the next shard. Growth copies an array in
+//! order, by any factor. A search for a missing key ends at the place that the key would have.
 //!
 //! # Invariants
 //!
-//! 1. The entries of a shard ascend strictly by hash and key; no shard has a hash of another.
+//! 1. The entries of a shard ascend strictly by hash and key; no two shards share a hash.
 //! 2. No place between the home of an entry and the entry is empty.
 //!
 //! # Consistency
 //!
-//! Operations on one key are linearizable. A scan is of one moment a shard. Reads that meet no
-//! writer leave no trace in shared memory ([`StatisticsLock`]).
+//! Operations on one key are linearizable. A scan takes a snapshot of one shard after another. A
+//! read that meets no writer does not write to shared memory ([`StatisticsLock`]).
 
 use super::{Edge, Entry, Kept, Span, Store};
 use crate::term::Term;
@@ -47,33 +47,33 @@ use tremula_sync::{
     WriteGuard,
 };
 
-/// Shards of a map for concurrent writers: more than threads that write at once on most machines.
+/// Shards of a map for concurrent writers: more than the threads that write at once on most
+/// machines.
 const SHARDS: u64 = 64;
 
-/// Homes of a shard that is not empty, at least.
+/// The fewest homes of a shard that is not empty.
 const FEWEST_HOMES: usize = 8;
 
-/// A shard with more entries than 4 in 5 homes grows: from there on sequences of occupied places
-/// get long.
+/// A shard with more than 4 entries in 5 homes grows: beyond that, sequences of occupied places get
+/// long.
 const MOST_FULL: (usize, usize) = (4, 5);
 
-/// By how much a shard grows: a quarter, so that 64 in 100 homes are taken at worst. Entries are
-/// copied five times for it in all, in order, where doubling would copy them twice and leave most
-/// homes empty.
+/// A shard grows by a quarter, so that at least 64 of 100 homes are taken. In total growth copies
+/// each entry about five times, in order; doubling would copy it twice but leave most homes empty.
 const GROWTH: (usize, usize) = (5, 4);
 
-/// Places behind the last home that are made room for at once.
+/// The places behind the last home for which memory is reserved at once.
 const TAIL: usize = 8;
 
-/// A shard with fewer entries than 1 in so many homes shrinks.
+/// A shard with fewer than 1 entry in this many homes shrinks.
 const SHRINK_BELOW: usize = 8;
 
-/// A concurrent map from terms, told apart by `=:=`, to what is kept under them.
+/// A concurrent map from terms, compared by `=:=`, to what is kept under them.
 pub(in super::super) struct HashStore {
     shards: Box<[CachePadded<StatisticsLock<Shard>>]>,
     /// How many upper bits of a hash choose the shard.
     shard_bits: u32,
-    /// Keyed at random, so that nobody can choose keys whose hashes meet.
+    /// The random key of the hashes, so that a client cannot choose keys of equal hashes.
     keys: RandomState,
     len: StripedCounter,
 }
@@ -86,7 +86,7 @@ struct Slot {
 
 #[derive(Default)]
 struct Shard {
-    /// The homes, and behind them places for entries of the last homes.
+    /// The homes, and behind them more places for the entries of the last homes.
     places: Vec<Option<Slot>>,
     homes: usize,
     len: usize,
@@ -106,7 +106,7 @@ struct Sought<'a> {
 }
 
 impl HashStore {
-    /// An empty map; `concurrent` if many threads are to write to it.
+    /// An empty map; `concurrent` if many threads will write to it.
     pub(in super::super) fn new(concurrent: bool) -> Self {
         let count: u64 = if concurrent { SHARDS } else { 1 };
         let shard_bits = count.ilog2();
@@ -152,7 +152,7 @@ impl HashStore {
         self.shards[self.index_of(hash)].write()
     }
 
-    /// The shards between those of two hashes, in this direction.
+    /// The shards from that of `low` to that of `high`, in this direction.
     fn shards_of(
         &self,
         low: Option<Sought<'_>>,
@@ -195,7 +195,7 @@ impl HashStore {
 /// The upper bits of a hash, as a number.
 #[inline]
 const fn upper_bits(hash: u64, count: u32) -> u64 {
-    // Two shifts, because one of 64 bits is none.
+    // Two shifts, because a shift by 64 bits would overflow.
     hash >> 1 >> (63 - count)
 }
 
@@ -210,15 +210,15 @@ impl Slot {
 }
 
 impl Shard {
-    /// Where an entry with this hash is if nothing is in its way. There must be homes.
+    /// The first place for an entry with this hash. The shard must have homes.
     #[inline]
     fn home(&self, hash: u64) -> usize {
         let own_bits = hash << self.shard_bits;
         ((u128::from(own_bits) * self.homes as u128) >> 64) as usize
     }
 
-    /// Where the key is, or else where it would have to be: an empty place, one with a later
-    /// entry, or the one behind the last.
+    /// The place of the key; if the shard lacks it, the place that it would have: an empty one,
+    /// that of a greater entry, or the one behind the last.
     #[inline]
     fn find(&self, sought: Sought<'_>) -> Result<usize, usize> {
         if self.homes == 0 {
@@ -246,7 +246,7 @@ impl Shard {
         self.places.get_mut(place)?.as_mut()
     }
 
-    /// Adds an entry that is not there.
+    /// Adds an entry whose key the shard lacks.
     fn add(&mut self, slot: Slot) {
         if (self.len + 1) * MOST_FULL.1 > self.homes * MOST_FULL.0 {
             self.resize((self.homes * GROWTH.0 / GROWTH.1).max(FEWEST_HOMES));
@@ -261,7 +261,7 @@ impl Shard {
             Some(distance) => place + distance,
             None => {
                 if self.places.len() == self.places.capacity() {
-                    // Not twice as many, as `push` would take.
+                    // `push` would double the capacity.
                     self.places.reserve_exact(TAIL);
                 }
                 self.places.push(None);
@@ -276,7 +276,7 @@ impl Shard {
     fn remove(&mut self, sought: Sought<'_>) -> Option<Slot> {
         let place = self.find(sought).ok()?;
         let removed = self.places[place].take();
-        // Those that follow without a gap and are not at home come one place nearer to it.
+        // Entries that follow without a gap and are not at home move one place towards it.
         let mut end = place + 1;
         while let Some(Some(slot)) = self.places.get(end)
             && self.home(slot.hash) < end
@@ -288,7 +288,7 @@ impl Shard {
         removed
     }
 
-    /// Counts what was removed, and shrinks if little is left.
+    /// Subtracts removed entries from the length, and shrinks the shard if few are left.
     fn removed(&mut self, count: usize) {
         self.len -= count;
         if self.len == 0 {
@@ -340,7 +340,7 @@ impl Shard {
 
     /// The places of the entries strictly between these keys.
     fn places_between(&self, low: Option<Sought<'_>>, high: Option<Sought<'_>>) -> (usize, usize) {
-        // Keys of other shards are before or behind everything here.
+        // A key of another shard is before or behind every entry of this one.
         let shard_of = |sought: Sought<'_>| upper_bits(sought.hash, self.shard_bits);
         let place = |sought: Sought<'_>, behind: bool| match shard_of(sought).cmp(&self.number) {
             Ordering::Less => 0,
@@ -468,13 +468,13 @@ impl Store for HashStore {
                 (shard.len, shard.homes) = (0, 0);
                 places
             };
-            // Dropped after the lock.
+            // Dropped after the lock is released.
             drop(places);
         }
     }
 
     fn len(&self) -> usize {
-        // An insertion may be counted after the removal of what it inserted.
+        // The sum can be negative: an insertion may be counted after the removal of its entry.
         usize::try_from(self.len.sum()).unwrap_or(0)
     }
 
@@ -532,7 +532,7 @@ mod tests {
         layout().row(key, kept)[1].clone()
     }
 
-    /// The invariants of the module, for every shard.
+    /// Checks the invariants of the module for every shard.
     fn check(store: &HashStore) {
         for (number, shard) in store.shards.iter().enumerate() {
             let shard = shard.read();
@@ -562,7 +562,7 @@ mod tests {
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1);
-                // Grows for a while, then shrinks.
+                // The map grows for a while, then shrinks.
                 let grows = step % 20_000 < 12_000;
                 let key = (state >> 33) % if grows { 4_000 } else { 8_000 };
                 let term = Term::from(key);

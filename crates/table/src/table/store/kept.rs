@@ -1,20 +1,21 @@
-//! What a store keeps under a key: rows, in one word.
+//! What a store keeps under a key: rows, packed into one word.
 
 use crate::match_spec::Matcher;
 use crate::term::{Limits, Term, Tuple};
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
-/// What is kept under one key: a row, or in a bag all rows with the key, in eight bytes.
+/// What is kept under one key, in eight bytes: a row, or in a bag all rows with the key.
 ///
-/// | what | kept as |
-/// |---|---|
-/// | the row `{Key}`, if the store's key tells it | the empty tuple |
-/// | a compressed row | a tuple of one bit string: the external form of the row, with `[]` for a key that the store's key tells |
-/// | any other row | itself |
-/// | in a bag, several rows, or one that is not the first of these | `{Row, Older}`: a row, kept as above, and a tuple like this one or `[]` |
+/// - The row `{Key}`, if the store's key determines it, is kept as the empty tuple.
+/// - A compressed row is kept as a tuple of one bit string: the external form of the row, with `[]`
+///   instead of the key if the store's key determines it.
+/// - Any other row is kept as itself.
+/// - Rows of a bag are kept as `{Row, Older}`: the newest row in one of the forms above, and what
+///   is kept of the older rows, or `[]`. A single row `{Key}` is kept as the empty tuple in a bag,
+///   too.
 ///
-/// No row is mistaken for another thing: a row of one bit string is always kept as the empty tuple,
-/// and what is kept in a bag is never a bare row.
+/// The forms cannot be confused: the row of one bit string is always kept as the empty tuple, and a
+/// bag never keeps any other row without `Older`.
 #[derive(Clone)]
 pub(in super::super) struct Kept(Tuple);
 
@@ -23,24 +24,24 @@ pub(in super::super) struct Kept(Tuple);
 pub(in super::super) struct Layout {
     /// Where the key is, counted from 0.
     pub(in super::super) key_position: usize,
-    /// Whether there may be more than one row with a key.
+    /// Whether a key may have several rows.
     pub(in super::super) is_bag: bool,
-    /// Whether keys are told apart by `==`, not by `=:=`.
+    /// Whether keys are compared by `==` instead of `=:=`.
     pub(in super::super) by_value: bool,
     /// Whether long rows are compressed.
     pub(in super::super) compressed: bool,
-    /// Whether a key was stored that another may be taken for without looking the same: one that is
-    /// equal but not identical where keys are told apart by `==`; elsewhere one with a float zero, as
-    /// `0.0` and `-0.0` are identical. If not, the key of the store tells that of the row, which need
-    /// not be looked at.
+    /// Whether the table has stored a key that another key may match although they differ: where
+    /// keys are compared by `==`, a key with an equal key that is not identical; elsewhere a key
+    /// with a float zero, because `0.0` and `-0.0` are identical. Without such keys, the store's
+    /// key is the row's key, and a step need not read the row.
     pub(in super::super) has_equals: AtomicBool,
 }
 
-/// Rows that take no more bytes on the heap than this are not compressed: there is little to gain
-/// from them, and each would have to be expanded when it is read.
+/// Rows that take at most this many bytes on the heap are not compressed: they gain little, and
+/// every read would have to expand them.
 const COMPRESS_ABOVE: usize = 256;
 
-/// How hard compression tries: the least, as Erlang does for compressed tables.
+/// The level of compression: the lowest, as Erlang's for compressed tables.
 const EFFORT: u32 = 1;
 
 impl Layout {
@@ -50,10 +51,10 @@ impl Layout {
         &row[self.key_position]
     }
 
-    /// The key as a store is to keep it. Keys that are equal in the term order but not identical
-    /// are one key of an `ordered_set`, and the store keeps the first of them that it is given. For
-    /// numbers it shall be the integer, if there is one, so that a row `{1}` can be told from it
-    /// even if `{1.0}` was there before.
+    /// The key for the store. An `ordered_set` treats equal keys as one key even if they are not
+    /// identical, and its store keeps the first of them that it gets. For a float with an integral
+    /// value the store's key is the integer, so that it determines the row `{1}` even if `{1.0}`
+    /// was there before.
     #[inline]
     pub(in super::super) fn store_key(&self, key: &Term) -> Term {
         match key {
@@ -64,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// The same, of a row that is about to be stored.
+    /// As [`store_key`](Self::store_key), for a row that is about to be stored.
     #[inline]
     pub(in super::super) fn new_key(&self, key: &Term) -> Term {
         let has_twin = if self.by_value {
@@ -72,8 +73,8 @@ impl Layout {
         } else {
             may_hold_zero(key)
         };
-        // Relaxed, and so is the load: whoever finds the row in the store sees what was written
-        // before it was put there.
+        // Relaxed, like the load in `row_key`: the store orders them. A thread that finds the row
+        // in the store sees what was written before the row was put there.
         if has_twin
             && !self.has_equals.load(Ordering::Relaxed)
             && (self.by_value || key.holds_zero())
@@ -83,7 +84,7 @@ impl Layout {
         self.store_key(key)
     }
 
-    /// A row, as it is kept in a table that is no bag.
+    /// A row as it is kept in a table that is not a bag.
     #[inline]
     pub(in super::super) fn keep(&self, row: Tuple) -> Kept {
         if row.len() == 1 && tells_itself(&row[0]) {
@@ -97,8 +98,8 @@ impl Layout {
         Kept(row)
     }
 
-    /// The row of what [`keep`](Self::keep) made; `key` is the store's key, or one that is equal
-    /// to it.
+    /// The row from which [`keep`](Self::keep) made `kept`; `key` is the store's key or equal to
+    /// it.
     #[inline]
     pub(in super::super) fn row(&self, key: &Term, kept: &Kept) -> Tuple {
         match kept.0.elements() {
@@ -108,8 +109,8 @@ impl Layout {
         }
     }
 
-    /// What a specification makes of the row of a table that is no bag. Copies no row that is kept
-    /// as it is, and makes none of a key alone.
+    /// What a specification makes of the row of a table that is not a bag. Does not copy a row that
+    /// is kept as itself, and does not make the row `{Key}`.
     #[inline]
     pub(in super::super) fn run(
         &self,
@@ -124,8 +125,8 @@ impl Layout {
         }
     }
 
-    /// The key of the rows under a key of the store: the same, or one that is equal to it. In a bag it
-    /// is that of the newest, as in Erlang.
+    /// The key of the rows under a key of the store: the same, or equal to it. In a bag it is the
+    /// key of the newest row, as in Erlang.
     #[inline]
     pub(in super::super) fn row_key(&self, key: &Term, kept: &Kept) -> Term {
         if self.has_equals.load(Ordering::Relaxed) {
@@ -134,12 +135,12 @@ impl Layout {
         key.clone()
     }
 
-    /// The same where another key may be equal to that of the store.
+    /// As [`row_key`](Self::row_key), in a table whose rows may have other keys than the store.
     #[inline(never)]
     fn row_key_among_equals(&self, key: &Term, kept: &Kept) -> Term {
         let is_told = match kept.0.elements() {
             [] => true,
-            // The store may have the integer of a row's float.
+            // For a row with an integral float the store may have the integer.
             [Term::Bitstring(_)] => tells_itself(key) && !key.is_number(),
             _ => false,
         };
@@ -165,7 +166,7 @@ impl Layout {
         rows
     }
 
-    /// The rows of a bag, as they are kept; none gives nothing to keep.
+    /// The rows of a bag, as they are kept; `None` without a row.
     pub(in super::super) fn keep_bag(&self, oldest_first: Vec<Tuple>) -> Option<Kept> {
         let mut all = None;
         for row in oldest_first {
@@ -174,7 +175,7 @@ impl Layout {
         all
     }
 
-    /// What is kept in a bag once this row comes behind all others.
+    /// What a bag keeps when this row is added behind the older ones.
     pub(in super::super) fn keep_one_more(&self, older: Option<&Kept>, row: Tuple) -> Kept {
         let kept = self.keep(row);
         match older {
@@ -187,13 +188,13 @@ impl Layout {
         }
     }
 
-    /// Bytes on the heap of what is kept under a key, and of the key. A key that the store and a
-    /// row share counts twice.
+    /// The bytes on the heap of a key and of what is kept under it. A key that the store and a row
+    /// share counts twice.
     pub(in super::super) fn heap_bytes(key: &Term, kept: &Kept) -> usize {
         key.heap_bytes() + Term::Tuple(kept.0.clone()).heap_bytes()
     }
 
-    /// The row in the external form, compressed, if that takes less than the row does.
+    /// The row in the external form, compressed, if that takes fewer bytes than the row.
     fn compress(&self, row: &Tuple) -> Option<Term> {
         let bytes = Term::Tuple(row.clone()).heap_bytes() - self.key_of(row).heap_bytes();
         if bytes <= COMPRESS_ABOVE {
@@ -208,7 +209,7 @@ impl Layout {
         (Term::tuple([compressed.clone()]).heap_bytes() < bytes).then_some(compressed)
     }
 
-    /// What [`compress`](Self::compress) was given.
+    /// The row that [`compress`](Self::compress) got.
     fn expand(&self, key: &Term, bytes: &[u8]) -> Tuple {
         match Term::from_etf(bytes, &Limits::NONE) {
             Ok(Term::Tuple(rest)) => {
@@ -225,7 +226,7 @@ impl Layout {
 }
 
 impl Kept {
-    /// The rows of a bag, as kept, the newest first.
+    /// The rows of a bag, as they are kept, the newest first.
     fn newest_first(&self) -> impl Iterator<Item = Self> {
         let mut rest = Some(self.0.clone());
         std::iter::from_fn(move || {
@@ -241,8 +242,8 @@ impl Kept {
     }
 }
 
-/// Whether every key that is equal to this one is identical to it. It may say no of one that is
-/// deeper nested, for the sake of a quick answer.
+/// Whether every key that is equal to this one is identical to it. To be quick, it may return false
+/// for a nested key.
 fn is_alone(key: &Term) -> bool {
     match key {
         Term::Float(float) => float.to_integer().is_none(),
@@ -251,7 +252,8 @@ fn is_alone(key: &Term) -> bool {
     }
 }
 
-/// Whether a float zero may be in this key: only what is nested deeper has to be gone through to tell.
+/// Whether a float zero may be in this key. Looks one level deep, and returns true for what is
+/// nested deeper.
 #[inline]
 fn may_hold_zero(key: &Term) -> bool {
     let one = |term: &Term| match term {
@@ -265,8 +267,8 @@ fn may_hold_zero(key: &Term) -> bool {
     }
 }
 
-/// Whether a key is told by every key that is equal to it, but for integral floats, which
-/// [`Layout::store_key`] sees to: so that the row that has nothing but the key need not be kept.
+/// Whether every equal key determines this key, except integral floats, which
+/// [`Layout::store_key`] replaces. Then the row `{Key}` need not be kept.
 const fn tells_itself(key: &Term) -> bool {
     matches!(
         key,

@@ -5,12 +5,12 @@ use crate::term::{Term, TermHead};
 use std::cmp::Ordering;
 use tremula_index::key::KeyHead;
 
-/// A place in the term order. What makes comparisons fast, its head, is kept beside it by the
-/// engines ([`KeptHead`]).
+/// A key of an ordered engine: a term, or a bound of a search. The engines keep its head beside it
+/// ([`KeptHead`]), so that most comparisons do not touch it.
 #[derive(Clone)]
 pub(super) enum OrderedKey {
     Key(Term),
-    /// No key, but where a range begins or ends. Never stored.
+    /// An end of a range. Never stored.
     Bound(Box<KeyBound>),
 }
 
@@ -21,7 +21,7 @@ impl OrderedKey {
         Self::Bound(Box::new(bound.clone()))
     }
 
-    /// The key that is stored.
+    /// The term of a stored key.
     #[inline]
     pub(super) fn term(&self) -> &Term {
         match self {
@@ -30,7 +30,7 @@ impl OrderedKey {
         }
     }
 
-    /// The same, for good.
+    /// As [`term`](Self::term), by value.
     #[inline]
     pub(super) fn into_term(self) -> Term {
         match self {
@@ -68,7 +68,7 @@ impl PartialEq for OrderedKey {
 
 impl Eq for OrderedKey {}
 
-/// The heads of terms: most comparisons end with these and touch no other memory.
+/// The heads of terms: most comparisons end at these and touch no other memory.
 pub(super) enum KeptHead {}
 
 impl KeyHead<OrderedKey> for KeptHead {

@@ -1,7 +1,7 @@
-//! Where the rows of a table are: one interface over the ordered engines and the hash map.
+//! The store of a table: one interface over the ordered engines and the hash map.
 //!
-//! A store maps keys to what is kept under them ([`Kept`]). It knows neither of rows nor of the
-//! semantics of tables; all that they need of it is here.
+//! A store maps keys to what is kept under them ([`Kept`]). It knows nothing about rows or about
+//! the semantics of tables.
 
 mod hashed;
 mod kept;
@@ -16,24 +16,24 @@ use crate::match_spec::{KeyBound, KeyInterval};
 use crate::term::Term;
 use tremula_index::{Direction, Shape, Update};
 
-/// One entry of a store: the key, as the store keeps it, and what is under it.
+/// An entry of a store: the key as the store has it, and what is kept under the key.
 pub(super) type Entry = (Term, Kept);
 
-/// A part of a store's keys, in its order.
+/// An interval of keys, in the order of the store.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
     pub(super) low: Edge<'a>,
     pub(super) high: Edge<'a>,
 }
 
-/// Where a span begins, or ends.
+/// An end of a span.
 #[derive(Clone, Copy)]
 pub(super) enum Edge<'a> {
-    /// Before, or behind, all keys.
+    /// The end of all keys.
     Open,
-    /// Strictly beyond this key.
+    /// At this key, which the span does not contain.
     Beyond(&'a Term),
-    /// At this bound: only in stores in the term order.
+    /// At this bound; only in a store in the term order.
     Bound(&'a KeyBound),
 }
 
@@ -56,26 +56,27 @@ impl<'a> From<&'a KeyInterval> for Span<'a> {
 
 /// The rows of one table, by key.
 ///
-/// Operations on one key are linearizable. Of what moments a scan is, the structure tells. Closures
-/// may run under a lock: they must be brief and must not come back to the store.
+/// Operations on one key are linearizable. The structure determines whether a scan is a snapshot. A
+/// closure may run under a lock: it must be brief and must not use the store.
 pub(super) trait Store: Send + Sync {
     /// The name of the structure.
     fn engine(&self) -> &'static str;
 
-    /// Calls `read` with what is under `key`, once, or not at all if there is nothing.
+    /// Calls `read` once with what is under `key`, if the store has the key. Returns whether it
+    /// has.
     fn get_with(&self, key: &Term, read: &mut dyn FnMut(&Kept)) -> bool;
 
-    /// Puts `kept` under `key` and returns what it replaced. A key that is there stays as it is.
+    /// Puts `kept` under `key` and returns what it replaced. An equal key in the store stays.
     fn insert(&self, key: Term, kept: Kept) -> Option<Kept>;
 
-    /// Puts `kept` under `key` if nothing is there; tells whether it did.
+    /// Puts `kept` under `key` unless the store has the key. Returns whether it did.
     fn insert_if_absent(&self, key: Term, kept: Kept) -> bool;
 
     /// Removes `key` and returns what was under it.
     fn remove(&self, key: &Term) -> Option<Kept>;
 
-    /// Shows what is under `key` to `decide`, once, and does what it says in the same step.
-    /// Returns what was replaced or removed.
+    /// Calls `decide` once with what is under `key`, and carries out its decision in the same step.
+    /// Returns what it replaced or removed.
     fn update(
         &self,
         key: Term,
@@ -85,8 +86,8 @@ pub(super) trait Store: Send + Sync {
     /// The first entry in this direction.
     fn end(&self, direction: Direction) -> Option<Entry>;
 
-    /// Calls `read` with the entry strictly behind `key` in this direction, once, or not at all if
-    /// there is none; the key need not be there.
+    /// Calls `read` once with the entry strictly behind `key` in this direction, if there is one.
+    /// Returns whether it did. The store need not have `key`.
     fn step_with(
         &self,
         key: &Term,
@@ -97,8 +98,8 @@ pub(super) trait Store: Send + Sync {
     /// Appends the first `limit` entries of `span` in this direction to `out`.
     fn scan(&self, span: Span<'_>, direction: Direction, limit: usize, out: &mut Vec<Entry>);
 
-    /// Removes every entry of `span` and returns how many there were: one step of a store in the
-    /// term order, if its structure has such a step.
+    /// Removes every entry of `span` and returns how many it removed: in one step if the structure
+    /// has such an operation, else one by one.
     fn remove_range(&self, span: Span<'_>) -> usize {
         let mut entries = Vec::new();
         self.scan(span, Direction::Ascending, usize::MAX, &mut entries);
@@ -112,7 +113,7 @@ pub(super) trait Store: Send + Sync {
     /// The number of keys: exact when quiescent.
     fn len(&self) -> usize;
 
-    /// What the structure looks like; its figure `bytes` is what it takes without what keys and
-    /// rows have on the heap. Visits all of it.
+    /// Describes the structure; the figure `bytes` leaves out what keys and rows have on the heap.
+    /// Visits all of the structure.
     fn shape(&self) -> Shape;
 }

@@ -8,13 +8,13 @@ use tremula_index::{
     Direction, KeyRange, OrderedIndex, RegisteredEngine, Shape, Update, WithEngine,
 };
 
-/// An empty store on this engine; `None` if terms cannot be kept in it: radix trees need a byte
-/// form of the keys, which terms do not have.
+/// An empty store on this engine; `None` if the engine needs a byte form of its keys, which terms
+/// do not have.
 pub(in super::super) fn open(engine: impl RegisteredEngine) -> Option<Box<dyn Store>> {
     engine.with_heads::<OrderedKey, Kept, KeptHead, _>(Open)
 }
 
-/// Opens a store on whatever engine it is.
+/// Opens a store on the engine that it is run with.
 struct Open;
 
 impl WithEngine<OrderedKey, Kept> for Open {
