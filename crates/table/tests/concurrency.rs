@@ -1,4 +1,4 @@
-//! Tables that several threads use at once: what is one step is seen as one.
+//! Tables that several threads use at once: no thread sees a part of what is one step.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use tremula_table::{Access, Kind, MatchSpec, Options, Table, Tables, Term, Write
 /// How long one round takes.
 const ROUND: Duration = Duration::from_millis(150);
 
-/// One table of each type, and an `ordered_set` on each engine that there is for it.
+/// One table of each type, and an `ordered_set` on each engine that takes terms.
 fn all_tables() -> Vec<Table> {
     let tables = Tables::new();
     let public = Options::new().access(Access::Public);
@@ -51,8 +51,8 @@ fn value(table: &Table, key: i64) -> i64 {
     }
 }
 
-/// Fails if a reader sees a part of a list that is being inserted: it would then see, of the rows
-/// that always change together, an older one after a newer one.
+/// Fails if a reader sees a part of a list that is being inserted. Of the rows that always change
+/// together it would see an older one after a newer one.
 #[test]
 fn a_list_insert_is_seen_wholly_or_not_at_all() {
     const KEYS: i64 = 40;
@@ -104,8 +104,8 @@ fn a_list_insert_is_seen_wholly_or_not_at_all() {
     }
 }
 
-/// Fails if a single write gets in between the rows of a list, or the other way round: one of the
-/// two then is the last to write one key and the first to write the other.
+/// Fails if a single write gets in between the rows of a list, or the reverse: then one of the two
+/// writers is the last to write one key and the first to write the other.
 #[test]
 fn a_list_insert_and_two_single_ones_have_an_order() {
     for table in all_tables() {
@@ -121,12 +121,13 @@ fn a_list_insert_and_two_single_ones_have_an_order() {
                         .insert(Term::list([row(0, round), row(1, round)]))
                         .unwrap();
                 });
-                // Key 0 first: if the list is behind this, it is behind key 0 at least.
+                // Key 1 first, because a list writes key 0 first: the two meet in opposite
+                // directions.
                 table.insert(row(1, -round)).unwrap();
                 table.insert(row(0, -round)).unwrap();
                 lists.join().unwrap();
                 let (zero, one) = (value(table, 0), value(table, 1));
-                // The list before both, between them, or behind both.
+                // The list comes before both rows, between them, or after both.
                 let allowed = [(-round, -round), (-round, round), (round, round)];
                 assert!(allowed.contains(&(zero, one)), "{zero} {one} of {round}");
             }
@@ -134,7 +135,7 @@ fn a_list_insert_and_two_single_ones_have_an_order() {
     }
 }
 
-/// Fails if a row is taken by two threads, or by none.
+/// Fails if two threads take the same row, or if no thread takes it.
 #[test]
 fn a_row_is_taken_once() {
     const ROWS: i64 = 4_000;
@@ -158,7 +159,7 @@ fn a_row_is_taken_once() {
     }
 }
 
-/// Fails if an update is lost: two threads then have got the same value.
+/// Fails if an update is lost: then two threads get the same value.
 #[test]
 fn counters_count_every_update() {
     const UPDATES: usize = 10_000;
@@ -184,7 +185,7 @@ fn counters_count_every_update() {
     }
 }
 
-/// Fails if a row that stays is missed, or one is seen twice, while others come and go.
+/// Fails if a search misses a row that stays, or sees a row twice, while others come and go.
 #[test]
 fn going_through_a_table_meets_what_stays_once() {
     const ROWS: i64 = 2_000;
@@ -227,7 +228,7 @@ fn going_through_a_table_meets_what_stays_once() {
     }
 }
 
-/// Fails if an operation gets through to a table that has been deleted, or finds rows in it.
+/// Fails if an operation succeeds on a table that has been deleted, or finds rows in it.
 #[test]
 fn a_table_is_deleted_under_those_who_use_it() {
     for table in all_tables() {

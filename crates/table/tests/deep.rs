@@ -1,5 +1,5 @@
-//! Terms nested a million deep: everything that goes through a term does so without recursion. On a
-//! thread with a small stack a recursion would end the process.
+//! Deeply nested terms: no function on terms is recursive. On a thread with a small stack a
+//! recursion would end the process.
 
 use std::hash::{BuildHasher, RandomState};
 use std::thread;
@@ -9,13 +9,13 @@ use tremula_table::{MatchSpec, Term};
 
 const DEPTH: usize = 1_000_000;
 
-/// As deep as shows a recursion of one byte a level on a small stack.
+/// The depth: a recursion with one byte per level would overflow the small stack.
 const DEEP: usize = 150_000;
 
-/// Enough for a thread to begin with, and for nothing that recurs.
+/// The stack: enough to start a thread, and too little for a recursion.
 const STACK: usize = 128 << 10;
 
-/// One level around a term.
+/// Wraps one level around a term.
 type Wrap = fn(Term) -> Term;
 
 const WRAPS: [(&str, Wrap); 6] = [
@@ -62,7 +62,7 @@ fn nothing_recurs() {
             let bytes = one.to_etf().unwrap();
             let decoded = Term::from_etf(&bytes, &Limits::NONE).unwrap();
             assert!(decoded.is_identical(&one), "{name}");
-            // And here all of them are dropped.
+            // Drops all of them, here.
         }
     });
 }
@@ -78,7 +78,7 @@ fn match_specifications_do_not_recur() {
     on_small_stack(|| {
         let variable = Term::atom("$1").unwrap();
         for (name, wrap) in WRAPS.into_iter().filter(|(name, _)| *name != "key") {
-            // A pattern that is nested deep, and what it binds at the bottom.
+            // A deeply nested pattern, and what it binds at the bottom.
             let pattern = (0..DEEP).fold(variable.clone(), |term, _| wrap(term));
             let value = nested(wrap, DEEP);
             let Term::Tuple(row) = Term::tuple([value.clone()]) else {
@@ -99,14 +99,14 @@ fn match_specifications_do_not_recur() {
             |term| Term::tuple([Term::atom("max").unwrap(), term, Term::from(1)]),
         ] as [Wrap; 5]
         {
-            // A body that is nested deep.
+            // A deeply nested body.
             let body = (0..DEEP).fold(variable.clone(), |term, _| wrap(term));
             let compiled = MatchSpec::compile(&spec(variable.clone(), body.clone())).unwrap();
             let Term::Tuple(row) = Term::tuple([Term::from(7)]) else {
                 panic!("a row");
             };
             assert!(compiled.run(&row).is_some());
-            // And one with an error at the bottom.
+            // A deeply nested body with an error at the bottom.
             let wrong = (0..DEEP).fold(Term::tuple([]), |term, _| wrap(term));
             let error = MatchSpec::compile(&spec(variable.clone(), wrong)).unwrap_err();
             assert!(error.path.len() > DEEP);

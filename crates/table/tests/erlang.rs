@@ -1,5 +1,5 @@
-//! Terms against a real Erlang: order, identity, text and external format of random pairs. These
-//! tests need `escript`; without it they fail and say how to get it.
+//! Compares terms with a real Erlang: order, identity, text and external format of random pairs.
+//! These tests need `escript`; without it they fail and say how to get it.
 
 mod support;
 
@@ -12,10 +12,10 @@ use tremula_index::key::KeyHead;
 use tremula_table::Term;
 use tremula_table::term::{Exact, Limits, TermHead};
 
-/// Pairs that are asked about. Set `TREMULA_TERM_PAIRS` for another number.
+/// The number of pairs. `TREMULA_TERM_PAIRS` overrides it.
 const PAIRS: usize = 100_000;
 
-/// What the random numbers begin with. Set `TREMULA_SEED` for others.
+/// The seed of the random numbers. `TREMULA_SEED` overrides it.
 const SEED: u64 = 20;
 
 /// Random pairs, the same for the same seed.
@@ -31,14 +31,14 @@ fn pairs(count: usize) -> Vec<(Term, Term)> {
     (0..count).map(draw).collect()
 }
 
-/// Whether Erlang can read the text of a term: some terms are printed in forms of our own.
+/// Whether Erlang can read the text of a term; some terms are printed in forms of our own.
 fn is_readable(text: &str) -> bool {
     !["#Pid<", "#Port<", "#Ref<", "#Fun<"]
         .iter()
         .any(|form| text.contains(form))
 }
 
-/// Whether there is a map inside that Erlang keeps, and prints, in no order.
+/// Whether the term contains a map that Erlang keeps, and prints, without order.
 fn has_large_map(term: &Term) -> bool {
     match term {
         Term::Tuple(elements) => elements.iter().any(has_large_map),
@@ -121,13 +121,14 @@ fn erlang_agrees_about_every_pair() {
             "{one} reads as {read}"
         );
         let text = one.to_string();
-        // Erlang 25 prints a function's name that is not ASCII in UTF-8, whatever it was asked for.
+        // Erlang 25 prints a function's name that is not ASCII in UTF-8, whatever encoding was
+        // requested.
         let printed = std::str::from_utf8(bytes(printed)).unwrap();
         let garbled = text.contains("fun ") && !(text.is_ascii() && printed.is_ascii());
         if is_readable(&text) && !garbled {
             let again: Term = printed.parse().unwrap_or_else(|e| panic!("{printed}: {e}"));
             assert!(again.is_identical(one), "{printed} against {one}");
-            // Nor does it quote such names as it quotes atoms.
+            // It also quotes such names by other rules than atoms.
             if !text.contains("fun ") && !has_large_map(one) {
                 assert_eq!(printed, text);
             }

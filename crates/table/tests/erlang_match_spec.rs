@@ -1,4 +1,4 @@
-//! Match specifications against a real Erlang: what compiles, and what it makes of random rows.
+//! Compares match specifications with a real Erlang: what compiles, and the results on random rows.
 //! These tests need `escript`; without it they fail and say how to get it.
 
 mod support;
@@ -9,16 +9,16 @@ use tremula_table::match_spec::Environment;
 use tremula_table::term::Atom;
 use tremula_table::{MatchSpec, Term};
 
-/// Pairs of a specification and a row. Set `TREMULA_SPEC_PAIRS` for another number.
+/// The number of pairs of a specification and a row. `TREMULA_SPEC_PAIRS` overrides it.
 const PAIRS: u64 = 100_000;
 
-/// Rows that each specification is run against.
+/// Rows per specification.
 const ROWS: usize = 4;
 
-/// Levels of the deepest specifications.
+/// The depth of the deepest specifications.
 const DEEPEST: usize = 5;
 
-/// What the random numbers begin with. Set `TREMULA_SEED` for others.
+/// The seed of the random numbers. `TREMULA_SEED` overrides it.
 const SEED: u64 = 4;
 
 /// Random specifications of growing depth, each with some rows.
@@ -57,7 +57,7 @@ fn erlang_agrees_about_every_specification_and_row() {
     let cases = specs_and_rows();
     let questions: Vec<_> = cases.iter().map(question).collect();
     let answers = oracle.ask("match_specs", &questions);
-    // Of what matched, those that are no rows.
+    // `others` counts the terms that match and are not rows.
     let (mut refused, mut matched, mut failed, mut others) = (0, 0, 0, 0);
     for ((spec, rows), answer) in cases.iter().zip(answers) {
         let compiled = MatchSpec::compile_in(spec, &environment);
@@ -84,7 +84,7 @@ fn erlang_agrees_about_every_specification_and_row() {
         }
     }
     println!("{refused} specifications were refused, {matched} rows matched, {failed} failed");
-    // Else the generator would no longer ask what matters.
+    // Otherwise the generator would miss the interesting cases.
     let (cases, pairs) = (cases.len(), cases.len() * ROWS);
     assert!(refused > cases / 20 && refused < cases / 2);
     assert!(matched > pairs / 10 && failed > pairs / 10);

@@ -1,5 +1,5 @@
-//! Tables against a real Erlang: the same random calls, and what each of them returns. These tests
-//! need `escript`; without it they fail and say how to get it.
+//! Compares tables with a real Erlang: the same random calls on both, and what each call returns.
+//! These tests need `escript`; without it they fail and say how to get it.
 
 mod support;
 
@@ -11,29 +11,29 @@ use tremula_table::match_spec::Returns;
 use tremula_table::term::{Atom, Exact};
 use tremula_table::{Kind, MatchSpec, Tables, Term};
 
-/// Calls in an ordinary run, and in a deep one (`TREMULA_DEEP`). Set `TREMULA_TABLE_CALLS` for another
-/// number.
+/// Calls in an ordinary run, and in a deep one (`TREMULA_DEEP`). `TREMULA_TABLE_CALLS` overrides
+/// both.
 const CALLS: u64 = 200_000;
 const DEEP_CALLS: u64 = 5_000_000;
 
-/// Calls that are made, asked and compared at a time: a deep run would not fit into memory.
+/// Calls per batch: the calls of a deep run would not fit into memory at once.
 const CALLS_AT_ONCE: u64 = 100_000;
 
-/// What the random numbers begin with. Set `TREMULA_SEED` for others.
+/// The seed of the random numbers. `TREMULA_SEED` overrides it.
 const SEED: u64 = 44;
 
 /// How a result is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// As it is.
+    /// The result as it is.
     Matters,
-    /// A list of which Erlang leaves the order open.
+    /// A list without a defined order in Erlang.
     Open,
-    /// A list of such lists: the sizes matter, and what is in all of them.
+    /// A list of such lists: their sizes matter, and their elements taken together.
     OpenChunks,
 }
 
-/// What Erlang says of the order of a result.
+/// The order that Erlang defines for a result.
 fn order(operation: &Operation, kind: Kind, has_lists: bool) -> Order {
     if kind == Kind::OrderedSet {
         return Order::Matters;
@@ -42,14 +42,14 @@ fn order(operation: &Operation, kind: Kind, has_lists: bool) -> Order {
         "keys" | "drain" | "tab2list" | "foldl" | "foldr" | "select" | "select_reverse"
         | "match" | "match_object" => Order::Open,
         "chunks" => Order::OpenChunks,
-        // Erlang 25 turns a list around that is inserted into a bag.
+        // Erlang 25 may reverse a list that is inserted into a bag.
         "lookup" | "take" | "lookup_element" if has_lists => Order::Open,
         _ => Order::Matters,
     }
 }
 
 fn sorted(mut terms: Vec<Term>) -> Term {
-    // Zeros that differ in their signs are identical.
+    // Zeros with different signs are identical, so the text decides.
     terms.sort_by(|one, two| {
         let by_text = || one.to_string().cmp(&two.to_string());
         one.cmp_exact(two).then_with(by_text)
@@ -66,8 +66,8 @@ fn is_end(term: &Term) -> bool {
     matches!(term, Term::Atom(atom) if *atom == Atom::END_OF_TABLE)
 }
 
-/// Whether a chunk of ours says that it is the last where Erlang will see it with the next one: ours
-/// knows from guards, too, that there is but one key.
+/// Whether our chunk says that it is the last one where Erlang's says so only with the next chunk:
+/// ours uses guards, too, to find out that only one key can match.
 fn knows_the_end(ours: &Term, said: &Term) -> bool {
     match (ours, said) {
         (Term::Tuple(ours), Term::Tuple(said)) if ours.len() == 2 && said.len() == 2 => {
@@ -85,8 +85,8 @@ fn normal(result: &Term, order: Order) -> Term {
         Order::Matters => result.clone(),
         Order::Open => sorted(parts),
         Order::OpenChunks => {
-            // Whether the last full chunk tells that it is the last depends on what is known of the
-            // keys, and on the order in which they are visited.
+            // Whether the last full chunk has a continuation depends on what is known about the
+            // keys, and on the order of visits.
             let parts = match parts.as_slice() {
                 [chunks @ .., end] if !chunks.is_empty() && is_end(end) => chunks,
                 all => all,
@@ -102,20 +102,20 @@ fn normal(result: &Term, order: Order) -> Term {
     }
 }
 
-/// The tables, and what was seen of them.
+/// The tables, and statistics of the calls.
 #[derive(Default)]
 struct Run {
     tables: Tables,
     slots: [Option<Slot>; SLOTS],
     has_lists: [bool; SLOTS],
-    /// How often each function returned something, and failed.
+    /// How often each function succeeded, and failed.
     told: BTreeMap<&'static str, [usize; 2]>,
-    /// How often a range of keys was deleted without a look at its rows.
+    /// How often a range of keys was deleted without visiting its rows.
     ranges: usize,
 }
 
 impl Run {
-    /// Makes a call, and compares what it returns with what Erlang's did.
+    /// Makes a call and compares its result with Erlang's.
     fn compare(&mut self, number: u64, operation: &Operation, answer: &Term) {
         let Operation {
             slot,
@@ -198,7 +198,7 @@ fn erlang_agrees_about_every_call() {
     }
     let Run { told, ranges, .. } = run;
     println!("calls that returned something, and that failed: {told:?}");
-    // Else the generator would no longer ask what matters.
+    // Otherwise the generator would miss the interesting cases.
     if count >= CALLS {
         for (function, [returned, failed]) in &told {
             assert!(*returned > 100, "{function} returned {returned} times");
@@ -261,7 +261,7 @@ fn files_that_erlang_wrote_are_read() {
         found.sort();
         all.sort();
         assert_eq!(found, all, "{name}");
-        // Each way to cut it short is noticed.
+        // Every truncation is noticed.
         let bytes = std::fs::read(&path).unwrap();
         for length in (0..bytes.len()).step_by(997) {
             std::fs::write(&path, &bytes[..length]).unwrap();

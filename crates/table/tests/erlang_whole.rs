@@ -1,5 +1,5 @@
-//! What is about whole tables, against a real Erlang: names, `info`, files, limits; and match
-//! specifications for trying out. These tests need `escript`; without it they fail and say how to get
+//! Compares what concerns whole tables with a real Erlang: names, `info`, files, limits, and trying
+//! out match specifications. These tests need `escript`; without it they fail and say how to get
 //! it.
 
 mod support;
@@ -23,7 +23,7 @@ fn bad(why: impl ToString) -> BadCall {
     BadCall(why.to_string())
 }
 
-/// The same calls, here and there.
+/// An owner here and a real Erlang, which get the same calls.
 struct Both {
     oracle: Oracle,
     owner: Owner,
@@ -39,7 +39,7 @@ impl Both {
         }
     }
 
-    /// A file of a side's own.
+    /// The path of a file for one side.
     fn path(&self, side: &str, name: &Term) -> Term {
         let path = self.folder.path().join(format!("{side}-{name}"));
         Term::binary(path.to_str().unwrap().as_bytes())
@@ -53,8 +53,8 @@ impl Both {
         }
     }
 
-    /// Makes a call on both sides, and compares; returns the text of the result. A file is given by a
-    /// name that each side has in its own way.
+    /// Makes a call on both sides, compares the results, and returns the text of the result. An
+    /// argument names a file; each side has its own path for it.
     fn call(&mut self, function: &str, arguments: &str) -> String {
         let given: Vec<_> = match term(arguments) {
             Term::List(list) => list.iter().cloned().collect(),
@@ -173,7 +173,7 @@ fn call(owner: &Owner, function: &str, arguments: &[Term]) -> Called {
     })
 }
 
-/// Fails if a table can be given its own name, which is taken.
+/// Fails if a table can be renamed to its own name, which is taken.
 #[test]
 fn erlang_agrees_about_names() {
     let mut both = Both::start("erlang_names");
@@ -190,8 +190,8 @@ fn erlang_agrees_about_names() {
     assert_eq!(both.call("info", "[v, nothing]"), "undefined");
 }
 
-/// Every table that the options make, and what `info` tells of it. Fails if it tells what was asked for
-/// where Erlang tells what came of it.
+/// Compares `info` for every table that the options can make. Fails if it shows an option as
+/// requested where Erlang shows what the table has.
 #[test]
 fn erlang_agrees_about_what_a_table_is() {
     const ITEMS: [&str; 9] = [
@@ -233,7 +233,8 @@ fn erlang_agrees_about_what_a_table_is() {
     assert!(kinds_of_counters.iter().all(|count| *count > 20));
 }
 
-/// Fails if binaries are not told of, or others than those that Erlang keeps beside the rows.
+/// Fails if `info(binary)` lacks binaries, or lists others than those that Erlang keeps outside the
+/// rows.
 #[test]
 fn erlang_agrees_about_the_binaries_of_a_table() {
     let mut both = Both::start("erlang_binaries");
@@ -262,8 +263,8 @@ fn erlang_agrees_about_the_binaries_of_a_table() {
     }
 }
 
-/// Fails if a table comes back from its file as another than it was: open to those who must not read
-/// it, say.
+/// Fails if a table comes back from its file with other properties, for example with another
+/// access.
 #[test]
 fn erlang_agrees_about_tables_that_come_back_from_files() {
     let mut both = Both::start("erlang_file2tab");
@@ -291,7 +292,7 @@ fn erlang_agrees_about_tables_that_come_back_from_files() {
             }
             assert_eq!(both.call("info", "[t, protection]"), access);
             both.call("delete", "[t]");
-            // And from theirs, here.
+            // Erlang's file is read here, too.
             let Term::Bitstring(theirs) = both.path("theirs", &atom("file")) else {
                 panic!("a path");
             };
@@ -303,7 +304,7 @@ fn erlang_agrees_about_tables_that_come_back_from_files() {
     }
 }
 
-/// Fails if a limit from 2^59 on is taken for one.
+/// Fails if a limit of 2^59 or more is accepted.
 #[test]
 fn erlang_agrees_about_limits() {
     let mut both = Both::start("erlang_limits");
@@ -323,7 +324,7 @@ fn erlang_agrees_about_limits() {
     }
 }
 
-/// Fails if a step gives `0.0` for the row with `-0.0` that took its place.
+/// Fails if a step returns `0.0` for the row with `-0.0` that replaced it.
 #[test]
 fn erlang_agrees_about_the_signs_of_zeros() {
     let mut both = Both::start("erlang_zeros");
@@ -352,7 +353,7 @@ fn erlang_agrees_about_the_signs_of_zeros() {
     }
 }
 
-/// Fails if what is no row is refused, or taken by another clause than Erlang's.
+/// Fails if a term that is not a row is refused, or matches another clause than in Erlang.
 #[test]
 fn erlang_agrees_about_specifications_of_what_is_no_row() {
     const TERMS: [&str; 14] = [

@@ -1,4 +1,4 @@
-//! Tables in files: what is damaged is refused, and nothing is changed by it.
+//! Tables in files: damaged files are refused, and change nothing.
 
 use std::fs;
 use tremula_table::{ExtendedInfo, Kind, Options, Table, Tables, Term, WriteConcurrency};

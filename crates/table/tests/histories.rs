@@ -1,25 +1,25 @@
 //! Recorded histories of tables that several threads use at once.
 //!
-//! What would make one fail: answers that no order of the calls explains. A lookup that misses
-//! what was there before and after; a count that another one undoes; a row taken twice; a list
-//! insert of which a part is seen, by lookups or by a select over a range of keys; a select over
-//! a range that shows two moments. The report shows the calls, the longest order found, and the
-//! call that does not fit.
+//! A history fails if no order of the calls explains the answers: a lookup misses what was there
+//! before and after; a count undoes another one; a row is taken twice; a lookup, or a select over a
+//! range of keys, sees a part of a list insert; a select over a range shows two moments. The report
+//! shows the calls, the longest order found, and the call that does not fit.
 //!
 //! | call of a table | operation of the checker |
 //! |---|---|
 //! | `lookup`, `member` | `Get`, `ContainsKey` |
 //! | `insert` of a row, of a list; `insert_new` | `Insert`, `InsertMany`; `InsertIfAbsent` |
 //! | `take`, `delete_key` in turn | `Remove` |
-//! | `update_counter`, `update_element`, `take`, `lookup` | `Update` that adds, puts, removes, keeps |
-//! | `first_lookup` and its kin | `First`, `Last`, `Next`, `Prev` |
+//! | `update_counter`, `update_element`, `take`, `lookup` | `Update`: adds, puts, removes, keeps |
+//! | `first_lookup` and the like | `First`, `Last`, `Next`, `Prev` |
 //! | `select` and `select_reverse`, with a limit and without | `Scan` |
 //! | `select_delete` | `RemoveRange` |
 //! | `size` | `Len` |
 //!
-//! On a `set` and on engines whose scans only keep the order, `select` and what steps from key to key are held to what they say
-//! of each key: they promise no more. Nor does `select_delete` on a `set`; on an `ordered_set` it is of
-//! one moment, as the rows all have one size and its specification takes all of a range.
+//! On a `set`, and on engines whose scans only keep the order, the checker holds `select` and the
+//! steps from key to key only to what they say about each key, because they promise no more. The
+//! same holds for `select_delete` on a `set`. On an `ordered_set` it is one step, because the rows
+//! have one size and its specification takes whole ranges.
 
 use std::fmt::Write;
 use std::ops::Bound;
@@ -88,11 +88,11 @@ const CAMPAIGNS: [(&str, Campaign); 5] = [
     ),
 ];
 
-/// So few rows that any select is of one batch, which is of one moment: with a few hundred, also of
+/// Few enough rows that any select takes one batch, which is a snapshot; a few hundred rows make
 /// several base nodes or leaves. A search with a limit begins with a batch of 32.
 const FILLERS: &[usize] = &[0, 0, 0, 2, 7, 8, 15, 16, 20, 33, 200];
 
-/// How many times as much there is to check as in an ordinary run.
+/// The factor by which a deep run checks more histories than an ordinary one.
 fn times() -> usize {
     match std::env::var("TREMULA_DEEP") {
         Ok(_) => 50,
@@ -100,13 +100,13 @@ fn times() -> usize {
     }
 }
 
-/// The looks at a quiet table at the end of each history: a select, and the size.
+/// Calls on the quiet table at the end of each history: a select, and the size.
 const LOOKS: usize = 2;
 
 static TURN: Mutex<()> = Mutex::new(());
 
 fn check(name: &str, options: &Options, loose: &'static [Kind]) {
-    // One at a time: the threads of a history shall run at once, on as many cores as there are.
+    // One test at a time: the threads of a history have to run at once, on all cores.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let tables = Tables::new();
     let make = || {
@@ -177,15 +177,15 @@ fn histories_of_a_set_are_right() {
     }
 }
 
-/// A table of rows `{Key, Value}` as what is recorded.
+/// A table of rows `{Key, Value}` whose calls are recorded.
 struct Recorded {
     table: ets::Table,
     loose: &'static [Kind],
-    /// By which `take` and `delete_key` take turns, and calls dawdle.
+    /// Counts the calls: `take` and `delete_key` take turns by it, and some calls wait by it.
     calls: AtomicUsize,
 }
 
-/// The number that a row holds. The sums of the checker turn over at 64 bits, those of tables grow.
+/// The number in a row, modulo 2^64: the checker's sums wrap at 64 bits, those of tables grow.
 fn number(term: &Term) -> u64 {
     let exact = match term {
         Term::Integer(small) => i128::from(*small),
@@ -205,7 +205,7 @@ fn entry(row: &[Term]) -> (u64, u64) {
     }
 }
 
-/// The value in what was found under a key.
+/// The value in the rows found under a key.
 fn value(rows: &[Tuple]) -> Option<u64> {
     match rows {
         [] => None,
@@ -214,7 +214,7 @@ fn value(rows: &[Tuple]) -> Option<u64> {
     }
 }
 
-/// A match specification for the rows with keys in a span: `true` or the row, of each.
+/// A match specification for the rows with keys in a span, with this body.
 fn spec(span: Span, body: &str) -> MatchSpec {
     let mut guards = Vec::new();
     let mut guard = |inclusive: &str, exclusive: &str, bound: Bound<u64>| {
@@ -287,7 +287,7 @@ impl Recorded {
                 let sum = table
                     .update_counter_or(&key_term, &more, row(key, 0))
                     .unwrap();
-                // No value is zero: a sum that is what was added was added to nothing.
+                // No value is zero: if the sum equals what was added, the row is new.
                 let before = (sum != more).then(|| number(&sum).wrapping_sub(number(&more)));
                 shown(before, before)
             }
@@ -338,10 +338,10 @@ impl Subject for Recorded {
     }
 
     fn call(&self, operation: &Operation) -> Response {
-        // Relaxed: it orders nothing between the threads.
+        // Relaxed: the counter orders nothing between the threads.
         let turn = self.calls.fetch_add(1, Ordering::Relaxed);
-        // Calls shall overlap on any machine, however busy: some give the processor away before
-        // they do anything, some before they answer.
+        // Calls have to overlap even on a busy machine: some yield the processor before they begin,
+        // some before they return.
         if turn.is_multiple_of(5) {
             thread::yield_now();
         }

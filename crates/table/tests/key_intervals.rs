@@ -1,5 +1,5 @@
-//! Which keys a match specification is said to be able to match: no row that it matches has another
-//! one, and bounds between keys are ordered as the keys are.
+//! The keys that a match specification can match: no row that it matches has a key outside its
+//! intervals, and bounds between keys compare as the keys do.
 
 mod support;
 
@@ -12,7 +12,7 @@ use tremula_table::match_spec::{KeyBound, KeyInterval};
 use tremula_table::term::{TermHead, Tuple};
 use tremula_table::{MatchSpec, Term};
 
-/// Specifications with rows that are gone through.
+/// The number of specifications that are run against rows.
 const SPECS: usize = 60_000;
 
 fn fields(row: &Term) -> &Tuple {
@@ -28,7 +28,7 @@ fn every_row_that_matches_is_in_the_intervals() {
     let (mut within, mut outside, mut points) = (0, 0, 0);
     for index in 0..SPECS {
         let (spec, rows) = specs.keyed_spec_and_rows(1 + index * 4 / SPECS, 6);
-        // Some name a variable that was cut off.
+        // Some use a variable that was cut off.
         let Ok(compiled) = MatchSpec::compile(&spec) else {
             continue;
         };
@@ -61,11 +61,11 @@ fn every_row_that_matches_is_in_the_intervals() {
         }
     }
     println!("{within} keys were within intervals, {outside} outside; {points} were points");
-    // Else the intervals were hardly tested.
+    // Otherwise the intervals were hardly tested.
     assert!(within > SPECS / 4 && outside > SPECS / 4 && points > SPECS / 10);
 }
 
-/// Intervals ascend, none is empty, and between two of them there is a place.
+/// Checks that intervals ascend, that none is empty, and that two of them do not touch.
 fn are_apart(intervals: &[KeyInterval]) {
     for interval in intervals {
         if let (Some(low), Some(high)) = (&interval.low, &interval.high) {
@@ -80,7 +80,7 @@ fn are_apart(intervals: &[KeyInterval]) {
     }
 }
 
-/// Both sides of the keys that begin as the key pattern of this specification.
+/// The bounds on both sides of the keys that begin as this key pattern does.
 fn bounds(pattern: &Term) -> Vec<KeyBound> {
     let spec = Term::tuple([
         Term::tuple([pattern.clone()]),
@@ -95,7 +95,7 @@ fn bounds(pattern: &Term) -> Vec<KeyBound> {
         .collect()
 }
 
-/// A pattern of the keys that begin as this one does; the choices say how much of it is left.
+/// A pattern of the keys that begin as this one does; the choices decide how much of it is left.
 fn opened(key: &Term, choices: &mut impl Iterator<Item = u8>) -> Term {
     let any: Term = "'_'".parse().unwrap();
     let Some(choice) = choices.next() else {
@@ -118,7 +118,7 @@ fn opened(key: &Term, choices: &mut impl Iterator<Item = u8>) -> Term {
     }
 }
 
-/// Terms that are patterns of themselves: without variables, `'_'` and maps.
+/// Whether a term is a pattern that matches only itself: without variables, `'_'` and maps.
 fn is_plain(term: &Term) -> bool {
     let text = term.to_string();
     !text.contains("'_'") && !text.contains("#{") && !text.contains("'$")
@@ -149,7 +149,7 @@ proptest! {
                 prop_assert!(order.is_ne());
                 let heads = bound.head().cmp(&TermHead::head(key));
                 prop_assert!(heads.is_eq() || heads == order, "{} against {}", bound, key);
-                // Keys on both sides of a bound are ordered as it says.
+                // Two keys on different sides of a bound compare as the bound says.
                 for other in &keys {
                     if order == Ordering::Less && bound.cmp_key(other) == Ordering::Greater {
                         prop_assert!(other < key, "{} is between {}, {}", bound, other, key);
@@ -161,7 +161,7 @@ proptest! {
                 prop_assert_eq!(order, other.cmp(bound).reverse(), "{}, {}", bound, other);
                 let heads = bound.head().cmp(&other.head());
                 prop_assert!(heads.is_eq() || order.is_eq() || heads == order, "{}, {}", bound, other);
-                // A key between two bounds has them in order.
+                // Two bounds with a key between them compare as the key says.
                 for key in &keys {
                     if bound.cmp_key(key) == Ordering::Less && other.cmp_key(key) == Ordering::Greater {
                         prop_assert_eq!(order, Ordering::Less, "{} {} {}", bound, key, other);

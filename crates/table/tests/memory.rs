@@ -1,11 +1,11 @@
-//! What rows take in memory.
+//! The memory that rows take.
 
 use tremula_table::{Kind, Options, Tables, Term, WriteConcurrency};
 
 /// Rows of a table.
 const ROWS: i64 = 1_000_000;
 
-/// What Erlang takes for a row `{Int}`, in bytes.
+/// The bytes that Erlang takes for a row `{Int}`.
 const BYTES_A_ROW: usize = 56;
 
 #[test]
@@ -16,7 +16,7 @@ fn a_row_of_an_integer_takes_at_most_what_it_takes_in_erlang() {
                 let options = Options::new().kind(kind).write_concurrency(write);
                 let table = Tables::new().create("t", options).unwrap();
                 for number in 0..ROWS {
-                    // All numbers, in an order that jumps about.
+                    // All numbers, in a scattered order.
                     let key = if in_order {
                         number
                     } else {

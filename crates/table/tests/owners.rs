@@ -1,4 +1,4 @@
-//! Names and owners when several threads are at them at once, and when owners go.
+//! Names and owners when several threads use them at once, and when owners go.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 use tremula_table::{Access, BadArgument, Kind, MatchSpec, Options, Problem, Table, Tables, Term};
 
-/// How long what cannot take long may take on a busy machine.
+/// How long to wait for something quick on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn term(text: &str) -> Term {
@@ -31,7 +31,7 @@ fn at_once(round: usize, one: impl FnOnce() + Send, two: impl FnOnce()) {
         let mut looked = 0;
         while ready.load(Ordering::SeqCst) < 2 {
             looked += 1;
-            // On a busy machine the other one may need this processor.
+            // On a busy machine the other thread may need this processor.
             if looked % 1_000 == 0 {
                 thread::yield_now();
             }
@@ -50,8 +50,8 @@ fn at_once(round: usize, one: impl FnOnce() + Send, two: impl FnOnce()) {
     });
 }
 
-/// Fails if a table that is renamed while it is deleted, or while its owner goes, leaves a name behind
-/// that no table has and no table can be given.
+/// Fails if a table that is renamed while it is deleted, or while its owner goes, leaves a name
+/// behind that no table has and no table can get.
 #[test]
 fn a_rename_brings_no_deleted_table_back() {
     const ROUNDS: usize = 4_000;
@@ -82,8 +82,8 @@ fn a_rename_brings_no_deleted_table_back() {
     }
 }
 
-/// Fails if the name of a table that is deleted can be had only once its rows are gone, or if the table
-/// is found until then.
+/// Fails if the name of a deleted table stays taken until its rows are gone, or if the table is
+/// found until then.
 #[test]
 fn a_name_is_free_as_soon_as_its_table_is_deleted() {
     let tables = Tables::new();
@@ -116,8 +116,8 @@ impl Wake for Looks {
     }
 }
 
-/// Fails, by waiting in vain, if a table is sent to its new owner under the lock that all look-ups take:
-/// sending wakes the owner, and its waker may be anything.
+/// Fails, by waiting in vain, if a table is sent to its new owner under the lock that all look-ups
+/// take: sending wakes the owner, and its waker may do anything.
 #[test]
 fn a_waker_may_look_at_the_tables() {
     for goes in [false, true] {
@@ -138,7 +138,7 @@ fn a_waker_may_look_at_the_tables() {
             done.send(()).unwrap();
         });
         if is_done.recv_timeout(PATIENCE).is_err() {
-            // Dropped, it would wait for the same lock, and no test would fail.
+            // Dropping it would wait for the same lock, and the test would hang instead of failing.
             std::mem::forget(to);
             panic!("the waker waits for the one that wakes it");
         }
@@ -147,7 +147,7 @@ fn a_waker_may_look_at_the_tables() {
     }
 }
 
-/// The same of the owner that goes: with it goes the last that can send to it.
+/// The same for an owner that goes, and with it the last sender to it.
 #[test]
 fn a_waker_of_an_owner_that_goes_may_look_at_the_tables() {
     let tables = Tables::new();
@@ -166,7 +166,7 @@ fn a_waker_of_an_owner_that_goes_may_look_at_the_tables() {
     assert!(tables.whereis("t").is_none());
 }
 
-/// Fails if a handle that outlives its owner can fix a table: nobody would release it.
+/// Fails if a handle that outlives its owner can fix a table: no thread would release it.
 #[test]
 fn an_owner_that_is_gone_fixes_nothing() {
     let tables = Tables::new();
@@ -184,13 +184,14 @@ fn an_owner_that_is_gone_fixes_nothing() {
     let refused = problem(handle.safe_fixtable(true));
     assert_eq!(refused, Problem::NoOwner(pid.into()));
     assert_eq!(fixed(), "false");
-    // It may still use the table.
+    // The handle may still use the table.
     handle.insert(term("{1}")).unwrap();
     table.safe_fixtable(true).unwrap();
     assert_eq!(fixed(), "true");
 }
 
-/// Fails if an owner that goes keeps, or loses, what it has fixed of tables that come and go.
+/// Fails if the registry loses, or keeps, fixations of an owner that goes, while tables come and
+/// go.
 #[test]
 fn what_an_owner_has_fixed_is_released_with_it() {
     let tables = Tables::new();
@@ -214,8 +215,8 @@ fn what_an_owner_has_fixed_is_released_with_it() {
     assert_eq!(fixed(&two), "false");
 }
 
-/// Fails if an identifier or a continuation of one node means a table or an owner of another. A
-/// continuation of an `ordered_set` that a `set` took would bring the process down.
+/// Fails if an identifier or a continuation of one node refers to a table or an owner of another. A
+/// `set` that accepted a continuation of an `ordered_set` would crash the process.
 #[test]
 fn what_one_node_gives_means_nothing_to_another() {
     let (here, there) = (Tables::new(), Tables::new());
@@ -248,7 +249,7 @@ fn what_one_node_gives_means_nothing_to_another() {
     assert_eq!(given, Problem::NoOwner(theirs.pid().clone().into()));
 }
 
-/// Fails if an owner that goes takes tables of others with it, or leaves its own.
+/// Fails if an owner that goes takes tables of others with it, or leaves its own behind.
 #[test]
 fn an_owner_that_goes_takes_its_own_tables_only() {
     let tables = Tables::new();

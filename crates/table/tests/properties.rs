@@ -1,4 +1,4 @@
-//! What must hold of all terms, and of all bytes that are none.
+//! Properties of all terms, and of bytes that are not terms.
 
 mod support;
 
@@ -11,7 +11,7 @@ use tremula_index::key::KeyHead;
 use tremula_table::Term;
 use tremula_table::term::{Exact, Limits, TermHead};
 
-/// Limits that random bytes meet now and then.
+/// Limits that random bytes exceed now and then.
 fn tight() -> Limits {
     Limits {
         nesting: 6,
@@ -21,12 +21,12 @@ fn tight() -> Limits {
     }
 }
 
-/// Whether the text can be read back: functions with what they hold cannot.
+/// Whether the text can be read back: that of functions with an environment cannot.
 fn is_readable(text: &str) -> bool {
     !text.contains("#Fun<")
 }
 
-/// Heads never contradict the order, and equal terms have one head and one hash.
+/// Checks that heads never contradict the order, and that equal terms have one head and one hash.
 fn forms_agree(one: &Term, two: &Term, keys: &RandomState) {
     let order = one.cmp(two);
     assert_eq!(order, two.cmp(one).reverse(), "{one}, {two}");
@@ -121,7 +121,7 @@ proptest! {
         }
         for limits in [tight(), Limits { new_atoms: false, ..Limits::default() }] {
             match Term::from_etf(&bytes, &limits) {
-                // What is read can be used as any other term.
+                // A term that was read can be used like any other.
                 Ok(read) => {
                     let again = Term::from_etf(&read.to_etf().unwrap(), &limits).unwrap();
                     prop_assert!(again.is_identical(&read));

@@ -1,4 +1,4 @@
-//! What each function of a table does, by examples.
+//! Examples of what each function of a table does.
 
 use tremula_index::{Engine, Keys};
 use tremula_papers::AnyEngine;
@@ -47,7 +47,7 @@ fn problem<T: std::fmt::Debug>(result: Result<T, BadArgument>) -> Problem {
     result.unwrap_err().problem
 }
 
-/// Keys of an `ordered_set` that are equal need not be identical, and a step gives that of the row.
+/// Equal keys of an `ordered_set` need not be identical; a step returns the key of the row.
 #[test]
 fn steps_give_the_key_of_the_row_and_not_its_equal() {
     let pairs = [

@@ -1,4 +1,5 @@
-//! Searches in slices against the same at once, and what a specification says of whole ranges.
+//! Compares searches in steps with the same searches at once, and checks what a specification says
+//! about whole ranges.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -18,7 +19,7 @@ fn filled(kind: Kind, rows: i64) -> Table {
         .create("t", Options::new().kind(kind))
         .unwrap();
     for row in 0..rows {
-        // Bags have three rows with a key.
+        // Bags have three rows per key.
         let key = if kind.is_bag() { row / 3 } else { row };
         let row = Term::tuple([Term::from(key), Term::from(row)]);
         table.insert(row).unwrap();
@@ -216,10 +217,10 @@ fn what_deletes_a_whole_range_says_so() {
         "visits all keys; select_delete removes them as a range"
     );
     for rows in [
-        // Not only true.
+        // The body does not always make `true`.
         "[{{'$1', '_'}, [{'<', '$1', 5}], [false]}]",
         "[{{'$1', '_'}, [{'<', '$1', 5}], [{'<', '$1', 4}]}]",
-        // Not all rows.
+        // Not every row in the range matches.
         "[{{'$1', '$1'}, [], [true]}]",
         "[{{'$1', a}, [], [true]}]",
         "[{{'$1', '$2'}, [{'<', '$2', 5}], [true]}]",
@@ -228,21 +229,21 @@ fn what_deletes_a_whole_range_says_so() {
         "[{{'$1', '_'}, [{'/=', '$1', 5}], [true]}]",
         "[{{'$1', '_'}, [{'orelse', {'<', '$1', 5}, {'>', '$1', 8}}], [true]}]",
         "[{{'$1', '_'}, [{'<', '$1', 5}], [true]}, {{'$1'}, [], [true]}]",
-        // A float may be stored where the pattern has an integer, and does not match.
+        // A stored key may have a float where the pattern has an integer, and then does not match.
         "[{{{1, '$1'}, '_'}, [{'>', '$1', 5}], [true]}]",
         "[{{{'_', '$1'}, '_'}, [{'>', '$1', 5}], [true]}]",
         "[{{{a, '$1', b}, '_'}, [{'>', '$1', 5}], [true]}]",
         "[{{{a, '$1', '$1'}, '_'}, [], [true]}]",
         "[{{#{a => '_'}, '_'}, [], [true]}]",
-        // One key.
+        // A single key.
         "[{{a, '_'}, [], [true]}]",
     ] {
         assert!(!said(rows).contains("removes"), "{rows}: {}", said(rows));
     }
 }
 
-/// Fails if a range takes with it a row that the specification does not match, or leaves one that it
-/// does.
+/// Fails if the removal of a range removes a row that the specification does not match, or leaves a
+/// row that it matches.
 #[test]
 fn ranges_are_deleted_as_rows_are() {
     const SEED: u64 = 17;
@@ -264,7 +265,7 @@ fn ranges_are_deleted_as_rows_are() {
                 ]),
                 _ => Term::from(random.random_range(0..20)),
             };
-            // Seldom the rows are not of one size.
+            // Rarely, a row has another size.
             let size = size + usize::from(random.random_ratio(1, 200));
             let mut row = vec![Term::from(1); size];
             row[0] = key;

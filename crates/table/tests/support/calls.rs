@@ -1,12 +1,12 @@
-//! Calls of functions of ETS, given as Erlang has them, on tables of ours.
+//! Calls of ETS functions, in Erlang's form, on our tables.
 
 use tremula_table::term::{Atom, Tuple};
 use tremula_table::{BadArgument, Chunk, Continuation, MatchSpec, Options, Table, Tables, Term};
 
-/// A call that fails: Erlang's `badarg`.
+/// The result of a call, or Erlang's `badarg`.
 pub(crate) type Called = Result<Term, BadCall>;
 
-/// Why it fails.
+/// Why a call fails.
 #[derive(Debug)]
 pub(crate) struct BadCall(
     #[allow(dead_code, reason = "shown when a test fails")] pub(crate) String,
@@ -50,14 +50,14 @@ fn compile(spec: &Term) -> Result<MatchSpec, BadCall> {
     MatchSpec::compile(spec).map_err(|error| BadCall(error.to_string()))
 }
 
-/// A table, and where a search in chunks is.
+/// A table, and the continuation of a search in chunks.
 pub(crate) struct Slot {
     pub(crate) table: Table,
     continuation: Option<Continuation>,
 }
 
 impl Slot {
-    /// A table with these options, and `public`.
+    /// A table with these options and `public`.
     pub(crate) fn new(tables: &Tables, options: &Term) -> Self {
         let mut options = Options::from_term(options).unwrap();
         options.access = tremula_table::Access::Public;

@@ -1,4 +1,4 @@
-//! Random terms: of every kind, with a liking for the edges, and pairs that are nearly alike.
+//! Random terms of every kind, with a preference for edge cases, and pairs of similar terms.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub(crate) mod calls;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use tremula_table::Term;
 use tremula_table::term::{Atom, Bitstring, Export, LocalFun, Map, Pid, Port, Reference, Tuple};
 
-/// Terms without terms inside.
+/// Terms without terms inside them.
 pub(crate) fn leaf() -> impl Strategy<Value = Term> {
     prop_oneof![
         4 => integer(),
@@ -32,7 +32,7 @@ fn integer() -> impl Strategy<Value = Term> {
     prop_oneof![
         3 => (-3..300_i64).prop_map(Term::from),
         2 => any::<i64>().prop_map(Term::from),
-        // Near the powers of two, where everything changes.
+        // Near powers of two, where representations change.
         3 => (0..1100_u32, -2..3_i64, any::<bool>()).prop_map(|(bits, near, negative)| {
             let value = (BigInt::from(1) << (bits % 80 * (1 + bits / 800 * 13))) + near;
             Term::from(if negative { -value } else { value })
@@ -58,8 +58,7 @@ fn float() -> impl Strategy<Value = Term> {
     ]
 }
 
-/// Texts of atoms: with and without quotes, short and long, of one, two, three and four bytes a
-/// character.
+/// Texts of atoms: with and without quotes, short and long, of characters of one to four bytes.
 const ATOMS: &[&str] = &[
     "",
     "a",
@@ -92,7 +91,7 @@ const ATOMS: &[&str] = &[
     "$end_of_table",
 ];
 
-/// Atoms: few, so that they meet, and some of any text.
+/// Atoms: a few that recur, and some with any text.
 pub(crate) fn atom() -> impl Strategy<Value = Atom> {
     prop_oneof![
         30 => proptest::sample::select(ATOMS).prop_map(|text| Atom::new(text).unwrap()),
@@ -137,7 +136,8 @@ fn opaque() -> impl Strategy<Value = Term> {
             vec((0..3_i64).prop_map(Term::from), 0..3)
         )
             .prop_map(|(module, index, old_unique, free)| {
-                // One code has one hash, as in a real Erlang, which knows functions by these.
+                // The same code has the same hash, as in a real Erlang, which identifies functions
+                // by it.
                 let module = ["one", "two", "three"][module];
                 Term::from(LocalFun {
                     module: Atom::new(module).unwrap(),
@@ -158,7 +158,7 @@ pub(crate) fn term() -> impl Strategy<Value = Term> {
     prop_oneof![60 => small(), 1 => large_map()]
 }
 
-/// A map of more entries than Erlang keeps in order.
+/// A map with more entries than Erlang keeps in order.
 fn large_map() -> impl Strategy<Value = Term> {
     (vec((leaf(), small()), 1..4), 30..40_i64).prop_map(|(mut entries, more)| {
         entries.extend((0..more).map(|key| (Term::from(key), Term::from(-key))));
@@ -190,7 +190,7 @@ pub(crate) fn pair() -> impl Strategy<Value = (Term, Term)> {
     ]
 }
 
-/// Changes a term a little, where the choices lead.
+/// Changes a term a little, at a place that the choices determine.
 fn change(term: &Term, choices: &mut impl Iterator<Item = u8>, other: &Term) -> Term {
     let Some(choice) = choices.next() else {
         return other.clone();
@@ -210,7 +210,7 @@ fn change(term: &Term, choices: &mut impl Iterator<Item = u8>, other: &Term) -> 
             let tail = iterator.tail().clone();
             match choice % 8 {
                 0 => Term::list_with_tail(elements, change(&tail, choices, other)),
-                // The same, cut elsewhere.
+                // The same text, cut elsewhere.
                 1 => {
                     let rest = elements.split_off(place(elements.len() + 1));
                     Term::list_with_tail(elements, Term::list_with_tail(rest, tail))

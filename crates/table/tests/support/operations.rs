@@ -1,5 +1,6 @@
-//! Random calls of functions of ETS. Their match specifications have the shape of the rows; stranger
-//! ones are compared by themselves (`specs`), for a table of them brings Erlang 25 down now and then.
+//! Random calls of ETS functions. Their match specifications have the shape of the rows. Stranger
+//! ones are compared without tables (`specs`), because with a table they crash Erlang 25 now and
+//! then.
 
 use num_bigint::BigInt;
 use rand::rngs::StdRng;
@@ -7,13 +8,14 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use tremula_table::Term;
 
-/// Tables at once.
+/// The number of tables at once.
 pub(crate) const SLOTS: usize = 10;
 
-/// The slot of an `ordered_set` whose rows all have two elements: ranges of it are deleted in one step.
+/// The slot of an `ordered_set` whose rows all have two elements: its ranges are deleted in one
+/// step.
 pub(crate) const EVEN_SLOT: usize = 3;
 
-/// The options of the tables that there are first, and that new ones get.
+/// The options of the first tables, and of new ones.
 const OPTIONS: [&str; SLOTS] = [
     "[set]",
     "[set, {write_concurrency, auto}, compressed]",
@@ -27,7 +29,8 @@ const OPTIONS: [&str; SLOTS] = [
     "[set, {keypos, 2}]",
 ];
 
-/// One call: the table's slot, the function by its name in Erlang (or in the oracle), the arguments.
+/// A call: the table's slot, the function by its name in Erlang or in the oracle, and the
+/// arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) slot: usize,
@@ -45,7 +48,7 @@ impl Operation {
     }
 }
 
-/// A maker of calls.
+/// Generates calls.
 pub(crate) struct Operations {
     random: StdRng,
     /// Which slots have an `ordered_set`, and the positions of the keys.
@@ -80,7 +83,8 @@ impl Operations {
         term(texts.choose(&mut self.random).unwrap())
     }
 
-    /// Few, so that they meet; of all kinds; integers, and floats that equal them.
+    /// A key out of few, so that they recur: of all kinds, with integers and floats that equal
+    /// them.
     fn key(&mut self) -> Term {
         match self.below(16) {
             0..=4 => Term::from(self.below(8)),
@@ -123,7 +127,7 @@ impl Operations {
         }
     }
 
-    /// A row with the key at its place, and seldom something else.
+    /// A row with the key at its position; rarely, something else.
     fn row(&mut self, slot: usize) -> Term {
         if self.one_in(80) {
             return self.choose(&["{}", "a", "[]", "[{1, 2} | x]", "[{1, 2}, a]"]);
@@ -148,7 +152,7 @@ impl Operations {
         Term::list((0..count).map(|_| self.row(slot)).collect::<Vec<_>>())
     }
 
-    /// A list of nothing but rows: what is wrong for `init_table` ends an Erlang process.
+    /// A list of rows only: anything else ends an Erlang process in `init_table`.
     fn good_rows(&mut self, slot: usize) -> Term {
         let count = self.below(9);
         Term::list((0..count).map(|_| self.good_row(slot)).collect::<Vec<_>>())
@@ -187,8 +191,8 @@ impl Operations {
         pair(self)
     }
 
-    /// A pattern that has a chance: of the shape of rows, with a key, the beginning of one, or
-    /// anything at the key's place.
+    /// A pattern that may match: with the shape of rows, and at the position of the key a key, the
+    /// beginning of one, or anything.
     fn pattern(&mut self, slot: usize) -> Term {
         if self.one_in(12) {
             return self.choose(&["'_'", "'$1'", "a", "{}"]);
@@ -200,7 +204,7 @@ impl Operations {
             .collect();
         elements[keypos - 1] = match self.below(6) {
             0 | 1 => match self.key() {
-                // Erlang 25 takes it for a key, not for a pattern that larger maps match.
+                // Erlang 25 treats it as a key, not as a pattern that larger maps match.
                 Term::Map(_) => term("'_'"),
                 key => key,
             },
@@ -247,14 +251,14 @@ impl Operations {
         }
     }
 
-    /// A match specification; those for deleting say `true`.
+    /// A match specification; for deleting, its body is `true`.
     fn spec(&mut self, slot: usize, body: Option<&str>) -> Term {
-        // Deeper as the run goes on.
+        // The depth grows during the run.
         let depth = (self.made / 20_000).min(4);
         let clauses = 1 + self.below(2) * self.below(2);
         let clause = |this: &mut Self| {
             let mut head = this.pattern(slot);
-            // Of several such keys in an ordered_set Erlang 25 misses some.
+            // With several such keys in an `ordered_set`, Erlang 25 misses some rows.
             if clauses > 1 && this.ordered[slot] && head.to_string().contains("{1.0,") {
                 head = term("'$1'");
             }
@@ -270,8 +274,8 @@ impl Operations {
         Term::list(clauses)
     }
 
-    /// A specification for `select_delete`: of a table with rows of one size often one that is of all
-    /// rows in a range of keys.
+    /// A specification for `select_delete`: on a table with rows of one size often one that takes
+    /// all rows in a range of keys.
     fn deletion(&mut self, slot: usize) -> Term {
         if slot != EVEN_SLOT || self.one_in(3) {
             return self.spec(slot, Some("true"));
@@ -294,7 +298,7 @@ impl Operations {
         Term::list([Term::tuple([head, Term::list(guards), term("[true]")])])
     }
 
-    /// A specification for `select_replace`: it changes what is not the key, mostly.
+    /// A specification for `select_replace` that mostly leaves the key unchanged.
     fn replacement(&mut self, slot: usize) -> Term {
         if slot == EVEN_SLOT {
             return self.choose(&[
@@ -322,8 +326,9 @@ impl Operations {
         ])
     }
 
-    /// A specification for `select_replace` of which Erlang says whether it keeps the key: with parts
-    /// of keys written as a head has them, and as an expression, not always the same.
+    /// A specification for `select_replace` of which Erlang has to decide whether it keeps the key:
+    /// the body has parts of keys as the head has them, or as expressions, and not always the same
+    /// parts.
     fn strange_replacement(&mut self, slot: usize) -> Term {
         let clauses = 1 + self.below(2) * self.below(2);
         let clause = |this: &mut Self| {
@@ -357,7 +362,7 @@ impl Operations {
         self.choose(&["new", "'$1'", "7", "{hd, []}", "'$_'"])
     }
 
-    /// A part of a key's pattern, and of an expression that mostly makes the same.
+    /// A part of a key's pattern, and an expression that mostly makes the same.
     fn key_and_expression(&mut self, depth: usize) -> (Term, Term) {
         if self.one_in(12) {
             let (pattern, _) = self.key_and_expression(0);
@@ -413,14 +418,14 @@ impl Operations {
     }
 
     fn limit(&mut self) -> Term {
-        // From 2^59 on it is none.
+        // Limits of 2^59 and more are invalid.
         if self.one_in(40) {
             return self.choose(&["576460752303423487", "576460752303423488"]);
         }
         self.choose(&["1", "2", "3", "5", "100"])
     }
 
-    /// The next call. The first ones make the tables.
+    /// The next call. The first calls make the tables.
     pub(crate) fn next(&mut self) -> Operation {
         let slot = if self.made < SLOTS {
             self.made
@@ -464,7 +469,7 @@ impl Operations {
             28 => ("delete_object", vec![self.row(slot)]),
             29..=31 => ("update_counter", vec![self.key(), self.counter_update()]),
             32 | 33 => {
-                // A default without a key is never drawn: Erlang 25 reads behind its end.
+                // Never a default without a key: Erlang 25 would read beyond its end.
                 let default = if slot == EVEN_SLOT {
                     self.choose(&["{x, 1}", "{a, b}", "x"])
                 } else {
@@ -508,7 +513,8 @@ impl Operations {
         }
     }
 
-    /// A search in chunks. With no limit and a key Erlang 25 goes down: `0` is for all keys only.
+    /// A search in chunks. A limit of 0 goes with `'_'` only: with a bound key it crashes Erlang
+    /// 25.
     fn search(&mut self, slot: usize) -> Vec<Term> {
         if self.one_in(20) {
             return vec![term("match_object"), term("'_'"), term("0")];

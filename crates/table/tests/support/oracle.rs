@@ -9,7 +9,7 @@ use tremula_table::term::Limits;
 
 const PROGRAM: &str = include_str!("../../erlang/oracle.escript");
 
-/// A number from the environment, for more or other questions than usual.
+/// A number from the environment, or the default.
 pub(crate) fn from_environment(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(value) => value
@@ -19,11 +19,11 @@ pub(crate) fn from_environment(name: &str, default: u64) -> u64 {
     }
 }
 
-/// A running Erlang. Dropping it ends it.
+/// A running Erlang. Dropping it ends the process.
 pub(crate) struct Oracle(Child);
 
 impl Oracle {
-    /// Starts one; `name` is the test's, so that tests do not write one file.
+    /// Starts an Erlang; `name` is the test's, so that no two tests write the same file.
     ///
     /// # Panics
     ///
@@ -33,7 +33,7 @@ impl Oracle {
         fs::write(&program, PROGRAM).unwrap();
         let child = Command::new("escript")
             .arg(&program)
-            // An Erlang that goes down leaves no file behind.
+            // An Erlang that crashes leaves no dump behind.
             .env("ERL_CRASH_DUMP_SECONDS", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -47,7 +47,7 @@ impl Oracle {
         Self(child)
     }
 
-    /// Asks all of one kind of questions, some at a time; as many answers come back.
+    /// Asks questions of one kind, in batches. Returns one answer per question.
     pub(crate) fn ask(&mut self, kind: &str, questions: &[Term]) -> Vec<Term> {
         let mut answers = Vec::with_capacity(questions.len());
         for some in questions.chunks(1000) {
@@ -61,7 +61,7 @@ impl Oracle {
         answers
     }
 
-    /// One message there and one back: the length in four bytes, and a term.
+    /// Exchanges one message each way: the length in four bytes, and a term.
     fn exchange(&mut self, message: &Term) -> Term {
         let bytes = message.to_etf().unwrap();
         let input = self.0.stdin.as_mut().unwrap();
@@ -81,7 +81,7 @@ impl Oracle {
 }
 
 impl Drop for Oracle {
-    /// The end of its input ends it.
+    /// Erlang ends when its input ends.
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         let _ = self.0.wait();

@@ -1,4 +1,4 @@
-//! Random match specifications, with rows that they have a chance to match.
+//! Random match specifications, with rows that they may match.
 
 use num_bigint::BigInt;
 use rand::rngs::StdRng;
@@ -7,8 +7,8 @@ use rand::{RngExt, SeedableRng};
 use tremula_table::Term;
 use tremula_table::term::{Atom, Bitstring, Export, Pid, Port, Reference};
 
-/// Functions by their arity; those that Erlang 25 lacks are left out (`is_bitstring`, `is_boolean`, `tuple_size`,
-/// `ceil`, `floor`, `min`, `max`), and those without an argument.
+/// Functions by their arity, without those that Erlang 25 lacks (`is_bitstring`, `is_boolean`,
+/// `tuple_size`, `ceil`, `floor`, `min`, `max`) and those without an argument.
 const FUNCTIONS: [&[&str]; 3] = [
     &[
         "is_atom",
@@ -80,7 +80,7 @@ const FUNCTIONS: [&[&str]; 3] = [
 
 const COMPARISONS: &[&str] = &["==", "/=", "=:=", "=/=", "<", ">", "=<", ">="];
 
-/// Names of no function, or of none in a table.
+/// Names of no function, or of none that match specifications have.
 const UNKNOWN: &[&str] = &[
     "foo",
     "is_even",
@@ -90,10 +90,10 @@ const UNKNOWN: &[&str] = &[
     "is_seq_trace",
 ];
 
-/// A maker of specifications and rows.
+/// Generates specifications and rows.
 pub(crate) struct Specs {
     random: StdRng,
-    /// The variables of the head that is being made.
+    /// The variables of the head under construction.
     bound: Vec<u32>,
 }
 
@@ -121,10 +121,10 @@ impl Specs {
         atom(texts.choose(&mut self.random).unwrap())
     }
 
-    /// A specification of up to so many levels, and rows.
+    /// A specification with up to `depth` levels, and rows.
     pub(crate) fn spec_and_rows(&mut self, depth: usize, rows: usize) -> (Term, Vec<Term>) {
         let size = 1 + self.below(4);
-        // Specifications can be run against terms that are no rows, too.
+        // Specifications can be run against terms that are not rows, too.
         let is_row = !self.one_in(8);
         let row = if is_row {
             self.row(size, depth)
@@ -190,7 +190,7 @@ impl Specs {
         atom(&format!("${number}"))
     }
 
-    /// What matches a term, mostly.
+    /// A pattern that mostly matches the term.
     fn pattern(&mut self, term: &Term, depth: usize) -> Term {
         match self.below(20) {
             0..4 => return atom("_"),
@@ -242,7 +242,7 @@ impl Specs {
         }
     }
 
-    /// What is often `true`, of operands that are mostly bound.
+    /// A guard that is often `true`, with operands that are mostly bound.
     fn guard(&mut self, depth: usize) -> Term {
         if depth == 0 {
             return if self.one_in(3) {
@@ -272,7 +272,7 @@ impl Specs {
         }
     }
 
-    /// Anything that a body may have.
+    /// An expression for a body.
     fn expression(&mut self, depth: usize) -> Term {
         if depth == 0 || self.one_in(3) {
             return self.leaf_expression();
@@ -294,8 +294,8 @@ impl Specs {
                 Term::list_with_tail(parts, tail)
             }
             4 => {
-                // Of three keys two of which turn out to be the same, Erlang 25 makes a map with
-                // one key twice.
+                // At most two keys: if two of three keys have the same value, Erlang 25 makes a map
+                // that has one key twice.
                 let count = self.below(3);
                 let mut parts = Vec::new();
                 for _ in 0..count {
@@ -317,7 +317,7 @@ impl Specs {
                 let shifts = [atom("bsl"), atom("bsr")].contains(&call[0]);
                 call.extend((0..arity).map(|_| self.expression(depth - 1)));
                 if shifts {
-                    // By so much that it is allowed or an exception everywhere.
+                    // Shifts by a distance that every implementation either allows or refuses.
                     let by = self.random.random_range(-70..90_i64);
                     call[2] = Term::from(if self.one_in(9) { by << 53 } else { by });
                 }
@@ -338,7 +338,7 @@ impl Specs {
             13 if self.one_in(20) => atom("$9"),
             14 => Term::from(self.random.random_range(0..4_i64)),
             _ => match self.value(0) {
-                // It would be a call.
+                // A bare tuple would be a call.
                 tuple @ Term::Tuple(_) if !self.one_in(20) => Term::tuple([atom("const"), tuple]),
                 other => other,
             },
@@ -398,7 +398,7 @@ impl Specs {
                 if self.one_in(5) {
                     Term::list_with_tail(parts, self.leaf())
                 } else if count > 1 && self.one_in(3) {
-                    // In two pieces of memory.
+                    // The same list in two pieces of memory.
                     let tail = Term::list(parts[1..].to_vec());
                     Term::list_with_tail([parts[0].clone()], tail)
                 } else {
@@ -420,7 +420,7 @@ impl Specs {
         }
     }
 
-    /// A term, changed a little somewhere.
+    /// A copy of a term with a small change somewhere.
     fn near(&mut self, term: &Term) -> Term {
         match term {
             Term::Tuple(tuple) if !tuple.is_empty() => {
@@ -454,7 +454,7 @@ impl Specs {
         }
     }
 
-    /// A specification with something wrong in it, perhaps.
+    /// A specification that may have an error in it.
     fn spoil(&mut self, term: &Term) -> Term {
         if self.one_in(6) {
             return match self.below(3) {
@@ -500,8 +500,8 @@ impl IsRow for Term {
 
 /// Specifications about keys.
 impl Specs {
-    /// A specification whose clauses say something of the first field or the second, and rows with
-    /// keys that are alike.
+    /// A specification whose clauses concern the first field or the second, and rows with similar
+    /// keys.
     pub(crate) fn keyed_spec_and_rows(&mut self, depth: usize, rows: usize) -> (Term, Vec<Term>) {
         let keys: Vec<_> = (0..3).map(|_| self.key(depth)).collect();
         let clauses = 1 + self.below(3);
@@ -516,7 +516,7 @@ impl Specs {
         (Term::list(clauses), rows)
     }
 
-    /// A key without maps, which may be variables.
+    /// A key without maps; parts of it may be variables.
     fn key(&mut self, depth: usize) -> Term {
         let value = match self.below(3) {
             0 => self.leaf(),
@@ -557,7 +557,7 @@ impl Specs {
         ])
     }
 
-    /// A pattern of keys that begin as this one does.
+    /// A pattern of the keys that begin as this one does.
     fn begins(&mut self, key: &Term) -> Term {
         match key {
             Term::Tuple(tuple) if !tuple.is_empty() => {

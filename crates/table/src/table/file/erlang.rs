@@ -4,7 +4,7 @@
 //! each of
 //!
 //! ```text
-//! | length, 4 bytes | 98 87 76 65 | MD5 of the length, 16 bytes, if it is 65,528 or more | payload |
+//! | length, 4 bytes | 98 87 76 65 | MD5 of the length, 16 bytes, if it is ≥ 65,528 | payload |
 //! ```
 //!
 //! The first payload is the table's properties, a tuple of pairs. Each row is an item. If extended
