@@ -1,4 +1,4 @@
-//! Request and reply: a message that carries the way back.
+//! Request and reply: a message that carries a handle for its answer.
 
 use crate::mailbox::deadline;
 use crate::{CallError, SendTimeoutError, Sender};
@@ -16,15 +16,15 @@ enum State<R> {
     /// No answer yet. The caller may be asleep.
     Open(Option<Waiter>),
     Answered(R),
-    /// The way back was dropped.
+    /// The [`Reply`] was dropped.
     Down,
     /// The caller has taken the answer, or no longer waits for one.
     Over,
 }
 
-/// The way back to the caller, which is part of its request.
+/// The handle for an answer to the caller, which is part of the request.
 ///
-/// It takes one answer. If it is dropped without one, perhaps with a request that was never
+/// It takes one answer. If it is dropped without one, for instance with a request that was never
 /// received, the caller's wait ends with an error.
 pub struct Reply<R> {
     answer: Arc<Answer<R>>,
@@ -60,7 +60,8 @@ impl<R> fmt::Debug for Reply<R> {
 }
 
 impl<R> Answer<R> {
-    /// Settles the answer and wakes the caller. Gives the state back if it has been settled before.
+    /// Settles the answer and wakes the caller. Returns the state if the answer was already
+    /// settled.
     fn put(&self, state: State<R>) -> Result<(), State<R>> {
         let mut guard = self.0.lock();
         let State::Open(waiter) = &mut *guard else {
@@ -91,7 +92,7 @@ impl<R> Answer<R> {
     }
 }
 
-/// A caller that waits for an answer. When dropped, it no longer wants one.
+/// A caller that waits for an answer. Dropping it gives the answer up.
 struct Asked<R>(Arc<Answer<R>>);
 
 impl<R> Drop for Asked<R> {
@@ -111,12 +112,12 @@ fn ask<R>() -> (Reply<R>, Asked<R>) {
 
 impl<T> Sender<T> {
     /// Sends a request and waits for its answer; both together take no longer than `timeout`.
-    /// `request` makes the message, given the way back.
+    /// `request` makes the message from the handle for the answer.
     ///
     /// # Errors
     ///
-    /// No answer came in time; or the mailbox went down, or the request was dropped, without
-    /// one. An answer that was given before the mailbox went down is not lost.
+    /// No answer came in time; or the mailbox went down, or the request was dropped, without one.
+    /// An answer that was sent before the mailbox went down is not lost.
     ///
     /// ```
     /// use std::time::Duration;
@@ -159,8 +160,8 @@ impl<T> Sender<T> {
         }
     }
 
-    /// As [`call`](Self::call), as a task, on any runtime. Limit the wait with the
-    /// runtime's own timeouts: dropping the future gives the answer up.
+    /// Like [`call`](Self::call), as a task, on any runtime. Limit the wait with the runtime's own
+    /// timeouts: dropping the future gives the answer up.
     ///
     /// # Errors
     ///

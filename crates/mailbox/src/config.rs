@@ -1,8 +1,8 @@
-//! How a mailbox behaves.
+//! The configuration of a mailbox.
 
 use std::num::NonZeroUsize;
 
-/// How a mailbox takes messages in.
+/// How a mailbox accepts messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Messages are written in place while senders do not contend, and through slots when they do.
@@ -56,8 +56,8 @@ impl std::str::FromStr for Mode {
     }
 }
 
-/// The configuration of a mailbox: unbounded, mode [`Auto`](Mode::Auto) and the measured
-/// thresholds are the defaults.
+/// The configuration of a mailbox. By default it is unbounded, in mode [`Auto`](Mode::Auto), with
+/// measured thresholds.
 ///
 /// ```
 /// use tremula_mailbox::{Config, Mode, mailbox};
@@ -92,7 +92,7 @@ impl Config {
         self
     }
 
-    /// Limits the mailbox to `capacity` messages, urgent ones included. Senders wait while it is
+    /// Limits the mailbox to `capacity` messages, including urgent ones. Senders wait while it is
     /// full.
     ///
     /// # Panics
@@ -120,11 +120,11 @@ impl Config {
         self
     }
 
-    /// Sets how much a send that had to wait adds to the measure of contention, and how much
-    /// one that did not takes off: 10 and 1 by default.
+    /// Sets how much a contended send adds to the measure of contention, and how much an
+    /// uncontended one subtracts: 10 and 1 by default.
     ///
-    /// If the number that is taken off is negative, contention always rises. Tests use this to get
-    /// slots without contention.
+    /// If the second number is negative, contention always rises. Tests use this to get slots
+    /// without contention.
     #[must_use]
     pub const fn weights(mut self, contended: u16, uncontended: i32) -> Self {
         self.limits.contended = contended;
@@ -155,7 +155,7 @@ impl Config {
         self
     }
 
-    /// The capacity, if there is one.
+    /// The capacity, if the mailbox is bounded.
     #[must_use]
     pub const fn capacity(&self) -> Option<usize> {
         match self.capacity {
@@ -185,9 +185,9 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Those of Erlang/OTP 25, but for `contended`, which is 1 there: slots came only when more
-    /// than half of all sends had to wait, which two cores that send without a rest never reach. At
-    /// a tenth they come, and two senders and more are received 1.3 to 1.6 times as fast.
+    /// Those of Erlang/OTP 25, except `contended`, which is 1 there: slots then come only when more
+    /// than half of all sends had to wait, which two cores that send without pause never reach.
+    /// With 10 they come when a tenth had to wait, and messages are received faster.
     const DEFAULT: Self = Self {
         mode: Mode::Auto,
         slots: 64,

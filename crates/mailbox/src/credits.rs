@@ -1,7 +1,7 @@
-//! Capacity: a credit for each message that a bounded mailbox may still take.
+//! Capacity: a credit for each message that a bounded mailbox may still accept.
 //!
 //! A sender takes a credit before it sends; the receiver gives it back when it hands the message
-//! out. One word holds the free credits and whether somebody waits, so that neither side can miss
+//! out. One word holds the free credits and whether a sender waits, so that neither side can miss
 //! the other: a sender sets [`WAITING`] only in a word without credits, and a thread that gives a
 //! credit back sees the mark. Waiting senders queue, and credits go to the first of them. No sender
 //! takes a free credit past the queue.
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tremula_sync::{Arc, Mutex, Waiter};
 
-/// A sender waits for a credit, or did.
+/// A sender waits for a credit, or has waited.
 const WAITING: usize = 1;
 /// The mailbox is closed.
 const CLOSED: usize = 2;
@@ -23,7 +23,7 @@ pub(crate) struct Credits {
     /// Free credits, times [`CREDIT`], and the marks.
     word: AtomicUsize,
     waiting: Mutex<VecDeque<Arc<Turn>>>,
-    /// Messages that were sent without a credit. When credits are given back, this many are kept.
+    /// Messages that were sent without a credit. This many returned credits are kept.
     debt: AtomicUsize,
 }
 
@@ -64,8 +64,8 @@ impl Credits {
 
     /// Keeps the credits that pay for messages sent without one, and returns the others.
     ///
-    /// The receiver pays, and so does a waiting send that is given up and gives its credit back:
-    /// two threads may pay at the same time, and together they must not pay more than is owed.
+    /// The receiver pays, and so does a cancelled send that gives its credit back. Two threads may
+    /// pay at the same time, and together they must not pay more than is owed.
     #[cold]
     fn pay(&self, count: usize) -> usize {
         // Relaxed: a count. The compare-exchange subtracts only what it has seen to be owed.
@@ -99,7 +99,7 @@ impl Credits {
             if word < CREDIT || word & marks != 0 {
                 return Credit::NoneFree;
             }
-            // SeqCst: all changes of the word are in one order; see the module.
+            // SeqCst: all changes of the word are in one order, as the module docs explain.
             match self.word.compare_exchange_weak(
                 word,
                 word - CREDIT,
@@ -115,8 +115,8 @@ impl Credits {
     /// Takes a credit, or a place in the queue for one.
     pub(crate) fn take_or_queue(&self) -> Result<Credit, Arc<Turn>> {
         let mut waiting = self.waiting.lock();
-        // Under the lock no other thread marks the word. With the mark set first, a credit that is
-        // given back from now on is seen here or comes by the queue.
+        // Only the holder of this lock marks the word. The mark is set first, so a credit that is
+        // given back from now on is either seen here or comes through the queue.
         let word = self.word.fetch_or(WAITING, Ordering::SeqCst);
         if word & CLOSED != 0 {
             return Ok(Credit::Closed);
@@ -147,7 +147,7 @@ impl Credits {
         self.outcome()
     }
 
-    /// What a turn that is over has come to.
+    /// The outcome of a turn that is over.
     pub(crate) fn outcome(&self) -> Credit {
         if self.word.load(Ordering::SeqCst) & CLOSED != 0 {
             Credit::Closed
@@ -156,7 +156,7 @@ impl Credits {
         }
     }
 
-    /// Gives credits back, to waiting senders first.
+    /// Gives credits back, first to waiting senders.
     #[inline]
     pub(crate) fn give(&self, count: usize) {
         let in_debt = self.debt.load(Ordering::Relaxed) > 0;
@@ -215,8 +215,8 @@ impl Turn {
     }
 
     fn end(&self) {
-        // Release: pairs with the load in `is_over`. Before the waiter is looked for: one that
-        // registers later finds the turn over.
+        // Release: pairs with the Acquire load in `is_over`. Stored before the waiter is looked
+        // for, so that a waiter that registers later finds the turn over.
         self.over.store(true, Ordering::Release);
         let waiter = self.waiter.lock().take();
         if let Some(waiter) = waiter {

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors of sending, receiving and calling.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum TrySendError<T> {
 /// The message could not be sent in time. Holds it.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendTimeoutError<T> {
-    /// The mailbox was full all the time.
+    /// The mailbox was full until the timeout.
     #[error("the mailbox was full for too long")]
     Timeout(T),
     /// The mailbox is closed.
@@ -38,10 +38,10 @@ pub struct RecvError;
 /// The mailbox has no message at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TryRecvError {
-    /// Some may come.
+    /// Messages may still come.
     #[error("no message is there")]
     Empty,
-    /// None will come any more.
+    /// No message will come any more.
     #[error("no message is left, and no sender")]
     Disconnected,
 }
@@ -49,10 +49,10 @@ pub enum TryRecvError {
 /// No message came in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecvTimeoutError {
-    /// Some may still come.
+    /// Messages may still come.
     #[error("no message came in time")]
     Timeout,
-    /// None will come any more.
+    /// No message will come any more.
     #[error("no message is left, and no sender")]
     Disconnected,
 }
@@ -126,7 +126,7 @@ impl From<RecvError> for RecvTimeoutError {
     }
 }
 
-// Messages need not be printable for their errors to be.
+// By hand, so that the errors are `Debug` even if the messages are not.
 
 impl<T> fmt::Debug for SendError<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,10 @@
-//! The urgent queue and the monitors: parts that few mailboxes need, made on first use.
+//! The urgent queue and the monitors: parts that few mailboxes need, allocated on first use.
 
 use std::collections::VecDeque;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{Arc, Mutex};
 
-/// What happens when the mailbox goes down.
+/// What to do when the mailbox goes down.
 pub(crate) type Notice = Box<dyn FnOnce() + Send>;
 
 /// The urgent queue and the monitors of one mailbox.
@@ -31,8 +31,8 @@ struct Monitors {
 }
 
 impl<T> Extras<T> {
-    /// Those of a mailbox that is closed, or not: one that is takes no urgent messages, and can
-    /// still be monitored until it goes down.
+    /// The extras of a mailbox. A `closed` one accepts no urgent messages, but can be monitored
+    /// until it goes down.
     pub(crate) fn new(closed: bool) -> Self {
         let monitors = Arc::new(MonitorList::default());
         Self {
@@ -45,7 +45,7 @@ impl<T> Extras<T> {
         }
     }
 
-    /// Appends an urgent message and calls `announce` before anyone else may append.
+    /// Appends an urgent message, and calls `announce` before another thread can append.
     pub(crate) fn send_urgent<R>(&self, message: T, announce: impl FnOnce() -> R) -> Result<R, T> {
         let mut urgent = self.urgent.lock();
         if urgent.closed {
@@ -67,7 +67,7 @@ impl<T> Extras<T> {
         }
     }
 
-    /// Frees the memory that is kept for the next urgent messages, if there are none now.
+    /// Frees the memory kept for further urgent messages, if there are none now.
     pub(crate) fn free_memory(&self) {
         let mut urgent = self.urgent.lock();
         if urgent.queue.is_empty() {
@@ -92,7 +92,7 @@ impl<T> Extras<T> {
 }
 
 impl MonitorList {
-    /// Adds a notice and returns its number. Gives the notice back if the mailbox is down.
+    /// Adds a notice and returns its number. Returns the notice if the mailbox is down.
     pub(crate) fn add(&self, notice: Notice) -> Result<u64, Notice> {
         let mut monitors = self.0.lock();
         if monitors.closed {
@@ -104,7 +104,7 @@ impl MonitorList {
         Ok(number)
     }
 
-    /// Takes a notice back, if it has not been given.
+    /// Removes a notice and returns it, if it has not been sent.
     pub(crate) fn remove(&self, number: u64) -> Option<Notice> {
         let mut monitors = self.0.lock();
         let index = monitors

@@ -8,8 +8,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use tremula_sync::atomic::Ordering;
 
-/// How long a thread sleeps before the mailbox's memory is freed and it sleeps on: longer than
-/// the pauses of a mailbox in use, and short for one that is not.
+/// How long a thread sleeps before it frees the mailbox's memory and sleeps on: longer than the
+/// pauses of a mailbox in use, and short compared with the idle time of one that is not.
 pub(crate) const GRACE: Duration = Duration::from_millis(5);
 
 /// Makes a mailbox and its first sender.
@@ -57,7 +57,7 @@ pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
 pub struct Mailbox<T> {
     pub(crate) shared: Link<T>,
     pub(crate) inbox: Inbox<T>,
-    /// Messages given out.
+    /// Messages handed out.
     received: u64,
     pub(crate) batch_delay: BatchDelay,
     pub(crate) yield_budget: YieldBudget,
@@ -110,7 +110,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Counts a message that leaves the mailbox, and makes room for another.
+    /// Counts a message that leaves the mailbox, and frees its capacity.
     #[inline]
     pub(crate) fn given_out(&mut self, message: T) -> T {
         self.count_given_out(1);
@@ -130,7 +130,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Whether no message can come but those that are there.
+    /// Whether no further message can come.
     pub(crate) fn is_disconnected(&self) -> bool {
         self.closed || self.shared.is_disconnected()
     }
@@ -143,8 +143,8 @@ impl<T> Mailbox<T> {
         self.closed
     }
 
-    /// Closes the mailbox to further messages. Those that have been sent can still be received;
-    /// after them, receiving fails as disconnected. Senders that wait for room get their messages
+    /// Closes the mailbox to further messages. Messages already sent can still be received; after
+    /// them, receiving fails as disconnected. Senders that wait for capacity get their messages
     /// back. Monitors are notified only when the mailbox is dropped.
     ///
     /// ```
@@ -178,7 +178,7 @@ unsafe impl<T: Send> Sync for Mailbox<T> {}
 
 impl<T> Drop for Mailbox<T> {
     fn drop(&mut self) {
-        /// Sends the notices and lets go, even if dropping a message panics.
+        /// Sends the notices and releases the link, even if dropping a message panics.
         struct Down<'a, T>(&'a Link<T>);
         impl<T> Drop for Down<'_, T> {
             fn drop(&mut self) {
@@ -187,8 +187,8 @@ impl<T> Drop for Mailbox<T> {
         }
         let _down = Down(&self.shared);
         close(&self.shared, &mut self.inbox);
-        // Before the notices: a watcher that learns that the mailbox is down finds its messages
-        // dropped, and their answers refused.
+        // Dropped before the notices are sent: a watcher that learns that the mailbox is down finds
+        // its messages dropped and their answers refused.
         self.inbox = Inbox::new();
     }
 }

@@ -5,16 +5,16 @@ use crate::extras::{MonitorList, Notice};
 use std::fmt;
 use tremula_sync::Arc;
 
-/// A request for a message when a mailbox goes down, see [`Sender::monitor`]. Dropping it changes
-/// nothing; [`demonitor`](Self::demonitor) cancels the request.
+/// A request for a message when a mailbox goes down, see [`Sender::monitor`]. Dropping it does not
+/// cancel the request; [`demonitor`](Self::demonitor) does.
 pub struct Monitor {
-    /// The list that the request is on, and its number there. `None` if the mailbox was down
-    /// already.
+    /// The list that contains the request, and the request's number. `None` if the mailbox was
+    /// already down.
     entry: Option<(Arc<MonitorList>, u64)>,
 }
 
 impl Monitor {
-    /// Cancels the request. `true` if the message has not been sent, and will not be.
+    /// Cancels the request. `true` if the message has not been sent and will not be.
     pub fn demonitor(self) -> bool {
         let notice = self.entry.and_then(|(list, number)| list.remove(number));
         notice.is_some()
@@ -28,15 +28,15 @@ impl fmt::Debug for Monitor {
 }
 
 impl<T> Sender<T> {
-    /// Sends `down` to the watcher's mailbox when this sender's mailbox goes down, that is, when
-    /// it is dropped; at once if it is down already.
+    /// Sends `down` to the watcher's mailbox when this sender's mailbox goes down, that is, when it
+    /// is dropped; at once if it is already down.
     ///
-    /// The message is in order as Erlang's is, and more: it comes behind everything whose
-    /// sending to the watcher had ended before the mailbox went down, whichever sender was
-    /// used. So a watcher that sees it has seen every message, and every answer, that the owner
-    /// of the mailbox gave before. It takes no room of a bounded watcher.
+    /// The order promise is stronger than Erlang's: the message comes behind everything whose
+    /// sending to the watcher ended before the mailbox went down, by any sender. So a watcher that
+    /// sees it has seen every message, and every answer, that the owner of the mailbox sent before.
+    /// It takes no capacity of a bounded watcher.
     ///
-    /// Until then the watcher's mailbox counts one more sender, and is not disconnected.
+    /// Until then the watcher's mailbox counts one more sender, so it is not disconnected.
     ///
     /// ```
     /// use tremula_mailbox::{Config, mailbox};
@@ -53,7 +53,7 @@ impl<T> Sender<T> {
     pub fn monitor<U: Send + 'static>(&self, watcher: &Sender<U>, down: U) -> Monitor {
         let watcher = watcher.clone();
         let notice: Notice = Box::new(move || {
-            // A watcher that is down itself needs no message.
+            // A watcher that is itself down needs no message.
             let _ = watcher.send_behind_all(down);
         });
         let Some(extras) = self.shared.make_extras() else {

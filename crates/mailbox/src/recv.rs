@@ -11,8 +11,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tremula_sync::{Waiter, park, thread};
 
-/// The number of times that a receiver thread looks at the signals, with a pause after each, before
-/// it sleeps.
+/// How often a receiver thread looks at the signals, with a pause after each look, before it
+/// yields.
 const SPINS: u32 = 100;
 
 impl<T> Mailbox<T> {
@@ -41,13 +41,13 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// The next message, if one is there.
+    /// The next message, if there is one.
     ///
     /// O(1) amortized.
     ///
     /// # Errors
     ///
-    /// No message is there at the moment, or none will come any more.
+    /// There is no message now, or none will come any more.
     ///
     /// ```
     /// use tremula_mailbox::{Config, TryRecvError, mailbox};
@@ -67,7 +67,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Waits for the next message, but no longer than this.
+    /// Waits for the next message, but no longer than `timeout`.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<T> Mailbox<T> {
         self.wait(deadline(timeout), Self::next_message)
     }
 
-    /// As [`recv_timeout`](Self::recv_timeout), up to a moment.
+    /// Like [`recv_timeout`](Self::recv_timeout), with a deadline.
     ///
     /// # Errors
     ///
@@ -95,10 +95,9 @@ impl<T> Mailbox<T> {
         self.wait(Some(deadline), Self::next_message)
     }
 
-    /// Waits for a message, then appends the messages that are there to `into`, up to `limit`, and
-    /// returns their number. 0 only if the limit is 0 or no further message will come.
-    ///
-    /// Costs a copy of the messages and little else.
+    /// Waits for a message, then appends the messages present to `into`, up to `limit`, and returns
+    /// their number. 0 only if the limit is 0 or no further message will come. Costs little more
+    /// than a copy of the messages.
     ///
     /// ```
     /// use tremula_mailbox::{Config, mailbox};
@@ -118,7 +117,7 @@ impl<T> Mailbox<T> {
             .unwrap_or(0)
     }
 
-    /// As [`recv_many`](Self::recv_many), as a task.
+    /// Like [`recv_many`](Self::recv_many), as a task.
     ///
     /// Cancel-safe: a future that is dropped before it has ended has received nothing.
     pub async fn recv_many_async(&mut self, into: &mut Vec<T>, limit: usize) -> usize {
@@ -172,30 +171,30 @@ impl<T> Mailbox<T> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// The next message, or the task is woken when there may be one.
+    /// The next message. If no message is there, the task is woken when one may be.
     ///
-    /// Only the waker of the latest call, of all kinds of receiving, is woken.
+    /// Only the waker of the latest call, of any receiving method, is woken.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         self.poll_with(cx, Self::next_message)
     }
 
-    /// The messages as they come, waiting for each; ends when none will come any more.
+    /// Messages as they come, waiting for each; ends when no more will come.
     pub fn iter(&mut self) -> Iter<'_, T> {
         Iter { mailbox: self }
     }
 
-    /// The messages that are there, without waiting.
+    /// The messages present, without waiting.
     pub fn try_iter(&mut self) -> TryIter<'_, T> {
         TryIter { mailbox: self }
     }
 
-    /// Tries once, and says why it found nothing.
+    /// Tries once. On failure, returns whether more messages may come.
     #[cold]
     pub(crate) fn try_once<R>(
         &mut self,
         mut attempt: impl FnMut(&mut Self) -> Option<R>,
     ) -> Result<R, TryRecvError> {
-        // Checked first: if the last sender is gone, its messages are there.
+        // Checked first: if the last sender is gone, all its messages are here.
         let disconnected = self.is_disconnected();
         attempt(self).ok_or(if disconnected {
             TryRecvError::Disconnected
@@ -204,8 +203,8 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Tries until an attempt succeeds, none can any more, or the deadline has passed, and
-    /// sleeps in between.
+    /// Tries until an attempt succeeds, no attempt can succeed any more, or the deadline has
+    /// passed. Sleeps in between.
     pub(crate) fn wait<R>(
         &mut self,
         deadline: Option<Instant>,
@@ -233,8 +232,8 @@ impl<T> Mailbox<T> {
 
     /// Spins, then yields. Returns whether there is something to receive.
     ///
-    /// `give_way` lets another thread run, for as long as the scheduler pleases: so `now` is asked
-    /// before each time, and it is not called when the deadline is [`NEAR`].
+    /// `give_way` lets other threads run, for as long as the scheduler decides. So it is called
+    /// only while `now` shows that the deadline is not [`NEAR`].
     fn spin(
         &self,
         deadline: Option<Instant>,
@@ -263,9 +262,9 @@ impl<T> Mailbox<T> {
         false
     }
 
-    /// Sleeps until a message comes or the deadline passes: at most for [`GRACE`], unless the
-    /// mailbox is `idle`. An idle mailbox first frees the memory that it keeps for the next
-    /// messages. Returns whether the mailbox is idle from now on.
+    /// Sleeps until a message comes or the deadline passes, but no longer than [`GRACE`] unless the
+    /// mailbox is `idle`. An idle mailbox first frees the memory kept for further messages. Returns
+    /// whether the mailbox is idle from now on.
     #[cold]
     fn sleep(&mut self, deadline: Option<Instant>, idle: bool) -> bool {
         if idle && !self.free_memory() {
@@ -286,8 +285,7 @@ impl<T> Mailbox<T> {
         idle || grace.is_some_and(|grace| Instant::now() >= grace)
     }
 
-    /// Frees the memory that is kept for the next messages. Returns whether the mailbox is still
-    /// empty.
+    /// Frees the memory kept for further messages. Returns whether the mailbox is still empty.
     fn free_memory(&mut self) -> bool {
         let signals = self.shared.signals();
         let freed = self.shared.queue.collect_and_free(signals, &mut self.inbox);
@@ -297,7 +295,7 @@ impl<T> Mailbox<T> {
         freed
     }
 
-    /// As [`wait`](Self::wait), as a task.
+    /// Like [`wait`](Self::wait), as a task.
     pub(crate) fn poll_with<R>(
         &mut self,
         cx: &mut Context<'_>,
@@ -325,7 +323,7 @@ pub struct Iter<'a, T> {
     mailbox: &'a mut Mailbox<T>,
 }
 
-/// Iterator over the messages that are there, see [`Mailbox::try_iter`].
+/// Iterator over the messages present, see [`Mailbox::try_iter`].
 #[derive(Debug)]
 pub struct TryIter<'a, T> {
     mailbox: &'a mut Mailbox<T>,
@@ -384,7 +382,7 @@ impl<T> IntoIterator for Mailbox<T> {
 
 impl<T> Unpin for Mailbox<T> {}
 
-/// The messages as they come; ends when none will come any more.
+/// Messages as they come; ends when no more will come.
 impl<T> Stream for Mailbox<T> {
     type Item = T;
 
@@ -417,8 +415,8 @@ mod tests {
         yields.get()
     }
 
-    /// Would fail if a receiver with a large budget used it up whatever its deadline: where other
-    /// threads keep the cores busy each yield takes milliseconds.
+    /// Fails if a receiver with a large budget uses it up whatever its deadline: if other threads
+    /// keep the cores busy, each yield takes milliseconds.
     #[test]
     fn a_receiver_gives_its_core_away_only_while_its_deadline_is_far() {
         let slice = Duration::from_millis(3);

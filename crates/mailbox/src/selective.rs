@@ -1,11 +1,11 @@
-//! Selective receive: the first message that fits, the others kept in order.
+//! Selective receive: takes the first message that matches, and keeps the others in order.
 
 use crate::mailbox::deadline;
 use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use std::future::poll_fn;
 use std::time::Duration;
 
-/// How far one selective receive has looked. The messages before this point did not fit, and the
+/// How far one selective receive has looked. The messages before this point did not match, and the
 /// same receive does not look at them again.
 #[derive(Default)]
 struct Seen {
@@ -14,15 +14,15 @@ struct Seen {
 }
 
 impl<T> Mailbox<T> {
-    /// Waits for a message that fits, and takes the first one: urgent messages come before ordinary
-    /// ones, and earlier messages before later ones. The others stay as they are.
+    /// Waits for a message that matches, and takes the first one: urgent messages come before
+    /// ordinary ones, and earlier messages before later ones. The other messages stay in place.
     ///
-    /// O(messages seen). While it waits for more, what has been seen is not looked at again; a
-    /// new call begins at the first message.
+    /// O(messages seen). While it waits, it does not look again at messages already seen; a new
+    /// call begins at the first message.
     ///
     /// # Errors
     ///
-    /// None of the messages fits, and no sender is left.
+    /// No message matches, and no sender is left.
     ///
     /// # Panics
     ///
@@ -42,11 +42,11 @@ impl<T> Mailbox<T> {
             .map_err(|_| RecvError)
     }
 
-    /// As [`recv_matching`](Self::recv_matching), without waiting.
+    /// Like [`recv_matching`](Self::recv_matching), without waiting.
     ///
     /// # Errors
     ///
-    /// No message fits at the moment, or none will any more.
+    /// No message matches now, or none will any more.
     pub fn try_recv_matching(
         &mut self,
         mut fits: impl FnMut(&T) -> bool,
@@ -55,11 +55,11 @@ impl<T> Mailbox<T> {
         self.try_once(|mailbox| mailbox.first_match(&mut seen, &mut fits))
     }
 
-    /// As [`recv_matching`](Self::recv_matching), but waits no longer than this.
+    /// Like [`recv_matching`](Self::recv_matching), but waits no longer than `timeout`.
     ///
     /// # Errors
     ///
-    /// No message that fits came in time, or none will any more.
+    /// No matching message came in time, or none will any more.
     pub fn recv_matching_timeout(
         &mut self,
         timeout: Duration,
@@ -71,14 +71,14 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// As [`recv_matching`](Self::recv_matching), as a task.
+    /// Like [`recv_matching`](Self::recv_matching), as a task.
     ///
     /// Cancel-safe: a future that is dropped before it has ended has received nothing, and all
     /// messages are still there in order.
     ///
     /// # Errors
     ///
-    /// None of the messages fits, and no sender is left.
+    /// No message matches, and no sender is left.
     pub async fn recv_matching_async(
         &mut self,
         mut fits: impl FnMut(&T) -> bool,
@@ -87,7 +87,7 @@ impl<T> Mailbox<T> {
         poll_fn(|cx| self.poll_with(cx, |mailbox| mailbox.first_match(&mut seen, &mut fits))).await
     }
 
-    /// Takes the first message that fits, of those not yet seen.
+    /// Takes the first matching message that this receive has not yet seen.
     fn first_match(&mut self, seen: &mut Seen, fits: &mut impl FnMut(&T) -> bool) -> Option<T> {
         self.collect_urgent();
         while let Some(message) = self.inbox.urgent.get(seen.urgent) {
@@ -98,7 +98,8 @@ impl<T> Mailbox<T> {
             seen.urgent += 1;
         }
         loop {
-            // A message is put where it is kept before it is looked at: `fits` may panic.
+            // A message is moved to where it is kept before `fits` sees it, because `fits` may
+            // panic.
             while let Some(message) = self.next_unseen(seen) {
                 if fits(message) {
                     let message = self.inbox.front.remove(seen.ordinary)?;
@@ -112,7 +113,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// The first ordinary message that was not seen, at its place among those that are kept.
+    /// The first ordinary message not yet seen, moved to its place among the kept ones.
     fn next_unseen(&mut self, seen: &Seen) -> Option<&T> {
         let inbox = &mut self.inbox;
         if seen.ordinary == inbox.front.len() {

@@ -12,11 +12,10 @@ use tremula_sync::{Arc, Waiter, park};
 
 /// Sends messages to one [`Mailbox`](crate::Mailbox).
 ///
-/// Each clone is a sender with an order of its own: the messages of one sender arrive in the
-/// order in which they were sent; between different senders no order is promised. A sender may be
-/// shared by threads, whose messages arrive in the order in which their sends followed each
-/// other. Give each thread that sends much a clone of its own: a clone is cheap, and
-/// contending senders are spread by their identity.
+/// Each clone is a sender with an order of its own: the messages of one sender arrive in the order
+/// in which they were sent; between different senders no order is promised. Threads may share a
+/// sender; their messages arrive in the order of their sends. Give each thread that sends much its
+/// own clone: a clone is cheap, and contending senders are spread by their identity.
 ///
 /// When the last sender is dropped the mailbox is disconnected.
 pub struct Sender<T> {
@@ -32,11 +31,11 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a message. If the mailbox is bounded and full, waits for room.
+    /// Sends a message. If the mailbox is bounded and full, waits for capacity.
     ///
     /// O(1). A message sent after another by the same sender arrives after it. When `send` has
-    /// returned, a receiver that looks finds the message. The receiver is woken if it sleeps;
-    /// while it is awake no system call is made.
+    /// returned, the receiver finds the message. A sleeping receiver is woken; while it is awake,
+    /// no system call is made.
     ///
     /// # Errors
     ///
@@ -61,7 +60,7 @@ impl<T> Sender<T> {
         self.deliver(message)
     }
 
-    /// Sends a message if there is room for it now. O(1).
+    /// Sends a message if there is capacity for it now. O(1).
     ///
     /// # Errors
     ///
@@ -88,11 +87,11 @@ impl<T> Sender<T> {
         self.deliver(message).map_err(TrySendError::from)
     }
 
-    /// As [`send`](Self::send), but waits for room no longer than this.
+    /// Like [`send`](Self::send), but waits for capacity no longer than `timeout`.
     ///
     /// # Errors
     ///
-    /// The mailbox was full for all of the time, or it is closed; the error holds the message.
+    /// The mailbox was full until the timeout, or it is closed; the error holds the message.
     ///
     /// ```
     /// use std::time::Duration;
@@ -104,7 +103,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sent, Err(SendTimeoutError::Timeout(2)));
     /// ```
     pub fn send_timeout(&self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A time so long that no clock tells it is no limit.
+        // A timeout beyond what the clock can express is no limit.
         let deadline = Instant::now().checked_add(timeout);
         if let Some(credits) = &self.shared.credits {
             match wait_for_credit(credits, deadline) {
@@ -116,12 +115,12 @@ impl<T> Sender<T> {
         self.deliver(message).map_err(SendTimeoutError::from)
     }
 
-    /// As [`send`](Self::send), but waits for room as a task, on any runtime.
+    /// Like [`send`](Self::send), but waits for capacity as a task, on any runtime.
     ///
-    /// Room goes to waiting senders in the order in which they began to wait. A future that is
-    /// dropped before it has ended has sent nothing and keeps no room. But one that is neither
-    /// polled nor dropped (kept somewhere, or forgotten) keeps its place in the queue, and the room
-    /// that it is given there: nobody else gets that room.
+    /// Waiting senders get capacity in the order in which they began to wait. A future that is
+    /// dropped before it has ended has sent nothing and holds no capacity. But a future that is
+    /// neither polled nor dropped (kept somewhere, or forgotten) keeps its place in the queue and
+    /// the capacity that it gets there; no other sender gets that capacity.
     ///
     /// # Errors
     ///
@@ -152,10 +151,10 @@ impl<T> Sender<T> {
         self.deliver(message)
     }
 
-    /// Sends an urgent message: it overtakes ordinary ones, but none that are urgent too and were
-    /// sent before it, by whichever sender. If the mailbox is bounded and full, waits for room.
+    /// Sends an urgent message. It overtakes ordinary messages, but no urgent ones that were sent
+    /// before it by any sender. If the mailbox is bounded and full, waits for capacity.
     ///
-    /// For what is rare. Urgent messages have one lock and allocate.
+    /// For rare messages: urgent messages share one lock and allocate.
     ///
     /// # Errors
     ///
@@ -192,11 +191,11 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Sends a message behind every message whose sending has ended, by whichever sender: the
-    /// one case in which something is said between senders. It takes no room of a bounded
-    /// mailbox and never waits for it.
+    /// Sends a message behind every message whose sending has ended, by any sender. This is the
+    /// only order promised between senders. The message takes no capacity of a bounded mailbox and
+    /// never waits for it.
     ///
-    /// Costs a flush, as a receive does.
+    /// Costs a flush, like a receive.
     ///
     /// # Errors
     ///
@@ -227,7 +226,7 @@ impl<T> Sender<T> {
     fn deliver(&self, message: T) -> Result<(), SendError<T>> {
         let message = ManuallyDrop::new(message);
         let (queue, signals) = (&self.shared.queue, self.shared.signals());
-        // SAFETY: unless it comes back, the message is not used here any more.
+        // SAFETY: unless the mailbox is closed, the message is not used here any more.
         let sent = unsafe { queue.send(signals, &self.lane, &raw const *message) };
         if self.shared.conclude(sent) {
             return Ok(());
@@ -237,13 +236,13 @@ impl<T> Sender<T> {
 
     crate::shared::figures!();
 
-    /// Whether the mailbox takes no more messages. One that is closed stays so.
+    /// Whether the mailbox accepts no more messages. A closed mailbox stays closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.queue.is_closed()
     }
 
-    /// Whether the two send to the same mailbox.
+    /// Whether both senders send to the same mailbox.
     #[must_use]
     pub fn same_mailbox(&self, other: &Self) -> bool {
         std::ptr::eq(&raw const *self.shared, &raw const *other.shared)
@@ -302,7 +301,7 @@ fn queue_for_credit(credits: &Credits, deadline: Option<Instant>) -> Credit {
 
 /// Waits for a credit as a task.
 async fn await_credit(credits: &Credits) -> Credit {
-    /// Leaves the queue when the task gives up, and gives back what it got meanwhile.
+    /// When the task gives up, leaves the queue, and gives back a credit received meanwhile.
     struct Place<'a>(&'a Credits, Option<Arc<Turn>>);
     impl Drop for Place<'_> {
         fn drop(&mut self) {

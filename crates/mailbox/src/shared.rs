@@ -1,4 +1,4 @@
-//! What the handles of a mailbox share: the queue, and all that is around it.
+//! The part of a mailbox that all its handles share: the queue, and the state around it.
 
 use crate::Config;
 use crate::credits::Credits;
@@ -9,14 +9,14 @@ use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tremula_sync::contained;
 
-/// One allocation of four cache lines: two that the holders of the base lock write, one that
-/// senders read, one of the receiver.
+/// One allocation of four cache lines: the holders of the base lock write two, senders read one,
+/// the receiver writes one.
 #[repr(C, align(64))]
 pub(crate) struct Shared<T> {
     pub(crate) queue: Queue<T>,
-    /// Of a bounded mailbox.
+    /// Only in a bounded mailbox.
     pub(crate) credits: Option<Box<Credits>>,
-    /// Null until needed.
+    /// Null until first needed.
     extras: AtomicPtr<Extras<T>>,
     senders: AtomicU32,
     next_sender: AtomicU32,
@@ -27,9 +27,9 @@ pub(crate) struct Shared<T> {
 #[repr(align(64))]
 pub(crate) struct ReceiverSide {
     pub(crate) signals: Signals,
-    /// Messages received, urgent ones included. Written by the receiver only.
+    /// Messages received, including urgent ones. Written only by the receiver.
     pub(crate) received: AtomicU64,
-    /// All senders, or the receiver, are gone for good.
+    /// Set when all senders, or the receiver, are gone for good.
     one_side_gone: AtomicBool,
 }
 
@@ -57,12 +57,12 @@ impl<T> Shared<T> {
 
     /// Whether all senders are gone.
     pub(crate) fn is_disconnected(&self) -> bool {
-        // Acquire: pairs with the AcqRel subtraction of the last sender, before which all
-        // messages were sent.
+        // Acquire: pairs with the AcqRel subtraction of the last sender; all messages were sent
+        // before that.
         self.senders.load(Ordering::Acquire) == 0
     }
 
-    /// Wakes the receiver if the send says so. `false` if the mailbox is closed.
+    /// Wakes the receiver if `sent` requires it. `false` if the mailbox is closed.
     #[inline]
     pub(crate) fn conclude(&self, sent: Sent) -> bool {
         if sent == Sent::AndMustWake {
@@ -71,16 +71,17 @@ impl<T> Shared<T> {
         sent != Sent::Closed
     }
 
-    /// The extras, if somebody has needed them.
+    /// The extras, if they have been needed.
     pub(crate) fn extras(&self) -> Option<&Extras<T>> {
         // Acquire: pairs with the Release store in `make_extras`.
-        // SAFETY: what is not null came from a box that lives as long as this.
+        // SAFETY: a pointer that is not null came from a box that lives as long as `self`.
         unsafe { self.extras.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The extras; `None` if the mailbox is down.
+    /// The extras, made if needed; `None` if the mailbox is down.
     pub(crate) fn make_extras(&self) -> Option<&Extras<T>> {
-        // One at a time, and not while the mailbox is being closed or goes down.
+        // The base lock, which `unless_down` takes, admits one thread at a time, and none while the
+        // mailbox is closed or goes down.
         self.queue.unless_down(|closed| {
             if self.extras().is_none() {
                 let extras = Box::into_raw(Box::new(Extras::new(closed)));
@@ -91,15 +92,15 @@ impl<T> Shared<T> {
         self.extras()
     }
 
-    /// How many messages the mailbox may hold, if that is limited.
+    /// The capacity, if the mailbox is bounded.
     pub(crate) fn capacity(&self) -> Option<usize> {
         self.credits.as_ref().map(|credits| credits.capacity())
     }
 
     /// Ordinary and urgent messages sent and not received.
     pub(crate) fn len(&self) -> usize {
-        // Received first: what is received meanwhile makes the answer too large, not negative.
-        // Relaxed: nothing else depends on it.
+        // Received first: a message that is received meanwhile makes the result too large, not
+        // negative. Relaxed: nothing else depends on it.
         let received = self.receiver.received.load(Ordering::Relaxed);
         let urgent = self.extras().map_or(0, Extras::urgent_sends);
         let sent = self.queue.stats().sends() + urgent;
@@ -109,23 +110,23 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // Relaxed: nobody else is left.
+        // Relaxed: no other thread is left.
         let extras = self.extras.load(Ordering::Relaxed);
         if !extras.is_null() {
-            // SAFETY: it came from a box, and nobody else is left.
+            // SAFETY: it came from a box, and no other thread is left.
             drop(unsafe { Box::from_raw(extras) });
         }
     }
 }
 
-/// A handle's pointer to what all handles share. Not counted as such: the two sides, all
-/// senders and the receiver, each say when they are gone, and the second one frees.
+/// A handle's pointer to the shared part. It is not counted by itself: each of the two sides, all
+/// senders and the receiver, reports when it is gone, and the second one frees the shared part.
 pub(crate) struct Link<T>(NonNull<Shared<T>>);
 
-// SAFETY: it stands for a shared reference to a queue, which moves messages between threads
-// and never shares one.
+// SAFETY: it stands for a shared reference to a queue, which moves messages between threads and
+// never shares one.
 unsafe impl<T: Send> Send for Link<T> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send> Sync for Link<T> {}
 
 impl<T> Deref for Link<T> {
@@ -133,7 +134,8 @@ impl<T> Deref for Link<T> {
 
     #[inline]
     fn deref(&self) -> &Shared<T> {
-        // SAFETY: freed only when both sides are gone; this link belongs to one that is not.
+        // SAFETY: the shared part is freed only when both sides are gone, and the side of this link
+        // is not.
         unsafe { self.0.as_ref() }
     }
 }
@@ -156,10 +158,10 @@ impl<T> Link<T> {
         (Self(self.0), number)
     }
 
-    /// A sender is gone. The link must not be used any more.
+    /// Removes a sender. The caller must not use the link any more.
     pub(crate) fn remove_sender(&self) {
-        // AcqRel: all sends of all senders come before the last subtraction, which pairs with
-        // the load in `is_disconnected`.
+        // AcqRel: all sends of all senders happen before the last subtraction, which pairs with the
+        // load in `is_disconnected`.
         if self.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             if self.signals().raise(DISCONNECTED) {
                 self.signals().wake();
@@ -168,14 +170,14 @@ impl<T> Link<T> {
         }
     }
 
-    /// The receiver is gone: sends the monitors' notices, and lets go. The link must not be used
-    /// any more.
+    /// Removes the receiver: sends the monitors' notices, and releases its side. The caller must
+    /// not use the link any more.
     pub(crate) fn remove_receiver(&self) {
         self.queue.go_down();
         if let Some(extras) = self.extras() {
             for notice in extras.monitors().close() {
-                // The user's code may run: that of a watcher's waker, or the drop of a message to a
-                // watcher that is gone. Whatever it does, the other watchers have their notices.
+                // A notice may run the user's code: a watcher's waker, or the drop of a message to
+                // a watcher that is gone. Even if it panics, the other watchers get their notices.
                 contained(notice);
             }
         }
@@ -184,7 +186,7 @@ impl<T> Link<T> {
     }
 
     fn remove_side(&self) {
-        // AcqRel: what the other side did comes before the freeing, whichever is the second.
+        // AcqRel: what the first side did happens before the second side frees.
         if self.receiver.one_side_gone.swap(true, Ordering::AcqRel) {
             // SAFETY: it came from a box, and both sides are gone.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
@@ -207,10 +209,10 @@ mod tests {
     }
 }
 
-/// The figures that a `Sender` and a `Mailbox` tell alike.
+/// The figures that a `Sender` and a `Mailbox` both report.
 macro_rules! figures {
     () => {
-        /// Messages sent and not received, urgent ones included. Exact when no thread sends or
+        /// Messages sent and not received, including urgent ones. Exact if no thread sends or
         /// receives meanwhile. O(slots).
         #[must_use]
         pub fn len(&self) -> usize {
@@ -223,19 +225,19 @@ macro_rules! figures {
             self.len() == 0
         }
 
-        /// How many messages the mailbox may hold, if that is limited.
+        /// The capacity, if the mailbox is bounded.
         #[must_use]
         pub fn capacity(&self) -> Option<usize> {
             self.shared.capacity()
         }
 
-        /// Whether senders are in each other's way so much that they are spread over slots.
+        /// Whether senders contend so much that they are spread over slots.
         #[must_use]
         pub fn is_contended(&self) -> bool {
             self.shared.queue.is_contended()
         }
 
-        /// What the mailbox has counted. O(slots).
+        /// The counts of the mailbox so far. O(slots).
         #[must_use]
         pub fn stats(&self) -> crate::Stats {
             self.shared.queue.stats()

@@ -1,6 +1,6 @@
-//! What a mailbox has counted.
+//! The counts of a mailbox.
 
-/// What a mailbox has counted since it was made, for the curious and for tuning.
+/// What a mailbox has counted since it was made, for tuning.
 ///
 /// ```
 /// use tremula_mailbox::{Config, mailbox};
@@ -13,19 +13,19 @@
 pub struct Stats {
     /// Ordinary messages whose sender had to wait for a lock.
     pub contended_sends: u64,
-    /// Ordinary messages whose sender did not.
+    /// Ordinary messages whose sender did not have to wait.
     pub uncontended_sends: u64,
     /// How often slots were installed.
     pub installs: u32,
-    /// How often they were removed.
+    /// How often slots were removed.
     pub removals: u32,
     /// How often a slot grew slots of its own.
     pub growths: u32,
-    /// How often it shrank back.
+    /// How often a slot's own slots were removed.
     pub shrinks: u32,
     /// How often the slots were flushed.
     pub flushes: u64,
-    /// Messages that came by way of slots.
+    /// Messages that came through slots.
     pub flushed: u64,
 }
 
@@ -36,7 +36,7 @@ impl Stats {
         self.contended_sends + self.uncontended_sends
     }
 
-    /// Messages a flush of the slots brought on average; 0 if there was none.
+    /// The average number of messages per flush of the slots; 0 without flushes.
     #[must_use]
     pub fn messages_a_flush(&self) -> f64 {
         if self.flushes == 0 {

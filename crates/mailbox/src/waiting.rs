@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
-/// Fewer messages at a time than these are few: to take them costs more than to send them.
+/// The bound of a small batch: taking fewer messages than this costs more than sending them.
 const FEW: u32 = 64;
 
-/// The most pauses of the processor: 1.5 microseconds where it was measured, at 11.4 ns each;
-/// longer on processors with longer pauses.
+/// The most pauses of the processor: about a microsecond, and longer on processors with longer
+/// pauses.
 const LONGEST: u32 = 128;
 
 /// How long messages gather: longer while the receiver finds a few at a time, shorter when they
 /// come one by one.
 ///
-/// A receiver that is as fast as its senders would otherwise take the lock, and the cache lines
-/// behind it, from them for each handful: with one sender that never rests the two together were
-/// half as fast. A sender that waits for an answer to each message is not delayed.
+/// Otherwise a receiver that is as fast as its senders takes the lock, and the cache lines behind
+/// it, from them for each small batch, and both become slower. A sender that waits for an answer to
+/// each message is not delayed.
 pub(crate) struct BatchDelay {
     pauses: u32,
 }
@@ -26,7 +26,7 @@ impl BatchDelay {
         Self { pauses: 0 }
     }
 
-    /// Lets messages gather. One is there already.
+    /// Lets messages gather. There is already at least one.
     #[inline]
     pub(crate) fn wait(&self) {
         for _ in 0..self.pauses {
@@ -34,7 +34,7 @@ impl BatchDelay {
         }
     }
 
-    /// Adapts to the number of messages that were found.
+    /// Adapts to the number of messages found.
     #[inline]
     pub(crate) fn note(&mut self, count: u32) {
         self.pauses = match count {
@@ -45,20 +45,20 @@ impl BatchDelay {
     }
 }
 
-/// A sleep that was no longer than this was not worth it: falling asleep and waking take as long.
+/// A sleep that was no longer than this was not worthwhile: falling asleep and waking take as long.
 const BRIEF: Duration = Duration::from_micros(200);
 
 /// The least and the most times that a receiver yields its core before it sleeps.
 const YIELDS: (u32, u32) = (4, 256);
 
-/// A receiver whose deadline is nearer than this does not yield: on a busy machine it gets its core
-/// back only after a scheduler's slice, which is longer.
+/// A receiver with less time than this to its deadline does not yield: on a busy machine it gets
+/// its core back only after a scheduler's slice, which is longer.
 pub(crate) const NEAR: Duration = Duration::from_millis(2);
 
 /// How often a receiver yields before it sleeps: more often after brief sleeps.
 ///
-/// Otherwise two threads that answer each other would, once one of them has slept, both sleep for
-/// every message: waking one takes longer than the other waits.
+/// Otherwise, once one of two threads that answer each other has slept, both would sleep for every
+/// message: waking a thread takes longer than the other waits.
 pub(crate) struct YieldBudget {
     yields: u32,
 }
@@ -69,12 +69,12 @@ impl YieldBudget {
     }
 
     /// How often to yield the core and look for messages again. If there are fewer cores than
-    /// threads, the other threads have messages to send.
+    /// threads, a yield lets the other threads run, which have messages to send.
     pub(crate) const fn yields(&self) -> u32 {
         self.yields
     }
 
-    /// Adapts to how long the receiver slept.
+    /// Adapts to the duration of the last sleep.
     pub(crate) fn note(&mut self, slept: Duration) {
         let yields = if slept <= BRIEF {
             2 * self.yields

@@ -1,8 +1,8 @@
-//! What the public documentation of `crossbeam-channel` and `tokio::sync::mpsc` promises and
-//! applies to mailboxes, and what mailboxes promise beyond it: each promise a test.
+//! One test for each promise: those in the public documentation of `crossbeam-channel` and
+//! `tokio::sync::mpsc` that apply to mailboxes, and those that mailboxes add.
 //!
-//! No test asserts a time; where a thread must be waiting, a test waits until it is seen to,
-//! or is right either way.
+//! No test asserts a time. Where a thread must be waiting, a test waits until it observes that, or
+//! is right either way.
 #![cfg(not(any(loom, shuttle)))]
 
 use futures_core::Stream;
@@ -172,7 +172,7 @@ fn a_send_that_is_given_up_leaves_room_to_others() {
     assert!(given_up.as_mut().poll(&mut cx).is_pending());
     let mut waiting = Box::pin(third.send_async(3));
     assert!(waiting.as_mut().poll(&mut cx).is_pending());
-    // The room is given to the first that waits, which then gives up.
+    // The capacity goes to the first waiting sender, which then gives up.
     assert_eq!(mailbox.recv(), Ok(1));
     drop(given_up);
     assert_eq!(waiting.as_mut().poll(&mut cx), Poll::Ready(Ok(())));
@@ -351,7 +351,7 @@ fn waiting_for_a_message_ends_in_time_or_with_it() {
 
 #[test]
 fn a_receiver_that_slept_long_is_woken() {
-    // Longer than it keeps memory for the next messages.
+    // Longer than the mailbox keeps memory for further messages.
     let (sender, mut mailbox) = unbounded();
     let thread = thread::spawn(move || mailbox.iter().sum::<u64>());
     for number in 0..3 {
@@ -453,7 +453,7 @@ fn tasks_and_threads_may_take_turns() {
     thread.join().unwrap();
 }
 
-// Selecting, urgency.
+// Selective receive and urgent messages.
 
 #[test]
 fn what_was_seen_is_not_looked_at_again_while_waiting() {
@@ -577,8 +577,7 @@ fn a_monitor_is_told_once_and_at_once_if_it_is_late() {
 
 #[test]
 fn adaptation_is_counted() {
-    // Contention rises whatever happens; an array is removed if two flushes brought fewer than
-    // ten messages.
+    // Contention always rises; an array is removed if two flushes brought fewer than ten messages.
     let config = Config::default()
         .slots(1)
         .weights(1, -1)

@@ -1,4 +1,4 @@
-//! How a mailbox closes and goes down: in order, and whatever the user's code does meanwhile.
+//! How a mailbox closes and goes down: in order, whatever the user's code does meanwhile.
 //!
 //! No test asserts a time.
 #![cfg(not(any(loom, shuttle)))]
@@ -33,7 +33,7 @@ impl Wake for PanickingWaker {
     }
 }
 
-/// Panics when it is dropped, and its payload when that is dropped.
+/// Panics when it is dropped; dropping its payload panics too.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -52,8 +52,8 @@ impl Drop for Bomb {
 
 // Order.
 
-/// Would fail if what lies in the ring when the mailbox closes, the newest messages, were put before
-/// older ones that the receiver has taken and not yet given out.
+/// Fails if the ring's messages, which are the newest when the mailbox closes, come before older
+/// ones that the receiver has taken and not yet handed out.
 #[test]
 fn closing_keeps_the_order_of_a_sender_wherever_its_messages_lie() {
     for mode in Mode::ALL {
@@ -62,7 +62,7 @@ fn closing_keeps_the_order_of_a_sender_wherever_its_messages_lie() {
                 let config = Config::default().mode(mode);
                 let config = bound.map_or(config, |capacity| config.bounded(capacity));
                 let (sender, mut mailbox) = mailbox(config);
-                // More than the ring holds: the rest goes to the chain.
+                // More than the ring's capacity: the rest goes to the chain.
                 (0..3000).for_each(|number| sender.send(number).unwrap());
                 let before = mailbox.try_iter().take(taken_before);
                 assert!(before.eq(0..taken_before as u64));
@@ -95,7 +95,7 @@ fn closing_keeps_the_order_of_what_a_selective_receive_has_left() {
 
 // Monitors.
 
-/// Would fail if a mailbox that is closed, whose owner still answers, passed for one that is down.
+/// Fails if a closed mailbox, whose owner still answers, counts as down.
 #[test]
 fn a_monitor_of_a_closed_mailbox_is_told_when_it_goes_down_and_not_before() {
     for monitored_before in [false, true] {
@@ -105,7 +105,7 @@ fn a_monitor_of_a_closed_mailbox_is_told_when_it_goes_down_and_not_before() {
         worker.close();
         let late = to_worker.monitor(&to_watcher, "down");
         assert_eq!(watcher.try_recv(), Err(TryRecvError::Empty));
-        // The owner of a closed mailbox goes on with what was sent before.
+        // The owner of a closed mailbox continues with the messages sent before.
         to_watcher.send("the worker's last word").unwrap();
         assert!(worker.recv().is_err());
         assert_eq!(watcher.recv(), Ok("the worker's last word"));
@@ -117,7 +117,7 @@ fn a_monitor_of_a_closed_mailbox_is_told_when_it_goes_down_and_not_before() {
         assert_eq!(told, vec!["down"; 1 + usize::from(monitored_before)]);
         assert!(!late.demonitor());
         drop(early);
-        // Down for good: at once.
+        // The mailbox is down, so the notice comes at once.
         let _monitor = to_worker.monitor(&to_watcher, "too late");
         assert_eq!(watcher.try_recv(), Ok("too late"));
     }
@@ -136,8 +136,8 @@ fn a_closed_mailbox_takes_no_urgent_message_whoever_monitors_it() {
 
 // The user's code.
 
-/// Would fail if the panic of one notice (here of the value that a dead watcher does not get, and of
-/// the payload of that panic) ended the loop over all.
+/// Fails if the panic of one notice (here of the value for a dead watcher, and of the payload of
+/// that panic) ends the loop over all notices.
 #[test]
 fn a_notice_that_panics_keeps_no_watcher_from_its_own() {
     let (to_worker, worker) = mailbox::<Arc<()>>(Config::default());
@@ -157,7 +157,7 @@ fn a_notice_that_panics_keeps_no_watcher_from_its_own() {
     assert_eq!(Arc::strong_count(&witness), 1);
     drop(to_worker);
     drop(to_second);
-    // The list of notices is gone: it held a sender.
+    // The list of notices, which held a sender, is gone.
     assert_eq!(second.try_recv(), Err(TryRecvError::Disconnected));
 }
 
@@ -183,7 +183,7 @@ fn waits_behind_a_panicking_waker(sender: &Sender<u32>, then: impl FnOnce()) -> 
             .poll(&mut Context::from_waker(&waker))
             .is_pending()
     );
-    // Waits in the same queue, behind it, as a task so that the test knows that it does.
+    // Waits behind it in the same queue, as a task, so that the test can observe it.
     let counting = Arc::new(CountingWaker::default());
     let waker = Waker::from(Arc::clone(&counting));
     let mut cx = Context::from_waker(&waker);
@@ -193,7 +193,7 @@ fn waits_behind_a_panicking_waker(sender: &Sender<u32>, then: impl FnOnce()) -> 
     counting.0.load(Ordering::SeqCst) > 0
 }
 
-/// Would fail if the panic of the first waker ended the loop over those that wait.
+/// Fails if the panic of the first waker ends the loop over the waiting senders.
 #[test]
 fn a_waker_that_panics_keeps_no_sender_from_learning_that_the_mailbox_is_gone() {
     let (sender, mailbox) = mailbox(Config::default().bounded(1));
@@ -201,8 +201,8 @@ fn a_waker_that_panics_keeps_no_sender_from_learning_that_the_mailbox_is_gone() 
     assert!(waits_behind_a_panicking_waker(&sender, || drop(mailbox)));
 }
 
-/// Would fail if the panic of the first waker ended the loop that hands out room, or dropped what
-/// was received.
+/// Fails if the panic of the first waker ends the loop that hands out capacity, or drops the
+/// message received.
 #[test]
 fn a_waker_that_panics_keeps_no_sender_from_its_room_and_no_message_from_the_receiver() {
     let (sender, mut mailbox) = mailbox(Config::default().bounded(2));
@@ -228,8 +228,8 @@ fn a_waker_that_panics_does_not_undo_a_send() {
     assert!(mailbox.poll_recv(&mut cx).is_ready());
 }
 
-/// Would fail if the waker of a receive that was given up stayed until the last sender goes: it may
-/// hold a task, and all that the task holds.
+/// Fails if the waker of a cancelled receive stays until the last sender is gone: it may hold a
+/// task, and everything that the task holds.
 #[test]
 fn a_mailbox_that_is_gone_keeps_no_waker() {
     let (sender, mut mailbox) = mailbox::<u32>(Config::default());
@@ -247,11 +247,12 @@ fn a_mailbox_that_is_gone_keeps_no_waker() {
     assert_eq!(counting.0.load(Ordering::SeqCst), 0);
 }
 
-// Room.
+// Capacity.
 
-/// Would fail if a send that is given up and a receive together paid more than the mailbox owes for
-/// a message that took no room: from then on it would keep all room that is given back. Threads
-/// meet rarely here; the model `a_send_that_is_given_up_pays_what_is_owed_once` meets always.
+/// Fails if a cancelled send and a receive together pay more than the mailbox owes for a message
+/// without a credit: from then on the mailbox would keep all capacity that is given back. Threads
+/// rarely collide here; in the model `a_send_that_is_given_up_pays_what_is_owed_once` they always
+/// do.
 #[test]
 fn room_is_what_it_was_after_messages_that_took_none() {
     for _ in 0..200 {

@@ -1,20 +1,20 @@
 //! Every interleaving of two or three threads on one mailbox.
 //!
-//! Under the checker blocks hold one or two messages, arrays two slots, and contention is made
-//! to rise with each send, so that few sends reach each change. The receiver demands each
-//! sender's messages in order and all of them; a lost wake-up shows as a deadlock, memory that
-//! is freed early or shared without a lock as a violation of loom's cells, and what is left
-//! over as a leak of loom's `Arc`.
+//! Under the checker blocks hold one or two messages, arrays have two slots, and contention rises
+//! with each send, so that few sends reach each change. The receiver requires each sender's
+//! messages completely and in order. A lost wake-up shows as a deadlock; memory that is freed early
+//! or shared without a lock as a violation of loom's cells; a message that is not dropped as a leak
+//! of loom's `Arc`.
 #![cfg(loom)]
 
 use tremula_mailbox::{Config, Mailbox, Mode, RecvError, Sender, mailbox};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
-/// A message: its sender and its number there, with something to leak.
+/// A message: its sender, its number there, and something to leak.
 type Message = (usize, usize, Arc<()>);
 
-/// Contention rises with each send, whatever happens.
+/// Contention rises with each send.
 fn rising(install_above: i32) -> Config {
     Config::default()
         .mode(Mode::OffHeap)
@@ -31,7 +31,8 @@ fn send(sender: &Sender<Message>, number: usize, count: std::ops::Range<usize>) 
     }
 }
 
-/// Receives until all senders are gone: each in order, and `counts` of each.
+/// Receives until all senders are gone. Checks that each sender's messages are in order, and are
+/// `counts` in number.
 fn receive_all<const SENDERS: usize>(
     mailbox: &mut Mailbox<Message>,
     mut seen: [usize; SENDERS],
@@ -44,8 +45,8 @@ fn receive_all<const SENDERS: usize>(
     assert_eq!(seen, counts);
 }
 
-/// Two threads that send `before` messages each, by senders of their own, to a receiver that
-/// sleeps when there is nothing.
+/// Two threads that send `counts` messages each, by senders of their own, to a receiver that sleeps
+/// when there is nothing.
 fn two_senders(config: Config, counts: [usize; 2]) {
     let (first, mut mailbox) = mailbox(config);
     let second = first.clone();
@@ -94,7 +95,7 @@ fn a_send_by_a_slot_is_seen_when_another_is_on_its_way() {
             assert_eq!(mailbox.recv().map(|message| message.1), Ok(0));
             let second = first.clone();
             let thread = thread::spawn(move || send(&second, 1, 0..1));
-            // Whatever the other sender has done so far: a send that has returned is seen.
+            // A send that has returned is seen, whatever the other sender has done so far.
             send(&first, 0, 1..2);
             let mut own = false;
             while let Ok((sender, ..)) = mailbox.try_recv() {
@@ -125,7 +126,7 @@ fn the_mode_switches_during_a_send_and_keeps_the_order() {
 #[test]
 fn slots_that_go_during_a_send_keep_the_order() {
     check("slots_that_go_during_a_send_keep_the_order", 3, || {
-        // Every flush is the last: each receive removes the slots, the next send installs them.
+        // The window is one flush: each receive removes the slots, and the next send installs them.
         let (sender, mut mailbox) = mailbox(rising(0).remove_below(1e9, 1));
         send(&sender, 0, 0..1);
         assert!(mailbox.is_contended());
@@ -143,7 +144,7 @@ fn a_slot_that_grows_during_a_flush_keeps_the_order() {
         4,
         || {
             let (sender, mut mailbox) = mailbox(rising(0).slots(1).grow_above(2));
-            // The first installs the slots, the second lies in one when the flush begins.
+            // The first message installs the slots; the second is in a slot when the flush begins.
             send(&sender, 0, 0..2);
             let thread = thread::spawn(move || send(&sender, 0, 2..5));
             receive_all(&mut mailbox, [0], [5]);
@@ -159,8 +160,8 @@ fn a_slot_that_shrinks_during_a_send_keeps_the_order() {
         "a_slot_that_shrinks_during_a_send_keeps_the_order",
         4,
         || {
-            // The first send installs, the second grows; from then on each second flush of an array
-            // removes it, first the one below.
+            // The first send installs slots, the second grows an array. From then on each second
+            // flush of an array removes it, first the lower one.
             let config = rising(0).slots(1).grow_above(0).remove_below(1e9, 2);
             let (sender, mut mailbox) = mailbox(config);
             send(&sender, 0, 0..3);
@@ -246,10 +247,11 @@ fn a_send_that_is_given_up_pays_what_is_owed_once() {
         let mut given_up = Box::pin(async move { waiting.send_async(2).await });
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(given_up.as_mut().poll(&mut cx).is_pending());
-        // The room goes to the send that waits; then a message without room is owed for.
+        // The capacity goes to the waiting send; then the mailbox owes for a message without a
+        // credit.
         assert_eq!(mailbox.recv(), Ok(1));
         sender.send_behind_all(3).unwrap();
-        // Both give room back at the same time, and only one of them owes it.
+        // Both threads give capacity back at the same time, and only one of them must pay.
         let thread = thread::spawn(move || drop(given_up));
         assert_eq!(mailbox.recv(), Ok(3));
         thread.join().unwrap();

@@ -1,5 +1,5 @@
-//! What a mailbox costs, by an allocator that counts what the test's own thread allocates: the thread
-//! that runs the tests keeps books meanwhile.
+//! The memory of a mailbox, measured by an allocator that counts only what the test's own thread
+//! allocates, because the thread that runs the tests allocates too.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,16 +10,16 @@ use tremula_mailbox::{Config, Mailbox, Mode, mailbox};
 struct Counting;
 
 thread_local! {
-    /// Bytes that this thread has allocated more than it has freed.
+    /// The bytes that this thread has allocated, minus those that it has freed.
     static ALLOCATED: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
-    // A thread that ends may free after its variables are gone.
+    // A thread that ends may free memory after its thread-locals are gone.
     let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + bytes));
 }
 
-// SAFETY: all is passed on to the system's allocator.
+// SAFETY: everything is passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -37,23 +37,23 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// A mailbox that waits costs this at most.
+/// The most bytes of a mailbox that waits.
 const IDLE: isize = 256;
-/// One that has had urgent messages costs this more at most.
+/// The most additional bytes of one that has had urgent messages.
 const URGENT: isize = 256;
-/// A few messages that a selective receive has kept cost this at most.
+/// The most bytes for a few messages that a selective receive has kept.
 const KEPT: isize = 64;
-/// An array of 64 slots costs at least this.
+/// The least bytes of an array of 64 slots.
 const ARRAY: isize = 64 * 64;
-/// How long it may take on a busy machine until one has waited in peace.
+/// How long it may take on a busy machine until a mailbox has waited undisturbed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn allocated() -> isize {
     ALLOCATED.get()
 }
 
-/// Waits in vain, longer than a mailbox keeps memory for the next messages, and again as long as it
-/// keeps any: one that is woken so late that its time is up frees nothing.
+/// Waits in vain, longer than a mailbox keeps memory for further messages, and repeats this as long
+/// as it keeps any: a mailbox that is woken so late that its time is up frees nothing.
 fn idle(mailbox: &mut Mailbox<u64>, before: isize, when: &str) {
     let begun = Instant::now();
     loop {
@@ -85,7 +85,7 @@ fn memory_is_what_is_needed_and_goes_back() {
         assert_eq!(allocated(), before, "{mode}: when gone");
     }
 
-    // Contention that rises by itself.
+    // Contention that always rises.
     let before = allocated();
     let (sender, mut mailbox) = mailbox(Config::default().weights(1, -1));
     (0..100_000).for_each(|number| sender.send(number).unwrap());
@@ -97,7 +97,7 @@ fn memory_is_what_is_needed_and_goes_back() {
     let stats = mailbox.stats();
     assert_eq!((stats.installs, stats.removals), (1, 1), "{stats:?}");
 
-    // Urgent messages, which have queues of their own, and what a selective receive has kept.
+    // Urgent messages, which have queues of their own, and messages kept by a selective receive.
     (0..100_000).for_each(|number| sender.send_urgent(number).unwrap());
     assert!(mailbox.try_iter().eq(0..100_000));
     sender.send_urgent(0).unwrap();
@@ -119,7 +119,7 @@ fn memory_is_what_is_needed_and_goes_back() {
     assert_eq!(mailbox.try_recv(), Ok(99_998));
     let before = before + URGENT;
 
-    // A task lets go of the memory whenever it waits.
+    // A task frees the memory whenever it waits.
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     (0..100_000).for_each(|number| sender.send(number).unwrap());
     assert!(allocated() - before > ARRAY);

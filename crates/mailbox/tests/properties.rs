@@ -1,5 +1,5 @@
-//! Random operations and configurations against a model: for each sender the received sequence
-//! is the sent one, through every change, and nothing is lost or doubled.
+//! Random operations and configurations against a model: for each sender the received sequence is
+//! the sent one, through every change, and nothing is lost or duplicated.
 #![cfg(not(any(loom, shuttle)))]
 
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ enum Step {
     SendBehindAll(usize),
     Recv(usize),
     RecvMany(usize),
-    /// Takes a message whose stamp leaves no rest when divided by this.
+    /// Takes a message whose stamp is divisible by this.
     RecvMatching(u64),
     /// Replaces a sender by a clone of another, with an order of its own.
     Replace(usize, usize),
@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// Thresholds so low that changes happen constantly, also without contention.
+/// Thresholds so low that changes happen constantly, even without contention.
 fn configs() -> impl Strategy<Value = Config> {
     let modes = prop::sample::select(Mode::ALL.to_vec());
     (
@@ -64,7 +64,7 @@ fn configs() -> impl Strategy<Value = Config> {
         )
 }
 
-/// What must be in the mailbox.
+/// The expected content of the mailbox.
 #[derive(Default)]
 struct Model {
     ordinary: [VecDeque<u64>; SENDERS],
@@ -85,7 +85,7 @@ impl Model {
         self.urgent.len() + self.ordinary.iter().map(VecDeque::len).sum::<usize>()
     }
 
-    /// A message that was received as the next one.
+    /// Checks a message that was received as the next one.
     fn next(&mut self, message: Message) {
         self.received += 1;
         if let Some(urgent) = self.urgent.pop_front() {
@@ -104,7 +104,7 @@ impl Model {
         }
     }
 
-    /// A message that was received because its stamp fits.
+    /// Checks a message that was received because its stamp matches.
     fn matching(&mut self, found: Option<Message>, divisor: u64) {
         let fits = |stamp: &u64| stamp.is_multiple_of(divisor);
         if let Some(place) = self.urgent.iter().position(|(_, stamp)| fits(stamp)) {
@@ -177,7 +177,8 @@ fn perform(
             model.matching(found.ok(), divisor);
         }
         Step::Replace(one, other) => {
-            // Only a sender that has nothing under way: its clone has an order of its own.
+            // Only a sender without messages in the mailbox, because its clone has an order of its
+            // own.
             if model.ordinary[one].is_empty() {
                 senders[one] = senders[other].clone();
             }

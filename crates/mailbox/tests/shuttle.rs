@@ -1,7 +1,7 @@
 //! More threads and more messages than every interleaving allows, under random schedules.
 //!
-//! What would fail: a receiver that sees a sender's messages out of order or not all of them, a
-//! thread that nobody wakes (shuttle reports the deadlock), a message that is dropped twice or
+//! The tests fail on: a receiver that sees a sender's messages out of order or incompletely; a
+//! thread that is never woken (shuttle reports the deadlock); a message that is dropped twice or
 //! never.
 #![cfg(shuttle)]
 
@@ -14,7 +14,7 @@ const MESSAGES: usize = 5;
 
 type Message = (usize, usize, Arc<()>);
 
-/// Contention rises with each send, and slots go after two flushes.
+/// Contention rises with each send, and slots are removed after two flushes.
 fn changing(mode: Mode) -> Config {
     Config::default()
         .mode(mode)
@@ -105,8 +105,8 @@ fn four_senders_are_received_in_order_on_heap() {
 
 #[test]
 fn a_slot_that_grows_during_a_flush_keeps_the_order() {
-    // Here and not under loom, which remembers only the latest access to the pointer of the
-    // array below, and does not try the switch that matters.
+    // Here and not under loom, which remembers only the latest access to the pointer of the lower
+    // array, and so does not try the switch that matters.
     check(
         "a_slot_that_grows_during_a_flush_keeps_the_order",
         4_000,
@@ -182,8 +182,8 @@ fn a_mailbox_that_goes_down_drops_or_returns_every_message() {
     );
 }
 
-/// Would fail if what is in the base queue when the mailbox closes came before what the receiver has
-/// taken out of it earlier.
+/// Fails if the content of the base queue when the mailbox closes comes before what the receiver
+/// took out of it earlier.
 #[test]
 fn closing_while_senders_send_keeps_the_order_of_each() {
     for (name, mode) in [

@@ -1,9 +1,9 @@
-//! Real threads on one mailbox, in every mode, with thresholds so low that slots come, grow,
-//! shrink and go all the time; run under the sanitizers too.
+//! Real threads on one mailbox, in every mode, with thresholds so low that slots are installed,
+//! grow, shrink and are removed all the time. Run under the sanitizers too.
 //!
-//! A message carries its sender's number, its own number there, and a box, so that one that is
-//! lost, doubled, overtaken or freed early shows: the receiver demands of each sender 0, 1, 2
-//! and so on to the end.
+//! A message carries its sender's number, its own number there, and a box, so that a lost,
+//! duplicated, overtaken or early freed message shows: the receiver requires 0, 1, 2 and so on from
+//! each sender.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Order {
     }
 }
 
-/// Contention rises whatever happens.
+/// Contention always rises.
 fn nervous(mode: Mode) -> Config {
     Config::default()
         .mode(mode)
@@ -47,7 +47,7 @@ fn nervous(mode: Mode) -> Config {
         .slots(2)
 }
 
-/// `senders` threads send, each by a clone of its own; `receive` gets the mailbox.
+/// `senders` threads send, each by its own clone; `receive` gets the mailbox.
 fn run(senders: usize, config: Config, receive: impl FnOnce(Mailbox<Message>, &mut Order)) {
     drop(tremula_sync::epoch::pin());
     let (sender, mailbox) = mailbox(config);
@@ -114,9 +114,9 @@ fn every_sender_is_received_in_order_by_many_at_once() {
 
 #[test]
 fn every_sender_is_received_in_order_by_selecting() {
-    // Bounded, for a selective receive looks at all that is there.
+    // Bounded, because a selective receive looks at all messages.
     run(4, nervous(Mode::Auto).bounded(50), |mut mailbox, order| {
-        // Each sender in turn, as long as it has something.
+        // Takes from each sender in turn, as long as it has messages.
         let mut turn = 0;
         loop {
             turn = (turn + 1) % 4;
@@ -139,7 +139,7 @@ fn every_sender_is_received_in_order_through_little_room() {
 #[test]
 fn every_sender_is_received_in_order_by_a_receiver_that_sleeps_much() {
     run(3, nervous(Mode::Auto), |mut mailbox, order| {
-        // Timeouts so short that they cross with the wake-ups.
+        // Timeouts so short that they coincide with wake-ups.
         loop {
             match mailbox.recv_timeout(Duration::from_micros(20)) {
                 Ok(message) => order.see(message),
@@ -152,7 +152,7 @@ fn every_sender_is_received_in_order_by_a_receiver_that_sleeps_much() {
 
 #[test]
 fn slots_come_and_go_without_a_loss() {
-    // Contention rises whatever happens, and no array ever brings enough.
+    // Contention always rises, and no array ever brings enough messages.
     let config = Config::default()
         .weights(100, -1)
         .install_above(100)
@@ -171,7 +171,7 @@ fn slots_come_and_go_without_a_loss() {
 #[test]
 fn what_is_sent_while_the_mailbox_goes_down_is_dropped_once_or_comes_back() {
     drop(tremula_sync::epoch::pin());
-    /// Counts those that are alive.
+    /// Counts the live instances.
     struct Counted(Arc<AtomicUsize>);
     impl Drop for Counted {
         fn drop(&mut self) {

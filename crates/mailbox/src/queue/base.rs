@@ -1,9 +1,9 @@
-//! The base queue: what senders use until they get in each other's way.
+//! The base queue, which senders use until they contend.
 //!
-//! It has two parts, taken in this order. The *ring* is contiguous memory that the receiver
-//! takes by exchanging it for its own empty one; a message is written in place by a sender that
-//! got the lock at once. What finds the lock taken, or the ring full, or something in the chain
-//! already, goes to the *chain* of blocks. Modes without a ring use the chain alone.
+//! It has two parts, which are received in this order. The *ring* is contiguous memory; the
+//! receiver takes it by exchanging it for its own empty one. A sender that got the lock at once
+//! writes its message in place. If the sender had to wait, the ring is full, or the chain is not
+//! empty, the message goes to the *chain* of blocks. Modes without a ring use only the chain.
 
 use super::block::{Chain, Supply};
 use super::contention::Contention;
@@ -13,24 +13,25 @@ use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use tremula_sync::Wait;
 
-/// Bytes of the ring: it and the receiver's own stay in the first-level cache together, with
-/// room for others. What does not fit goes to the chain, where a burst is never copied to grow.
+/// The size of the ring in bytes. The ring and the receiver's own stay in the first-level cache
+/// together, with space for other data. Further messages go to the chain, which never copies a
+/// burst to grow.
 const RING_BYTES: usize = 8 * 1024;
 
 /// The state behind the base queue's lock.
 pub(super) struct Base<T> {
-    /// Behind every message of the ring come those of the chain, behind these the slots'.
+    /// The messages of the chain come after those of the ring, those of the slots after both.
     ring: VecDeque<T>,
     chain: Chain<T>,
     supply: Supply<T>,
     pub(super) uncontended: u64,
     pub(super) contended: u64,
     contention: Contention,
-    /// Messages in the ring and in the chain.
+    /// The number of messages in the ring and in the chain.
     gathered: u32,
-    /// The receiver has been told that something is here.
+    /// The receiver has been notified of the messages here.
     announced: bool,
-    /// The mailbox takes no more messages.
+    /// The mailbox accepts no more messages.
     pub(super) closed: bool,
     /// The receiver is gone, and the monitors' notices are being sent.
     pub(super) down: bool,
@@ -42,7 +43,7 @@ pub(super) struct Base<T> {
 }
 
 impl<T> Base<T> {
-    /// Messages that the ring holds at most.
+    /// The most messages that the ring holds.
     pub(super) const RING: usize = {
         let size = if size_of::<T>() == 0 {
             1
@@ -78,8 +79,7 @@ impl<T> Base<T> {
         }
     }
 
-    /// Takes note of a send. Answers whether there is so much contention that slots should
-    /// be installed.
+    /// Counts a send. Returns whether there is so much contention that slots should be installed.
     #[inline]
     pub(super) fn note(&mut self, wait: Wait, limits: &Limits) -> bool {
         let count = if wait.is_none() {
@@ -91,7 +91,8 @@ impl<T> Base<T> {
         self.contention.note(wait, limits, limits.install_above) && limits.has_slots()
     }
 
-    /// Moves the message behind `message` here; answers whether the receiver must be told.
+    /// Moves the message at `message` into the queue. Returns whether the receiver must be
+    /// notified.
     ///
     /// # Safety
     ///
@@ -99,29 +100,29 @@ impl<T> Base<T> {
     #[inline]
     pub(super) unsafe fn push(&mut self, message: *const T, in_place: bool) -> bool {
         if in_place && self.chain.has_no_block() && self.ring.len() < Self::RING {
-            // SAFETY: the message is the caller's to give.
+            // SAFETY: the caller gives the message away.
             self.ring.push_back(unsafe { message.read() });
         } else {
-            // SAFETY: the same.
+            // SAFETY: the caller gives the message away.
             unsafe { self.chain.push(message, &mut self.supply) };
         }
         self.gathered = self.gathered.saturating_add(1);
         !std::mem::replace(&mut self.announced, true)
     }
 
-    /// The chain, for messages of slots that are to come before what is sent here next.
+    /// The chain, for messages of slots that must come before the next one sent here.
     pub(super) fn chain(&mut self) -> &mut Chain<T> {
         &mut self.chain
     }
 
-    /// Moves everything to the receiver, behind what it has. Answers how many messages.
+    /// Moves all messages to the end of what the receiver has. Returns how many.
     pub(super) fn hand_over(&mut self, inbox: &mut Inbox<T>) -> u32 {
         if !inbox.taken.has_no_block() {
             self.hand_over_behind(&mut inbox.taken);
         } else if inbox.front.is_empty() {
             std::mem::swap(&mut inbox.front, &mut self.ring);
             if self.ring.capacity() > 2 * Self::RING {
-                // It grew by a selective receive, and is no ring for senders.
+                // It grew during a selective receive, and is too large as a ring for senders.
                 self.ring = VecDeque::new();
             }
         } else {
@@ -135,8 +136,8 @@ impl<T> Base<T> {
         std::mem::take(&mut self.gathered)
     }
 
-    /// Moves the ring's messages behind those that the receiver has taken and not yet seen. A
-    /// receiver collects only when it has none of these, so this is for one that closes.
+    /// Moves the ring's messages to the end of `taken`. A receiver collects only when `taken` is
+    /// empty, so this is for a receiver that closes.
     #[cold]
     fn hand_over_behind(&mut self, taken: &mut Chain<T>) {
         let mut supply = Supply::new();
@@ -147,7 +148,7 @@ impl<T> Base<T> {
         }
     }
 
-    /// Frees the memory that is kept for the next messages. There are none now.
+    /// Frees the memory kept for further messages. There are none now.
     pub(super) fn free_memory(&mut self) {
         self.ring = VecDeque::new();
         self.supply = Supply::new();

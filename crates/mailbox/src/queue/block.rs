@@ -1,33 +1,33 @@
 //! Messages in blocks: a chain of arrays, filled at one end and emptied at the other.
 //!
-//! A chain has one owner at a time (a lane under its lock, or the receiver), so nothing here
-//! is atomic. Handing over a whole chain, or hanging one behind another, is a few pointers,
+//! A chain has one owner at a time (the holder of a lane's lock, or the receiver), so nothing here
+//! is atomic. Handing over a whole chain, or linking one behind another, writes a few pointers,
 //! however many messages it holds.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Bytes of messages in the first block of a lane that has seen little.
+/// The size, in bytes of messages, of the first block of a lane that has gathered few.
 const FIRST_BYTES: usize = 512;
-/// Bytes of the largest block, its head included: enough that a burst costs one allocation in
-/// thousands of messages, little enough that the unused rest of the last block is nothing. A power
-/// of two, which fits an allocator's size classes, and small enough that allocators keep freed
-/// blocks for the next allocation instead of giving each back to the system, to be cleared anew.
+/// The size of the largest block, including its head: so large that a burst costs one allocation in
+/// thousands of messages, and so small that the unused rest of the last block hardly counts. A
+/// power of two, to fit an allocator's size classes; and small enough that allocators keep freed
+/// blocks for the next allocation, instead of returning each to the system to be cleared anew.
 const LARGEST_BYTES: usize = 32 * 1024;
-/// Messages in a block at least, however large they are.
+/// The least number of messages in a block, however large they are.
 #[cfg(not(any(loom, shuttle)))]
 const FEWEST: u32 = 4;
 #[cfg(any(loom, shuttle))]
 const FEWEST: u32 = 1;
 
-/// The head of a block; the messages lie behind it.
+/// The head of a block; the messages follow it.
 #[repr(C)]
 struct Block<T> {
     next: *mut Self,
     /// Messages that fit.
     capacity: u32,
-    /// Messages written since the block was made. At most `capacity`.
+    /// Messages written since the block was made or last reused. At most `capacity`.
     written: u32,
     /// Messages taken out. At most `written`; those from `read` to `written` are alive.
     read: u32,
@@ -41,7 +41,7 @@ impl<T> Block<T> {
         Self::SMALLEST,
     );
 
-    /// The layout of a block for that many messages, and where they begin.
+    /// The layout of a block for `capacity` messages, and the offset of the messages.
     fn layout(capacity: u32) -> (Layout, usize) {
         Layout::array::<T>(capacity as usize)
             .and_then(|messages| Layout::new::<Self>().extend(messages))
@@ -57,7 +57,7 @@ impl<T> Block<T> {
     fn allocate(capacity: u32) -> *mut Self {
         let (layout, offset) = Self::layout(capacity);
         debug_assert_eq!(offset, Self::OFFSET);
-        // SAFETY: the layout has the size of the head at least.
+        // SAFETY: the layout has at least the size of the head.
         let block = unsafe { alloc(layout) }.cast::<Self>();
         if block.is_null() {
             handle_alloc_error(layout);
@@ -79,7 +79,7 @@ impl<T> Block<T> {
     ///
     /// The block came from `allocate`, holds no message, and is not used again.
     unsafe fn free(block: *mut Self) {
-        // SAFETY: the caller's promise; the layout is that of the allocation.
+        // SAFETY: passed on to the caller; the layout is that of the allocation.
         unsafe { dealloc(block.cast(), Self::layout((*block).capacity).0) };
     }
 
@@ -101,7 +101,7 @@ const fn size_or_one<T>() -> usize {
     }
 }
 
-/// `count`, but `fewest` at least; one or two under a checker, so that small models reach the
+/// `count`, but at least `fewest`. Exactly `fewest` under a checker, so that small models reach the
 /// ends of blocks.
 const fn clamp(count: usize, fewest: u32) -> u32 {
     if cfg!(any(loom, shuttle)) || count < fewest as usize {
@@ -113,7 +113,7 @@ const fn clamp(count: usize, fewest: u32) -> u32 {
 
 /// A first in, first out queue of messages in blocks.
 pub(crate) struct Chain<T> {
-    /// The block to take from, or null if there is none.
+    /// The block to take messages from, or null in an empty chain.
     head: *mut Block<T>,
     /// The block to write to, the last of the list that begins at `head`.
     tail: *mut Block<T>,
@@ -130,22 +130,22 @@ impl<T> Chain<T> {
         }
     }
 
-    /// Whether there is no block. A chain that messages were taken out of may hold an empty
-    /// block and still answer `false` until `pop` has answered `None`.
+    /// Whether there is no block. A chain from which messages were taken may hold an empty block,
+    /// and return `false`, until `pop` has returned `None`.
     #[inline]
     pub(crate) const fn has_no_block(&self) -> bool {
         self.head.is_null()
     }
 
-    /// Moves the message behind `message` to the end of the chain.
+    /// Moves the message at `message` to the end of the chain.
     ///
     /// # Safety
     ///
     /// `message` is valid to read, and the caller does not use or drop it any more.
     #[inline]
     pub(crate) unsafe fn push(&mut self, message: *const T, supply: &mut Supply<T>) {
-        // SAFETY: the tail, if any, is alive and ours alone; the index is below its capacity
-        // when it is written; the message is the caller's to give.
+        // SAFETY: the tail, if any, is alive and only this chain's; the index is below its capacity
+        // when it is written; the caller gives the message away.
         unsafe {
             if self.tail.is_null() || (*self.tail).written == (*self.tail).capacity {
                 self.extend(supply);
@@ -166,13 +166,13 @@ impl<T> Chain<T> {
         if self.tail.is_null() {
             self.head = first;
         } else {
-            // SAFETY: the tail is alive and ours alone.
+            // SAFETY: the tail is alive and only this chain's.
             unsafe { (*self.tail).next = first };
         }
         self.tail = last;
     }
 
-    /// Hangs another chain behind this one.
+    /// Links another chain behind this one.
     pub(crate) fn append(&mut self, other: &mut Self) {
         if !other.head.is_null() {
             self.link(other.head, other.tail);
@@ -183,8 +183,8 @@ impl<T> Chain<T> {
     /// Takes the first message. Blocks that become empty go to `spares`.
     #[inline]
     pub(crate) fn pop(&mut self, spares: &mut Spares<T>) -> Option<T> {
-        // SAFETY: the blocks are alive and ours alone; messages from `read` to `written` are
-        // alive, and each is read once, for `read` moves on before it is handed out.
+        // SAFETY: the blocks are alive and only this chain's. Messages from `read` to `written` are
+        // alive, and each is read once, because `read` moves on before it is returned.
         unsafe {
             while !self.head.is_null() {
                 let index = (*self.head).read;
@@ -207,8 +207,8 @@ impl<T> Chain<T> {
     ) -> usize {
         let mut moved = 0;
         while moved < limit && !self.head.is_null() {
-            // SAFETY: as in `pop`, for a run of messages; the vector has room for them, and its
-            // length counts them only once they are there.
+            // SAFETY: as in `pop`, for a run of messages; the vector has reserved space for them,
+            // and its length counts them only after they are copied.
             unsafe {
                 let (read, written) = ((*self.head).read, (*self.head).written);
                 let count = ((written - read) as usize).min(limit - moved);
@@ -226,7 +226,7 @@ impl<T> Chain<T> {
         moved
     }
 
-    /// Takes the empty first block out.
+    /// Unlinks the empty first block.
     ///
     /// # Safety
     ///
@@ -234,19 +234,19 @@ impl<T> Chain<T> {
     #[cold]
     unsafe fn drop_head(&mut self, spares: &mut Spares<T>) {
         let block = self.head;
-        // SAFETY: the block is alive and ours alone.
+        // SAFETY: the block is alive and only this chain's.
         self.head = unsafe { (*block).next };
         if self.head.is_null() {
             self.tail = ptr::null_mut();
         }
-        // SAFETY: no message is left in it, and the chain has let go of it.
+        // SAFETY: it holds no message, and the chain has unlinked it.
         unsafe { spares.give(block) };
     }
 }
 
 impl<T> Drop for Chain<T> {
     fn drop(&mut self) {
-        /// Goes on when dropping a message panics, so that the others are dropped too.
+        /// Continues when dropping a message panics, so that the others are dropped too.
         struct Rest<'a, T>(&'a mut Chain<T>);
         impl<T> Drop for Rest<'_, T> {
             fn drop(&mut self) {
@@ -264,14 +264,14 @@ impl<T> Drop for Chain<T> {
     }
 }
 
-/// Where a lane gets its blocks from: those that the receiver has emptied, or new memory.
+/// The source of blocks for a lane: blocks that the receiver has emptied, or new memory.
 pub(crate) struct Supply<T> {
     /// A list of empty blocks by `next`, or null.
     spare: *mut Block<T>,
-    /// Messages that the next new block is to hold: as many as the receiver found here last,
-    /// twice the last block within one burst.
+    /// The capacity of the next new block: the number of messages that the receiver last found
+    /// here; within one burst, twice that of the last block.
     capacity: u32,
-    /// Messages that the empty blocks hold together.
+    /// The capacity of all the empty blocks together.
     room: u32,
 }
 
@@ -300,7 +300,7 @@ impl<T> Supply<T> {
 
     fn take_spare(&mut self) -> Option<*mut Block<T>> {
         let block = self.spare;
-        // SAFETY: the blocks of the list are alive and ours alone.
+        // SAFETY: the blocks of the list are alive and only this supply's.
         unsafe {
             self.spare = block.as_ref()?.next;
             (*block).next = ptr::null_mut();
@@ -309,10 +309,11 @@ impl<T> Supply<T> {
         Some(block)
     }
 
-    /// Takes note of how many messages the lane has gathered, and empty blocks for as many more.
+    /// Notes how many messages the lane has gathered, and takes empty blocks for that number.
     ///
-    /// What a lane does not get here it allocates, and the receiver frees: memory that goes from
-    /// thread to thread by way of the allocator, and may come back as pages to be cleared.
+    /// A lane allocates the blocks that it does not get here, and the receiver frees them: that
+    /// memory goes from thread to thread through the allocator, and may come back as pages to be
+    /// cleared.
     pub(crate) fn replenish(&mut self, gathered: u32, spares: &mut Spares<T>) {
         self.capacity = gathered;
         while self.room < gathered {
@@ -320,7 +321,7 @@ impl<T> Supply<T> {
             if block.is_null() {
                 break;
             }
-            // SAFETY: the block is alive, and nobody else's.
+            // SAFETY: the block is alive and has no other owner.
             unsafe {
                 (*block).next = self.spare;
                 self.room += (*block).capacity;
@@ -333,7 +334,7 @@ impl<T> Supply<T> {
 impl<T> Drop for Supply<T> {
     fn drop(&mut self) {
         while let Some(block) = self.take_spare() {
-            // SAFETY: the block is empty and ours alone.
+            // SAFETY: the block is empty and only this supply's.
             unsafe { Block::free(block) };
         }
     }
@@ -344,7 +345,7 @@ pub(crate) struct Spares<T> {
     /// A list by `next`, or null.
     first: *mut Block<T>,
     count: u32,
-    /// How many are kept at most.
+    /// The most blocks that are kept.
     limit: u32,
 }
 
@@ -352,7 +353,7 @@ pub(crate) struct Spares<T> {
 unsafe impl<T: Send> Send for Spares<T> {}
 
 impl<T> Spares<T> {
-    /// Keeps some blocks: for a lane each, where many are filled at once.
+    /// Keeps some blocks: one each for many lanes that fill at the same time.
     pub(crate) const fn some() -> Self {
         Self {
             first: ptr::null_mut(),
@@ -361,7 +362,7 @@ impl<T> Spares<T> {
         }
     }
 
-    /// Keeps none: what it is given is freed.
+    /// Keeps none: blocks given to it are freed.
     pub(crate) const fn none() -> Self {
         Self {
             first: ptr::null_mut(),
@@ -372,9 +373,9 @@ impl<T> Spares<T> {
 
     /// # Safety
     ///
-    /// The block is alive, holds no message, and belongs to nobody.
+    /// The block is alive, holds no message, and has no owner.
     unsafe fn give(&mut self, block: *mut Block<T>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: passed on to the caller.
         unsafe {
             if self.count == self.limit {
                 Block::free(block);
@@ -390,7 +391,7 @@ impl<T> Spares<T> {
     fn take(&mut self) -> *mut Block<T> {
         let block = self.first;
         if !block.is_null() {
-            // SAFETY: the blocks of the list are alive and ours alone.
+            // SAFETY: the blocks of the list are alive and only this list's.
             unsafe {
                 self.first = (*block).next;
                 (*block).next = ptr::null_mut();
@@ -400,14 +401,14 @@ impl<T> Spares<T> {
         block
     }
 
-    /// Frees all of them.
+    /// Frees all blocks.
     pub(crate) fn free(&mut self) {
         loop {
             let block = self.take();
             if block.is_null() {
                 return;
             }
-            // SAFETY: it is empty, and the list has let go of it.
+            // SAFETY: the block is empty, and the list has unlinked it.
             unsafe { Block::free(block) };
         }
     }

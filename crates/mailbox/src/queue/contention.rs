@@ -1,9 +1,9 @@
-//! The measure of contention of one lock: what decides about slots.
+//! The measure of contention of one lock, which decides about slots.
 
 use crate::Limits;
 use tremula_sync::Wait;
 
-/// Rises with each send that had to wait, falls with each that did not, and never below 0.
+/// Rises with each send that had to wait, falls with each other send, and never goes below 0.
 #[derive(Default)]
 pub(super) struct Contention(i32);
 
@@ -12,11 +12,10 @@ impl Contention {
         Self(0)
     }
 
-    /// Takes note of a send. Answers whether the measure is above the limit; it then begins anew.
+    /// Counts a send. Returns whether the measure is above the limit; if so, it starts again at 0.
     ///
-    /// A sender that waited long is enough by itself, if waiting counts at all: the uncontended
-    /// sends of fast senders outnumber the waits of a slow one, which cannot get the lock between
-    /// them, by any factor.
+    /// One long wait suffices by itself, if waiting counts at all: a slow sender cannot get the
+    /// lock between the uncontended sends of fast senders, which outnumber its waits by any factor.
     #[inline]
     pub(super) fn note(&mut self, wait: Wait, limits: &Limits, above: i32) -> bool {
         self.0 = match wait {
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
     use crate::Config;
 
-    /// How many waits of this kind it takes beside a thousand uncontended sends after each.
+    /// How many waits of this kind install slots, with a thousand uncontended sends after each.
     fn waits(wait: Wait, limits: &Limits) -> Option<usize> {
         let mut contention = Contention::none();
         (1..100).find(|_| {
@@ -51,8 +50,8 @@ mod tests {
         })
     }
 
-    /// Would fail if a slow sender were only counted: the sends of fast senders, which do not
-    /// wait, take off more than its waits add, and it waits for the lock of all for ever.
+    /// Fails if a slow sender is only counted: the sends of fast senders, which do not wait,
+    /// subtract more than its waits add, and it waits for the lock for ever.
     #[test]
     fn one_long_wait_installs_slots_however_many_sends_do_not_wait() {
         let limits = Config::default().limits();

@@ -1,17 +1,17 @@
-//! What the receiver has taken and not yet given out.
+//! The messages that the receiver has taken and not yet handed out.
 
 use super::block::{Chain, Spares};
 use std::collections::VecDeque;
 
-/// The receiver's own queues. Nobody else touches them, so receiving what is here costs no
-/// atomic operation.
+/// The receiver's own queues. No other thread touches them, so receiving from them costs no atomic
+/// operation.
 pub(crate) struct Inbox<T> {
-    /// Urgent messages, before all others.
+    /// Urgent messages, which come before all others.
     pub(crate) urgent: VecDeque<T>,
-    /// Ordinary messages: those that a selective receive has seen and kept, or what the base
-    /// queue's ring held when it was exchanged for this one.
+    /// Ordinary messages: those that a selective receive has seen and kept, or the content of the
+    /// base queue's ring when it was exchanged for this one.
     pub(crate) front: VecDeque<T>,
-    /// Ordinary messages behind those, that nobody has seen yet.
+    /// Ordinary messages after those in `front`, not seen by any receive.
     pub(crate) taken: Chain<T>,
     /// Emptied blocks, on their way back to the senders.
     pub(crate) spares: Spares<T>,
@@ -36,18 +36,18 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Frees the memory that is kept for the next messages. Messages that a selective receive has
-    /// kept stay, in no more than twice the memory that they need.
+    /// Frees the memory kept for further messages. Messages that a selective receive has kept stay,
+    /// in at most twice the memory that they need.
     pub(super) fn free_memory(&mut self) {
-        /// A queue of so few messages is left as it is.
+        /// A queue of at most this many messages is left as it is.
         const FEW: usize = 4;
         self.spares.free();
         for queue in [&mut self.front, &mut self.urgent] {
             if queue.is_empty() {
                 *queue = VecDeque::new();
             } else if queue.capacity() > 2 * queue.len().max(FEW) {
-                // Only then: a receiver that waits again and again, each time for one message
-                // more, must not copy those that it keeps each time.
+                // Not otherwise: a receiver that waits repeatedly, each time for one more message,
+                // must not copy the kept ones each time.
                 queue.shrink_to_fit();
             }
         }

@@ -1,9 +1,9 @@
-//! The queue of a mailbox: many senders, one receiver, a grain found by contention.
+//! The queue of a mailbox: many senders, one receiver, and a grain that adapts to contention.
 //!
-//! Source: the parallel signal sending optimisation of Erlang/OTP 25 (the base queue, the array
-//! of slots, when it comes and when it goes); Bagwell, "Ideal hash trees", 2001 (slots that grow
-//! arrays by another part of the hash); both put together here, with locks that outlive what
-//! they guard, which is new.
+//! Sources: the parallel signal sending optimisation of Erlang/OTP 25 (the base queue, the array of
+//! slots, when it is installed and removed); Bagwell, "Ideal hash trees", 2001 (slots that grow
+//! arrays by another part of the hash). New here are their combination, and locks that outlive what
+//! they guard.
 //!
 //! # The picture
 //!
@@ -19,50 +19,51 @@
 //!
 //! # How it adapts
 //!
-//! A send tries the base lock. When it has to wait it adds to a counter, when not it takes one
-//! off; above `install_above` it installs the array. From then on a sender uses the slot that
+//! A send tries the base lock. A send that has to wait adds to a counter, any other subtracts one;
+//! above `install_above` the sender installs the array. From then on a sender uses the slot that
 //! its number selects, under that slot's lock alone. A slot that is itself contended grows an
-//! array, whose slots senders are spread over by another hash. Every `window` flushes of an
-//! array, if they brought fewer than `fewest` messages each, it is removed, and the messages of
-//! its senders go one level up again: in the end to the base queue. A receiver that finds a
-//! few messages each time it looks waits a little before it collects. One that goes to
-//! sleep for long removes the array and frees all memory that is kept for the next messages.
+//! array, over whose slots another hash spreads the senders. If `window` flushes of an array
+//! brought fewer than `fewest` messages each on average, it is removed, and its senders go up one
+//! level again, finally to the base queue. A receiver that finds a few messages each time it looks
+//! waits a little before it collects. A receiver that goes to sleep for long removes the array and
+//! frees all memory kept for further messages.
 //!
 //! # Invariants
 //!
-//! 1. *Only the holder of the base lock* installs and removes the array, removes the arrays
-//!    below slots, flushes, and collects. Slots grow arrays under their own stripe.
-//! 2. *While the array is installed nobody appends to the base queue*, but the holder of the
-//!    base lock who has flushed all slots first.
-//! 3. *While a slot has grown an array nobody appends to its own lane.*
-//! 4. *A collect takes the ring, then the chain, then the slots, each before the slots below
-//!    it, without giving back the base lock in between.*
-//! 5. *An array is used* only by who holds the base lock or some stripe, and found its pointer
-//!    after taking it. It is freed by the holder of the base lock, after the pointer has been
-//!    taken away and all stripes have been passed.
-//! 6. *Before a send returns, its message can be seen*: the bits from its slot's up to the
-//!    signal are raised before the slot's lock is given back. A flush lowers them from the
-//!    signal down, before it looks.
+//! 1. *Only the holder of the base lock* installs and removes the array, removes the arrays below
+//!    slots, flushes, and collects. Slots grow arrays under their own stripe.
+//! 2. *While the array is installed, no thread appends to the base queue*, except a holder of the
+//!    base lock that has first flushed all slots.
+//! 3. *While a slot has grown an array, no thread appends to the slot's own lane.*
+//! 4. *A collect takes the ring, then the chain, then the slots, each slot before the slots below
+//!    it, without releasing the base lock in between.*
+//! 5. *Only a thread that holds the base lock or a stripe*, and has read the array's pointer after
+//!    taking it, uses an array. The holder of the base lock frees it, after it has cleared the
+//!    pointer and passed all stripes.
+//! 6. *Before a send returns, its message can be seen*: the sender raises the bits from its slot's
+//!    up to the signal before it releases the slot's lock. A flush lowers them from the signal
+//!    down, before it looks.
 //!
 //! # Why the order of each sender holds
 //!
-//! A sender's messages lie in the base queue, in a slot, or in a slot below it. By 2 and 3 it
-//! goes down that list only when an array is installed or grown, and by 4 what lies further up
-//! is collected first. It goes up only when an array is removed: this is done under the base
-//! lock (1), which the sender that goes to the base queue has to take, and all messages of the
-//! array are on their way to the receiver when it gets it. One that goes up to a slot instead
-//! may append there before the removed array has been drained; but that slot is looked at
-//! only by the next flush, and this one ends first.
+//! A sender's messages lie in the base queue, in a slot, or in a slot below it. By 2 and 3 the
+//! sender goes down that list only when an array is installed or grown, and by 4 the messages
+//! further up are collected first. It goes up only when an array is removed. This happens under the
+//! base lock (1), which a sender that goes to the base queue must take; when it gets the lock, all
+//! messages of the array are on their way to the receiver. A sender that goes up to a slot instead
+//! may append there before the removed array has been drained; but only the next flush looks at
+//! that slot, and the current flush ends first.
 //!
 //! # Why memory is not used after it is freed
 //!
-//! By 5: who holds a stripe and found the pointer, did so before it was taken away, so its
-//! stripe is passed only after it has given it back. Who takes a stripe after it was passed
-//! finds the pointer gone.
+//! By 5: a thread that holds a stripe and has found the pointer found it before it was cleared, so
+//! that stripe is passed only after the thread has released it. A thread that takes a stripe after
+//! it was passed finds the pointer cleared.
 //!
 //! # Why no wake-up is lost
 //!
-//! See [`Signals`]; that a message cannot hide below a bit that is raised already is what 6 is for.
+//! See [`Signals`]. Invariant 6 ensures that no message is hidden below a bit that is already
+//! raised.
 
 mod base;
 mod block;
@@ -85,14 +86,15 @@ use stripes::Stripes;
 use tremula_sync::ShortLock;
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// A queue without its handles: no counting of senders, no waiting.
+/// A queue without its handles: it neither counts senders nor waits.
 #[repr(C)]
 pub(crate) struct Queue<T> {
     base: ShortLock<Base<T>>,
     read_mostly: ReadMostly<T>,
 }
 
-/// What senders read on each send; behind the base queue, which is two cache lines long.
+/// The fields that senders read on each send. They lie after the base queue, which is two cache
+/// lines long.
 struct ReadMostly<T> {
     /// The array of slots, or null.
     array: AtomicPtr<Array<T>>,
@@ -101,10 +103,10 @@ struct ReadMostly<T> {
     stripes: Stripes,
 }
 
-/// What the queue knows of one sender.
+/// The queue's data for one sender.
 pub(crate) struct SenderLane {
     route: Route,
-    /// How deep this sender's slot lay when it last sent. A guess: checked under the lock.
+    /// The depth of this sender's slot at its last send. A guess, which is checked under the lock.
     depth: AtomicU32,
 }
 
@@ -117,13 +119,13 @@ impl SenderLane {
     }
 }
 
-/// What became of a message.
+/// The outcome of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a message that was not sent is still the caller's, and the receiver may sleep"]
 pub(crate) enum Sent {
-    /// It is on its way.
+    /// The message is on its way.
     Quietly,
-    /// The same, and the caller must wake the receiver.
+    /// The message is on its way, and the caller must wake the receiver.
     AndMustWake,
     /// The mailbox is closed. The message is still the caller's.
     Closed,
@@ -154,11 +156,11 @@ impl<T> Queue<T> {
 
     /// Whether senders are spread over slots.
     pub(crate) fn is_contended(&self) -> bool {
-        // Relaxed: as of some moment, and nothing else depends on it.
+        // Relaxed: true at some moment; nothing else depends on it.
         !self.read_mostly.array.load(Ordering::Relaxed).is_null()
     }
 
-    /// The array, for whoever holds the base lock or a stripe, and as long as it does.
+    /// The array, for a thread that holds the base lock or a stripe, as long as it holds it.
     #[inline]
     fn array(&self) -> Option<&Array<T>> {
         // Acquire: pairs with the Release store in `install`, which publishes the array.
@@ -166,12 +168,12 @@ impl<T> Queue<T> {
         unsafe { self.read_mostly.array.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Sends the message behind `message`.
+    /// Sends the message at `message`.
     ///
     /// # Safety
     ///
-    /// `message` is valid to read. Unless the answer is [`Sent::Closed`] the caller does not use
-    /// or drop it any more.
+    /// `message` is valid to read. Unless this returns [`Sent::Closed`], the caller does not use or
+    /// drop it any more.
     #[inline]
     pub(crate) unsafe fn send(
         &self,
@@ -214,7 +216,8 @@ impl<T> Queue<T> {
         if contended {
             self.install(&mut base);
         }
-        // Raised under the lock, that no later send of another sender goes unnoticed before.
+        // Raised under the lock, so that no later send of another sender goes unnoticed before
+        // this.
         Some(Sent::and_must_wake(announce && signals.raise(BASE)))
     }
 
@@ -264,7 +267,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The number of the slot that a route leads to at this depth.
+    /// The number of the slot to which a route leads at this depth.
     #[inline]
     fn code(&self, route: Route, depth: u32) -> u32 {
         let first = route.first(self.read_mostly.limits.slots.into()) as u32;
@@ -280,11 +283,10 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Moves everything that has been sent to the receiver. Answers how many messages, or a few
-    /// less.
+    /// Moves all messages that have been sent to the receiver. Returns how many, or a few less.
     pub(crate) fn collect(&self, signals: &Signals, inbox: &mut Inbox<T>) -> u32 {
         let mut base = self.base.lock();
-        // Lowered before anything is looked at: invariant 6.
+        // Lowered before anything is read: invariant 6.
         signals.lower(BASE | SLOTS);
         let mut count = base.hand_over(inbox);
         if let Some(array) = self.array() {
@@ -298,14 +300,14 @@ impl<T> Queue<T> {
         count
     }
 
-    /// Sends a message behind every message whose sending has ended, whoever sent it.
+    /// Sends a message behind every message whose sending has ended, by any sender.
     pub(crate) fn send_behind_all(&self, signals: &Signals, message: T) -> Result<bool, T> {
         let mut base = self.base.lock();
         if base.closed {
             return Err(message);
         }
         if let Some(array) = self.array() {
-            // By way of a chain of its own: the flush counts in the base.
+            // Through a chain of its own, because the flush counts in the base.
             let mut chain = Chain::new();
             self.flush(array, &mut base, &mut chain, &mut Spares::none());
             base.chain().append(&mut chain); // invariant 2
@@ -317,7 +319,8 @@ impl<T> Queue<T> {
         Ok(announce && signals.raise(BASE))
     }
 
-    /// Moves what lies in the slots of the array to the end of `into`. The base lock is held.
+    /// Moves the messages in the slots of the array to the end of `into`. The caller holds the base
+    /// lock.
     fn flush(
         &self,
         array: &Array<T>,
@@ -333,7 +336,7 @@ impl<T> Queue<T> {
         taken
     }
 
-    /// Flushes an array: the first if there is no `parent`, else the one below that slot.
+    /// Flushes an array: the first if there is no `parent`, otherwise the one below that slot.
     fn flush_slots(
         &self,
         array: &Array<T>,
@@ -349,12 +352,12 @@ impl<T> Queue<T> {
             let (stripe, _) = self.read_mostly.stripes.lock_noting(code);
             // SAFETY: the code of the slot's place selected the stripe.
             let own = unsafe { slot.with_lane(|lane| lane.take(into, Some(&mut *spares))) };
-            // Looked for under the stripe: below an array that is grown later there may lie
-            // messages that come after some that the lane has got since.
+            // Read under the stripe: an array that is grown later may hold messages that come after
+            // some that the lane has received since.
             let children = slot.children();
             drop(stripe);
             all = all.and(own);
-            // Nobody but the holder of the base lock, us, removes it.
+            // Only the holder of the base lock, this thread, removes it.
             if let Some(children) = children {
                 let below = self.flush_slots(children, Some(code), base, into, spares);
                 all = all.and(below);
@@ -367,18 +370,18 @@ impl<T> Queue<T> {
         all
     }
 
-    /// Removes the array below a slot. The base lock is held.
+    /// Removes the array below a slot. The caller holds the base lock.
     #[cold]
     fn shrink(&self, slot: &Slot<T>, base: &mut Base<T>, into: &mut Chain<T>) -> Taken {
         base.shrinks += 1;
-        // SAFETY: there is one, for nobody else removes it.
+        // SAFETY: there is one, because no other thread removes it.
         unsafe { self.drain_when_unused(slot.unlink_children(), into) }
     }
 
-    /// Removes the array, if there is one. The base lock is held.
+    /// Removes the array, if there is one. The caller holds the base lock.
     #[cold]
     fn remove(&self, base: &mut Base<T>, into: &mut Chain<T>) {
-        // Relaxed: senders look again under a stripe or the base lock, which order it.
+        // Relaxed: senders read the pointer again under a stripe or the base lock, which order it.
         let array = self
             .read_mostly
             .array
@@ -387,30 +390,30 @@ impl<T> Queue<T> {
             return;
         }
         base.removals += 1;
-        // SAFETY: it came from a box, and was unlinked just now by the only one who may.
+        // SAFETY: it came from a box, and this thread, the only one that may, has just unlinked it.
         let taken = unsafe { self.drain_when_unused(array, into) };
         base.flushed += u64::from(taken.messages);
         base.contended += u64::from(taken.waited);
         base.uncontended += u64::from(taken.messages - taken.waited);
     }
 
-    /// Waits until nobody uses an array any more, empties it and frees it.
+    /// Waits until no thread uses an array any more, empties it and frees it.
     ///
     /// # Safety
     ///
-    /// The array came from a box and has been unlinked by the caller, who holds the base lock.
+    /// The array came from a box and has been unlinked by the caller, which holds the base lock.
     unsafe fn drain_when_unused(&self, array: *mut Array<T>, into: &mut Chain<T>) -> Taken {
         self.read_mostly.stripes.pass(); // invariant 5
-        // SAFETY: nobody else has it, or can get it, any more.
+        // SAFETY: no other thread has it, or can reach it, any more.
         unsafe { Box::from_raw(array) }.drain(into)
     }
 
-    /// Collects and frees all memory that is kept for the next messages. Answers whether there
-    /// was nothing new, and the receiver may sleep.
+    /// Collects, and frees all memory kept for further messages. Returns whether there was nothing
+    /// new, so that the receiver may sleep.
     pub(crate) fn collect_and_free(&self, signals: &Signals, inbox: &mut Inbox<T>) -> bool {
         let mut base = self.base.lock();
         signals.lower(BASE | SLOTS);
-        // What a selective receive has seen and kept stays in front, and is nothing new.
+        // Messages that a selective receive has kept stay in front, and are not new.
         let kept = inbox.front.len();
         base.hand_over(inbox);
         self.remove(&mut base, &mut inbox.taken);
@@ -422,7 +425,7 @@ impl<T> Queue<T> {
         nothing_new
     }
 
-    /// Lets no more message in; what has been sent is moved to the receiver.
+    /// Closes the queue to further messages, and moves all messages to the receiver.
     pub(crate) fn close(&self, signals: &Signals, inbox: &mut Inbox<T>) {
         let mut base = self.base.lock();
         signals.lower(BASE | SLOTS);
@@ -432,24 +435,24 @@ impl<T> Queue<T> {
         base.free_memory();
     }
 
-    /// Whether the mailbox takes no more messages.
+    /// Whether the mailbox accepts no more messages.
     pub(crate) fn is_closed(&self) -> bool {
         self.base.lock().closed
     }
 
-    /// Runs `work` unless the mailbox is down, with whether it is closed. It will not be closed
-    /// or go down meanwhile.
+    /// Runs `work` unless the mailbox is down, and passes whether it is closed. The mailbox is not
+    /// closed and does not go down meanwhile.
     pub(crate) fn unless_down<R>(&self, work: impl FnOnce(bool) -> R) -> Option<R> {
         let base = self.base.lock();
         (!base.down).then(|| work(base.closed))
     }
 
-    /// From now on [`unless_down`](Self::unless_down) runs nothing.
+    /// Makes [`unless_down`](Self::unless_down) run nothing from now on.
     pub(crate) fn go_down(&self) {
         self.base.lock().down = true;
     }
 
-    /// What was counted, up to now.
+    /// The counts so far.
     pub(crate) fn stats(&self) -> Stats {
         let base = self.base.lock();
         let waiting = self
@@ -467,7 +470,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Messages in the slots. The base lock is held.
+    /// The messages in the slots. The caller holds the base lock.
     fn waiting(&self, array: &Array<T>, parent: Option<u32>) -> Taken {
         let mut all = Taken::default();
         for (place, slot) in array.slots.iter().enumerate() {
@@ -486,16 +489,16 @@ impl<T> Queue<T> {
 
 impl<T> Drop for Queue<T> {
     fn drop(&mut self) {
-        // Relaxed: nobody else is left.
+        // Relaxed: no other thread is left.
         let array = self.read_mostly.array.load(Ordering::Relaxed);
         if !array.is_null() {
-            // SAFETY: it came from a box, and nobody else is left.
+            // SAFETY: it came from a box, and no other thread is left.
             drop(unsafe { Box::from_raw(array) });
         }
     }
 }
 
-/// The arrays that a route leads through, down to the slot that takes messages.
+/// The arrays along a route, down to the slot that accepts messages.
 struct Path<'a, T> {
     arrays: [Option<&'a Array<T>>; DEEPEST + 1],
     places: [usize; DEEPEST + 1],
@@ -530,8 +533,8 @@ impl<'a, T> Path<'a, T> {
         &array.slots[self.places[self.depth]]
     }
 
-    /// Raises the bits from the slot's up to the signal. Answers whether the caller must wake
-    /// the receiver.
+    /// Raises the bits from the slot's up to the signal. Returns whether the caller must wake the
+    /// receiver.
     fn announce(&self, signals: &Signals) -> bool {
         for depth in (0..=self.depth).rev() {
             let array = self.arrays[depth].expect("a path has an array at each depth");

@@ -1,5 +1,5 @@
-//! What the senders tell the receiver, in one word: where something new lies, and whether it
-//! sleeps.
+//! One word that carries signals from the senders to the receiver: where there are new messages,
+//! and whether the receiver sleeps.
 //!
 //! ```text
 //!  sender                                   receiver
@@ -9,12 +9,12 @@
 //!  then wake the waiter                     sleep; when woken, begin anew
 //! ```
 //!
-//! Both sides change the same word, so one of them is first: if the sender is, the exchange
-//! fails and the receiver looks again; if the receiver is, the sender sees `SLEEPING` and wakes
-//! it. Of several senders the one whose bit is the first beside `SLEEPING` wakes, and no other.
+//! Both sides change the same word, so one of them is first. If the sender is first, the exchange
+//! fails and the receiver looks again. If the receiver is first, the sender sees `SLEEPING` and
+//! wakes it. Of several senders only the one that raises the first bit beside `SLEEPING` wakes.
 //!
-//! A sender that was slow to wake may take the registration of a later sleep. The receiver is
-//! then awake for nothing, and registers again before it goes back to sleep.
+//! A sender that is slow to wake may take the registration of a later sleep. Then the receiver
+//! wakes for nothing, and registers again before it sleeps on.
 
 use tremula_sync::atomic::{AtomicU32, Ordering};
 use tremula_sync::{ShortLock, Waiter, contained};
@@ -44,66 +44,65 @@ impl Signals {
         }
     }
 
-    /// Whether a bit of these is raised. Cheap: the receiver asks before each message.
+    /// Whether one of these bits is raised. Cheap: the receiver calls it before each message.
     #[inline]
     pub(crate) fn any(&self, bits: u32) -> bool {
-        // SeqCst: a send that has returned has raised its bits (or seen them raised), and they
-        // are seen here.
+        // SeqCst: a send that has returned has raised its bits, or seen them raised, and this load
+        // sees them.
         self.word.load(Ordering::SeqCst) & bits != 0
     }
 
-    /// Raises a bit after what it stands for has been done. If this answers `true` the caller
-    /// must [`wake`](Self::wake) the receiver, once it holds no lock.
+    /// Raises a bit. The caller has already done what the bit announces. If this returns `true`,
+    /// the caller must [`wake`](Self::wake) the receiver once it holds no lock.
     #[inline]
     #[must_use = "the receiver may sleep"]
     pub(crate) fn raise(&self, bit: u32) -> bool {
-        // SeqCst: with the receiver's exchange in `sleep` in one total order.
+        // SeqCst: in one total order with the receiver's exchange in `sleep`.
         self.word.fetch_or(bit, Ordering::SeqCst) == SLEEPING
     }
 
-    /// As [`raise`](Self::raise), for a bit that is likely to be raised already, and where
-    /// the caller has made a SeqCst change to another word that the receiver looks at after it
-    /// has lowered this bit.
+    /// Like [`raise`](Self::raise), for a bit that is probably raised already. The caller has made
+    /// a SeqCst change to another word, which the receiver reads after it has lowered this bit.
     #[inline]
     #[must_use = "the receiver may sleep"]
     pub(crate) fn raise_if_lowered(&self, bit: u32) -> bool {
-        // loom treats SeqCst accesses as AcqRel; the fence tells it what they already mean.
+        // loom treats SeqCst accesses as AcqRel; this fence gives them their full meaning.
         #[cfg(loom)]
         tremula_sync::atomic::fence(Ordering::SeqCst);
-        // SeqCst: if the bit is seen here, the receiver will lower it later, and then look at
-        // the other word later still, and find what the caller has done there.
+        // SeqCst: if the bit is seen here, the receiver lowers it later and reads the other word
+        // after that, so it finds the caller's change.
         if self.word.load(Ordering::SeqCst) & bit != 0 {
             return false;
         }
         self.raise(bit)
     }
 
-    /// Lowers bits before what they stand for is looked at; the receiver is awake.
+    /// Lowers bits, before the receiver reads what they announce. The receiver is awake.
     pub(crate) fn lower(&self, bits: u32) {
-        // SeqCst: as in `raise`; what was done before a bit was raised is seen after this.
+        // SeqCst: as in `raise`; everything done before a bit was raised is seen after this.
         self.word.fetch_and(!(bits | SLEEPING), Ordering::SeqCst);
         #[cfg(loom)]
         tremula_sync::atomic::fence(Ordering::SeqCst);
     }
 
-    /// Registers the waiter and announces that it sleeps. `false` if something is there.
+    /// Registers the waiter and announces that it sleeps. `false` if a bit is raised.
     pub(crate) fn sleep(&self, waiter: Waiter) -> bool {
         let before = self.waiter.lock().replace(waiter);
         drop(before); // the user's code, if it is a task's: not under the lock
         let sleeping = self
             .word
             .compare_exchange(0, SLEEPING, Ordering::SeqCst, Ordering::SeqCst);
-        // After a sleep that was ended for no reason the announcement still stands.
+        // After a sleep that ended for no reason, the announcement is still in the word.
         matches!(sleeping, Ok(_) | Err(SLEEPING))
     }
 
-    /// Drops the registered waiter: nobody receives any more.
+    /// Drops the registered waiter, when the receiver is gone.
     pub(crate) fn forget_waiter(&self) {
         let waiter = self.waiter.lock().take();
         contained(|| drop(waiter)); // the user's code, if it is a task's: not under the lock
     }
 
-    /// Wakes the registered waiter. Called by the one whose bit was the first.
+    /// Wakes the registered waiter. Called by the thread that raised the first bit.
     #[cold]
     pub(crate) fn wake(&self) {
         let waiter = self.waiter.lock().take();

@@ -1,4 +1,4 @@
-//! The array of slots, and slots that have grown arrays of their own.
+//! The array of slots, and the arrays that slots grow.
 
 use super::block::{Chain, Spares, Supply};
 use super::contention::Contention;
@@ -8,24 +8,24 @@ use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tremula_sync::cell::UnsafeCell;
 use tremula_sync::{CachePadded, Wait};
 
-/// Slots of an array that a slot grows. A power of two.
+/// The number of slots in an array that a slot grows. A power of two.
 #[cfg(not(any(loom, shuttle)))]
 const FAN_OUT: u32 = 8;
 #[cfg(any(loom, shuttle))]
 const FAN_OUT: u32 = 2;
 
-/// Levels of slots below the first: with 64 slots above, room for 4096 lanes.
+/// Levels of slots below the first: with 64 slots above, 4096 lanes.
 #[cfg(not(any(loom, shuttle)))]
 pub(super) const DEEPEST: usize = 2;
 #[cfg(any(loom, shuttle))]
 pub(super) const DEEPEST: usize = 1;
 
-/// A set of slots, of which a sender uses one: the one that its number selects.
+/// A set of slots. A sender uses the one that its number selects.
 pub(super) struct Array<T> {
-    /// A bit for each slot that is not empty, or below which one is not.
+    /// A bit for each slot that holds messages, itself or below it.
     dirty: CachePadded<AtomicU64>,
-    /// Flushes and their messages since the last judgement. Changed by flushes alone, which the
-    /// base lock orders; atomic because the array is shared.
+    /// Flushes, and their messages, since the last judgement. Only flushes change them, under the
+    /// base lock; they are atomic because the array is shared.
     flushes: AtomicU32,
     messages: AtomicU32,
     pub(super) slots: Box<[Slot<T>]>,
@@ -36,7 +36,7 @@ pub(super) struct Array<T> {
 pub(super) struct Slot<T> {
     /// Guarded by the slot's stripe.
     lane: UnsafeCell<Lane<T>>,
-    /// The array that this slot has grown, or null. While there is one the lane takes nothing.
+    /// The array that this slot has grown, or null. While there is one, the lane accepts nothing.
     children: AtomicPtr<Array<T>>,
 }
 
@@ -44,15 +44,15 @@ pub(super) struct Slot<T> {
 pub(super) struct Lane<T> {
     chain: Chain<T>,
     supply: Supply<T>,
-    /// Messages in the chain, and how many of them had to wait.
+    /// The number of messages in the chain, and how many of their senders had to wait.
     gathered: u32,
     waited: u32,
     contention: Contention,
-    /// The receiver has been told that something is here.
+    /// The receiver has been notified of the messages here.
     announced: bool,
 }
 
-/// What a flush took out of a lane or an array.
+/// The number of messages that a flush took from a lane or an array.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Taken {
     pub(super) messages: u32,
@@ -69,7 +69,7 @@ impl Taken {
     }
 }
 
-// SAFETY: lanes are used under their stripes only, which the functions that do so demand.
+// SAFETY: the functions that use lanes require that the caller holds the stripe.
 unsafe impl<T: Send> Sync for Array<T> {}
 // SAFETY: an array owns its messages.
 unsafe impl<T: Send> Send for Array<T> {}
@@ -88,14 +88,14 @@ impl<T> Array<T> {
         })
     }
 
-    /// Adds the bit of a slot that is not empty any more.
+    /// Sets the bit of a slot that is no longer empty.
     #[inline]
     pub(super) fn mark(&self, slot: usize) {
-        // SeqCst: the flush lowers the signal above before it takes these bits, see `Signals`.
+        // SeqCst: a flush lowers the signal above before it takes these bits, see `Signals`.
         self.dirty.fetch_or(1 << slot, Ordering::SeqCst);
     }
 
-    /// Takes the bits: what is marked from now on is for the next flush.
+    /// Takes the bits. Bits set from now on are for the next flush.
     pub(super) fn take_marks(&self) -> impl Iterator<Item = usize> + use<T> {
         let mut marks = self.dirty.swap(0, Ordering::SeqCst);
         #[cfg(loom)]
@@ -107,8 +107,8 @@ impl<T> Array<T> {
         })
     }
 
-    /// Counts a flush, and at the end of a window answers whether the array brought too
-    /// little to be kept.
+    /// Counts a flush. At the end of a window, returns whether the array brought too few messages
+    /// to be kept.
     pub(super) fn judge(&self, taken: u32, window: u32, fewest: f32) -> bool {
         // Relaxed: flushes are ordered by the base lock.
         let flushes = self.flushes.load(Ordering::Relaxed) + 1;
@@ -124,7 +124,7 @@ impl<T> Array<T> {
     pub(super) fn drain(mut self: Box<Self>, into: &mut Chain<T>) -> Taken {
         let mut taken = Taken::default();
         for slot in &mut self.slots {
-            // SAFETY: the array is this caller's alone.
+            // SAFETY: only this caller has the array.
             taken = taken.and(unsafe { slot.with_lane(|lane| lane.take(into, None)) });
             if let Some(children) = slot.take_children() {
                 taken = taken.and(children.drain(into));
@@ -135,46 +135,46 @@ impl<T> Array<T> {
 }
 
 impl<T> Slot<T> {
-    /// The lane, for the holder of its stripe.
+    /// Runs `work` on the lane.
     ///
     /// # Safety
-    ///
+    /// The caller holds the stripe of this slot, or no other thread has the slot.
     /// The caller holds the stripe of this slot, or is the only one who has the slot.
     #[inline]
     pub(super) unsafe fn with_lane<R>(&self, work: impl FnOnce(&mut Lane<T>) -> R) -> R {
         let lane = self.lane.get_mut();
-        // SAFETY: the stripe excludes all others.
+        // SAFETY: the caller excludes all other threads.
         work(unsafe { lane.deref() })
     }
 
-    /// The array below, for whoever holds a stripe or the base lock, and as long as it does.
+    /// The array below, for a thread that holds a stripe or the base lock, as long as it holds it.
     #[inline]
     pub(super) fn children(&self) -> Option<&Array<T>> {
         // Acquire: pairs with the Release store in `grow`, which publishes the array.
-        // SAFETY: an array is freed only after its pointer is taken away here and all stripes
-        // have been passed, by the holder of the base lock.
+        // SAFETY: the holder of the base lock frees an array only after it has cleared this pointer
+        // and passed all stripes.
         unsafe { self.children.load(Ordering::Acquire).as_ref() }
     }
 
     /// Grows an array below.
     pub(super) fn grow(&self) {
         let children = Box::into_raw(Array::with_slots(FAN_OUT));
-        // Release: pairs with the load in `children`. The stripe of this slot is held, so no
-        // other array is lost.
+        // Release: pairs with the Acquire load in `children`. The stripe of this slot is held, so
+        // no other array is lost.
         self.children.store(children, Ordering::Release);
     }
 
-    /// Takes the pointer to the array below away. Others may still hold it until all stripes
-    /// have been passed.
+    /// Clears the pointer to the array below, and returns it. Other threads may use the array until
+    /// all stripes have been passed.
     pub(super) fn unlink_children(&self) -> *mut Array<T> {
-        // Relaxed: senders look at the pointer under a stripe; passing the stripes orders it.
+        // Relaxed: senders read the pointer under a stripe; passing the stripes orders it.
         self.children.swap(ptr::null_mut(), Ordering::Relaxed)
     }
 
     fn take_children(&mut self) -> Option<Box<Array<T>>> {
         let children = self.unlink_children();
-        // SAFETY: what is not null came from a box, and the exclusive reference says that nobody
-        // else can hold it.
+        // SAFETY: a pointer that is not null came from a box, and the exclusive reference shows
+        // that no other thread can have it.
         (!children.is_null()).then(|| unsafe { Box::from_raw(children) })
     }
 }
@@ -197,27 +197,27 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Moves the message behind `message` here; answers whether the receiver must be told.
+    /// Moves the message at `message` into the lane. Returns whether the receiver must be notified.
     ///
     /// # Safety
     ///
     /// `message` is valid to read, and the caller does not use or drop it any more.
     #[inline]
     pub(super) unsafe fn push(&mut self, message: *const T) -> bool {
-        // SAFETY: the message is the caller's to give.
+        // SAFETY: the caller gives the message away.
         unsafe { self.chain.push(message, &mut self.supply) };
         self.gathered = self.gathered.saturating_add(1);
         !std::mem::replace(&mut self.announced, true)
     }
 
-    /// Takes note of a send; answers whether there is so much contention that the slot should grow.
+    /// Counts a send. Returns whether there is so much contention that the slot should grow.
     #[inline]
     pub(super) fn note(&mut self, wait: Wait, limits: &Limits) -> bool {
         self.waited = self.waited.saturating_add(u32::from(!wait.is_none()));
         self.contention.note(wait, limits, limits.grow_above)
     }
 
-    /// Moves all messages to the end of `into`. With spare blocks, the lane is to be used on.
+    /// Moves all messages to the end of `into`. A lane that remains in use gets spare blocks.
     pub(super) fn take(&mut self, into: &mut Chain<T>, spares: Option<&mut Spares<T>>) -> Taken {
         into.append(&mut self.chain);
         let taken = self.waiting();
@@ -228,7 +228,7 @@ impl<T> Lane<T> {
         taken
     }
 
-    /// What lies here.
+    /// The messages in the lane.
     pub(super) const fn waiting(&self) -> Taken {
         Taken {
             messages: self.gathered,
@@ -237,7 +237,7 @@ impl<T> Lane<T> {
     }
 }
 
-/// Which way a sender goes from slot to slot.
+/// A sender's path from slot to slot.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     sender: u32,
@@ -248,15 +248,15 @@ impl Route {
         Self { sender }
     }
 
-    /// The slot in the first array: consecutive senders have different ones, so up to as many
-    /// senders as slots never meet.
+    /// The slot in the first array. Consecutive senders have different slots, so senders share
+    /// slots only if there are more senders than slots.
     #[inline]
     pub(super) const fn first(self, slots: usize) -> usize {
         self.sender as usize % slots
     }
 
-    /// The slot in the array below, at a depth of 1 or more: another hash, so that those who
-    /// meet above part here.
+    /// The slot in the array below, at a depth of 1 or more. Uses another hash, so that senders
+    /// that share a slot above separate here.
     #[inline]
     pub(super) const fn below(self, depth: usize) -> usize {
         let hash = (self.sender as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

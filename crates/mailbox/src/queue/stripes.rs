@@ -1,23 +1,24 @@
-//! The locks of the slots, which do not lie in the slots.
+//! The locks of the slots. They are not part of the slots.
 //!
-//! A sender must look at the array of slots without a lock on the mailbox, and the array goes
-//! away when it is not needed. Most designs then pay on every send for an announcement of the
-//! reader (an epoch, a hazard pointer, a count). Here the lock that a sender takes anyway is
-//! the announcement: it lies in memory that is never freed. Who holds *any* stripe may use what
-//! it then finds behind the mailbox's pointers; who wants to free an array takes the pointer
-//! away and [passes](Stripes::pass) through all stripes, after which nobody can hold it.
+//! A sender must read the array of slots without a lock on the mailbox, and the array is removed
+//! when it is not needed. In most designs every send then pays for an announcement of the reader
+//! (an epoch, a hazard pointer, a count). Here the lock that a sender takes anyway is the
+//! announcement, because it lies in memory that is never freed. A thread that holds *any* stripe
+//! may use what it then finds through the mailbox's pointers. A thread that wants to free an array
+//! clears the pointer and [passes](Stripes::pass) through all stripes; after that no thread can
+//! hold the array.
 //!
-//! A stripe may serve several slots, also of different mailboxes: the table belongs to the
-//! process. That costs a wait now and then, and is never wrong: a stripe is held for a few dozen
-//! instructions, and a thread that holds one waits for no other lock. But a thread that is
-//! stopped while it holds a stripe (by a debugger, or a signal) stops the receivers of all
-//! mailboxes with slots when these are removed, and the senders that need the same stripe.
+//! A stripe may serve several slots, also of different mailboxes: the table belongs to the process.
+//! That causes an occasional wait and is never wrong, because a stripe is held for a few dozen
+//! instructions, and a thread that holds one waits for no other lock. But if a thread is stopped
+//! while it holds a stripe (by a debugger or a signal), the receivers of all mailboxes with slots
+//! stop when the slots are removed, and so do the senders that need the same stripe.
 
 use std::ptr;
 use tremula_sync::{CachePadded, ShortLock, ShortLockGuard, Wait};
 
-/// More than twice the slots of an array, so that those of one mailbox rarely meet; few enough
-/// that passing through all of them takes microseconds. A power of two.
+/// More than twice the slots of an array, so that the slots of one mailbox rarely share a stripe;
+/// few enough that passing through all takes microseconds. A power of two.
 #[cfg(not(any(loom, shuttle)))]
 const STRIPES: usize = 256;
 #[cfg(any(loom, shuttle))]
@@ -28,9 +29,9 @@ type Table = [CachePadded<ShortLock<()>>; STRIPES];
 #[cfg(not(any(loom, shuttle)))]
 static TABLE: Table = [const { CachePadded::new(ShortLock::new(())) }; STRIPES];
 
-/// The stripes as one mailbox sees them.
+/// The stripes as seen by one mailbox.
 pub(super) struct Stripes {
-    /// Models need locks of their own.
+    /// Each mailbox in a model has its own.
     #[cfg(any(loom, shuttle))]
     table: Table,
 }
@@ -54,7 +55,7 @@ impl Stripes {
         &self.table
     }
 
-    /// Takes the lock of a slot, and says how it was waited for.
+    /// Takes the lock of a slot, and returns how long the thread waited.
     #[inline]
     pub(super) fn lock_noting(&self, slot: u32) -> (ShortLockGuard<'_, ()>, Wait) {
         let begin = if cfg!(any(loom, shuttle)) {
@@ -65,7 +66,7 @@ impl Stripes {
         self.table()[begin.wrapping_add(slot) as usize % STRIPES].lock_noting()
     }
 
-    /// Takes and gives back each stripe: whoever held one before this, holds it no more.
+    /// Takes and releases each stripe: a thread that held one before this call no longer holds it.
     pub(super) fn pass(&self) {
         for stripe in self.table() {
             drop(stripe.lock());
@@ -73,9 +74,8 @@ impl Stripes {
     }
 }
 
-/// Where the stripes of a mailbox at this address begin. Neighbouring slots have neighbouring
-/// stripes; the beginnings are spread by the address (Fibonacci hashing, of 64 bits whatever the
-/// size of an address).
+/// The first stripe of a mailbox at this address. Neighbouring slots have neighbouring stripes; the
+/// address spreads the first ones (Fibonacci hashing, of 64 bits for any size of an address).
 #[inline]
 const fn beginning(address: u64) -> u32 {
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32
@@ -86,8 +86,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Mailboxes lie at multiples of 64, above or below 4 GiB, and would fail this if only the low
-    /// bits of their addresses counted.
+    /// Fails if only the low bits of the addresses count: mailboxes lie at multiples of 64, above
+    /// or below 4 GiB.
     #[test]
     fn mailboxes_that_lie_close_together_begin_at_different_stripes() {
         for first in [0x1000_u64, 0x7fff_ffff_0000, 0xffff_0000] {
