@@ -4,10 +4,9 @@
 %%
 %% The lab's contestants in Erlang: ETS tables, and processes.
 %%
-%% Started once by the lab and driven by lines on standard input; one line on standard
-%% output answers each. It ends when its input ends. Schedulers do not spin (+sbwt none), so
-%% that this machine costs nothing while other contestants are measured; Ctrl-C is left to
-%% the lab (+Bi).
+%% Started once by the lab and driven by lines on standard input; it answers each with one line on
+%% standard output. It ends when its input ends. Schedulers do not spin (+sbwt none), so that this
+%% machine costs nothing while other contestants are measured; Ctrl-C is left to the lab (+Bi).
 %%
 %%   request                                             files read and removed
 %%   ranges KIND KEYS THREADS
@@ -20,16 +19,16 @@
 %%   ping_pong QUEUE WARM COUNTED
 %%   counter TYPE DECENTRALIZED THREADS START ROWS PERIOD WARM COUNTED
 %%
-%% WARM and COUNTED are milliseconds: what is done in the former does not count. KIND
-%% is `old` (one lock a table), `new` (write_concurrency: the contention-adapting tree) or `set` (a
-%% set with write_concurrency; for `ets` and `bench` only). QUEUE is `off_heap` or `on_heap`: where the receiver keeps messages that it has not received. TRAFFIC
-%% is `live` or `drain`: the receiver sleeps until all is sent. MOST is how many messages are sent
-%% at most.
+%% WARM and COUNTED are milliseconds: work in the former does not count. KIND is `old` (one lock a
+%% table), `new` (write_concurrency: the contention-adapting tree) or `set` (a set with
+%% write_concurrency; for `ets` and `bench` only). QUEUE is `off_heap` or `on_heap`: where the
+%% receiver keeps messages that it has not yet received. TRAFFIC is `live`, or `drain`: the receiver
+%% sleeps until everything is sent. MOST is the greatest number of messages to send.
 %%
 %% The answer is `error TEXT`, or `ok` and numbers; for tables
 %%   NANOSECONDS OPERATIONS BYTES         BYTES: what ETS says the full table takes; 0 for a mix
-%% for signals, times in nanoseconds: all, from the first send to the last send, of
-%% receiving after the last send
+%% for signals, times in nanoseconds: all, from the first send to the last send, of receiving after
+%% the last send
 %%   ALL MESSAGES SENDING RECEIVING
 %% for ping_pong, with quantiles of the time of a round trip
 %%   NANOSECONDS ROUND_TRIPS P50 P99 P99.9
@@ -47,22 +46,22 @@
 -define(REMOVE, 2).
 -define(SEQUENCE, 3).
 
-%% How many consecutive keys a select of a range is about.
+%% How many consecutive keys a select of a range spans.
 -define(SELECTED_KEYS, 1000).
 
-%% How long the binary in a row is.
+%% The length of the binary in a row.
 -define(BINARY_BYTES, 64).
 
-%% How many rows a list has that is inserted, how many keys begin alike, and how many searches make a
-%% round.
+%% The length of an inserted list, the number of keys with the same prefix, and the number of
+%% searches in a round.
 -define(LIST_LENGTH, 100).
 -define(GROUP, 100).
 -define(SEARCHES, 20).
 
-%% Preparing rounds may take so many times as long as they do.
+%% Preparing rounds may take this many times as long as the rounds.
 -define(PATIENCE, 10).
 
-%% How many operations a worker does between two looks at the stop flag.
+%% How many operations a worker does before it looks at the stop flag again.
 -define(STRIDE, 64).
 
 main(_) ->
@@ -84,7 +83,7 @@ serve() ->
             io:put_chars([Answer, "\n"]),
             serve();
         _ ->
-            %% Removes the folder if it is empty, in case the lab cannot any more.
+            %% Removes the folder if it is empty, in case the lab no longer can.
             {ok, Folder} = file:get_cwd(),
             file:del_dir(Folder),
             halt(0)
@@ -169,8 +168,8 @@ insert_all(<<Key:64/little, Rest/binary>>, Table) ->
     insert_all(Rest, Table);
 insert_all(<<>>, _Table) -> 0.
 
-%% Every worker runs its stream, again and again with the keys rotated by a further Step,
-%% until the time is up; first to warm up, from another rotation, then to be counted.
+%% Every worker runs its stream, again and again with the keys rotated by a further Step, until the
+%% time is up: first to warm up, from another rotation, and then to be counted.
 ordered_mix(Options, Range, Step, Threads, Sequence, Warm, Counted) ->
     Prefill = read("prefill"),
     Streams = read("streams"),
@@ -234,7 +233,7 @@ sequence(Left, Table, Key) ->
         Next -> sequence(Left - 1, Table, Next)
     end.
 
-%% Senders send to one receiver until the time is up; to another one before that, to warm up.
+%% Senders send to one receiver until the time is up; to warm up, they send to another one before.
 signals(Queue, Traffic, Words, Senders, Most, Warm, Counted) ->
     stream(Queue, Traffic, Words, Senders, Most, Warm),
     stream(Queue, Traffic, Words, Senders, Most, Counted).
@@ -249,12 +248,12 @@ stream(Queue, Traffic, Words, Senders, Most, Milliseconds) ->
     end),
     Resumed = erlang:monotonic_time(),
     Traffic =:= "drain" andalso erlang:resume_process(Receiver),
-    %% The last sender reads the clock after its message, which may be received by then.
+    %% The last sender reads the clock after its message, which the receiver may have by then.
     Received = receive {received, Receiver, Messages, Time} -> max(Time, Sent) end,
     {nanoseconds(Received - Begun), Messages, nanoseconds(Sent - Begun),
      nanoseconds(max(Received, Resumed) - Resumed)}.
 
-%% A new message each time, as in the other languages, and a hint to the receiver at the end.
+%% Makes a new message each time, as the Rust side does, and sends the receiver a hint at the end.
 send(Receiver, Words, Sent, Most, Stop) ->
     send_some(Receiver, Words, Sent, ?STRIDE),
     Now = Sent + ?STRIDE,
@@ -271,7 +270,7 @@ send_some(Receiver, Words, Number, Left) ->
     Receiver ! erlang:make_tuple(Words, Number),
     send_some(Receiver, Words, Number + 1, Left - 1).
 
-%% Counts messages until every sender has said that it is done.
+%% Counts messages until every sender has reported that it is done.
 count(Driver, 0, Messages) ->
     Driver ! {received, self(), Messages, erlang:monotonic_time()};
 count(Driver, Senders, Messages) ->
@@ -280,7 +279,7 @@ count(Driver, Senders, Messages) ->
         _ -> count(Driver, Senders, Messages + 1)
     end.
 
-%% One message goes to another process and back, over and over.
+%% Sends one message to another process and back, again and again.
 ping_pong(Queue, Warm, Counted) ->
     Driver = self(),
     Options = [link, {message_queue_data, Queue}],
@@ -316,8 +315,8 @@ round_trips(Echo, Number, Before, End, Times) ->
         Now -> [Now - Before | Times]
     end.
 
-%% Workers insert rows of their own, and delete them again, in turns of so many; one operation in
-%% Period asks for the size instead. The warm-up has rows of its own, which are left as they are.
+%% Workers insert rows of their own and delete them, in alternating runs of Rows; one operation in
+%% Period asks for the size instead. The warm-up has rows of its own, which stay as they are.
 counter_scaling(Options, Threads, Start, Rows, Period, Warm, Counted) ->
     with_table(Options, fun(Table) ->
         [ets:insert(Table, {-Key}) || Key <- lists:seq(1, Start)],
@@ -335,7 +334,7 @@ counter_scaling(Options, Threads, Start, Rows, Period, Warm, Counted) ->
         {Nanoseconds, Operations, 0}
     end).
 
-%% Number is how many rows were inserted or deleted, Done how many operations there were.
+%% Number counts the rows inserted or deleted, Done the operations.
 count_up({_, _, _, _, _, _, Stop} = Work, Number, Done, Until) when Done band (?STRIDE - 1) =:= 0 ->
     case Done > 0 andalso atomics:get(Stop, 1) =:= 1 of
         true -> Done;
@@ -356,8 +355,8 @@ count_one({Table, First, Rows, _, _, _, _} = Work, Number, Done, Until) ->
     end,
     count_up(Work, Number + 1, Done + 1, Until - 1).
 
-%% As ordered_mix, with rows of two forms, and a select in the place of every Period-th operation
-%% of a worker.
+%% The same as ordered_mix, with two forms of rows, and a select in place of every Period-th
+%% operation of a worker.
 ets_throughput(Options, Rows, Range, Step, Threads, Sequence, Selected, Period, Warm, Counted) ->
     Prefill = read("prefill"),
     Streams = read("streams"),
@@ -379,7 +378,7 @@ ets_throughput(Options, Rows, Range, Step, Threads, Sequence, Selected, Period, 
         {Nanoseconds, Operations, 0}
     end).
 
-%% What a row has behind its key, and the pattern for it.
+%% The fields of a row after its key, and the pattern for them.
 row("int") -> {};
 row("int_binary64") -> {binary:copy(<<0>>, ?BINARY_BYTES)}.
 
@@ -433,7 +432,7 @@ select(range, Table, Row, From) ->
     ets:select(Table, [{pattern(Row), Guards, ['$1']}]);
 select(none, _Table, _Row, _From) -> [].
 
-%% The table holds as many rows as it says, and those of an ordered_set ascend.
+%% Checks that the table has as many rows as it says, and that those of an ordered_set ascend.
 check_rows(Table, Row) ->
     Keys = ets:select(Table, [{pattern(Row), [], ['$1']}]),
     Size = ets:info(Table, size),
@@ -442,8 +441,8 @@ check_rows(Table, Row) ->
                set -> length(Keys)
            end.
 
-%% One operation over and over, in rounds, in a process of its own. What has to be in the table is seen
-%% to between rounds, and does not count.
+%% Runs one operation again and again, in rounds, in a process of its own. Rows that it needs are
+%% inserted between rounds, off the clock.
 ets_bench(Options, Operation, Rows, Warm, Counted) ->
     Keys = [Key || <<Key:32/little>> <= read("prefill")],
     <<>> = read("streams"),
@@ -457,7 +456,7 @@ ets_bench(Options, Operation, Rows, Warm, Counted) ->
         receive {rounds, {Nanoseconds, Operations}} -> {Nanoseconds, Operations, 0} end
     end).
 
-%% What a row has behind its key: a counter, too, if the operation needs one.
+%% The fields of a row after its key, including a counter if the operation needs one.
 bench_row(update_counter, Row) -> erlang:append_element(Row, 0);
 bench_row(update_element, Row) -> erlang:append_element(Row, 0);
 bench_row(_, Row) -> Row.
@@ -466,7 +465,7 @@ rounds(Bench, Milliseconds) ->
     Span = erlang:convert_time_unit(Milliseconds, millisecond, native),
     rounds(Bench, element(3, Bench), Span, erlang:monotonic_time(), 0, 0).
 
-%% Some keys of the list `Next` are searched for in a round, others in each.
+%% Each round searches for some keys of the list `Next`, a different part each time.
 rounds({Operation, Table, Keys, Count, Row} = Bench, Next, Span, Begun, Time, Done) ->
     prepare(Operation, Bench),
     {Some, Rest} = case Next of
@@ -637,7 +636,7 @@ worker(Driver, Index, Stop, Work) ->
     End = erlang:monotonic_time(),
     Driver ! {done, self(), Start, End, Result}.
 
-%% The table holds as many objects as it says, as many as expected, in ascending order.
+%% Checks that the table has as many objects as it says, as many as expected, in ascending order.
 check(Table, Expected) ->
     Keys = ets:select(Table, [{{'$1'}, [], ['$1']}]),
     Expected = ascending(Keys, -1, 0),
@@ -649,7 +648,7 @@ ascending([], _Last, Count) -> Count.
 bytes(Table) ->
     ets:info(Table, memory) * erlang:system_info(wordsize).
 
-%% Reads a file and removes it, so that nothing is left behind whoever is killed when.
+%% Reads a file and removes it, so that nothing is left behind if a process is killed.
 read(Name) ->
     {ok, Bytes} = file:read_file(Name),
     ok = file:delete(Name),

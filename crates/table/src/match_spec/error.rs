@@ -4,7 +4,7 @@ use crate::term::Term;
 use std::fmt;
 use thiserror::Error;
 
-/// A term that is no match specification: the part that is wrong, where it is, and why.
+/// A term that is no match specification: the wrong part, its location, and the reason.
 ///
 /// ```
 /// use tremula_table::{MatchSpec, Term};
@@ -19,9 +19,9 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct SpecError {
-    /// The way from the whole term to the part; empty if it is the whole.
+    /// The steps from the whole term to the part; empty for the whole term.
     pub path: Vec<Step>,
-    /// The part.
+    /// The wrong part.
     pub term: Term,
     /// What is wrong with it.
     pub problem: SpecProblem,
@@ -50,7 +50,7 @@ pub enum Step {
     Tail,
     /// To a key of a map, counted in the order in which maps are printed.
     Key(usize),
-    /// To a value of a map, as above.
+    /// To a value of a map, counted in the order in which maps are printed.
     Value(usize),
 }
 
@@ -63,7 +63,7 @@ pub enum SpecProblem {
     /// It has no clause.
     #[error("a match specification has one clause or more")]
     NoClauses,
-    /// A clause of another shape.
+    /// A clause has another shape.
     #[error("a clause is a tuple {{Head, Guards, Body}}")]
     NotAClause,
     /// Guards that are not in a list.
@@ -78,22 +78,22 @@ pub enum SpecProblem {
     /// A tuple that is no call.
     #[error("this is no function call; a tuple is written {{{{ ... }}}}")]
     NotACall,
-    /// A function that there is not.
+    /// A function that does not exist.
     #[error("there is no function {name}/{arity}")]
     UnknownFunction {
-        /// What it would be called.
+        /// The name that was called.
         name: Term,
-        /// How many arguments it was given.
+        /// The number of arguments in the call.
         arity: usize,
     },
-    /// A function with another number of arguments than it takes.
+    /// A function called with a wrong number of arguments.
     #[error("{name} takes {takes}, not {given}")]
     Arity {
         /// The function.
         name: Term,
-        /// What it takes, in words.
+        /// The allowed numbers, in words.
         takes: &'static str,
-        /// How many arguments it was given.
+        /// The number of arguments in the call.
         given: usize,
     },
     /// A variable that the head does not bind.
@@ -133,11 +133,11 @@ impl fmt::Display for Step {
     }
 }
 
-/// The ways to the parts that are being compiled, each a step from another one.
+/// The paths to the parts being compiled; each is a step from another path.
 #[derive(Default)]
 pub(super) struct Paths(Vec<(Option<Path>, Step)>);
 
-/// A way in [`Paths`].
+/// A path in [`Paths`].
 #[derive(Clone, Copy)]
 pub(super) struct Path(usize);
 
@@ -147,7 +147,7 @@ impl Paths {
         Path(self.0.len() - 1)
     }
 
-    /// The error about the term at the end of this way.
+    /// The error about the term at the end of this path.
     pub(super) fn error(&self, path: Option<Path>, term: &Term, problem: SpecProblem) -> SpecError {
         let mut steps = Vec::new();
         let mut next = path;

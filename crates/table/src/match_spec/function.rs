@@ -1,6 +1,6 @@
 //! The functions that guards and bodies may call.
 
-/// A comparison, which has fast ways of its own.
+/// A comparison. Programs have operations of their own for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -14,7 +14,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// The comparison with its sides changed.
+    /// The comparison with its sides swapped.
     pub(super) const fn swapped(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -26,7 +26,7 @@ impl Comparison {
     }
 }
 
-/// A function whose value is made.
+/// A function that makes its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compute {
     IsAtom,
@@ -90,20 +90,20 @@ pub(super) enum Project {
     MapGet,
 }
 
-/// What a name stands for in a call.
+/// The meaning of a name in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Compare(Comparison),
     Compute(Compute),
     Project(Project),
-    /// `andalso` or `orelse`: the value that decides.
+    /// `andalso` or `orelse`, with the value that decides.
     Branch(bool),
     Const,
     Myself,
     Node,
 }
 
-/// Every function: its name, the least and the greatest number of arguments, and those in words.
+/// Every function: its name, the least and the greatest number of arguments, and its meaning.
 const FUNCTIONS: &[(&str, usize, usize, Function)] = {
     use self::Comparison as C;
     use self::Compute as F;
@@ -182,15 +182,15 @@ const FUNCTIONS: &[(&str, usize, usize, Function)] = {
     ]
 };
 
-/// What a call is of.
+/// The result of looking a function up.
 pub(super) enum Lookup {
     Found(Function),
-    /// There is such a function, but it takes this many arguments.
+    /// A function of this name exists, but takes this many arguments.
     Takes(&'static str),
     Unknown,
 }
 
-/// The function with this name for so many arguments.
+/// Finds the function of this name that takes `arity` arguments.
 pub(super) fn lookup(name: &str, arity: usize) -> Lookup {
     let mut takes = None;
     for &(_, least, most, function) in FUNCTIONS.iter().filter(|entry| entry.0 == name) {

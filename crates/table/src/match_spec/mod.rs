@@ -1,65 +1,71 @@
-//! Match specifications: a small language, written as terms, that picks rows and says what to make
-//! of them.
+//! Match specifications: a small language, written as terms, that selects rows and says what to
+//! make of them.
 //!
-//! A specification is a list of clauses `{Head, Guards, Body}`. The first clause whose head matches a
-//! row and whose guards are all `true` gives the value of its body's last expression. [`MatchSpec`]
-//! is a specification that has been checked and compiled; a [`Matcher`] runs it against rows;
-//! [`match_spec!`](crate::match_spec!) writes one in Rust. Source: the Erlang Run-Time System's user
-//! guide, "Match Specifications in Erlang", the dialect of ETS, and a running Erlang 25.
+//! A specification is a list of clauses `{Head, Guards, Body}`. The first clause whose head matches
+//! a row and whose guards are all `true` gives the value of its body's last expression.
+//! [`MatchSpec`] is a specification that has been checked and compiled; a [`Matcher`] runs it on
+//! rows; [`match_spec!`](crate::match_spec!) writes one in Rust. Source: the user guide of the
+//! Erlang Run-Time System, "Match Specifications in Erlang", the dialect of ETS, and a running
+//! Erlang 25.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `compile/` | from a term to a program: patterns (`head`), guards and bodies (`expression`) |
-//! | `program`, `function` | what a program is; the table of functions |
-//! | `run`, `evaluate/` | running one; the values of functions |
+//! | `program`, `function` | the parts of a program; the table of functions |
+//! | `run`, `evaluate/` | running a program; the values of functions |
 //! | `range/` | which keys of an `ordered_set` can match: [`KeyInterval`], [`KeyBound`] |
 //! | `builder/` | the macro |
 //! | `error` | what is wrong with a specification, and where |
 //!
 //! # The language
 //!
-//! - **Head.** A tuple is matched field by field. `'_'` matches anything, `'$0'`, `'$1'`, … bind
-//!   what they meet first and match what is identical (`=:=`) to it later. A map matches maps that
-//!   have its keys, and more; its keys are constants. All else matches what is identical, of the
-//!   float zeros the one with the same sign. The whole head may be a variable or `'_'`. A head that is
-//!   another term matches no row, but what [`Matcher::run_term`] is given, as `match_spec_run` is.
+//! - **Head.** A tuple is matched field by field. `'_'` matches anything. `'$0'`, `'$1'`, … bind
+//!   the first value that they meet, and after that match only what is identical (`=:=`) to it. A
+//!   map matches maps that have its keys and possibly more; its keys are constants. Everything else
+//!   matches what is identical to it; a float zero matches only the zero with the same sign. The
+//!   whole head may be a variable or `'_'`. A head that is another term matches no row, but it can
+//!   match a term given to [`Matcher::run_term`], as in `match_spec_run`.
 //! - **Guards and body.** `'$N'` is a variable's value, `'$_'` the row, `'$$'` the list of all
 //!   variables' values by their numbers, `{const, T}` is `T`, `{{…}}` makes a tuple, `[…]` a list,
-//!   `#{…}` a map, `{Function, Argument…}` calls. All else stands for itself.
-//! - **Exceptions.** A function without a value (`{hd, []}`, `{'+', a, 1}`) makes the clause fail in a
-//!   guard, also inside of `orelse`; in a body it has the value `'EXIT'`, with which the rest of the
-//!   body goes on: `{{{hd, []}, 1}}` is `{'EXIT', 1}`.
+//!   `#{…}` a map, and `{Function, Argument…}` is a call. Everything else stands for itself.
+//! - **Exceptions.** A function without a value (`{hd, []}`, `{'+', a, 1}`) makes the clause fail
+//!   in a guard, even inside `orelse`. In a body its value is `'EXIT'`, and evaluation continues:
+//!   `{{{hd, []}, 1}}` is `{'EXIT', 1}`.
 //!
-//! | functions | |
-//! |---|---|
-//! | of types | `is_atom is_binary is_bitstring is_boolean is_float is_function is_integer is_list is_map is_number is_pid is_port is_record/3 is_reference is_tuple` |
-//! | of booleans | `and or andalso orelse` (of one argument and more; `andthen` is `andalso`), `not xor` |
-//! | comparisons | `== /= =:= =/= < =< > >=` |
-//! | of numbers | `+ -` (one or two arguments) `* / div rem band bor bxor bnot bsl bsr abs ceil float floor round trunc`, and of any terms `max min` |
-//! | of terms within terms | `element hd tl length map_get map_size is_map_key tuple_size size byte_size bit_size binary_part/2,3` |
-//! | of places | `node/0,1 self` |
+//! The functions:
+//!
+//! - of types: `is_atom is_binary is_bitstring is_boolean is_float is_function is_integer is_list
+//!   is_map is_number is_pid is_port is_record/3 is_reference is_tuple`
+//! - of booleans: `and or andalso orelse` (of one argument and more; `andthen` is `andalso`), `not
+//!   xor`
+//! - comparisons: `== /= =:= =/= < =< > >=`
+//! - of numbers: `+ -` (one or two arguments) `* / div rem band bor bxor bnot bsl bsr abs ceil
+//!   float floor round trunc`, and of any terms `max min`
+//! - of nested terms: `element hd tl length map_get map_size is_map_key tuple_size size byte_size
+//!   bit_size binary_part/2,3`
+//! - of places: `node/0,1 self`
 //!
 //! # Differences from Erlang 25
 //!
-//! - `is_bitstring`, `is_boolean`, `ceil`, `floor`, `max`, `min` and `tuple_size` are there, as they
-//!   are as guards of the language.
-//! - Integers that are made may have 262,144 bits ([`Limits::INTEGER_BITS`]); what would be longer is an
-//!   exception. In Erlang the limit is higher: 4,194,304 bits from OTP 27 on.
+//! - `is_bitstring`, `is_boolean`, `ceil`, `floor`, `max`, `min` and `tuple_size` exist, with the
+//!   meaning that they have in the guards of the language.
+//! - Results may be integers of up to 262,144 bits ([`Limits::INTEGER_BITS`]); a longer result is
+//!   an exception. In Erlang the limit is higher: 4,194,304 bits from OTP 27 on.
 //! - Big integers become the nearest floats; Erlang 25 is sometimes one bit off.
-//! - Variables have numbers of up to 64 bits. In Erlang 25 those of more than 32 are cut off.
+//! - Variables have numbers of up to 64 bits. Erlang 25 cuts off those of more than 32 bits.
 //! - A map in the key of a pattern matches larger maps in an `ordered_set`, too. Erlang 25 looks up
 //!   the key that is this map.
-//! - A map that is made with one key several times has it once, with the last value (in the order of
-//!   the keys as written in the specification's map). Erlang 25 makes a broken map of some.
-//! - `{self}` and `{node}` are what [`Environment`] says.
+//! - A map made with a duplicate key has it once, with the last value (in the order of the keys as
+//!   written in the specification's map). Erlang 25 makes a broken map in some such cases.
+//! - [`Environment`] defines `{self}` and `{node}`.
 //!
 //! # Costs
 //!
-//! Compiling takes time in proportion to the specification. Running takes no recursion, and of memory
-//! only what values have to be made: a flat head with a comparison is two tests of the fields where
-//! they lie. There is no loop in the language, so a run against one row is over soon: whoever goes
-//! through a table may stop between any two rows. Taking the rest of a list (`tl`, or a variable as
-//! a pattern's tail) copies it, as lists here lie in one piece.
+//! Compiling takes time in proportion to the specification. Running uses no recursion, and
+//! allocates only for values that it makes: a flat head with a comparison is two tests of the
+//! fields in place. The language has no loop, so a run on one row ends soon, and a traversal of a
+//! table may stop between any two rows. Taking the rest of a list (`tl`, or a variable as a
+//! pattern's tail) copies it, because a list here is contiguous.
 //!
 //! [`Limits::INTEGER_BITS`]: crate::term::Limits::INTEGER_BITS
 
@@ -85,8 +91,8 @@ pub use run::Matcher;
 use crate::term::{Atom, Pid, Term};
 use program::Program;
 
-/// A compiled match specification. It is immutable: threads may share it, each with a [`Matcher`] of
-/// its own.
+/// A compiled match specification. It is immutable: threads may share it, each with a [`Matcher`]
+/// of its own.
 ///
 /// ```
 /// use tremula_table::{MatchSpec, Term};
@@ -102,16 +108,16 @@ pub struct MatchSpec {
     program: Program,
 }
 
-/// What `{self}` and `{node}` stand for.
+/// The values of `{self}` and `{node}`.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// `{self}`: whoever asks.
+    /// `{self}`: the calling process.
     pub myself: Pid,
-    /// `{node}`: where it is asked.
+    /// `{node}`: its node.
     pub node: Atom,
 }
 
-/// A process that there is not, on a node that is not distributed.
+/// A process that does not exist, on a node that is not distributed.
 impl Default for Environment {
     fn default() -> Self {
         Self {
@@ -121,7 +127,7 @@ impl Default for Environment {
     }
 }
 
-/// What a pattern alone makes of the rows that it matches.
+/// What a pattern alone returns for the rows that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     /// The list of its variables' values, in the order of their numbers: `match/2`.
@@ -133,31 +139,31 @@ pub enum Returns {
 }
 
 impl MatchSpec {
-    /// Checks and compiles a specification: `ets:match_spec_compile/1`. Takes time in proportion to
-    /// its length, no recursion, and memory in proportion to both.
+    /// Checks and compiles a specification: `ets:match_spec_compile/1`. Takes time and memory in
+    /// proportion to its length, and uses no recursion.
     ///
-    /// A specification without clauses is refused, as Erlang's `match_spec_compile` does;
-    /// `ets:select` takes it and finds nothing.
+    /// A specification without clauses is refused, as by Erlang's `match_spec_compile`;
+    /// `ets:select` accepts it and finds nothing.
     ///
     /// # Errors
     ///
-    /// It is none: the error tells the part that is wrong, and the way to it.
+    /// The term is no specification: the error has the wrong part and the path to it.
     pub fn compile(spec: &Term) -> Result<Self, SpecError> {
         Self::compile_in(spec, &Environment::default())
     }
 
-    /// As [`compile`](Self::compile), with what `{self}` and `{node}` stand for.
+    /// Does the same as [`compile`](Self::compile), with values for `{self}` and `{node}`.
     ///
     /// # Errors
     ///
-    /// As above.
+    /// Those of [`compile`](Self::compile).
     pub fn compile_in(spec: &Term, environment: &Environment) -> Result<Self, SpecError> {
         let program = compile::compile(spec, environment)?;
         Ok(Self { program })
     }
 
-    /// What a specification makes of one term: `ets:test_ms/2`, for trying out. `None` if no clause
-    /// matches (Erlang says `false` then, which it says of a result `false`, too).
+    /// Runs a specification on one term: `ets:test_ms/2`, for trying out. `None` if no clause
+    /// matches. (Erlang says `false` in that case, which is also what it says of a result `false`.)
     ///
     /// ```
     /// use tremula_table::{MatchSpec, Term};
@@ -176,8 +182,8 @@ impl MatchSpec {
         Ok(Self::compile(spec)?.matcher().run_term(term))
     }
 
-    /// The specification of one clause that is but a pattern, for `match/2`, `match_object/2` and
-    /// `match_delete/2`.
+    /// The specification with a single clause that is only a pattern, for `match/2`,
+    /// `match_object/2` and `match_delete/2`.
     ///
     /// ```
     /// use tremula_table::{MatchSpec, Term, match_spec::Returns};
@@ -190,7 +196,7 @@ impl MatchSpec {
     ///
     /// # Errors
     ///
-    /// A map in it has a variable or `'_'` as a key.
+    /// A map in the pattern has a variable or `'_'` as a key.
     pub fn from_pattern(pattern: &Term, returns: Returns) -> Result<Self, SpecError> {
         let program = compile::compile_pattern(pattern, returns)?;
         Ok(Self { program })

@@ -1,10 +1,10 @@
-//! What a specification is compiled to.
+//! The program that a specification is compiled to.
 //!
 //! A clause is a list of operations on *operands*: fields of the row, constants of the
-//! specification, and registers, each of which is known at compile time to be written before it
-//! is read. A variable that the head binds to a field of the row *is* that field, so that the
-//! head `{'$1', '$2', '_'}` is but the test that the row has three fields, and `{'>', '$2', 10}` one
-//! comparison of a field with a constant: no register is written for a row that fails.
+//! specification, and registers. The compiler guarantees that each register is written before it is
+//! read. A variable that the head binds to a field of the row *is* that field. So the head `{'$1',
+//! '$2', '_'}` only tests that the row has three fields, and `{'>', '$2', 10}` only compares a
+//! field with a constant: a row that fails writes no register.
 
 use super::function::{Comparison, Compute, Project};
 use crate::term::{Atom, Term};
@@ -20,21 +20,21 @@ pub(super) enum Operand {
     Constant(u32),
 }
 
-/// Some of the specification's lists of operands, side by side.
+/// A range of the specification's list of operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Operands {
     pub(super) start: u32,
     pub(super) count: u32,
 }
 
-/// What has to follow the elements that a list pattern names.
+/// What must follow the elements that a list pattern names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TailTest {
     /// The end of a proper list.
     Nil,
     /// Anything.
     Any,
-    /// Something that is no list: it goes into the register behind those of the elements.
+    /// A term that is no list. It goes into the register after those of the elements.
     Improper,
 }
 
@@ -52,14 +52,14 @@ pub(super) enum Operation {
     },
     /// Fails.
     Never,
-    /// Puts a value into a register. Where there is none, the clause fails in a guard; in a body
-    /// it is `'EXIT'`.
+    /// Puts a value into a register. If there is no value, the clause fails in a guard, and the
+    /// value is `'EXIT'` in a body.
     Put {
         to: u32,
         value: Make,
     },
-    /// If `of` is the boolean that `decides`, or none at all, that is the value, as above, and the
-    /// program goes on at `end`.
+    /// If `of` is the boolean `decides`, or has no value, this becomes the value as in `Put`, and
+    /// the program continues at `end`.
     Branch {
         of: Operand,
         decides: bool,
@@ -69,7 +69,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// How many registers there have to be for it.
+    /// How many registers it needs.
     pub(super) const fn registers(&self) -> u32 {
         match self {
             Self::Test(Test::Element { to, .. } | Test::Value { to, .. })
@@ -81,14 +81,14 @@ impl Operation {
     }
 }
 
-/// A step of a head: a test, which makes the clause fail.
+/// A step of a head: a test that makes the clause fail if it does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
     /// `of` is a tuple of this size.
     Tuple { of: Operand, size: u32 },
-    /// An element of what is known to be a tuple with it goes into a register.
+    /// An element of a tuple, which is known to exist, goes into a register.
     Element { of: Operand, index: u32, to: u32 },
-    /// `of` is a list that begins with `count` elements, which go into registers from `to` on.
+    /// `of` is a list that begins with `count` elements; they go into registers from `to` on.
     List {
         of: Operand,
         count: u32,
@@ -99,9 +99,10 @@ pub(super) enum Test {
     Map { of: Operand, size: u32 },
     /// `of` is a map with this key, a constant; its value goes into a register.
     Value { of: Operand, key: u32, to: u32 },
-    /// Both are the same, under `=:=`.
+    /// Both are identical (`=:=`).
     Same { one: Operand, two: Operand },
-    /// `of` is the float zero with this sign: patterns tell `0.0` from `-0.0`, though `=:=` does not.
+    /// `of` is the float zero with this sign: patterns distinguish `0.0` from `-0.0`, `=:=` does
+    /// not.
     Zero { of: Operand, negative: bool },
 }
 
@@ -110,9 +111,9 @@ pub(super) enum Test {
 pub(super) enum Make {
     /// The whole row.
     Row,
-    /// That of an operand.
+    /// The value of an operand.
     Copy(Operand),
-    /// What follows the first `skip` elements of what is known to be a list that has them.
+    /// What follows the first `skip` elements of a list that is known to have them.
     Rest {
         of: Operand,
         skip: u32,
@@ -122,12 +123,12 @@ pub(super) enum Make {
         one: Operand,
         two: Operand,
     },
-    /// That of a function.
+    /// The value of a function.
     Compute {
         function: Compute,
         arguments: Operands,
     },
-    /// That of a function whose value is a part of its last argument.
+    /// The value of a function that selects a part of its last argument.
     Project {
         function: Project,
         arguments: Operands,
@@ -135,17 +136,17 @@ pub(super) enum Make {
     Tuple(Operands),
     /// The last operand is the tail.
     List(Operands),
-    /// Keys and values by turns.
+    /// Keys and values alternate.
     Map(Operands),
 }
 
-/// Which rows a clause can match, by their sizes.
+/// Which rows a clause can match, by their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Any,
     Size(usize),
-    /// None: the head is a pattern of something else, which it takes for the only field. Only
-    /// [`run_term`](super::Matcher::run_term) meets such terms.
+    /// No row: the head is a pattern of a term that is no tuple, which counts as the only field.
+    /// Only [`run_term`](super::Matcher::run_term) gets such terms.
     NoTuple,
 }
 
@@ -154,15 +155,15 @@ pub(super) enum Shape {
 pub(super) struct Clause {
     pub(super) shape: Shape,
     pub(super) operations: Box<[Operation]>,
-    /// Where in `operations` the body begins.
+    /// The index in `operations` at which the body begins.
     pub(super) body: usize,
     pub(super) result: Operand,
     pub(super) registers: usize,
-    /// Those that the head and the guards use.
+    /// How many registers the head and the guards use.
     pub(super) guard_registers: usize,
-    /// The head, and what its variables are: for finding the keys that it can match.
+    /// The head and its variables, for finding the keys that the clause can match.
     pub(super) head: Term,
-    /// The list of the body's expressions, as they were written.
+    /// The list of the body's expressions, as written.
     pub(super) expressions: Term,
     pub(super) variables: BTreeMap<u64, Binding>,
 }
@@ -171,16 +172,16 @@ pub(super) struct Clause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binding {
     Operand(Operand),
-    /// The row itself: the head is but this variable.
+    /// The row itself: the head is only this variable.
     Row,
-    /// The rest of a list, which is made when it is needed.
+    /// The rest of a list, made when it is needed.
     Rest {
         of: Operand,
         skip: u32,
     },
 }
 
-/// All clauses of a specification and what they have in common.
+/// All clauses of a specification, with their shared constants and operands.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) clauses: Box<[Clause]>,
@@ -201,7 +202,7 @@ pub(super) fn is_atom(term: &Term, this: Atom) -> bool {
     matches!(term, Term::Atom(atom) if *atom == this)
 }
 
-/// The number of the variable that an atom is: `'$0'`, `'$1'`, … without leading zeros.
+/// The number of a variable: `'$0'`, `'$1'`, … without leading zeros.
 pub(super) fn variable(term: &Term) -> Option<u64> {
     let Term::Atom(atom) = term else { return None };
     let digits = atom.text().strip_prefix('$')?;

@@ -5,13 +5,13 @@ use super::program::{Clause, is_atom, variable};
 use crate::term::{Atom, Term, Tuple};
 
 impl MatchSpec {
-    /// The first clause, counted from 1, that could make a row with another key, or no row, of one
-    /// that it matches, with the body that could: `select_replace` refuses the specification then.
-    /// `key_position` is counted from 0.
+    /// The first clause, counted from 1, that could replace a row by one with another key, or by no
+    /// row, together with its body: `select_replace` refuses the specification then. `key_position`
+    /// is counted from 0.
     ///
-    /// It is told by what is written, as in Erlang: the body has to be one expression, which is `'$_'`
-    /// or makes a tuple with the same at the key's place as the head has there, or with
-    /// `{element, Position, '$_'}`. A key with a map in it cannot be written anew.
+    /// As in Erlang, the text of the clause decides. The body must be one expression, which is
+    /// `'$_'` or makes a tuple that has, in the key's position, what the head has there or
+    /// `{element, Position, '$_'}`. A key that contains a map cannot be written again.
     ///
     /// ```
     /// use tremula_table::MatchSpec;
@@ -54,7 +54,7 @@ fn keeps_key(clause: &Clause, key_position: usize) -> bool {
     is_same(head, made, is_constant) || !is_constant && is_element_of_row(made, key_position)
 }
 
-/// The tuple that an expression makes, and whether it is a constant: of `{{…}}` and `{const, {…}}`.
+/// The tuple that `{{…}}` or `{const, {…}}` makes, and whether it is a constant.
 fn made_tuple(expression: &Tuple) -> Option<(&Tuple, bool)> {
     match expression.elements() {
         [Term::Tuple(made)] => Some((made, false)),
@@ -63,7 +63,7 @@ fn made_tuple(expression: &Tuple) -> Option<(&Tuple, bool)> {
     }
 }
 
-/// `{element, Position, '$_'}`, of the key.
+/// Whether an expression is `{element, Position, '$_'}` of the key.
 fn is_element_of_row(expression: &Term, key_position: usize) -> bool {
     let Term::Tuple(call) = expression else {
         return false;
@@ -78,7 +78,7 @@ fn is_element_of_row(expression: &Term, key_position: usize) -> bool {
     }
 }
 
-/// Whether an expression makes what a pattern has matched. `is_constant` if it is no expression, but
+/// Whether an expression makes exactly what a pattern has matched. `is_constant` if the expression
 /// stands for itself.
 fn is_same(pattern: &Term, expression: &Term, is_constant: bool) -> bool {
     let mut pairs = vec![(pattern, expression, is_constant)];
@@ -119,7 +119,7 @@ fn is_same(pattern: &Term, expression: &Term, is_constant: bool) -> bool {
                 }
                 pairs.push((theirs.tail(), ours.tail(), is_constant));
             }
-            // Its pattern matches larger ones.
+            // A map pattern also matches larger maps.
             Term::Map(_) => return false,
             Term::Atom(atom) => {
                 let stands_for_many =
@@ -136,7 +136,7 @@ fn is_same(pattern: &Term, expression: &Term, is_constant: bool) -> bool {
     true
 }
 
-/// The elements of what is a tuple of this size.
+/// The elements of a tuple of this size.
 fn elements_of(term: &Term, size: usize) -> Option<&[Term]> {
     match term {
         Term::Tuple(tuple) if tuple.len() == size => Some(tuple.elements()),
@@ -148,7 +148,7 @@ fn elements_of(term: &Term, size: usize) -> Option<&[Term]> {
 mod tests {
     use super::*;
 
-    /// What each says is Erlang's own answer.
+    /// The expected answers are Erlang's own.
     #[test]
     fn what_keeps_keys_is_what_erlang_takes() {
         let keeps = |clauses: &str, position| {

@@ -1,4 +1,4 @@
-//! Running a program against a row.
+//! Runs a program on a row.
 
 use super::MatchSpec;
 use super::evaluate;
@@ -8,7 +8,7 @@ use super::program::{
 };
 use crate::term::{Atom, Elements, List, Term, Tuple};
 
-/// What a register holds: a part of the row or of a constant, or a term that has been made.
+/// The content of a register: a part of the row or of a constant, or a term that was made.
 #[derive(Debug)]
 enum Value<'r> {
     Borrowed(&'r Term),
@@ -27,11 +27,11 @@ impl Value<'_> {
     }
 }
 
-/// Runs a specification against one row after another, with registers that it keeps from row to
-/// row: in a scan, have one for all rows.
+/// Runs a specification on one row after another, with registers that it keeps from row to row: use
+/// one matcher for a whole scan.
 ///
-/// A row that fails allocates nothing, but for what its guards make: a list, a tuple, a map, a big
-/// integer, the rest of a list.
+/// A row that fails allocates only what its guards make: a list, a tuple, a map, a big integer, the
+/// rest of a list.
 ///
 /// ```
 /// use tremula_table::{MatchSpec, Term};
@@ -59,7 +59,7 @@ pub struct Matcher<'s> {
 }
 
 impl MatchSpec {
-    /// What runs it against rows, one thread at a time.
+    /// Makes a matcher, which runs it on rows in one thread.
     #[must_use]
     pub const fn matcher(&self) -> Matcher<'_> {
         Matcher {
@@ -68,7 +68,7 @@ impl MatchSpec {
         }
     }
 
-    /// What it makes of one row: `None` if no clause matches. For many rows take a
+    /// Runs it on one row; `None` if no clause matches. For many rows use a
     /// [`matcher`](Self::matcher), which keeps its memory.
     #[must_use]
     pub fn run(&self, row: &Tuple) -> Option<Term> {
@@ -76,12 +76,12 @@ impl MatchSpec {
     }
 }
 
-/// Registers that lie on the stack; what needs more has them in memory that is kept. Few, because
-/// they are cleared for every row.
+/// The number of registers on the stack; clauses that need more use the matcher's memory. It is
+/// small, because these registers are cleared for every row.
 const FEW_REGISTERS: usize = 4;
 
 impl<'s> Matcher<'s> {
-    /// What the first clause that matches makes of this row; `None` if none does. Takes time in
+    /// The value of the first clause that matches this row; `None` if none does. Takes time in
     /// proportion to the specification, and to the terms that it compares and makes.
     #[inline]
     pub fn run(&mut self, row: &Tuple) -> Option<Term> {
@@ -91,8 +91,8 @@ impl<'s> Matcher<'s> {
         })
     }
 
-    /// As [`run`](Self::run), of any term: one that is no tuple matches a head that is a variable, `'_'`
-    /// or the pattern of such a term.
+    /// Does the same as [`run`](Self::run) for any term. A term that is no tuple matches a head
+    /// that is a variable, `'_'` or a pattern of such a term.
     ///
     /// ```
     /// use tremula_table::{MatchSpec, Term};
@@ -117,8 +117,8 @@ impl<'s> Matcher<'s> {
         clauses.find_map(|clause| self.attempt(clause, row))
     }
 
-    /// As [`run`](Self::run), of a row that is no tuple in memory: one is made of its fields if the
-    /// specification asks for the whole row.
+    /// Does the same as [`run`](Self::run) for a row that is not a tuple in memory. If the
+    /// specification uses the whole row, a tuple is made of the fields.
     ///
     /// ```
     /// use tremula_table::{MatchSpec, Term, match_spec::Returns};
@@ -160,7 +160,7 @@ impl<'s> Matcher<'s> {
             let mut registers = [const { Value::Owned(Term::NIL) }; FEW_REGISTERS];
             return self.frame(row, &mut registers).attempt(clause);
         }
-        // Most rows fail: those of simple clauses before a register is made.
+        // Most rows fail; those of simple clauses do so before a register is made.
         let mut frame = self.frame(row, &mut []);
         if !frame.head_and_guards(clause) {
             return None;
@@ -192,8 +192,8 @@ impl<'s> Matcher<'s> {
     }
 }
 
-/// An empty vector in the same memory, for values that live longer or shorter. The standard library
-/// collects in place where the sizes are the same.
+/// An empty vector in the same memory, for values with another lifetime. The standard library
+/// collects in place if the element sizes are equal.
 #[inline]
 #[allow(
     clippy::unnecessary_filter_map,
@@ -204,28 +204,27 @@ fn again<'b>(mut values: Vec<Value<'_>>) -> Vec<Value<'b>> {
     values.into_iter().filter_map(|_| None).collect()
 }
 
-/// What a program works on.
+/// The state of running a program.
 struct Frame<'r, 'm> {
     program: &'r Program,
     row: Row<'r>,
     registers: &'m mut [Value<'r>],
 }
 
-/// A row.
 #[derive(Clone, Copy)]
 struct Row<'r> {
     fields: &'r [Term],
     whole: Whole<'r>,
 }
 
-/// What a row is as a whole.
+/// The form of the whole row.
 #[derive(Clone, Copy)]
 enum Whole<'r> {
     /// A tuple in memory.
     Tuple(&'r Tuple),
-    /// A tuple of its fields, which is to be made.
+    /// A tuple that has to be made of the fields.
     Fields,
-    /// No tuple, but its only field.
+    /// The only field, which is no tuple.
     OnlyField,
 }
 
@@ -253,7 +252,7 @@ impl<'r> Frame<'r, '_> {
         self.run::<false>(&clause.operations[..clause.body], 0)
     }
 
-    /// Runs operations; `false` if one failed. In a `BODY` none does: what has no value is `'EXIT'`.
+    /// Runs operations; `false` if one failed. In a `BODY` none fails: a missing value is `'EXIT'`.
     #[inline]
     fn run<const BODY: bool>(&mut self, operations: &[Operation], from: usize) -> bool {
         let mut at = from;
@@ -306,7 +305,7 @@ impl<'r> Frame<'r, '_> {
         true
     }
 
-    /// A step of a head; `None` if it fails.
+    /// Runs a step of a head; `None` if it fails.
     #[inline]
     fn test(&mut self, test: Test) -> Option<()> {
         let holds = match test {
@@ -350,7 +349,7 @@ impl<'r> Frame<'r, '_> {
         holds.then_some(())
     }
 
-    /// A value; `None` is an exception.
+    /// Makes a value; `None` is an exception.
     #[inline]
     fn make(&self, value: Make) -> Option<Value<'r>> {
         Some(Value::Owned(match value {
@@ -399,7 +398,7 @@ impl<'r> Frame<'r, '_> {
         self.registers[register as usize] = value;
     }
 
-    /// The value of an operand that is not used again.
+    /// Takes the value of an operand that is not used again.
     fn take(&mut self, operand: Operand) -> Term {
         match operand {
             Operand::Register(index) => {
@@ -413,7 +412,7 @@ impl<'r> Frame<'r, '_> {
         }
     }
 
-    /// An operand that is borrowed, or a clone of one that was made.
+    /// A borrowed operand, or a reference to one that was made.
     #[inline]
     fn whole(&self, operand: Operand) -> Result<&'r Term, &Term> {
         match operand {
@@ -433,7 +432,7 @@ impl<'r> Frame<'r, '_> {
         }
     }
 
-    /// A part of an operand: borrowed if the operand is.
+    /// A part of an operand, borrowed if the operand is.
     #[inline]
     fn part(
         &self,
@@ -451,7 +450,7 @@ impl<'r> Frame<'r, '_> {
         operands.iter().map(|&one| self.get(one).clone()).collect()
     }
 
-    /// Puts the elements of a list into registers; `false` if it is no such list.
+    /// Puts the elements of a list into registers; `false` if the list does not fit the pattern.
     fn list(&mut self, of: Operand, count: u32, tail: TailTest, to: u32) -> bool {
         let registers = to as usize..=(to + count) as usize;
         match self.whole(of) {
@@ -500,7 +499,7 @@ impl<'r> Frame<'r, '_> {
         }
     }
 
-    /// `and` and `or`: whether one of the arguments, all of which must be booleans, decides.
+    /// `and` and `or` of arguments that must all be booleans: whether one of them decides.
     fn all(&self, arguments: &[Operand], decides: bool) -> Option<Term> {
         let mut result = !decides;
         for &argument in arguments {
@@ -547,8 +546,8 @@ fn after(list: &List, skip: u32) -> Elements<'_> {
     elements
 }
 
-/// Puts the first elements of a list into all registers but the last, and what must follow them, if
-/// it is no list, into that one.
+/// Puts the first elements of a list into all registers but the last. If an improper tail must
+/// follow, it goes into the last one.
 fn spread<'t, 'r>(
     term: &'t Term,
     tail: TailTest,

@@ -17,7 +17,7 @@ fn compile(spec: &str) -> MatchSpec {
     MatchSpec::compile(&term(spec)).unwrap_or_else(|error| panic!("{spec}: {error}"))
 }
 
-/// The value of an expression whose `'$1'` is this.
+/// The value of an expression in which `'$1'` has the value `one`.
 fn value(expression: &str, one: &str) -> String {
     let spec = compile(&format!("[{{{{'$1'}}, [], [{expression}]}}]"));
     let found = spec.run(&Tuple::new([term(one)]));

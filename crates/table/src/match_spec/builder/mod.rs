@@ -1,6 +1,6 @@
-//! Match specifications written in Rust: what [`match_spec!`](crate::match_spec!) expands to.
-//!
-//! Nothing here is compiled or checked: the result is a term, as of Erlang's `fun2ms`.
+//! Match specifications written in Rust: the expansion of [`match_spec!`](crate::match_spec!).
+//! Nothing here compiles or checks a specification: the result is a term, like that of Erlang's
+//! `fun2ms`.
 
 #[macro_use]
 mod syntax;
@@ -10,10 +10,10 @@ pub use operators::Functions;
 
 use crate::term::{Atom, Float, Term};
 
-/// What guards and bodies are made of: variables, constants, calls.
+/// An expression of a guard or a body: a variable, a constant, or a call.
 ///
-/// [`Functions`] has the functions; `+`, `-`, `*`, `/`, `%` (`rem`), `&`, `|`, `^`, `<<` and `>>` are
-/// Erlang's operators of those meanings.
+/// [`Functions`] has the functions; `+`, `-`, `*`, `/`, `%` (`rem`), `&`, `|`, `^`, `<<` and `>>`
+/// stand for Erlang's operators.
 #[derive(Clone, Debug)]
 pub struct Expression(Term);
 
@@ -21,9 +21,9 @@ pub struct Expression(Term);
 #[derive(Clone, Copy, Debug)]
 pub struct Variable(u32);
 
-/// What can stand in an expression.
+/// A value that can be part of an expression.
 pub trait IntoExpression {
-    /// The expression.
+    /// Converts it to an expression.
     fn into_expression(self) -> Expression;
 }
 
@@ -41,13 +41,13 @@ pub fn whole_row() -> Expression {
     Expression(Term::Atom(Atom::WHOLE_ROW))
 }
 
-/// `'$$'`: the list of all variables' values, in the order in which they first appear.
+/// `'$$'`: the list of all variables' values, in the order of their first appearance.
 #[must_use]
 pub fn all_variables() -> Expression {
     Expression(Term::Atom(Atom::ALL_VARIABLES))
 }
 
-/// A call of a function by its name in Erlang.
+/// A call of the function with this Erlang name.
 ///
 /// # Panics
 ///
@@ -93,7 +93,7 @@ impl IntoExpression for Variable {
     }
 }
 
-/// What becomes a term stands for itself.
+/// Anything that converts to a term stands for itself.
 macro_rules! constants {
     ($($kind:ty),*) => {
         $(impl IntoExpression for $kind {
@@ -114,7 +114,7 @@ impl<T: Clone + IntoExpression> IntoExpression for &T {
     }
 }
 
-/// A list.
+/// A list of expressions.
 impl<T: IntoExpression> IntoExpression for Vec<T> {
     fn into_expression(self) -> Expression {
         let elements: Vec<_> = self
@@ -125,7 +125,7 @@ impl<T: IntoExpression> IntoExpression for Vec<T> {
     }
 }
 
-/// Tuples make tuples.
+/// Rust tuples become Erlang tuples.
 macro_rules! tuples {
     ($($($name:ident)+;)*) => {
         $(impl<$($name: IntoExpression),+> IntoExpression for ($($name,)+) {
@@ -150,13 +150,13 @@ tuples! {
     A B C D E F G H;
 }
 
-/// What the macro calls; no interface for people.
+/// What the macro calls; not meant for users.
 #[doc(hidden)]
 pub mod expansion {
     use super::{Expression, IntoExpression, Variable};
     use crate::term::{Atom, Term};
 
-    /// The variables of a clause, in the order in which they appear.
+    /// A variable of a clause; numbers follow the order of appearance.
     #[must_use]
     pub const fn variable(number: u32) -> Variable {
         Variable(number)
@@ -172,7 +172,7 @@ pub mod expansion {
         variable.term()
     }
 
-    /// Says what the elements of a tuple are, of which there may be none.
+    /// Fixes the element type of a tuple, which may have no elements.
     #[must_use]
     pub const fn elements<const N: usize>(elements: [Term; N]) -> [Term; N] {
         elements

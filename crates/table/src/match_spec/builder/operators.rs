@@ -3,7 +3,7 @@
 use super::{Expression, IntoExpression, Variable, call};
 use std::ops;
 
-/// Rust's operators, as Erlang's.
+/// Rust's operators, with the names of Erlang's.
 macro_rules! operators {
     ($($operator:ident $method:ident $name:literal;)*) => {
         $(
@@ -55,7 +55,7 @@ impl ops::Neg for Variable {
     }
 }
 
-/// Functions of one argument and of two, with what they are in Erlang.
+/// Functions of one argument and of two, with their names in Erlang.
 macro_rules! functions {
     (
         $($unary:ident = $unary_name:literal;)*

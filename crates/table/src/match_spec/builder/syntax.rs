@@ -1,7 +1,7 @@
 //! The macro.
 
-/// Writes a match specification as closures are written: what `ets:fun2ms` is to Erlang. The value
-/// is the specification as a term.
+/// Writes a match specification in the style of a closure, as `ets:fun2ms` does in Erlang. The
+/// value is the specification as a term.
 ///
 /// ```
 /// use tremula_table::{MatchSpec, Term, match_spec, term::Atom};
@@ -18,16 +18,16 @@
 ///
 /// # Syntax
 ///
-/// `|{PATTERN, …}| when GUARD => BODY`, the guard may be missing, more clauses follow behind `;`.
+/// `|{PATTERN, …}| when GUARD => BODY`. The guard is optional; further clauses follow after `;`.
 ///
-/// - A pattern is a name, which it binds, `_`, a number or a boolean, a tuple `{…}`, a list
-///   `[a, b | rest]`, or a Rust expression in parentheses, whose value is a term.
-/// - A guard is made with `&&`, `||`, `!` (of all that follows, up to the next `&&` or `||`), `==`,
-///   `!=`, `<`, `<=`, `>`, `>=` and parentheses from Rust expressions: names that the pattern binds,
-///   Rust variables, whose values become constants, operators with a name on their left, and
-///   [`Functions`](crate::match_spec::Functions). `==` is Erlang's; for `=:=` there is
+/// - A pattern is a name, which it binds; `_`; a number or a boolean; a tuple `{…}`; a list `[a, b
+///   | rest]`; or a Rust expression in parentheses, whose value is a term.
+/// - A guard combines Rust expressions with `&&`, `||`, `!` (of everything up to the next `&&` or
+///   `||`), `==`, `!=`, `<`, `<=`, `>`, `>=` and parentheses. The expressions use names that the
+///   pattern binds, Rust variables, whose values become constants, operators with a name on their
+///   left, and [`Functions`](crate::match_spec::Functions). `==` is Erlang's; for `=:=` use
 ///   [`identical`](crate::match_spec::Functions::identical).
-/// - A body is a Rust expression of the same. Tuples become tuples, vectors lists.
+/// - A body is such a Rust expression. Tuples become tuples, vectors become lists.
 ///
 /// A name that nothing binds is an error of the Rust compiler, and so is one that is bound twice:
 ///
@@ -41,10 +41,10 @@
 /// match_spec!(|{key, key}| => key);
 /// ```
 ///
-/// A guard of more than some hundred words needs a greater `recursion_limit`.
+/// A guard of more than about a hundred words needs a greater `recursion_limit`.
 #[macro_export]
 macro_rules! match_spec {
-    // Clauses, one by one: [clauses that are done] what is left.
+    // Clauses, one by one: [finished clauses] remaining input.
     (@clauses [$($done:tt)*]) => {
         $crate::Term::list([$($done)*])
     };
@@ -68,7 +68,7 @@ macro_rules! match_spec {
         $crate::match_spec!(@names [] [{$($head)*} $guard $body] $($head)*)
     };
 
-    // The names in a pattern: [names] [the clause] what is left of the pattern.
+    // The names in a pattern: [names] [the clause] remaining pattern.
     (@names [$($name:ident)*] [$head:tt [$($guard:tt)*] $body:expr]) => {{
         #[allow(unused_imports)]
         use $crate::match_spec::Functions as _;
@@ -136,7 +136,7 @@ macro_rules! match_spec {
         $crate::Term::from($($value)+)
     };
 
-    // The elements of a tuple: [those that are done] [the one at hand] what is left.
+    // The elements of a tuple: [finished elements] [the current one] remaining input.
     (@elements [$($done:expr,)*] []) => {
         $crate::match_spec::expansion::elements([$($done),*])
     };
@@ -152,7 +152,7 @@ macro_rules! match_spec {
         $crate::match_spec!(@elements [$($done,)*] [$($at)* $next] $($rest)*)
     };
 
-    // A list, as above, but for its tail.
+    // A list: the same as `@elements`, with an optional tail.
     (@list [$($done:tt)*] [$($at:tt)*]) => {
         $crate::Term::list($crate::match_spec!(@elements [] [] $($done)* $($at)*))
     };
@@ -166,7 +166,7 @@ macro_rules! match_spec {
         $crate::match_spec!(@list [$($done)*] [$($at)* $next] $($rest)*)
     };
 
-    // Guards. An operator of a lower precedence is looked for first.
+    // Guards. The rules look for the operator of lowest precedence first.
     (@guards) => {
         None
     };

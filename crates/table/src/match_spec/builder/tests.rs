@@ -2,7 +2,7 @@ use crate::MatchSpec;
 use crate::match_spec::{all_variables, call, whole_row};
 use crate::term::{Atom, Term};
 
-/// Whether a specification is this one, and compiles.
+/// Checks that a specification equals this text, and compiles.
 fn is(spec: &Term, text: &str) {
     assert_eq!(spec.to_string(), text.parse::<Term>().unwrap().to_string());
     MatchSpec::compile(spec).unwrap();

@@ -1,8 +1,9 @@
 //! Guards and bodies.
 //!
-//! An expression is gone through in the order in which it is evaluated, arguments first. The values
-//! that wait to be used form a stack of operands; the value at a height of that stack, if it is none
-//! that was there before, is in the register of that height.
+//! The compiler goes through an expression in the order of evaluation, arguments first. Values that
+//! are needed later form a stack of operands. The operand at a height of that stack is in the
+//! register of that height, counted after the head's registers, unless it existed before (a field,
+//! a constant or a register of the head).
 
 use super::{Compiler, MAX_OPERANDS};
 use crate::match_spec::error::{Path, SpecError, SpecProblem, Step};
@@ -10,17 +11,17 @@ use crate::match_spec::function::{Comparison, Compute, Function, Lookup, Project
 use crate::match_spec::program::{Binding, Make, Operand, Operation, is_atom, variable};
 use crate::term::{Atom, Term, Tuple};
 
-/// What is to be done.
+/// A step of the compilation.
 enum Task<'t> {
     Evaluate(&'t Term, Path),
-    /// Make something of the topmost operands.
+    /// Combine the topmost operands.
     Finish(Build, usize, &'t Term, Path),
     /// Leave a chain of `andalso` or `orelse` if the topmost operand decides it.
     Leave {
         decides: bool,
         chain: usize,
     },
-    /// The end of a chain, whose value the topmost operand is if nothing has decided it.
+    /// End a chain. The topmost operand is its value if nothing has decided it before.
     End {
         chain: usize,
     },
@@ -31,23 +32,23 @@ enum Build {
     Tuple,
     /// The last operand is the tail.
     List,
-    /// Keys and values by turns.
+    /// Keys and values alternate.
     Map,
     Comparison(Comparison),
     Compute(Compute),
     Project(Project),
 }
 
-/// An expression in work.
+/// The state of compiling an expression.
 struct Work<'t> {
     tasks: Vec<Task<'t>>,
     operands: Vec<Operand>,
-    /// Of each chain, the operations that leave it.
+    /// For each chain, the indices of the operations that leave it.
     chains: Vec<Vec<usize>>,
 }
 
 impl Work<'_> {
-    /// The topmost operand, which the task before has left.
+    /// Removes the topmost operand, which the previous task has left.
     fn pop(&mut self) -> Operand {
         self.operands
             .pop()
@@ -56,7 +57,8 @@ impl Work<'_> {
 }
 
 impl Compiler<'_> {
-    /// A guard: fails unless it is `true`. `andalso` and `and` are but guards one after another.
+    /// Compiles a guard, which fails unless it is `true`. Splits `andalso` and `and` into
+    /// successive guards.
     pub(super) fn guard(&mut self, guard: &Term, path: Path) -> Result<(), SpecError> {
         let mut guards = vec![(guard, path)];
         while let Some((guard, path)) = guards.pop() {
@@ -86,8 +88,8 @@ impl Compiler<'_> {
             }
             return;
         }
-        // A comparison whose value is but required to be true needs no register. Nothing jumps
-        // behind it: a chain ends in another operation.
+        // A comparison that only has to be true needs no register. No operation jumps to just after
+        // it, because a chain ends in another operation.
         if let Some(&Operation::Put { to, value }) = self.clause.operations.last()
             && of == Operand::Register(to)
             && let Make::Comparison {
@@ -107,7 +109,7 @@ impl Compiler<'_> {
         self.emit(Operation::Require(of));
     }
 
-    /// The operations that evaluate an expression, and where its value is then.
+    /// Compiles an expression. Returns where its value will be.
     pub(super) fn expression(&mut self, term: &Term, path: Path) -> Result<Operand, SpecError> {
         let mut work = Work {
             tasks: vec![Task::Evaluate(term, path)],
@@ -152,7 +154,7 @@ impl Compiler<'_> {
         Ok(work.pop())
     }
 
-    /// The register of the value that will be put on the stack of operands.
+    /// The register of the next operand on the stack.
     fn register_of(&self, work: &Work<'_>, term: &Term, path: Path) -> Result<u32, SpecError> {
         let register = self.clause.head_registers as usize + work.operands.len();
         self.count(register, term, path)
@@ -236,7 +238,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Puts a variable's value on the stack.
+    /// Pushes a variable's value.
     fn load(
         &mut self,
         binding: Binding,
@@ -267,7 +269,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// A tuple: a function with its arguments, or a tuple in a tuple, which makes one.
+    /// A tuple: a function with its arguments, or a tuple in a tuple, which makes a tuple.
     fn call<'t>(
         &mut self,
         term: &'t Term,
@@ -374,7 +376,7 @@ impl Compiler<'_> {
         Err(self.error(path, term, problem))
     }
 
-    /// Makes one operand of the topmost ones.
+    /// Combines the topmost operands into one.
     fn build(
         &mut self,
         build: Build,
@@ -419,7 +421,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The tuple, list or map of these parts, if they are all constants.
+    /// The tuple, list or map of these parts, if all of them are constants.
     fn constructed(&self, build: Build, parts: &[Operand]) -> Option<Term> {
         if !matches!(build, Build::Tuple | Build::List | Build::Map) {
             return None;
@@ -440,7 +442,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Keys and values by turns, as entries.
+/// Pairs up alternating keys and values.
 fn pairs(values: Vec<Term>) -> Vec<(Term, Term)> {
     let mut values = values.into_iter();
     std::iter::from_fn(|| Some((values.next()?, values.next()?))).collect()

@@ -1,8 +1,8 @@
 //! Patterns.
 //!
-//! The fields of one tuple, list or map are tested one after another, and what is inside of them
-//! later, the last first: so do Erlang's programs, and of two zeros that a variable stands for, it
-//! is the first tested that it is bound to.
+//! The fields of one tuple, list or map are tested in order; what is inside them is tested later,
+//! the last field first. Erlang's programs use the same order. It decides which of two zeros a
+//! variable is bound to: the one that is tested first.
 
 use super::Compiler;
 use crate::match_spec::error::{Path, SpecError, SpecProblem, Step};
@@ -11,18 +11,18 @@ use crate::match_spec::program::{
 };
 use crate::term::{Atom, List, Map, Term, Tuple};
 
-/// A pattern with patterns inside, and where what it has to match is.
+/// A nested pattern, with the location of the value that it has to match.
 struct Pending<'t> {
     of: Operand,
     pattern: &'t Term,
     path: Path,
 }
 
-/// Terms that are looked at to see whether a pattern is a constant: a larger one is not compared at
-/// once but part by part, which is as right.
+/// The most terms visited to see whether a pattern is a constant. A larger pattern is compared part
+/// by part instead of at once, with the same result.
 const CONSTANT_TERMS: usize = 64;
 
-/// Whether a pattern matches what is identical to it, and nothing else.
+/// Whether a pattern matches exactly the terms identical to it.
 fn is_constant(pattern: &Term) -> bool {
     let mut left = vec![pattern];
     let mut seen = 0;
@@ -33,7 +33,7 @@ fn is_constant(pattern: &Term) -> bool {
         }
         match term {
             _ if is_atom(term, Atom::UNDERSCORE) => return false,
-            // A map pattern matches larger maps.
+            // A map pattern also matches larger maps.
             Term::Map(_) => return false,
             Term::Float(float) if float.value() == 0.0 => return false,
             Term::Tuple(tuple) if tuple.len() <= CONSTANT_TERMS => left.extend(tuple.iter()),
@@ -41,7 +41,7 @@ fn is_constant(pattern: &Term) -> bool {
             Term::List(list) if !list.is_empty() => {
                 let mut elements = list.iter();
                 left.extend(elements.by_ref().take(CONSTANT_TERMS));
-                // If there are more, there are too many terms: the tail is not looked at.
+                // If elements remain, the pattern has too many terms, so the tail does not matter.
                 left.push(elements.tail());
                 if elements.next().is_some() {
                     return false;
@@ -89,14 +89,14 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Makes a new register for a part of what is matched.
+    /// Makes a new register for a part of the matched term.
     fn part(&mut self, pattern: &Term, path: Path) -> Result<u32, SpecError> {
         let register = self.count(self.clause.head_registers as usize, pattern, path)?;
         self.clause.head_registers = register + 1;
         Ok(register)
     }
 
-    /// A pattern, but for what is inside of it, which is put off.
+    /// Compiles a pattern without its nested patterns, which it adds to `pending`.
     fn one<'t>(
         &mut self,
         of: Operand,
@@ -131,7 +131,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Where the value of a bound variable is, while the head is being tested.
+    /// The location of a bound variable's value, while the head is being tested.
     fn bound_in_head(
         &mut self,
         number: u64,
@@ -150,7 +150,7 @@ impl Compiler<'_> {
                 self.bind(number, Binding::Operand(operand));
                 Ok(operand)
             }
-            // Such a head has no other variables.
+            // A head that binds the row has no other variables.
             Some(Binding::Row) | None => {
                 let problem = SpecProblem::Unbound(pattern.clone());
                 Err(self.error(path, pattern, problem))

@@ -1,7 +1,7 @@
-//! From a term to a program.
+//! Compiles a term to a program.
 //!
-//! `head`: patterns; `expression`: guards and bodies. Both keep what they have yet to do in a
-//! vector rather than on the stack, as a specification may be nested as deep as any term.
+//! `head` compiles patterns, `expression` guards and bodies. Both keep their pending work in a
+//! vector rather than on the stack, because a specification may be nested as deep as any term.
 
 mod expression;
 mod head;
@@ -12,12 +12,11 @@ use super::{Environment, Returns};
 use crate::term::{Atom, List, Term};
 use std::collections::BTreeMap;
 
-/// Operands that the calls and constructions of a specification may have, all together: `'$$'`
-/// has one for every variable, wherever it is written, so that a program may be as long as the
-/// square of its specification's length.
+/// The most operands of all calls and constructions of a specification together. Each `'$$'` has
+/// one for every variable, so a program may be as long as the square of its specification's length.
 const MAX_OPERANDS: usize = 1 << 22;
 
-/// A program being written.
+/// The state of compiling a specification.
 pub(super) struct Compiler<'a> {
     environment: &'a Environment,
     paths: Paths,
@@ -27,13 +26,13 @@ pub(super) struct Compiler<'a> {
     clause: Draft,
 }
 
-/// The clause being written.
+/// The clause being compiled.
 #[derive(Default)]
 struct Draft {
     shape: Option<Shape>,
     operations: Vec<Operation>,
     variables: BTreeMap<u64, Binding>,
-    /// Registers that the head fills; those behind it belong to expressions.
+    /// The number of registers that the head fills. The registers of expressions come after them.
     head_registers: u32,
 }
 
@@ -56,7 +55,7 @@ pub(super) fn compile(spec: &Term, environment: &Environment) -> Result<Program,
     Ok(compiler.finish())
 }
 
-/// The program of one clause with this head and without guards.
+/// Compiles a clause with this head and without guards.
 pub(super) fn compile_pattern(head: &Term, returns: Returns) -> Result<Program, SpecError> {
     let environment = Environment::default();
     let mut compiler = Compiler::new(&environment);
@@ -113,7 +112,7 @@ impl<'a> Compiler<'a> {
         let expressions = self.proper(body, Some(body_path), SpecProblem::NotABody)?;
         let mut result = None;
         for (index, expression) in expressions.iter().enumerate() {
-            // Only the last one's value counts: the others are but checked.
+            // Only the value of the last expression counts; the others are only checked.
             self.clause.operations.truncate(start);
             let path = self.paths.step(Some(path), Step::Expression(index + 1));
             result = Some(self.expression(expression, path)?);
@@ -141,7 +140,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The elements of what must be a proper list.
+    /// The elements of a term that must be a proper list.
     fn proper<'t>(
         &self,
         term: &'t Term,
@@ -162,9 +161,9 @@ impl<'a> Compiler<'a> {
         self.clause.operations.push(operation);
     }
 
-    /// A count or an index, of which a term has fewer than fit.
+    /// Converts a count or an index; one that is too large is an error.
     fn count(&self, count: usize, term: &Term, path: Path) -> Result<u32, SpecError> {
-        // One behind it is counted, too.
+        // The number one past it must fit, too.
         match u32::try_from(count) {
             Ok(count) if count < u32::MAX => Ok(count),
             _ => Err(self.error(path, term, SpecProblem::TooLarge)),
@@ -196,7 +195,7 @@ impl<'a> Compiler<'a> {
         self.clause.variables.get(&number).copied()
     }
 
-    /// Binds a variable, or binds it anew.
+    /// Binds a variable, or rebinds it.
     fn bind(&mut self, number: u64, binding: Binding) {
         self.clause.variables.insert(number, binding);
     }

@@ -1,13 +1,13 @@
-//! Numbers. Integers are exact, however long; an integer with a float is a float.
+//! Numbers. Integers are exact at any length; an integer combined with a float gives a float.
 
 use crate::match_spec::function::Compute;
 use crate::term::{Float, Limits, Term};
 use num_bigint::{BigInt, Sign};
 use std::borrow::Cow;
 
-/// Bits that an integer may have that a function makes; what would be longer is an exception. As many
-/// as terms from outside may have by default: what a specification makes can be read back, and
-/// dividing the longest takes but milliseconds.
+/// The most bits of an integer that a function makes; a longer result is an exception. It is the
+/// default limit for terms from outside, so that a result can be read back, and division stays
+/// fast.
 const MAX_INTEGER_BITS: u64 = Limits::INTEGER_BITS;
 
 /// A function of one number.
@@ -97,7 +97,7 @@ pub(super) fn binary(function: Compute, one: &Term, two: &Term) -> Option<Term> 
     })
 }
 
-/// The value if it is found without anything longer than 64 bits.
+/// The result, if it needs no integer longer than 64 bits.
 #[inline]
 fn small_pair(function: Compute, one: i64, two: i64) -> Option<i64> {
     match function {
@@ -113,7 +113,7 @@ fn small_pair(function: Compute, one: i64, two: i64) -> Option<i64> {
     }
 }
 
-/// Shifts to the left, or `right`; by less than nothing the other way.
+/// Shifts left, or right if `right`; a negative count shifts in the other direction.
 fn shift(value: Cow<'_, BigInt>, by: Cow<'_, BigInt>, right: bool) -> Option<Term> {
     if value.sign() == Sign::NoSign {
         return Some(Term::from(0));
@@ -121,7 +121,7 @@ fn shift(value: Cow<'_, BigInt>, by: Cow<'_, BigInt>, right: bool) -> Option<Ter
     let right = right != (by.sign() == Sign::Minus);
     let by = u64::try_from(by.magnitude()).ok();
     if right {
-        // By more than its length it is zero, or minus one.
+        // A shift by more than the length gives 0 or −1.
         let by = by.unwrap_or(u64::MAX).min(value.bits() + 1);
         return integer(&*value >> by);
     }
@@ -150,12 +150,12 @@ fn to_float(term: &Term) -> Option<f64> {
     }
 }
 
-/// What is too large, or no number, is an exception.
+/// The float; a result that is too large or not a number is an exception.
 fn finite(value: f64) -> Option<Term> {
     Term::try_from(value).ok()
 }
 
-/// A float that has nothing behind the point, as an integer.
+/// A float without a fractional part, as an integer.
 fn integer_of(value: f64) -> Option<Term> {
     Float::new(value).ok()?.to_integer()
 }

@@ -6,7 +6,7 @@ use super::function::{Comparison, Compute};
 use crate::term::{Atom, Bitstring, Term};
 use std::cmp::Ordering;
 
-/// Whether a comparison holds. Between integers it takes one instruction.
+/// Whether a comparison holds. For two integers it takes one instruction.
 #[inline]
 pub(super) fn compare(comparison: Comparison, one: &Term, two: &Term) -> bool {
     if let (Term::Integer(one), Term::Integer(two)) = (one, two) {
@@ -36,7 +36,7 @@ const fn holds(comparison: Comparison, ordering: Ordering) -> bool {
     }
 }
 
-/// The value of `true` or `false`.
+/// The value of `true` or `false`; `None` for other terms.
 #[inline]
 pub(super) fn boolean(term: &Term) -> Option<bool> {
     match term {
@@ -76,7 +76,7 @@ pub(super) fn unary(function: Compute, term: &Term) -> Option<Term> {
         },
         Compute::Size => match term {
             Term::Tuple(tuple) => tuple.len().into(),
-            // Only the bytes that are full.
+            // Only full bytes count.
             Term::Bitstring(bits) => (bits.bit_len() / 8).into(),
             _ => return None,
         },
@@ -106,7 +106,7 @@ pub(super) fn binary(function: Compute, one: &Term, two: &Term) -> Option<Term> 
             _ => return None,
         },
         Compute::Xor => (boolean(one)? != boolean(two)?).into(),
-        // Of equal ones the first, as in Erlang.
+        // Of two equal terms the first, as in Erlang.
         Compute::Max => if one >= two { one } else { two }.clone(),
         Compute::Min => if one <= two { one } else { two }.clone(),
         Compute::BinaryPart => match two {
@@ -136,7 +136,7 @@ fn bits(term: &Term) -> Option<&Bitstring> {
     }
 }
 
-/// The bytes from `start` on; before it, if the length is negative.
+/// `length` bytes from `start` on, or the bytes before `start` if the length is negative.
 fn binary_part(binary: &Term, start: &Term, length: &Term) -> Option<Term> {
     let (&Term::Integer(start), &Term::Integer(length)) = (start, length) else {
         return None;
@@ -149,7 +149,7 @@ fn binary_part(binary: &Term, start: &Term, length: &Term) -> Option<Term> {
 }
 
 fn is_record(term: &Term, tag: &Term, size: &Term) -> Option<Term> {
-    /// Integers that are big ones in Erlang are no sizes there.
+    /// Integers outside this range are big integers in Erlang, which takes none of them for a size.
     const SMALL: std::ops::Range<i64> = -(1 << 59)..1 << 59;
     let (Term::Atom(_), &Term::Integer(size)) = (tag, size) else {
         return None;

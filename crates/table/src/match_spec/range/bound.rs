@@ -1,4 +1,4 @@
-//! Places in the order of keys.
+//! Positions in the order of keys.
 
 use super::stream::{Piece, Relation, Stream, compare, term_of};
 use crate::term::{Prefix, Term};
@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 use std::fmt;
 use triomphe::Arc;
 
-/// A place between keys in the term order: before or behind all keys that begin in some way, or
+/// A position between keys in the term order: before or behind all keys with a common beginning, or
 /// before or behind one key.
 ///
-/// Where a range begins or ends can seldom be said with a key: among the keys `{user, 17, _}`
-/// there is neither a first nor a last, for there is no least number and no longest binary. Bounds
-/// are ordered among each other ([`Ord`]) and against keys ([`cmp_key`](Self::cmp_key)), and have
-/// [heads](Self::head) that go with those of keys, so that an index can take them for keys.
+/// A key can seldom mark where a range begins or ends: among the keys `{user, 17, _}` there is
+/// neither a first nor a last, because there is no least number and no longest binary. Bounds are
+/// ordered among each other ([`Ord`]) and against keys ([`cmp_key`](Self::cmp_key)), and have
+/// [heads](Self::head) consistent with those of keys, so that an index can treat them as keys.
 ///
 /// ```
 /// use std::cmp::Ordering;
@@ -25,7 +25,7 @@ use triomphe::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct KeyBound {
-    /// How the keys begin, part by part. One term is the whole key.
+    /// The common beginning of the keys, part by part. A single term is the whole key.
     pieces: Arc<[Piece]>,
     side: Side,
 }
@@ -37,19 +37,19 @@ pub(super) enum Side {
 }
 
 impl KeyBound {
-    /// The place right before the keys that equal this one (`==`).
+    /// The position directly before the keys that equal this one (`==`).
     #[must_use]
     pub fn before(key: Term) -> Self {
         Self::new(vec![Piece::Term(key)], Side::Before)
     }
 
-    /// The place right behind the keys that equal this one (`==`).
+    /// The position directly behind the keys that equal this one (`==`).
     #[must_use]
     pub fn behind(key: Term) -> Self {
         Self::new(vec![Piece::Term(key)], Side::Behind)
     }
 
-    /// `pieces` are those of a whole key only if there is one.
+    /// The bound of the keys that begin with these pieces. A single term means a whole key.
     pub(super) fn new(pieces: Vec<Piece>, side: Side) -> Self {
         Self {
             pieces: pieces.into(),
@@ -61,12 +61,12 @@ impl KeyBound {
         self.side
     }
 
-    /// Whether both are on a side of the same keys.
+    /// Whether both bounds have the same keys.
     pub(super) fn is_of_same_keys(&self, other: &Self) -> bool {
         self.relation(other) == Relation::Equal
     }
 
-    /// The key that the bound is before or behind of, if it is of one key.
+    /// The key that the bound is before or behind, if the bound is of a single key.
     #[must_use]
     pub fn key(&self) -> Option<&Term> {
         match &*self.pieces {
@@ -75,8 +75,8 @@ impl KeyBound {
         }
     }
 
-    /// Where the bound is as seen from a key: `Less` if it is before the key, else `Greater`. Takes
-    /// time in proportion to what of the two is alike.
+    /// Compares the bound with a key: `Less` if the bound is before the key, else `Greater`. Takes
+    /// time in proportion to their common part.
     #[must_use]
     pub fn cmp_key(&self, key: &Term) -> Ordering {
         let relation = match self.key() {
@@ -86,14 +86,14 @@ impl KeyBound {
         match (relation, self.side) {
             (Relation::Less, _) => Ordering::Less,
             (Relation::Greater, _) => Ordering::Greater,
-            // The key is one of those that the bound is on a side of.
+            // The key is one of the bound's keys.
             (_, Side::Before) => Ordering::Less,
             (_, Side::Behind) => Ordering::Greater,
         }
     }
 
-    /// The head that goes with [`TermHead`](crate::term::TermHead)'s heads of keys: if the bound's
-    /// is smaller than a key's, the bound is before the key, and if it is greater, behind it.
+    /// A head consistent with [`TermHead`](crate::term::TermHead)'s heads of keys: if it is smaller
+    /// than a key's head, the bound is before the key; if it is greater, behind it.
     #[must_use]
     pub fn head(&self) -> u64 {
         let mut prefix = Prefix::new();
@@ -129,7 +129,7 @@ impl Ord for KeyBound {
             Relation::Less => Ordering::Less,
             Relation::Greater => Ordering::Greater,
             Relation::Equal => self.side.cmp(&other.side),
-            // The other's keys are some of this one's.
+            // The other bound's keys are among this one's.
             Relation::Holds if self.side == Side::Before => Ordering::Less,
             Relation::Holds => Ordering::Greater,
             Relation::Within if other.side == Side::Before => Ordering::Greater,
@@ -152,7 +152,7 @@ impl PartialEq for KeyBound {
 
 impl Eq for KeyBound {}
 
-/// The keys that the bound is on a side of, as a pattern: `{user,17,'_'}`, `[a,b|'_']`, `5`.
+/// The keys of the bound, as a pattern: `{user,17,'_'}`, `[a,b|'_']`, `5`.
 impl fmt::Display for KeyBound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&term_of(&self.pieces), formatter)

@@ -1,4 +1,4 @@
-//! Which keys a specification can match: the ranges of an ordered table that it has to visit.
+//! Which keys a specification can match: the ranges that a search of an ordered table has to visit.
 
 mod bound;
 mod plan;
@@ -13,7 +13,7 @@ use bound::Side;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Keys side by side in the term order.
+/// A contiguous range of keys in the term order.
 ///
 /// ```
 /// use tremula_table::{MatchSpec, Term};
@@ -28,9 +28,9 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInterval {
-    /// Where it begins; `None` before all keys.
+    /// Where it begins; `None` for the beginning of all keys.
     pub low: Option<KeyBound>,
-    /// Where it ends; `None` behind all keys.
+    /// Where it ends; `None` for the end of all keys.
     pub high: Option<KeyBound>,
 }
 
@@ -41,7 +41,8 @@ impl KeyInterval {
         high: None,
     };
 
-    /// The one key that it has, and those that equal it (`==`): there `1.0` may be stored for `1`.
+    /// The only key of the interval, and those that equal it (`==`): for `1`, the table may have
+    /// `1.0`.
     #[must_use]
     pub fn key(&self) -> Option<&Term> {
         let (low, high) = (self.low.as_ref()?, self.high.as_ref()?);
@@ -50,7 +51,7 @@ impl KeyInterval {
         one.then(|| low.key()).flatten()
     }
 
-    /// Whether it has this key.
+    /// Whether it contains this key.
     #[must_use]
     pub fn contains(&self, key: &Term) -> bool {
         let after_low = |low: &KeyBound| low.cmp_key(key) == Ordering::Less;
@@ -58,7 +59,7 @@ impl KeyInterval {
         self.low.as_ref().is_none_or(after_low) && self.high.as_ref().is_none_or(before_high)
     }
 
-    /// Whether it can have no key.
+    /// Whether it can contain no key.
     fn is_empty(&self) -> bool {
         match (&self.low, &self.high) {
             (Some(low), Some(high)) => low >= high,
@@ -101,7 +102,7 @@ impl fmt::Display for KeyInterval {
     }
 }
 
-/// How many elements rows have.
+/// How many elements the rows of a specification have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowSize {
     Any,
@@ -109,9 +110,9 @@ pub(crate) enum RowSize {
 }
 
 impl MatchSpec {
-    /// The rows of which the specification says `true` if their keys lie in these
-    /// [intervals](Self::key_intervals), and of no others. `None` if there is more to it, or if the
-    /// intervals are but of single keys.
+    /// A size of rows, and [intervals](Self::key_intervals): the specification says `true` exactly
+    /// of the rows of this size whose keys are in the intervals. `None` if it has other conditions,
+    /// or if every interval is a single key.
     pub(crate) fn whole_intervals(
         &self,
         key_position: usize,
@@ -126,14 +127,14 @@ impl MatchSpec {
         (!single).then_some((size, intervals))
     }
 
-    /// The keys of an `ordered_set` that the specification can match: intervals in ascending order,
-    /// apart from each other. Rows with other keys need not be visited; those with these keys may
-    /// match or not. `key_position` is counted from 0.
+    /// The keys of an `ordered_set` that the specification can match: disjoint intervals in
+    /// ascending order. Rows with other keys need not be visited; rows with these keys may match or
+    /// not. `key_position` is counted from 0.
     ///
-    /// Taken into account are what a head has at the key's place, be it a whole key or the first
-    /// parts of a tuple or a list, and guards that compare a variable there with a constant, alone
-    /// or under `andalso` and `and`. A bound `1` makes the interval of all that equals it, `1.0`, too,
-    /// though the pattern matches but `1`.
+    /// The intervals take into account what a head has in the key's position (a whole key or the
+    /// first parts of a tuple or a list), and guards that compare a variable there with a constant,
+    /// alone or under `andalso` and `and`. A bound `1` includes everything that equals it, such as
+    /// `1.0`, though the pattern matches only `1`.
     #[must_use]
     pub fn key_intervals(&self, key_position: usize) -> Vec<KeyInterval> {
         let clauses = self.program.clauses.iter();
@@ -142,7 +143,7 @@ impl MatchSpec {
             .map(plan::Plan::interval)
             .filter(|interval| !interval.is_empty())
             .collect();
-        // What begins before all keys is first: `None` is less than any bound.
+        // An interval without a lower bound sorts first: `None` is less than any bound.
         intervals.sort_by(|one, two| one.low.cmp(&two.low));
         let mut apart: Vec<KeyInterval> = Vec::with_capacity(intervals.len());
         for interval in intervals {
@@ -163,9 +164,9 @@ impl MatchSpec {
         apart
     }
 
-    /// The keys of a table whose keys are told apart by `=:=` (a `set` or a bag) that the
-    /// specification can match, if it tells them one by one; `None` if the whole table has to be
-    /// visited. `key_position` is counted from 0.
+    /// The keys that the specification can match in a table whose keys differ by `=:=` (a `set` or
+    /// a bag), if the specification names them one by one; `None` if a search has to visit the
+    /// whole table. `key_position` is counted from 0.
     ///
     /// ```
     /// use tremula_table::{MatchSpec, Term, match_spec::Returns};
@@ -187,9 +188,9 @@ impl MatchSpec {
         Some(keys.into_iter().map(|Exact(key)| key).collect())
     }
 
-    /// What a search of an `ordered_set` visits, in words. `key_position` is counted from 0. Of a
-    /// specification that says `true` of every row with these keys it tells that `select_delete` does
-    /// not visit them, but removes the range in one step.
+    /// What a search of an `ordered_set` visits, in words. `key_position` is counted from 0. If the
+    /// specification says `true` of every row with these keys, the text says that `select_delete`
+    /// removes the range in one step instead of visiting the rows.
     ///
     /// ```
     /// use tremula_table::{MatchSpec, Term};
@@ -235,7 +236,7 @@ impl MatchSpec {
     }
 }
 
-/// Whether no key can be between two intervals, of which the second does not begin earlier.
+/// Whether no key can lie between two intervals; the second does not begin earlier than the first.
 fn meets(first: &KeyInterval, second: &KeyInterval) -> bool {
     match (&first.high, &second.low) {
         (Some(high), Some(low)) => low <= high,

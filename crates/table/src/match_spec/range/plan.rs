@@ -12,30 +12,30 @@ use crate::term::{Atom, Elements, Term};
 /// The keys that a clause can match.
 pub(super) enum Plan {
     Interval(KeyInterval),
-    /// The keys that equal this one under `==`; only this one under `=:=` if it is `exact`.
+    /// The keys that equal this one (`==`); if `exact`, only the key identical to it (`=:=`).
     Key {
         key: Term,
         exact: bool,
     },
 }
 
-/// What is yet to come of the key's pattern.
+/// The remaining parts of the key's pattern.
 enum Ahead<'a> {
     Pattern(&'a Term),
     Rest(Elements<'a>),
 }
 
-/// What guards say of a variable.
+/// The limits that guards set for a variable.
 #[derive(Default)]
 struct Limits<'a> {
-    /// The greatest least value, and whether it is allowed itself.
+    /// The greatest lower limit, and whether it is inclusive.
     low: Option<(&'a Term, bool)>,
     high: Option<(&'a Term, bool)>,
-    /// A value that it has to be identical to.
+    /// A value that the variable must be identical to.
     identical: Option<&'a Term>,
 }
 
-/// The keys that a clause can match, at this position of the rows; `None` if it matches no row.
+/// The keys that a clause can match, in this position of the rows; `None` if it matches no row.
 pub(super) fn interval(clause: &Clause, program: &Program, key_position: usize) -> Option<Plan> {
     let key = match (clause.shape, &clause.head) {
         (Shape::Size(_), Term::Tuple(head)) => head.get(key_position)?,
@@ -68,7 +68,7 @@ pub(super) fn interval(clause: &Clause, program: &Program, key_position: usize) 
                 ahead.extend(tuple.iter().rev().map(Ahead::Pattern));
             }
             Term::List(list) if !list.is_empty() => ahead.push(Ahead::Rest(list.iter())),
-            // It matches larger maps, which lie elsewhere.
+            // It also matches larger maps, which are not next to it.
             Term::Map(_) => return Some(Plan::Interval(within(pieces, Limits::default(), false))),
             _ if is_atom(pattern, Atom::UNDERSCORE) => {
                 return Some(Plan::Interval(within(pieces, Limits::default(), false)));
@@ -106,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// The one key, if there is only one under `=:=`.
+    /// The key, if exactly one key is possible under `=:=`.
     pub(super) fn exact_key(self) -> Option<Term> {
         match self {
             Self::Key { key, exact: true } => Some(key),
@@ -115,8 +115,8 @@ impl Plan {
     }
 }
 
-/// The keys that begin with these pieces and whose next part is within limits. `last` if that part
-/// makes the key whole.
+/// The keys that begin with these pieces and whose next part is within the limits. `last` if that
+/// part completes the key.
 fn within(pieces: Vec<Piece>, limits: Limits<'_>, last: bool) -> KeyInterval {
     let bound = |limit: Option<(&Term, bool)>, side| {
         let Some((value, inclusive)) = limit else {
@@ -145,7 +145,7 @@ const fn opposite(side: Side) -> Side {
 }
 
 impl Limits<'_> {
-    /// The only value that is allowed, under `==`.
+    /// The only allowed value, under `==`.
     fn only(&self) -> Option<&Term> {
         match (self.low, self.high) {
             (Some((low, true)), Some((high, true))) if low == high => {
@@ -156,7 +156,7 @@ impl Limits<'_> {
     }
 }
 
-/// What the guards that every row has to pass say of a variable.
+/// The limits for a variable from the guards that every row has to pass.
 fn limits<'a>(binding: Option<&Binding>, guards: &[Operation], program: &'a Program) -> Limits<'a> {
     let mut limits = Limits::default();
     let Some(&Binding::Operand(variable)) = binding else {

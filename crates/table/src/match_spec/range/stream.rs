@@ -1,8 +1,8 @@
-//! How keys begin.
+//! The beginnings of keys.
 //!
-//! The beginning of a term is a sequence of *pieces*, as they are met going through it from left to
-//! right: the keys `{user, {17, _}, _}` begin with a tuple of three, `user`, a tuple of two, `17`.
-//! Keys are compared in this order, too, so all that begin in one way lie side by side.
+//! The beginning of a term is a sequence of *pieces*, in order from left to right: the keys `{user,
+//! {17, _}, _}` begin with a tuple of three, `user`, a tuple of two, `17`. Keys are compared in
+//! this order, too, so all keys with a common beginning are contiguous.
 
 use crate::term::{Atom, Elements, Term};
 use std::cmp::Ordering;
@@ -18,15 +18,15 @@ pub(super) enum Piece {
     Term(Term),
 }
 
-/// How the keys that begin in one way lie to those that begin in another.
+/// How the keys of one beginning lie relative to those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Less,
     Greater,
     Equal,
-    /// The others are among them.
+    /// The other beginning's keys are among these.
     Holds,
-    /// They are among the others.
+    /// These keys are among the other beginning's.
     Within,
 }
 
@@ -40,19 +40,19 @@ impl From<Ordering> for Relation {
     }
 }
 
-/// What comes next in a beginning, or in a key.
+/// The next part of a beginning or a key.
 enum Item<'a> {
     Tuple(usize),
     Pair,
     Term(&'a Term),
-    /// A list that is not empty, or what it ends in.
+    /// A list that is not empty, or its final tail.
     Rest(Elements<'a>),
 }
 
-/// A beginning, or a whole key, piece by piece; terms are taken apart where the other side is.
+/// A beginning or a whole key, piece by piece. It opens a term where the other side has opened one.
 pub(super) struct Stream<'a> {
     pieces: slice::Iter<'a, Piece>,
-    /// What of terms that were taken apart comes before the pieces, the last first.
+    /// The remaining parts of opened terms, the next one last. They come before the pieces.
     open: Vec<Item<'a>>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Goes into a list that is known to have an element.
+    /// Opens a list that is known to have an element.
     fn enter_list(&mut self, mut elements: Elements<'a>) {
         if let Some(first) = elements.next() {
             self.open.push(Item::Rest(elements));
@@ -119,8 +119,8 @@ pub(super) fn compare(mut one: Stream<'_>, mut two: Stream<'_>) -> Relation {
     }
 }
 
-/// Compares what a beginning opens with an item of the other side, which is opened, too, if it is
-/// alike.
+/// Compares an opening of a beginning with an item of the other side, and opens that item if it is
+/// of the same kind.
 fn opened<'a>(item: &Item<'_>, other: Item<'a>, stream: &mut Stream<'a>) -> Ordering {
     match (item, other) {
         (Item::Tuple(size), Item::Tuple(other)) => size.cmp(&other),
@@ -131,7 +131,7 @@ fn opened<'a>(item: &Item<'_>, other: Item<'a>, stream: &mut Stream<'a>) -> Orde
             }
             ordering
         }
-        // Any tuple will do against another kind of term.
+        // Any tuple serves for comparison with another kind of term.
         (Item::Tuple(_), Item::Term(other)) => Term::tuple([]).cmp(other),
         (Item::Tuple(_), Item::Pair | Item::Rest(_)) => Ordering::Less,
         (_, Item::Pair) => Ordering::Equal,
@@ -143,13 +143,13 @@ fn opened<'a>(item: &Item<'_>, other: Item<'a>, stream: &mut Stream<'a>) -> Orde
             stream.enter_list(list.iter());
             Ordering::Equal
         }
-        // Only bit strings are greater than a list that is not empty.
+        // Only bit strings are greater than a non-empty list.
         (_, Item::Term(Term::Bitstring(_))) => Ordering::Less,
         (_, Item::Term(_) | Item::Tuple(_)) => Ordering::Greater,
     }
 }
 
-/// The term that these pieces are of; where there are too few of them it has `'_'`.
+/// The term that these pieces begin, with `'_'` for the missing parts.
 pub(super) fn term_of(pieces: &[Piece]) -> Term {
     let mut parts = Vec::new();
     let next = |parts: &mut Vec<Term>| parts.pop().unwrap_or(Term::Atom(Atom::UNDERSCORE));

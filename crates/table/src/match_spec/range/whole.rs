@@ -1,4 +1,4 @@
-//! Which clauses say `true` of every row whose key lies in their interval.
+//! Which clauses say `true` of every row whose key is in their interval.
 
 use super::RowSize;
 use crate::match_spec::function::Comparison;
@@ -7,7 +7,7 @@ use crate::match_spec::program::{
 };
 use crate::term::{Atom, Term};
 
-/// What a part of a pattern says of what is in its place.
+/// The condition that a part of a pattern sets.
 enum Part {
     Anything,
     Variable(u64),
@@ -22,8 +22,8 @@ fn part(pattern: &Term) -> Part {
     }
 }
 
-/// The rows of which the clause says `true` if their keys lie in its interval, and of no others;
-/// `None` if there may be rows in it of which it does not, or of which that is not known.
+/// The size of the rows for which the clause says `true` exactly if their keys are in its interval;
+/// `None` if the clause may not match some rows in the interval.
 pub(super) fn whole(clause: &Clause, program: &Program, key_position: usize) -> Option<RowSize> {
     let says_true = match clause.result {
         Operand::Constant(constant) => is_atom(&program.constants[constant as usize], Atom::TRUE),
@@ -38,7 +38,7 @@ pub(super) fn whole(clause: &Clause, program: &Program, key_position: usize) -> 
         _ => return None,
     };
     let mut seen = Vec::new();
-    // A variable that comes again is a condition.
+    // A repeated variable is a condition.
     let mut is_new = |number| {
         let is_new = !seen.contains(&number);
         seen.push(number);
@@ -52,7 +52,7 @@ pub(super) fn whole(clause: &Clause, program: &Program, key_position: usize) -> 
             _ => return None,
         }
     }
-    // The first parts are constants, then comes one that is bounded by guards, then anything.
+    // The key begins with constants; then comes one part bounded by guards, then anything.
     let mut bounded = None;
     let mut is_open = false;
     let mut ahead = vec![head.get(key_position)?];
@@ -81,8 +81,8 @@ pub(super) fn whole(clause: &Clause, program: &Program, key_position: usize) -> 
         .then_some(RowSize::Only(size))
 }
 
-/// Whether nothing else equals a term (`==`) but what is identical: else rows may lie in the interval
-/// that the pattern does not match.
+/// Whether only identical terms equal a term (`==`). Otherwise the interval may have rows that the
+/// pattern does not match.
 fn is_only_itself(term: &Term) -> bool {
     match term {
         Term::Atom(_) | Term::Bitstring(_) | Term::Pid(_) | Term::Port(_) | Term::Reference(_) => {
@@ -92,8 +92,8 @@ fn is_only_itself(term: &Term) -> bool {
     }
 }
 
-/// Whether an operation is a step of the head, or a guard that does no more than bound the interval
-/// by this variable.
+/// Whether an operation is a step of the head, or a guard that only bounds the interval through
+/// this variable.
 fn is_bound(operation: &Operation, bounded: Option<&Binding>) -> bool {
     match *operation {
         Operation::Test(_) => true,
