@@ -9,13 +9,13 @@ use thiserror::Error;
 use tremula_sync::LazyLock;
 use tremula_sync::RwLock;
 
-/// A name. Equal atoms are the same pointer, so comparing for equality and cloning cost nothing;
-/// the order is that of their text by code points, as in Erlang.
+/// A name. Equal atoms are the same pointer, so cloning and comparing for equality are almost free.
+/// Atoms are ordered by the code points of their text, as in Erlang.
 ///
-/// The texts are kept in one table for the whole process and never freed, as in Erlang: the one
-/// piece of global state of this crate, because an atom that counted its uses would make every
-/// clone of `true` or `undefined` a write to a cache line that all threads share. So the table has a
-/// limit, and what comes from outside can be refused new atoms
+/// The texts are kept in one table for the whole process and never freed, as in Erlang. This table
+/// is the only global state of the crate. An atom that counted its references would turn every
+/// clone of `true` or `undefined` into a write to a cache line that all threads share. The table
+/// therefore has a limit, and input from outside can be refused new atoms
 /// ([`Limits::new_atoms`](super::Limits::new_atoms)).
 ///
 /// ```
@@ -30,16 +30,16 @@ use tremula_sync::RwLock;
 #[derive(Clone, Copy)]
 pub struct Atom(&'static Entry);
 
-/// What the table keeps of an atom.
+/// An atom's entry in the table.
 struct Entry {
     /// The text's first eight bytes, which decide most comparisons.
     head: u64,
-    /// A number that no other atom has: what is hashed.
+    /// A unique number, used for hashing.
     id: u32,
     text: &'static str,
 }
 
-/// Why there is no such atom.
+/// Why an atom cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AtomError {
     /// The text is longer than an atom may be.
@@ -50,18 +50,18 @@ pub enum AtomError {
     TooMany,
 }
 
-/// Shards of the table: threads that make different atoms seldom meet.
+/// Shards of the table, so that threads that make different atoms seldom contend.
 const SHARDS: usize = 16;
 
-/// Atoms that a thread remembers, by their texts: reading terms finds the common ones without
-/// touching the table's locks.
+/// How many atoms a thread remembers, by their texts, so that reading terms finds common atoms
+/// without the table's locks.
 const REMEMBERED: usize = 256;
 
 type Shard = RwLock<HashMap<&'static str, &'static Entry>>;
 
 struct Table {
     shards: [Shard; SHARDS],
-    /// How many there are.
+    /// The number of atoms.
     count: RwLock<u32>,
 }
 
@@ -73,10 +73,10 @@ tremula_sync::thread_local! {
 }
 
 impl Atom {
-    /// Characters (code points) that an atom may have, as in Erlang.
+    /// The most characters (code points) of an atom, as in Erlang.
     pub const MAX_CHARACTERS: usize = 255;
 
-    /// Atoms that there may be in one process: what Erlang allows by default.
+    /// The most atoms in one process: Erlang's default.
     pub const MAX_ATOMS: u32 = 1 << 20;
 
     /// The atom with this text. Takes constant time and, unless the atom is new, mostly no lock.
@@ -88,7 +88,7 @@ impl Atom {
         if let Some(known) = Self::existing(text) {
             return Ok(known);
         }
-        // No character takes less than a byte: most texts need no counting.
+        // A character takes at least one byte, so most texts need no counting.
         if text.len() > Self::MAX_CHARACTERS {
             let characters = text.chars().count();
             if characters > Self::MAX_CHARACTERS {
@@ -98,7 +98,7 @@ impl Atom {
         TABLE.add(text)
     }
 
-    /// The atom with this text if it is in the table.
+    /// The atom with this text, if it is in the table.
     #[must_use]
     pub fn existing(text: &str) -> Option<Self> {
         let hash = quick_hash(text);
@@ -125,26 +125,26 @@ impl Atom {
         self.0.text
     }
 
-    /// How many atoms there are in this process, to compare with [`MAX_ATOMS`](Self::MAX_ATOMS).
+    /// How many atoms this process has; the limit is [`MAX_ATOMS`](Self::MAX_ATOMS).
     #[must_use]
     pub fn count() -> u32 {
         *TABLE.count.read()
     }
 
-    /// The text's first eight bytes as a big-endian number, filled up with zeros.
+    /// The text's first eight bytes as a big-endian number, padded with zeros.
     pub(crate) const fn head(self) -> u64 {
         self.0.head
     }
 }
 
-/// Atoms that are there from the start, as constants.
+/// Atoms that exist from the start, as constants.
 macro_rules! known {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
         impl Atom {
             $($(#[$doc])* pub const $name: Self = Self(&known::$name);)*
         }
 
-        /// One place in memory for each, so that equal atoms are the same pointer.
+        /// Each has one address, so that equal atoms are the same pointer.
         mod known {
             use super::{Entry, head};
 
@@ -185,7 +185,7 @@ known! {
     ALL_VARIABLES = "$$";
     /// `const`, which marks a constant in a match specification.
     CONST = "const";
-    /// `'EXIT'`, what a function without a value gives in the body of a match specification.
+    /// `'EXIT'`, the value of a function without a value in the body of a match specification.
     EXIT = "EXIT";
     /// The node name of an Erlang that is not distributed.
     NO_NODE = "nonode@nohost";
@@ -272,14 +272,14 @@ impl Table {
         table
     }
 
-    /// Which shard a text is in: bits of the hash that [`RECENT`] does not use.
+    /// The shard of a text, chosen by bits of the hash that [`RECENT`] does not use.
     fn shard(&self, hash: u32) -> &Shard {
         &self.shards[(hash >> 16) as usize % SHARDS]
     }
 
     fn add(&self, text: &str) -> Result<Atom, AtomError> {
         let mut shard = self.shard(quick_hash(text)).write();
-        // Another thread may have been quicker.
+        // Another thread may have added it since.
         if let Some(entry) = shard.get(text) {
             return Ok(Atom(entry));
         }
@@ -299,8 +299,8 @@ impl Table {
     }
 }
 
-/// A hash for [`RECENT`] and the shards alone (FNV-1a), where a bad choice of texts costs no more
-/// than the lock; the shards themselves are keyed.
+/// A hash (FNV-1a) only for [`RECENT`] and the choice of a shard, where texts chosen to collide
+/// cost no more than the lock. The shards' own maps use a keyed hash.
 fn quick_hash(text: &str) -> u32 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -334,7 +334,7 @@ impl Ord for Atom {
         if self == other {
             return Ordering::Equal;
         }
-        // The bytes of UTF-8 are ordered as its code points are.
+        // The bytes of UTF-8 have the order of its code points.
         let (one, two) = (self.0, other.0);
         one.head.cmp(&two.head).then_with(|| one.text.cmp(two.text))
     }
@@ -347,7 +347,7 @@ impl PartialOrd for Atom {
     }
 }
 
-/// Hashes a number, which differs from one process to the next.
+/// Hashes a number, which differs between processes.
 impl Hash for Atom {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -355,7 +355,7 @@ impl Hash for Atom {
     }
 }
 
-/// As Erlang writes it, quoted where it must be.
+/// Erlang's text, quoted where necessary.
 impl fmt::Display for Atom {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::text::write_atom(*self, formatter)

@@ -1,22 +1,20 @@
-//! Binaries, and bit strings, whose last byte is not full.
+//! Binaries, and bit strings, whose last byte may be partial.
 
 use super::Term;
 use std::fmt;
 use triomphe::ThinArc;
 
-/// Bytes, of whose last one some low bits may not belong to the string. A binary is a bit string
-/// of full bytes.
-///
-/// Clones share the bytes.
+/// Bytes, of whose last one some low bits may not belong to the string. A binary is a bit string of
+/// full bytes. Clones share the bytes.
 #[derive(Clone, Default)]
 pub struct Bitstring {
-    /// `None` if there are none. The bits that are not used are zero.
+    /// `None` if it has no bytes. Unused bits are zero.
     bytes: Option<ThinArc<(), u8>>,
     unused: UnusedBits,
 }
 
-/// How many low bits of the last byte are not used. An enum, for its byte has values to spare
-/// that tell the other kinds of terms apart: so a term takes 16 bytes, not 24.
+/// How many low bits of the last byte are unused. It is an enum because the unused values of its
+/// byte then encode the kind of term, so that a term takes 16 bytes and not 24.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 enum UnusedBits {
@@ -55,7 +53,7 @@ impl Bitstring {
     }
 
     /// The first `bits` bits of these bytes, the high bits of a byte first; all of them if there
-    /// are no more.
+    /// are fewer.
     ///
     /// ```
     /// use tremula_table::{Term, term::Bitstring};
@@ -93,7 +91,7 @@ impl Bitstring {
         self.bytes.as_ref().map_or(&[], |bytes| &bytes.slice)
     }
 
-    /// The bytes, if it is a binary.
+    /// The bytes of a binary; `None` if the last byte is partial.
     #[must_use]
     pub fn as_binary(&self) -> Option<&[u8]> {
         self.is_binary().then(|| self.bytes())

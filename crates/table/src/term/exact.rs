@@ -3,8 +3,8 @@
 use super::Term;
 use std::fmt;
 
-/// A term whose `==`, order and hash are those of identity, Erlang's `=:=`: the key of a `set` or
-/// a `bag`. Its order is the map order ([`Term::cmp_exact`]).
+/// A term whose `==`, order and hash are those of identity, Erlang's `=:=`: the key of a `set` or a
+/// `bag`. Its order is the map order ([`Term::cmp_exact`]).
 ///
 /// ```
 /// use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Floats: finite ones, as Erlang knows no others.
+//! Finite floats; Erlang has no others.
 
 use super::Term;
 use super::order::{Whole, whole};
@@ -7,9 +7,9 @@ use thiserror::Error;
 
 /// A finite float. Erlang has neither infinities nor a NaN, so floats are totally ordered.
 ///
-/// `-0.0` keeps its sign in both written forms, and is the same as `0.0` in every comparison and
-/// hash: up to OTP 26 `0.0 =:= -0.0` is true, and the Erlang that this crate is tested against is
-/// of these. (From OTP 27 on the two differ under `=:=`.)
+/// `-0.0` keeps its sign in both written forms, and equals `0.0` in every comparison and hash. Up
+/// to OTP 26 `0.0 =:= -0.0` is true, and this crate is tested against such an Erlang. (From OTP 27
+/// on the two differ under `=:=`.)
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Float(f64);
 
@@ -38,7 +38,7 @@ impl Float {
         self.0
     }
 
-    /// The integer that equals it, exactly, if there is one.
+    /// The integer that equals it exactly, if there is one.
     ///
     /// ```
     /// use tremula_table::{Term, term::Float};
@@ -72,7 +72,7 @@ impl TryFrom<f64> for Term {
     }
 }
 
-/// As Erlang writes it: the fewest digits that read back as the same float.
+/// Erlang's text: the fewest digits that read back as the same float.
 impl fmt::Display for Float {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::text::write_float(*self, formatter)

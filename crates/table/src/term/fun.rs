@@ -1,11 +1,11 @@
-//! Functions, which cannot be called here.
+//! Functions; they cannot be called here.
 
 use super::{Atom, Pid, Term, Tuple};
 use std::cmp::Ordering;
 use std::fmt;
 use triomphe::Arc;
 
-/// A function of Erlang: kept, compared and given back, never called.
+/// A function of Erlang: stored, compared and returned, never called.
 #[derive(Clone)]
 pub struct Fun(Arc<FunKind>);
 
@@ -14,7 +14,7 @@ pub struct Fun(Arc<FunKind>);
 pub enum FunKind {
     /// `fun module:function/arity`.
     Export(Export),
-    /// One made by a `fun … end`.
+    /// A function made by `fun … end`.
     Local(LocalFun),
 }
 
@@ -29,19 +29,20 @@ pub struct Export {
     pub arity: u8,
 }
 
-/// A function by its place in a module's code, with what it holds on to.
+/// A function by its index in a module's code, with the values that it holds.
 ///
-/// Its text is Erlang's, `#Fun<module.index.unique>`, which nothing reads back: it says neither
-/// what the function holds nor to which code it belongs. The external term format has it all.
+/// Its text is Erlang's, `#Fun<module.index.unique>`, which cannot be read back: it contains
+/// neither the values that the function holds nor the code that it belongs to. The external term
+/// format has both.
 #[derive(Clone)]
 pub struct LocalFun {
     /// The module.
     pub module: Atom,
-    /// Which function of the module's it is.
+    /// Which function of the module it is.
     pub index: u32,
     /// A hash of its code, of 27 bits.
     pub old_unique: i64,
-    /// As above, in the order of older versions.
+    /// Its index, in the order of older versions.
     pub old_index: i64,
     /// A hash of the module's code.
     pub unique: [u8; 16],
@@ -49,18 +50,18 @@ pub struct LocalFun {
     pub arity: u8,
     /// The process that made it.
     pub pid: Pid,
-    /// What it holds.
+    /// The values that it holds.
     pub free: Tuple,
 }
 
 impl Fun {
-    /// Which kind it is, and what is known of it.
+    /// Its kind, with its parts.
     #[must_use]
     pub fn kind(&self) -> &FunKind {
         &self.0
     }
 
-    /// What it holds.
+    /// The values that it holds.
     pub(super) fn free(&self) -> &[Term] {
         match self.kind() {
             FunKind::Export(_) => &[],
@@ -68,7 +69,7 @@ impl Fun {
         }
     }
 
-    /// The order of Erlang, but for what the functions hold, which comes last.
+    /// Erlang's order without the values that the functions hold, which are compared last.
     pub(super) fn cmp_code(&self, other: &Self) -> Ordering {
         match (self.kind(), other.kind()) {
             (FunKind::Local(one), FunKind::Local(two)) => one.code().cmp(&two.code()),
@@ -78,7 +79,7 @@ impl Fun {
         }
     }
 
-    /// Bytes on the heap, without those of what the function holds.
+    /// Bytes on the heap, without those of the values that the function holds.
     pub(super) fn own_heap_bytes(&self) -> usize {
         let more = match self.kind() {
             FunKind::Export(_) => 0,
@@ -89,7 +90,7 @@ impl Fun {
 }
 
 impl LocalFun {
-    /// What tells functions apart, but for what they hold.
+    /// What distinguishes functions, apart from the values that they hold.
     pub(super) fn code(&self) -> (Atom, u32, i64, usize) {
         (self.module, self.index, self.old_unique, self.free.len())
     }

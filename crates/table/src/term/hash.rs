@@ -1,7 +1,8 @@
-//! The two hashes of a term, which go with the two equalities.
+//! The two hashes of a term, consistent with the two equalities.
 //!
-//! Both feed any [`Hasher`]: a table brings a keyed one (as the standard library's `RandomState`
-//! is, SipHash with random keys), so that nobody can choose keys that meet in one bucket.
+//! Both feed any [`Hasher`]. A table uses a keyed one (such as the standard library's
+//! `RandomState`: SipHash with random keys), so that no client can choose keys that collide in one
+//! bucket.
 
 use super::inside::visit_all;
 use super::order::{Numbers, Whole, whole};
@@ -9,7 +10,7 @@ use super::{Exact, Fun, FunKind, Term};
 use num_bigint::{BigInt, Sign};
 use std::hash::{Hash, Hasher};
 
-/// What is fed before a term, so that terms of different kinds differ.
+/// Fed before a term, so that terms of different kinds differ.
 #[repr(u8)]
 enum Tag {
     Integer,
@@ -28,7 +29,7 @@ enum Tag {
     Bitstring,
 }
 
-/// Terms that are `==` have one hash: `1` and `1.0`.
+/// Terms equal under `==` have the same hash, such as `1` and `1.0`.
 impl Hash for Term {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -36,7 +37,7 @@ impl Hash for Term {
     }
 }
 
-/// Terms that are `=:=` have one hash.
+/// Terms equal under `=:=` have the same hash.
 impl Hash for Exact {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -45,7 +46,7 @@ impl Hash for Exact {
 }
 
 impl Term {
-    /// Feeds what [`Exact`] of this term would: for looking up without making one.
+    /// Feeds what [`Exact`] of this term would feed, for lookups without making one.
     pub fn hash_exact<H: Hasher>(&self, state: &mut H) {
         feed_all(self, Numbers::ByType, state);
     }
@@ -57,14 +58,14 @@ fn feed_all<H: Hasher>(term: &Term, numbers: Numbers, state: &mut H) {
         return feed(term, numbers, state);
     }
     visit_all(term, |term, in_key| {
-        // Keys of maps are told apart by type in both equalities.
+        // In both equalities, keys of maps are distinguished by type.
         let numbers = if in_key { Numbers::ByType } else { numbers };
         feed(term, numbers, state);
     });
 }
 
-/// Feeds a term but for the terms inside of it. How many follow is fed, so that no two
-/// different terms feed the same.
+/// Feeds a term without its inner terms, but with their number, so that different terms feed
+/// different sequences.
 #[inline]
 fn feed<H: Hasher>(term: &Term, numbers: Numbers, state: &mut H) {
     match term {
@@ -75,7 +76,7 @@ fn feed<H: Hasher>(term: &Term, numbers: Numbers, state: &mut H) {
             (Numbers::ByValue, Some(Whole::Big(value))) => feed_big(&value, state),
             _ => {
                 state.write_u8(Tag::Float as u8);
-                // The two zeros are the same.
+                // Adding zero makes the two zeros equal.
                 state.write_u64((float.value() + 0.0).to_bits());
             }
         },

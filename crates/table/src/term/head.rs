@@ -1,24 +1,24 @@
 //! Eight bytes beside a key that decide most comparisons.
 //!
-//! A head is the beginning of a bit string that is ordered as terms are: kinds have prefixes, in
-//! their order, and
+//! A head is the beginning of a bit string whose order is the term order. Kinds have prefixes in
+//! their order; then follows
 //!
-//! - a number is its sign, the bit length of its whole part (6 bits), the whole part without its
-//!   leading one, and a bit that tells whether there is more behind the point. So a small
-//!   integer takes few bits, and what equals it as a float takes the same;
-//! - an atom or a binary is its bytes, each behind a one, and a zero; where nothing can follow,
-//!   its plain bytes;
-//! - a tuple is its size and its elements, a list is a pair of an element and the rest.
+//! - for a number: its sign, the bit length of its whole part (6 bits), the whole part without its
+//!   leading one, and a bit that says whether a fractional part follows. So a small integer takes
+//!   few bits, and the equal float takes the same bits;
+//! - for an atom or a binary: its bytes, each after a one bit, and then a zero bit; where nothing
+//!   can follow, its plain bytes;
+//! - for a tuple: its size and its elements; a list is a pair of an element and the rest.
 //!
-//! So a head tells all integers of up to 55 bits from each other, the first 7 bytes of an atom
-//! or of a binary, two integers of 20 bits in a tuple, or an atom of four letters and some 9 bits of
-//! an integer. What does not get into 64 bits is left to the comparison of the terms.
+//! So heads distinguish all integers of up to 55 bits, the first 7 bytes of an atom or a binary,
+//! two integers of 20 bits in a tuple, or an atom of four letters and an integer of about 9 bits.
+//! The comparison of the terms decides what does not fit into 64 bits.
 
 use super::{Atom, Bitstring, List, Term, Tuple};
 use num_bigint::{BigInt, Sign};
 use tremula_index::key::KeyHead;
 
-/// The heads of terms in the term order: for an index whose keys are those of an `ordered_set`.
+/// The heads of terms in the term order, for an index whose keys are those of an `ordered_set`.
 ///
 /// ```
 /// use tremula_index::key::KeyHead;
@@ -49,8 +49,8 @@ impl KeyHead<Term> for TermHead {
     }
 }
 
-/// The head of a place before or behind all keys that begin in one way: the beginning is written
-/// part by part, and all further bits are zero or one.
+/// The head of a position before or behind all keys with a common beginning: the beginning is
+/// written part by part, and all further bits are zeros or ones.
 pub(crate) struct Prefix(Bits);
 
 impl Prefix {
@@ -58,33 +58,33 @@ impl Prefix {
         Self(Bits::new())
     }
 
-    /// A tuple of this size, whose elements follow; not all of them are given.
+    /// Adds a tuple of this size, whose elements follow; not all of them are given.
     pub(crate) fn tuple(&mut self, size: usize) {
         append_tuple_size(size, &mut self.0);
     }
 
-    /// A list with an element, which follows, and then its rest; not all of these are given.
+    /// Adds a non-empty list, whose first element and rest follow; they may be incomplete.
     pub(crate) const fn pair(&mut self) {
         self.0.push_prefix(prefix::LIST);
     }
 
-    /// A part behind which there is another.
+    /// Adds a part that is not the last one.
     pub(crate) fn term(&mut self, term: &Term) {
         append(term, false, &mut self.0);
     }
 
-    /// The whole key.
+    /// Adds the whole key.
     pub(crate) fn whole(&mut self, key: &Term) {
         append(key, true, &mut self.0);
         self.0.end();
     }
 
-    /// No key that begins so has a smaller one.
+    /// No key with this beginning has a smaller head.
     pub(crate) const fn least_head(&self) -> u64 {
         self.0.word
     }
 
-    /// No key that begins so has a greater one.
+    /// No key with this beginning has a greater head.
     pub(crate) const fn greatest_head(&self) -> u64 {
         match self.0.left {
             u64::BITS => u64::MAX,
@@ -93,7 +93,7 @@ impl Prefix {
     }
 }
 
-/// The kinds' prefixes: a number's is one bit, those of what tables rarely have as keys are six.
+/// The prefixes of the kinds: one bit for numbers, six for kinds that are rarely keys.
 mod prefix {
     pub(super) const ATOM: (u64, u32) = (0b1000, 4);
     pub(super) const REFERENCE: (u64, u32) = (0b10_0100, 6);
@@ -107,13 +107,13 @@ mod prefix {
     pub(super) const BITSTRING: (u64, u32) = (0b1110, 4);
 }
 
-/// Tuple sizes from this on take 16 bits more.
+/// Tuples of this size or more take 16 more bits.
 const LONG_TUPLE: usize = 7;
 
-/// Bit lengths of whole parts from this on are written out behind it.
+/// Whole parts of this bit length or more have their length written out in 32 bits.
 const LONG_NUMBER: u64 = 63;
 
-/// Bits, the first in the highest place, as many as there is room for.
+/// Bits, the first one in the highest position, as many as fit.
 #[derive(Clone, Copy)]
 struct Bits {
     word: u64,
@@ -128,8 +128,7 @@ impl Bits {
         }
     }
 
-    /// Adds the low `count` bits of a value (at most 64), or those of them that there is room
-    /// for.
+    /// Adds the low `count` bits of a value (at most 64), or as many of them as fit.
     #[inline]
     const fn push(&mut self, value: u64, count: u32) {
         if count == 0 || self.left == 0 {
@@ -145,7 +144,7 @@ impl Bits {
         self.push(bits, count);
     }
 
-    /// Leaves the rest zero: what has been written does not tell the term.
+    /// Leaves the rest zero, because what has been written does not determine the term.
     const fn end(&mut self) {
         self.left = 0;
     }
@@ -156,8 +155,8 @@ impl Bits {
     }
 }
 
-/// Adds a term; `last` if nothing will be behind it. Recursion ends with the bits: a level takes four
-/// of them.
+/// Adds a term; `last` if nothing will follow it. The recursion ends when the bits are used up:
+/// each level takes four of them.
 #[inline]
 fn append(term: &Term, last: bool, bits: &mut Bits) {
     match term {
@@ -245,8 +244,8 @@ fn append_list(list: &List, last: bool, bits: &mut Bits) {
     append(elements.tail(), last, bits);
 }
 
-/// Adds a number whose magnitude `magnitude` writes; of a negative one it is written inverted, the
-/// greater coming first.
+/// Adds a number whose magnitude `magnitude` writes. For a negative one it is inverted, because the
+/// number of greater magnitude comes first.
 #[inline]
 fn append_number(negative: bool, magnitude: impl FnOnce(&mut Bits), bits: &mut Bits) {
     let mut own = Bits::new();
@@ -261,7 +260,7 @@ fn append_number(negative: bool, magnitude: impl FnOnce(&mut Bits), bits: &mut B
     bits.push(word >> (u64::BITS - count), count);
 }
 
-/// Adds the whole part of a magnitude, and whether it has another part.
+/// Adds the whole part of a magnitude, and whether it has a fractional part.
 #[inline]
 fn append_whole(whole: u64, part: bool, bits: &mut Bits) {
     let length = u64::BITS - whole.leading_zeros();
@@ -274,7 +273,7 @@ fn append_whole(whole: u64, part: bool, bits: &mut Bits) {
     bits.push(part.into(), 1);
 }
 
-/// Adds a long magnitude: its length in bits, and its first bits, of which the first is one.
+/// Adds a long magnitude: its length in bits, and its first bits, beginning with the leading one.
 fn append_long(length: u64, first: u64, bits: &mut Bits) {
     bits.push(LONG_NUMBER, 6);
     bits.push(length.min(u64::from(u32::MAX)), 32);
@@ -285,14 +284,15 @@ fn append_long(length: u64, first: u64, bits: &mut Bits) {
 }
 
 fn append_float(value: f64, bits: &mut Bits) {
-    /// 2^62, from which on a float is written as a long number; it has no part behind the point.
+    /// From 2^62 on a float is written as a long number; it has no fractional part then.
     const LONG: f64 = (1u64 << 62) as f64;
     if value < LONG {
         let whole = value as u64;
         let part = value - whole as f64;
         append_whole(whole, part > 0.0, bits);
         if part > 0.0 {
-            // Below one: the two highest bits are zero, and the rest is ordered as the values.
+            // The part is less than one, so its two highest bits are zero, and the others have the
+            // order of the values.
             bits.push(part.to_bits() << 2, 64);
             bits.end();
         }
@@ -335,7 +335,7 @@ fn append_bitstring(string: &Bitstring, last: bool, bits: &mut Bits) {
     if string.is_binary() {
         bits.push(0, 1);
     } else {
-        // As the binary with the same bytes, which is greater.
+        // Written like the binary with the same bytes, which is greater.
         bits.end();
     }
 }

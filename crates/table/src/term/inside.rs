@@ -1,10 +1,10 @@
-//! Going through the terms inside of a term, without recursion.
+//! Visits the terms inside a term, without recursion.
 
 use super::{Elements, Term};
 use std::slice;
 
-/// The terms right inside of a term, in order: of a list the tail comes last, of a map's entry the
-/// key first.
+/// The immediate inner terms of a term, in order: a list's tail comes last, and the key of a map's
+/// entry first.
 pub(super) enum Inside<'a> {
     Elements(slice::Iter<'a, Term>),
     List(Elements<'a>),
@@ -53,7 +53,7 @@ impl<'a> Inside<'a> {
     }
 }
 
-/// Visits a term and all terms inside of it, each before what is inside of it; `visit` is also told
+/// Visits a term and all its inner terms, each before its own inner terms. `visit` also gets
 /// whether the term is in a key of a map.
 pub(super) fn visit_all<'a>(term: &'a Term, mut visit: impl FnMut(&'a Term, bool)) {
     let mut open: Vec<(Inside<'a>, bool)> = Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn visit_all<'a>(term: &'a Term, mut visit: impl FnMut(&'a Term, bool
 }
 
 impl Term {
-    /// Whether there are terms inside of it.
+    /// Whether it has inner terms.
     #[inline]
     pub(super) fn holds_terms(&self) -> bool {
         match self {

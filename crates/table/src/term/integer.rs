@@ -5,9 +5,8 @@ use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 use triomphe::Arc;
 
-/// An integer outside the range of `i64`; those inside are [`Term::Integer`]. Made by
-/// [`Term::from`] a [`BigInt`], which picks the one or the other, so that equal integers are
-/// written in one way only.
+/// An integer outside the range of `i64`; those inside are [`Term::Integer`]. [`Term::from`] a
+/// [`BigInt`] chooses the variant, so that each integer has only one form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BigInteger(Arc<BigInt>);
 
@@ -18,11 +17,12 @@ impl BigInteger {
         &self.0
     }
 
-    /// The nearest float, of two the one whose last bit is zero; `None` if it is beyond all floats.
+    /// The nearest float, or of two equally near ones the even one; `None` if it is beyond all
+    /// floats.
     #[must_use]
     pub fn to_float(&self) -> Option<Float> {
         let length = self.0.bits();
-        // At least 64 bits, of which the first 64 decide, and whether there is a one behind them.
+        // It has at least 64 bits. The first 64 decide, with whether a one follows them.
         let shift = length.checked_sub(64)?;
         let high = (self.0.magnitude() >> shift).iter_u64_digits().next()?;
         let rest = self.0.magnitude().trailing_zeros().unwrap_or(0) < shift;
@@ -98,7 +98,7 @@ mod tests {
         let one = || BigInt::from(1);
         assert_eq!(float(one() << 63), Some(2_f64.powi(63)));
         assert_eq!(float((one() << 70) + 1), Some(2_f64.powi(70)));
-        // Half of the last bit's value is 2^17.
+        // Half the value of the last bit is 2^17.
         let next = 2_f64.powi(70) + 2_f64.powi(18);
         assert_eq!(float((one() << 70) + (one() << 17)), Some(2_f64.powi(70)));
         assert_eq!(float((one() << 70) + (one() << 17) + 1), Some(next));

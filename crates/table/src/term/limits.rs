@@ -1,7 +1,7 @@
-//! What a term that comes from outside may take.
+//! Limits for terms from outside.
 
-/// Limits of reading a term from text or from the external format. What exceeds one is an error
-/// that names it.
+/// Limits of reading a term from text or from the external format. Exceeding one is an error that
+/// names it.
 ///
 /// ```
 /// use tremula_table::{Term, term::Limits};
@@ -12,32 +12,33 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Terms with terms inside, within each other. The elements of a list are side by side: only what is written as a
-    /// list in a list's tail counts. Every level takes some 100 bytes while the term is read.
+    /// The greatest depth of nested terms. The elements of a list are at one level; a list counts
+    /// one level more only where the text has it in another list's tail. Every level takes some 100
+    /// bytes while the term is read.
     pub nesting: usize,
-    /// Bits of an integer. Printing one takes time in proportion to the square of its length.
+    /// The most bits of an integer. Printing one takes time in proportion to the square of its
+    /// length.
     pub integer_bits: u64,
-    /// Bytes that a short form may stand for, in one term: a compressed term, or binaries that
-    /// are written with sizes (`<<0:800000>>`).
+    /// The most bytes that short forms may expand to in one term: a compressed term, or binaries
+    /// written with sizes (`<<0:800000>>`).
     pub expanded_bytes: usize,
-    /// Whether atoms may be made that were not there. They are never freed: programs that read
-    /// terms from strangers may say no.
+    /// Whether atoms may be made that do not exist yet. Atoms are never freed, so a program that
+    /// reads terms from strangers may forbid new ones.
     pub new_atoms: bool,
 }
 
 impl Limits {
-    /// The default of [`nesting`](Self::nesting): deeper than data is, for a small part of what a
-    /// thread's other memory takes.
+    /// The default of [`nesting`](Self::nesting): deeper than real data, and cheap compared with
+    /// the other memory of a thread.
     pub const NESTING: usize = 10_000;
 
-    /// The default of [`integer_bits`](Self::integer_bits): 79,000 digits, which are printed in
-    /// some milliseconds.
+    /// The default of [`integer_bits`](Self::integer_bits): 79,000 digits, which still print fast.
     pub const INTEGER_BITS: u64 = 1 << 18;
 
     /// The default of [`expanded_bytes`](Self::expanded_bytes): 64 MiB.
     pub const EXPANDED_BYTES: usize = 64 << 20;
 
-    /// No limits but those of memory: for terms from one's own files.
+    /// No limits but memory, for terms from one's own files.
     pub const NONE: Self = Self {
         nesting: usize::MAX,
         integer_bits: u64::MAX,

@@ -5,16 +5,16 @@ use std::fmt;
 use std::slice;
 use triomphe::ThinArc;
 
-/// A list: elements, and a tail that is the empty list if the list is proper.
+/// A list: elements, and a tail, which is the empty list if the list is proper.
 ///
-/// Erlang's lists are pairs of an element and the rest. Here neighbouring elements lie side by
-/// side in *chunks*, a chunk's tail being the next chunk or the end: 16 bytes an element as in
-/// Erlang, but one allocation a chunk and no pointer to follow from one element to the next. How
-/// a list is cut into chunks shows nowhere but in its speed. The price is that taking the
-/// [rest](Self::rest) of a list copies its first chunk.
+/// Erlang's lists are pairs of an element and the rest. Here consecutive elements are contiguous in
+/// *chunks*; a chunk's tail is the next chunk or the end of the list. An element takes 16 bytes, as
+/// in Erlang, but a chunk is a single allocation, and there is no pointer to follow from one
+/// element to the next. The division into chunks affects only speed. The disadvantage is that
+/// taking the [rest](Self::rest) of a list copies its first chunk.
 #[derive(Clone, Default)]
 pub struct List(
-    /// A chunk's elements, never none, with its tail as the header; `None` is the empty list.
+    /// A chunk's elements, at least one, with its tail as the header; `None` for the empty list.
     Option<ThinArc<Term, Term>>,
 );
 
@@ -48,8 +48,8 @@ impl List {
         self.chunk().0.first()
     }
 
-    /// All but the first element: `None` of the empty list. Takes time in proportion to the first
-    /// chunk, which is the whole list if it was made at once.
+    /// The list without its first element; `None` for the empty list. Takes time in proportion to
+    /// the first chunk, which is the whole list if it was made at once.
     #[must_use]
     pub fn rest(&self) -> Option<Term> {
         let (elements, tail) = self.chunk();
@@ -57,7 +57,7 @@ impl List {
         Some(Term::list_with_tail(rest.iter().cloned(), tail.clone()))
     }
 
-    /// The elements, and at their end the tail.
+    /// The elements; at its end the iterator has the tail.
     #[must_use]
     pub fn iter(&self) -> Elements<'_> {
         let (elements, tail) = self.chunk();
@@ -67,7 +67,7 @@ impl List {
         }
     }
 
-    /// How many elements it has if it is proper, as `length/1`; takes time in proportion to the
+    /// The number of elements of a proper list, as `length/1`. Takes time in proportion to the
     /// number of chunks.
     #[must_use]
     pub fn proper_len(&self) -> Option<usize> {
@@ -105,7 +105,7 @@ impl List {
 }
 
 impl Term {
-    /// A list of these elements that ends in `tail`; `tail` itself if there are none.
+    /// A list of these elements that ends in `tail`; `tail` itself if there are no elements.
     pub fn list_with_tail<I>(elements: I, tail: Self) -> Self
     where
         I: IntoIterator<Item = Self, IntoIter: ExactSizeIterator>,
@@ -146,25 +146,25 @@ impl From<List> for Term {
 #[derive(Clone)]
 pub struct Elements<'a> {
     chunk: slice::Iter<'a, Term>,
-    /// The chunk's tail: when the iterator has ended, the list's.
+    /// The chunk's tail; when the iterator has ended, the list's tail.
     tail: &'a Term,
 }
 
 impl<'a> Elements<'a> {
-    /// What the list ends in, once all elements have been taken: `[]` if it is proper.
+    /// The list's tail, once all elements have been taken: `[]` if the list is proper.
     #[must_use]
     pub const fn tail(&self) -> &'a Term {
         self.tail
     }
 
-    /// What is left, as a list of its own, or as the list's tail if nothing is. Copies what is left
+    /// The remaining elements as a list, or the list's tail if no element is left. Copies the rest
     /// of one chunk.
     #[must_use]
     pub fn to_term(&self) -> Term {
         Term::list_with_tail(self.chunk.as_slice().iter().cloned(), self.tail.clone())
     }
 
-    /// Whether both will give the same elements in memory: nothing is to be compared.
+    /// Whether both iterators have the same elements in memory, which need no comparison.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let (one, two) = (self.chunk.as_slice(), other.chunk.as_slice());
         std::ptr::eq(one, two) && !one.is_empty()
@@ -179,12 +179,12 @@ impl<'a> Elements<'a> {
         (count, self.tail)
     }
 
-    /// Whether nothing follows but the end of a proper list.
+    /// Whether only the end of a proper list is left.
     pub(super) fn is_over(&self) -> bool {
         self.chunk.as_slice().is_empty() && self.tail.is_nil()
     }
 
-    /// Goes on to the next chunk, if there is one.
+    /// Moves to the next chunk; `false` if there is none.
     fn enter_tail(&mut self) -> bool {
         match self.tail {
             Term::List(list) if !list.is_empty() => {

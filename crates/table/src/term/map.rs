@@ -4,12 +4,12 @@ use super::order::{Numbers, compare};
 use super::{Term, reclaim};
 use triomphe::ThinArc;
 
-/// Keys with values, each key once under `=:=`.
+/// Keys with values; each key occurs once under `=:=`.
 ///
-/// The entries lie side by side in the order of their keys, the *map order*: the term order but
-/// for integers, all of which come before floats. So a look-up is a binary search, and maps are
-/// compared, hashed and printed alike whatever they were made from. There is no cheap way to
-/// change one entry of a large map: tables seldom do.
+/// The entries are contiguous in the order of their keys, the *map order*: the term order, except
+/// that all integers come before floats. So a lookup is a binary search, and maps are compared,
+/// hashed and printed the same regardless of how they were made. Changing one entry of a large map
+/// copies it; tables seldom do that.
 #[derive(Clone, Default)]
 pub struct Map(
     /// `None` if it is empty.
@@ -17,8 +17,8 @@ pub struct Map(
 );
 
 impl Map {
-    /// A map of these entries; of entries with the same key, the last. Takes time in proportion
-    /// to sorting them.
+    /// A map of these entries; of entries with the same key, the last counts. Takes the time to
+    /// sort them.
     ///
     /// ```
     /// use tremula_table::{Term, term::Map};
@@ -29,7 +29,7 @@ impl Map {
     #[must_use]
     pub fn new(mut entries: Vec<(Term, Term)>) -> Self {
         sort(&mut entries);
-        // The first of two equal neighbours stays: it takes the value of the other.
+        // The first of two entries with equal keys stays, with the value of the second.
         entries.dedup_by(|later, earlier| {
             let same = earlier.0.is_identical(&later.0);
             if same {
@@ -40,7 +40,7 @@ impl Map {
         Self::sorted(entries)
     }
 
-    /// A map of these entries, or `None` if a key is there twice.
+    /// A map of these entries, or `None` if a key occurs twice.
     #[must_use]
     pub fn from_distinct(mut entries: Vec<(Term, Term)>) -> Option<Self> {
         sort(&mut entries);
@@ -74,7 +74,7 @@ impl Map {
         self.0.is_none()
     }
 
-    /// The value of the key that is identical (`=:=`) to this one; logarithmic time.
+    /// The value of the key identical (`=:=`) to this one. Takes logarithmic time.
     #[must_use]
     pub fn get(&self, key: &Term) -> Option<&Term> {
         let entries = self.entries();
@@ -93,7 +93,7 @@ impl Map {
     }
 }
 
-/// Sorts by map order, keeping the order of equal keys.
+/// Sorts by map order; entries with equal keys keep their order.
 fn sort(entries: &mut [(Term, Term)]) {
     entries.sort_by(|one, two| compare(&one.0, &two.0, Numbers::ByType));
 }

@@ -5,14 +5,14 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `atom`, `integer`, `float`, `bitstring`, `opaque`, `fun` | terms without terms inside |
-//! | `tuple`, `list`, `map` | terms of terms |
+//! | `atom`, `integer`, `float`, `bitstring`, `opaque`, `fun` | terms without inner terms |
+//! | `tuple`, `list`, `map` | terms with inner terms |
 //! | `order/` | comparing: `==` and `<`, and identity, `=:=` |
 //! | `exact`, `hash` | a term under `=:=`; the two hashes |
 //! | `head` | the order-preserving 8 bytes beside a key |
 //! | `text/`, `etf/` | the two written forms |
-//! | `limits` | what a term from outside may take |
-//! | `inside` | going through the terms inside of a term |
+//! | `limits` | limits for terms from outside |
+//! | `inside` | visiting the inner terms of a term |
 //! | `reclaim`, `size` | dropping, and counting bytes |
 //!
 //! # The two equalities
@@ -21,14 +21,14 @@
 //!
 //! | in Erlang | here | `1` and `1.0` | used by |
 //! |---|---|---|---|
-//! | `==`, `<`, … | `==`, `<`, [`Ord`], [`Hash`](std::hash::Hash) of [`Term`] | equal | the keys of an `ordered_set` |
-//! | `=:=` | [`Term::is_identical`], and all traits of [`Exact`] | different | the keys of the other tables and of maps, patterns |
+//! | `==`, `<`, … | `==`, `<`, `Ord`, `Hash` of [`Term`] | equal | keys of an `ordered_set` |
+//! | `=:=` | [`Term::is_identical`], [`Exact`] | different | all other keys, patterns |
 //!
 //! # No recursion
 //!
 //! A term may be nested as deep as memory allows. Comparing, hashing, printing, encoding, reading
-//! and dropping keep what they have yet to do in a vector rather than on the stack. (Cloning
-//! copies a pointer.) Terms from outside are held to [`Limits`].
+//! and dropping keep their pending work in a vector rather than on the stack. (Cloning copies a
+//! pointer.) Terms from outside are subject to [`Limits`].
 
 mod atom;
 mod bitstring;
@@ -70,10 +70,10 @@ use std::fmt;
 
 /// A value of Erlang.
 ///
-/// It takes 16 bytes, so that two fit in a quarter of a cache line and an `Option` costs nothing:
-/// integers of 64 bits, floats and atoms lie in it, everything else is one pointer to memory that
-/// clones share. Eight bytes, as in Erlang, would need pointers with tags in them, for which the
-/// language has no safe form, and would leave integers 60 bits.
+/// It takes 16 bytes, so that a cache line holds four, and an `Option` costs nothing. Integers of
+/// 64 bits, floats and atoms are stored in it; all else is a pointer to memory that clones share.
+/// Eight bytes, as in Erlang, would need tagged pointers, for which Rust has no safe form, and
+/// would leave integers 60 bits.
 ///
 /// ```
 /// use tremula_table::Term;
@@ -103,7 +103,7 @@ pub enum Term {
     Port(Port),
     /// A process of an Erlang node.
     Pid(Pid),
-    /// Terms side by side.
+    /// A fixed number of terms.
     Tuple(Tuple),
     /// Keys with values.
     Map(Map),
@@ -115,7 +115,7 @@ pub enum Term {
 
 const _: () = assert!(size_of::<Term>() == 16 && size_of::<Option<Term>>() == 16);
 
-/// What comes before what, whatever the values: the kinds of terms in Erlang's order.
+/// The kinds of terms in Erlang's order, which decides before values do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 enum Kind {
@@ -167,14 +167,14 @@ impl Term {
         Self::List(List::new(elements))
     }
 
-    /// A string as Erlang has it: the list of its code points.
+    /// A string in Erlang's sense: the list of its code points.
     #[must_use]
     pub fn string(text: &str) -> Self {
         let points: Vec<_> = text.chars().map(|c| Self::from(u32::from(c))).collect();
         Self::list(points)
     }
 
-    /// A map of these entries; of entries with the same key, the last.
+    /// A map of these entries; of entries with the same key, the last counts.
     #[must_use]
     pub fn map(entries: Vec<(Self, Self)>) -> Self {
         Self::Map(Map::new(entries))
@@ -212,7 +212,7 @@ impl Term {
     }
 }
 
-/// `[]`, which costs nothing to make.
+/// `[]`, which needs no allocation.
 impl Default for Term {
     fn default() -> Self {
         Self::NIL
@@ -237,7 +237,7 @@ impl From<Float> for Term {
     }
 }
 
-/// Erlang's text, as `Display` has it.
+/// Erlang's text, the same as `Display`.
 impl fmt::Debug for Term {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

@@ -1,5 +1,5 @@
-//! Process identifiers, ports and references: values of an Erlang node, which mean nothing here
-//! but are kept, compared and given back as they were.
+//! Process identifiers, ports and references: values of an Erlang node. Here they have no meaning,
+//! but are stored, compared and returned unchanged.
 
 use super::{Atom, Term};
 use std::cmp::Ordering;
@@ -7,8 +7,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use triomphe::Arc;
 
-/// Implements the traits of a type whose order is that of what `key` makes of it, and whose
-/// text is opaque: `#Name<node.number…>`.
+/// Implements the traits of a type that is ordered by its `key` and whose text is opaque:
+/// `#Name<node.number…>`.
 macro_rules! opaque {
     ($name:ident, $key:expr) => {
         impl Ord for $name {
@@ -49,8 +49,8 @@ macro_rules! opaque {
 
 /// A process identifier.
 ///
-/// Its text is `#Pid<node.id.serial.creation>`: unlike Erlang's `<0.83.0>` it says all there is
-/// to know, so that it can be read back.
+/// Its text is `#Pid<node.id.serial.creation>`. Unlike Erlang's `<0.83.0>` it contains everything,
+/// so that it can be read back.
 ///
 /// ```
 /// use tremula_table::{Term, term::{Atom, Pid}};
@@ -71,7 +71,7 @@ struct PidParts {
     creation: u32,
 }
 
-// The serial is the high half of what Erlang compares first.
+// Erlang first compares a number whose high half is the serial.
 opaque!(Pid, |pid| (
     pid.serial(),
     pid.id(),
@@ -103,13 +103,13 @@ impl Pid {
         self.0.id
     }
 
-    /// How often the numbers had been used up.
+    /// How often the node's numbers had been used up.
     #[must_use]
     pub fn serial(&self) -> u32 {
         self.0.serial
     }
 
-    /// Which run of the node it is.
+    /// Which run of the node made it.
     #[must_use]
     pub fn creation(&self) -> u32 {
         self.0.creation
@@ -133,7 +133,7 @@ impl From<Pid> for Term {
     }
 }
 
-/// A port: Erlang's handle of something outside. Its text is `#Port<node.id.creation>`.
+/// A port: Erlang's handle for an outside resource. Its text is `#Port<node.id.creation>`.
 #[derive(Clone)]
 pub struct Port(Arc<PortParts>);
 
@@ -164,7 +164,7 @@ impl Port {
         self.0.id
     }
 
-    /// Which run of the node it is.
+    /// Which run of the node made it.
     #[must_use]
     pub fn creation(&self) -> u32 {
         self.0.creation
@@ -187,19 +187,19 @@ impl From<Port> for Term {
     }
 }
 
-/// A reference: a name that is made up once. Its text is `#Ref<node.creation.word…>`.
+/// A reference: a unique name. Its text is `#Ref<node.creation.word…>`.
 #[derive(Clone)]
 pub struct Reference(Arc<ReferenceParts>);
 
 struct ReferenceParts {
     node: Atom,
     creation: u32,
-    /// The least significant first; those beyond the length are zero.
+    /// The words, least significant first; those beyond the length are zero.
     words: [u32; Reference::MAX_WORDS],
     length: u8,
 }
 
-// The words as one number: zeros at its upper end do not count.
+// The words are compared as one number, so zeros at its upper end do not count.
 opaque!(Reference, |reference| (
     reference.node(),
     reference.creation(),
@@ -230,13 +230,13 @@ impl Reference {
         self.0.node
     }
 
-    /// Which run of the node it is.
+    /// Which run of the node made it.
     #[must_use]
     pub fn creation(&self) -> u32 {
         self.0.creation
     }
 
-    /// The number that tells it from others, the least significant word first.
+    /// The number that distinguishes it from others, the least significant word first.
     #[must_use]
     pub fn words(&self) -> &[u32] {
         &self.0.words[..usize::from(self.0.length)]

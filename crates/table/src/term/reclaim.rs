@@ -1,24 +1,23 @@
-//! Dropping terms that are nested deeper than the stack is.
+//! Drops terms that are nested too deep for the stack.
 
 use super::Term;
 use std::cell::{Cell, RefCell};
 use std::mem::{self, ManuallyDrop};
 
-/// Drops within drops that go on the stack; deeper ones wait until these are done. Small enough
-/// for any stack, large enough that terms as they are in tables never wait.
+/// How many nested drops use the stack; terms at greater depth wait until these are done. The
+/// number is small enough for any stack, and large enough that usual terms never wait.
 const DEEPEST: u32 = 64;
 
 tremula_sync::thread_local! {
-    /// How many drops are running within each other.
+    /// How many nested drops are running.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// What waits. Kept from being dropped itself, so that terms may be dropped while a thread
-    /// ends; it is emptied, and its memory freed, by whoever filled it.
+    /// The terms that wait. It is never dropped itself, so that terms may be dropped while a thread
+    /// ends. The thread that fills it empties it, and frees its memory.
     static WAITING: RefCell<ManuallyDrop<Vec<Term>>> =
         const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// Drops what a term holds. If that is too deep within other drops, it becomes a term again,
-/// by `back`, and waits.
+/// Drops what a term holds. At too great a depth, `back` makes a term of it again, which waits.
 #[inline]
 pub(super) fn release<T>(held: T, back: impl FnOnce(T) -> Term) {
     let depth = DEPTH.with(Cell::get);
@@ -35,14 +34,14 @@ pub(super) fn release<T>(held: T, back: impl FnOnce(T) -> Term) {
     }
 }
 
-/// Drops what waits, which may make more wait.
+/// Drops the waiting terms, which may make more terms wait.
 #[inline]
 fn drop_waiting() {
     while let Some(waiting) = WAITING.with(|waiting| {
         let mut waiting = waiting.borrow_mut();
         (!waiting.is_empty()).then(|| mem::take(&mut **waiting))
     }) {
-        // Each counts as outermost but one, so that it is this loop that drops what it makes wait.
+        // A depth of 1 makes this loop, not an inner drop, drop the terms that wait meanwhile.
         DEPTH.with(|running| running.set(1));
         drop(waiting);
         DEPTH.with(|running| running.set(0));

@@ -1,12 +1,12 @@
-//! What a term takes in memory.
+//! The memory of a term.
 
 use super::inside::visit_all;
 use super::{Bitstring, Term};
 
 impl Term {
-    /// Bytes that this term keeps on the heap, beside its own 16: what was asked of the
-    /// allocator, which may take some more. What is shared counts in full in every term that
-    /// shares it; atoms count as nothing.
+    /// Bytes of this term on the heap, besides its own 16: what was requested from the allocator,
+    /// which may take some more. A shared part counts in full in every term that shares it; atoms
+    /// count as nothing.
     ///
     /// ```
     /// use tremula_table::Term;
@@ -30,7 +30,7 @@ impl Term {
         });
     }
 
-    /// Whether a float zero is in this term: the two of them are identical, though they do not look so.
+    /// Whether this term contains a float zero: the two zeros are identical but print differently.
     pub(crate) fn holds_zero(&self) -> bool {
         let is_zero = |term: &Self| matches!(term, Self::Float(float) if float.value() == 0.0);
         let mut found = false;
@@ -38,7 +38,7 @@ impl Term {
         found
     }
 
-    /// As above, but for the terms inside.
+    /// Bytes of this term on the heap, without those of its inner terms.
     fn own_heap_bytes(&self) -> usize {
         match self {
             Self::Integer(_) | Self::Float(_) | Self::Atom(_) => 0,

@@ -4,7 +4,7 @@ use super::{Term, reclaim};
 use std::ops::Deref;
 use triomphe::ThinArc;
 
-/// Terms side by side. Dereferences to the slice of its elements; clones share them.
+/// A fixed number of terms. Dereferences to the slice of its elements; clones share them.
 ///
 /// ```
 /// use tremula_table::Term;
@@ -16,7 +16,7 @@ use triomphe::ThinArc;
 /// ```
 #[derive(Clone, Default)]
 pub struct Tuple(
-    /// `None` if it has none.
+    /// `None` if it has no elements.
     Option<ThinArc<(), Term>>,
 );
 

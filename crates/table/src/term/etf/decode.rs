@@ -5,7 +5,7 @@ use super::error::{DecodeError, DecodeProblem};
 use super::reader::Reader;
 use super::{expand, leaves, tag};
 
-/// Reads one term, its version byte included, from the front of `bytes`; also gives how many
+/// Reads one term, including its version byte, from the front of `bytes`. Also returns how many
 /// bytes it took.
 pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Term, usize), DecodeError> {
     let mut reader = Reader::new(bytes, false);
@@ -31,17 +31,17 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Term, usize), Dec
 struct Decoder<'r, 'a, 'l> {
     reader: &'r mut Reader<'a>,
     limits: &'l Limits,
-    /// Terms that are read, inside of terms that are not.
+    /// Finished terms whose outer term is not finished.
     values: Vec<Term>,
-    /// Terms that are begun, each inside of the one before.
+    /// Terms that have begun; each is inside the one before.
     open: Vec<Open>,
 }
 
-/// A term of which `left` terms inside are yet to be read.
+/// A term of which `left` inner terms are missing.
 struct Open {
     shape: Shape,
     offset: usize,
-    /// Where its values begin.
+    /// Where its values begin in `values`.
     start: usize,
     left: u64,
 }
@@ -50,15 +50,15 @@ enum Shape {
     Tuple,
     /// The last value is the tail.
     List,
-    /// Keys and values in turns.
+    /// Keys and values alternate.
     Map,
     Fun(Box<BegunFun>),
 }
 
-/// A function, but for what it holds.
+/// A function without the values that it holds.
 struct BegunFun {
     fun: LocalFun,
-    /// Where it says that it ends.
+    /// Where it must end, by its own size.
     end: usize,
 }
 
@@ -88,7 +88,7 @@ impl<'r, 'a, 'l> Decoder<'r, 'a, 'l> {
         }
     }
 
-    /// Begins a term with terms inside; gives it if there are none.
+    /// Begins a term with inner terms. Returns the term if it has none.
     fn begin(&mut self, offset: usize, tag: u8) -> Result<Option<Term>, DecodeError> {
         let (shape, count) = match tag {
             tag::SMALL_TUPLE => (Shape::Tuple, self.reader.u8()?.into()),
@@ -98,7 +98,7 @@ impl<'r, 'a, 'l> Decoder<'r, 'a, 'l> {
             tag::NEW_FUN => self.begin_fun(offset)?,
             _ => return Err(self.reader.error(offset, DecodeProblem::UnknownTag(tag))),
         };
-        // Every term takes a byte at least.
+        // Every term takes at least one byte.
         self.reader.expect(count)?;
         let open = Open {
             shape,
@@ -141,8 +141,8 @@ impl<'r, 'a, 'l> Decoder<'r, 'a, 'l> {
         Ok((Shape::Fun(begun), free.into()))
     }
 
-    /// Adds a term to the one it is inside of, which may be the last that that one needs, and so
-    /// on; gives the whole term in the end.
+    /// Adds a term to its outer term. If that is now complete, adds it to the next outer one, and
+    /// so on. Returns the outermost term when it is complete.
     fn add(&mut self, term: Term) -> Result<Option<Term>, DecodeError> {
         let mut term = term;
         loop {

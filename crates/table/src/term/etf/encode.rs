@@ -1,4 +1,4 @@
-//! Writing the external term format, as OTP 26 and later do: all atoms in UTF-8.
+//! Writes the external term format as OTP 26 and later do: all atoms in UTF-8.
 
 use super::super::inside::Inside;
 use super::super::{Atom, Bitstring, FunKind, List, LocalFun, Pid, Port, Reference, Term};
@@ -23,10 +23,10 @@ pub(super) fn encode(term: &Term, out: &mut Vec<u8>) -> Result<(), TooLarge> {
     Ok(())
 }
 
-/// What of a term is yet to be written.
+/// A term that is partly written.
 struct Begun<'a> {
     terms: Inside<'a>,
-    /// Where a function has its size, which is known at its end.
+    /// Where the size of a function goes, which is known at its end.
     size_at: Option<usize>,
 }
 
@@ -41,14 +41,14 @@ impl Begun<'_> {
     }
 }
 
-/// A length as the format has it.
+/// A length in the form of the format.
 fn length(what: &'static str, length: usize) -> Result<[u8; 4], TooLarge> {
     u32::try_from(length)
         .map(u32::to_be_bytes)
         .map_err(|_| TooLarge { what, length })
 }
 
-/// Writes a term but for what is inside of it; gives that if there can be any.
+/// Writes a term without its inner terms; returns those if it may have any.
 fn begin<'a>(term: &'a Term, out: &mut Vec<u8>) -> Result<Option<Begun<'a>>, TooLarge> {
     let mut size_at = None;
     match term {
@@ -130,7 +130,7 @@ fn atom(atom: Atom, out: &mut Vec<u8>) {
     match u8::try_from(text.len()) {
         Ok(small) => out.extend([tag::SMALL_ATOM_UTF8, small]),
         Err(_) => {
-            // At most 255 characters, so that this fits.
+            // An atom has at most 255 characters, so this fits.
             out.push(tag::ATOM_UTF8);
             out.extend((text.len() as u16).to_be_bytes());
         }
@@ -138,7 +138,7 @@ fn atom(atom: Atom, out: &mut Vec<u8>) {
     out.extend(text.as_bytes());
 }
 
-/// Writes a list of bytes as such, if it is one and short enough.
+/// Writes a list of bytes as a string, if it is one and short enough.
 fn string(list: &List, out: &mut Vec<u8>) -> bool {
     let (length, tail) = list.iter().remaining();
     let Ok(length) = u16::try_from(length) else {
@@ -180,7 +180,7 @@ fn pid(pid: &Pid, out: &mut Vec<u8>) {
 }
 
 fn port(port: &Port, out: &mut Vec<u8>) {
-    /// Port numbers from here on need the wide form.
+    /// The least port number that needs the wide form.
     const WIDE: u64 = 1 << 28;
     if port.id() < WIDE {
         out.push(tag::NEW_PORT);
@@ -204,7 +204,7 @@ fn reference(reference: &Reference, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a function but for what it holds; tells where its size is to be written.
+/// Writes a function without the values that it holds. Returns where its size goes.
 fn local_fun(fun: &LocalFun, out: &mut Vec<u8>) -> Result<usize, TooLarge> {
     out.push(tag::NEW_FUN);
     let size_at = out.len();

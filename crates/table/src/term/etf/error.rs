@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Bytes that are no term in the external format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The byte at which the part begins that is wrong.
+    /// The byte at which the wrong part begins.
     pub offset: usize,
     /// Whether the offset is counted in the bytes that a compressed term expanded to.
     pub in_expanded: bool,
@@ -18,39 +18,39 @@ pub struct DecodeError {
 /// What is wrong with an external term.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DecodeProblem {
-    /// The bytes end within a term, or say that more will come than there is.
+    /// The bytes end within a term, or promise more than there are.
     #[error("the bytes end here; at least {missing} more are needed")]
     Truncated {
-        /// How many bytes are missing, at least.
+        /// At least how many bytes are missing.
         missing: u64,
     },
     /// The first byte is not 131.
     #[error("version {0}; the external term format begins with 131")]
     Version(u8),
-    /// A tag that stands for no term.
+    /// A tag of no term.
     #[error("{0} is no tag of a term")]
     UnknownTag(u8),
-    /// A tag of another term where the format has this one.
+    /// A tag of a wrong kind of term.
     #[error("tag {found} in the place of {wanted}")]
     WrongTag {
         /// The tag.
         found: u8,
-        /// What must be here.
+        /// The kind that is required.
         wanted: &'static str,
     },
-    /// There is no such atom.
+    /// The atom cannot be made.
     #[error("{0}")]
     Atom(AtomError),
-    /// The atom is not there yet, and the limits allow no new ones.
+    /// The atom does not exist, and the limits allow no new ones.
     #[error("the atom '{0}' is not known, and new ones are not allowed")]
     NewAtom(String),
     /// An atom's text is not UTF-8.
     #[error("an atom whose text is not UTF-8")]
     NotUtf8,
-    /// A float that is not finite, or not a number's text.
+    /// A float that is not finite, or whose text is no number.
     #[error("a float that is no finite number")]
     Float,
-    /// Bits in the last byte of a bit string that no byte can have.
+    /// A number of bits in the last byte that is impossible.
     #[error("a bit string of {bytes} bytes with {bits} bits in the last")]
     BitCount {
         /// How many bytes.
@@ -58,13 +58,13 @@ pub enum DecodeProblem {
         /// How many bits in the last.
         bits: u8,
     },
-    /// A key that is twice in one map.
+    /// A map with a duplicate key.
     #[error("a map with a key that is there twice")]
     DuplicateKey,
-    /// A reference with more words than any has.
+    /// A reference with too many words.
     #[error("a reference of {0} words; it may have 5")]
     ReferenceWords(u16),
-    /// A function whose size is not what it says.
+    /// A function with a wrong size.
     #[error("a function whose size is not the one that it says")]
     FunSize,
     /// Terms within terms beyond the limit.
@@ -73,29 +73,29 @@ pub enum DecodeProblem {
     /// An integer beyond the limit.
     #[error("an integer of {bits} bits; {limit} are allowed")]
     IntegerTooLong {
-        /// How many bits it has, or could have.
+        /// Its length in bits, or an upper bound of it.
         bits: u64,
-        /// How many it may have.
+        /// The allowed length.
         limit: u64,
     },
     /// A compressed term that is too large.
     #[error("a compressed term of {length} bytes; {limit} are allowed")]
     ExpandsTooFar {
-        /// The length that it says.
+        /// The length that it declares.
         length: usize,
-        /// What it may be.
+        /// The allowed length.
         limit: usize,
     },
     /// Compressed bytes that are damaged.
     #[error("compressed bytes that are damaged")]
     Damaged,
-    /// A compressed term of another length than it says.
+    /// A compressed term with a wrong length.
     #[error("a compressed term that says {declared} bytes and has another number of them")]
     ExpandedLength {
-        /// What it says.
+        /// The length that it declares.
         declared: usize,
     },
-    /// Bytes behind the term.
+    /// Bytes after the term.
     #[error("{0} bytes more than the term has")]
     Trailing(usize),
 }
@@ -113,7 +113,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A term with a part whose length the external format cannot say: its lengths have 32 bits.
+/// A term with a part whose length does not fit into the 32 bits of the external format.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("a {what} of {length}, more than the external term format can tell")]
 pub struct TooLarge {

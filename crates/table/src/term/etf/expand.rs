@@ -1,15 +1,15 @@
-//! Expanding compressed terms, without believing what they say of their size.
+//! Expands compressed terms without trusting the size that they declare.
 
 use super::super::Limits;
 use super::error::{DecodeError, DecodeProblem};
 use super::reader::Reader;
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// Bytes by which the room for the expanded term grows at first; it doubles from there, so that it
-/// is never much more than what has been expanded.
+/// Bytes by which the buffer for the expanded term grows at first. After that it doubles, so that
+/// it is never much larger than what has been expanded.
 const FIRST_ROOM: usize = 16 << 10;
 
-/// Expands the bytes behind a tag at `offset`, and tells how many they were.
+/// Expands the bytes after a tag at `offset`. Also returns where they end.
 pub(super) fn expand(
     reader: &mut Reader<'_>,
     offset: usize,
@@ -28,7 +28,7 @@ pub(super) fn expand(
     let mut stream = Decompress::new(true);
     let mut expanded = Vec::new();
     loop {
-        // One byte more than declared shows that there is more.
+        // One byte more than declared shows whether more follows.
         let room = expanded
             .len()
             .max(FIRST_ROOM)
@@ -47,7 +47,7 @@ pub(super) fn expand(
             break;
         }
         if expanded.len() == before && read_now == read {
-            // Nothing more comes out, and the end has not been reached.
+            // No more comes out, but the end has not been reached.
             let missing = 1;
             return Err(reader.error(
                 start + compressed.len(),

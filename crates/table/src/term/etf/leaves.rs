@@ -1,4 +1,4 @@
-//! Reading the terms that have no terms inside.
+//! Reads the terms without inner terms.
 
 use super::super::text::latin1;
 use super::super::{Atom, Bitstring, Export, Float, Limits, Pid, Port, Reference, Term};
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
-/// Bytes of a float that is written as text.
+/// The bytes of a float in text form.
 const FLOAT_TEXT: usize = 31;
 
-/// A term of this tag, which has been read at `offset`; `None` if the tag is of another kind.
+/// Reads a term of this tag, which was at `offset`; `None` if the tag is of another kind of term.
 #[inline]
 pub(super) fn leaf(
     reader: &mut Reader<'_>,
@@ -100,7 +100,7 @@ fn bits(reader: &mut Reader<'_>, offset: usize) -> Result<Term> {
     Ok(Bitstring::from_bits(string, string.len() * 8 - unused).into())
 }
 
-/// An atom, of which not even the tag has been read.
+/// Reads an atom, including its tag.
 pub(super) fn atom(reader: &mut Reader<'_>, limits: &Limits) -> Result<Atom> {
     let offset = reader.position();
     let found = reader.u8()?;
@@ -136,7 +136,7 @@ fn atom_of(reader: &mut Reader<'_>, offset: usize, tag: u8, limits: &Limits) -> 
         .ok_or_else(|| reader.error(offset, DecodeProblem::NewAtom(text.into_owned())))
 }
 
-/// A small integer, of which not even the tag has been read.
+/// Reads a small integer, including its tag.
 pub(super) fn integer(reader: &mut Reader<'_>, limits: &Limits) -> Result<i64> {
     let offset = reader.position();
     let found = reader.u8()?;
@@ -149,7 +149,7 @@ pub(super) fn integer(reader: &mut Reader<'_>, limits: &Limits) -> Result<i64> {
     }
 }
 
-/// A process identifier, of which not even the tag has been read.
+/// Reads a process identifier, including its tag.
 pub(super) fn pid(reader: &mut Reader<'_>, limits: &Limits) -> Result<Pid> {
     let offset = reader.position();
     match reader.u8()? {
@@ -185,7 +185,7 @@ fn port(reader: &mut Reader<'_>, tag: u8, limits: &Limits) -> Result<Term> {
 }
 
 fn reference(reader: &mut Reader<'_>, offset: usize, tag: u8, limits: &Limits) -> Result<Term> {
-    // The old form has its one word before the creation.
+    // The old form has its single word before the creation.
     if tag == tag::REFERENCE {
         let node = atom(reader, limits)?;
         let word = reader.u32()?;

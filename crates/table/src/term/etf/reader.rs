@@ -1,9 +1,8 @@
-//! Bytes, read from the front.
+//! Reads bytes from the front.
 
 use super::error::{DecodeError, DecodeProblem};
 
-/// Bytes that are read from the front. Lengths that they tell are believed only as far as there
-/// are bytes.
+/// Bytes that are read from the front. A length in them is trusted only as far as bytes follow.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
@@ -27,7 +26,7 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.position
     }
 
-    /// An error about what begins at `offset`.
+    /// An error about the part that begins at `offset`.
     #[cold]
     pub(super) fn error(&self, offset: usize, problem: DecodeProblem) -> DecodeError {
         DecodeError {
@@ -37,7 +36,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Demands that so many bytes are left.
+    /// Checks that at least `count` bytes are left.
     #[inline]
     pub(super) fn expect(&self, count: u64) -> Result<(), DecodeError> {
         let left = self.left() as u64;
@@ -83,7 +82,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Bytes behind a length of 32 bits.
+    /// Reads bytes that follow their length of 32 bits.
     #[inline]
     pub(super) fn block(&mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.u32()?;

@@ -11,13 +11,13 @@ pub(super) const NEW_PORT: u8 = 89;
 pub(super) const NEWER_REFERENCE: u8 = 90;
 pub(super) const SMALL_INTEGER: u8 = 97;
 pub(super) const INTEGER: u8 = 98;
-/// A float as text: no longer written since OTP 17.
+/// A float as text, not written since OTP 17.
 pub(super) const FLOAT: u8 = 99;
-/// An atom in Latin-1, as OTP 25 still writes by default.
+/// An atom in Latin-1, which OTP 25 still writes by default.
 pub(super) const ATOM: u8 = 100;
-/// A reference of one word; no longer written.
+/// A reference of one word, no longer written.
 pub(super) const REFERENCE: u8 = 101;
-/// A port whose node has a creation of 8 bits; no longer written, as the two like it.
+/// A port whose node has a creation of 8 bits. Like `PID` and `REFERENCE`, no longer written.
 pub(super) const PORT: u8 = 102;
 pub(super) const PID: u8 = 103;
 pub(super) const SMALL_TUPLE: u8 = 104;

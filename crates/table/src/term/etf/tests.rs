@@ -1,4 +1,4 @@
-//! What bytes can be wrong in, and what the old tags were.
+//! Wrong bytes, and the old tags.
 
 use super::super::{Limits, Term};
 use super::{DecodeProblem, tag};
@@ -96,7 +96,7 @@ fn a_compressed_term_is_what_it_says_and_no_more() {
     assert_eq!(decode(&compressed(2, &[97, 7])), Ok(Term::from(7)));
     let error = decode(&compressed(3, &[97, 7])).unwrap_err();
     assert_eq!(error.problem, DecodeProblem::ExpandedLength { declared: 3 });
-    // A bomb that says that it is none.
+    // A bomb that declares a small size.
     let zeros = vec![0; 100 << 20];
     let bomb = compressed(1000, &zeros);
     assert!(bomb.len() < 200_000);
@@ -105,10 +105,10 @@ fn a_compressed_term_is_what_it_says_and_no_more() {
         error.problem,
         DecodeProblem::ExpandedLength { declared: 1000 }
     );
-    // One that says that it is.
+    // One that declares its real size.
     let error = decode(&compressed(100 << 20, &zeros)).unwrap_err();
     assert!(matches!(error.problem, DecodeProblem::ExpandsTooFar { .. }));
-    // Errors inside are told by the place inside.
+    // Errors inside have offsets in the expanded bytes.
     let error = decode(&compressed(3, &[104, 1, 7])).unwrap_err();
     assert!(error.in_expanded && error.offset == 2, "{error}");
     let mut cut = compressed(2, &[97, 7]);

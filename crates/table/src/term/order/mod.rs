@@ -1,10 +1,10 @@
 //! Erlang's term order.
 //!
 //! number < atom < reference < fun < port < pid < tuple < map < `[]` < list < bit string. Tuples
-//! are compared by size and then by elements, maps by size, then by keys in map order, then by
-//! values, lists by elements, bit strings by bits. Source: the Erlang reference manual, section
-//! "Term Comparisons"; what it leaves open (references, ports, pids, functions) as a running
-//! Erlang 25 has it.
+//! are compared by size and then by elements; maps by size, then by keys in map order, then by
+//! values; lists by elements; bit strings by bits. Source: the Erlang reference manual, section
+//! "Term Comparisons". What it leaves open (references, ports, pids, functions) follows a running
+//! Erlang 25.
 
 mod number;
 mod walk;
@@ -21,11 +21,11 @@ pub(super) enum Numbers {
     /// By their values, exactly: the term order.
     ByValue,
     /// Every integer comes before every float: the map order, in which only identical terms are
-    /// equal. Keys of maps are always compared so.
+    /// equal. Keys of maps are always compared in this way.
     ByType,
 }
 
-/// Compares two terms, without recursion; takes memory only where terms are nested.
+/// Compares two terms without recursion. Allocates only where terms are nested.
 #[inline]
 pub(super) fn compare(one: &Term, two: &Term, numbers: Numbers) -> Ordering {
     match shallow(one, two, numbers) {
@@ -34,7 +34,7 @@ pub(super) fn compare(one: &Term, two: &Term, numbers: Numbers) -> Ordering {
     }
 }
 
-/// Compares two terms, or gives what is inside of them to compare.
+/// Compares two terms, or returns their inner terms to compare.
 #[inline]
 fn shallow<'a>(one: &'a Term, two: &'a Term, numbers: Numbers) -> Result<Ordering, Frame<'a>> {
     Ok(match (one, two) {
@@ -68,8 +68,8 @@ fn shallow<'a>(one: &'a Term, two: &'a Term, numbers: Numbers) -> Result<Orderin
     })
 }
 
-/// Bytes first; of two strings that begin alike the shorter is the smaller. The unused bits are
-/// zero, so that bytes compare as their bits do.
+/// Compares the bytes first; if one string is a prefix of the other, the shorter one is smaller.
+/// Unused bits are zero, so bytes compare as their bits do.
 #[inline]
 fn compare_bits(one: &Bitstring, two: &Bitstring) -> Ordering {
     one.bytes()
@@ -79,7 +79,7 @@ fn compare_bits(one: &Bitstring, two: &Bitstring) -> Ordering {
 
 fn compare_numbers(one: &Term, two: &Term, numbers: Numbers) -> Ordering {
     use num_bigint::Sign;
-    /// A big integer against any `i64`.
+    /// Compares a big integer with any `i64`.
     fn big_side(big: &super::BigInteger) -> Ordering {
         match big.value().sign() {
             Sign::Minus => Ordering::Less,
@@ -88,7 +88,7 @@ fn compare_numbers(one: &Term, two: &Term, numbers: Numbers) -> Ordering {
     }
     match (one, two) {
         (Term::Float(one), Term::Float(two)) => {
-            // Finite, so they can be compared.
+            // Both are finite, so they can be compared.
             one.partial_cmp(two).unwrap_or(Ordering::Equal)
         }
         (Term::BigInteger(one), Term::BigInteger(two)) => one.cmp(two),
@@ -107,7 +107,7 @@ fn compare_numbers(one: &Term, two: &Term, numbers: Numbers) -> Ordering {
 }
 
 impl Term {
-    /// `=:=`: the same value of the same type, `1` and `1.0` being different.
+    /// `=:=`: the same value of the same type; `1` and `1.0` are different.
     ///
     /// ```
     /// use tremula_table::Term;
@@ -121,8 +121,8 @@ impl Term {
         compare(self, other, Numbers::ByType).is_eq()
     }
 
-    /// The map order, which maps keep their keys in: the term order but for integers, all of
-    /// which come before floats. Only identical terms are equal in it.
+    /// The map order, which maps keep their keys in: the term order, except that all integers come
+    /// before floats. Only identical terms are equal in it.
     #[must_use]
     pub fn cmp_exact(&self, other: &Self) -> Ordering {
         compare(self, other, Numbers::ByType)

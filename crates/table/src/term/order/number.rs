@@ -1,4 +1,4 @@
-//! Numbers by value: integers against floats, exactly.
+//! Numbers by value: compares integers with floats exactly.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use std::cmp::Ordering;
@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 /// 2^63: the least float above every `i64`.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// Bits of a float's mantissa behind the leading one.
+/// Bits of a float's mantissa after the leading one.
 const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
 
-/// An integer against a finite float.
+/// Compares an integer with a finite float.
 #[inline]
 pub(crate) fn compare_integer(integer: i64, float: f64) -> Ordering {
     if float >= TWO_TO_63 {
@@ -18,7 +18,7 @@ pub(crate) fn compare_integer(integer: i64, float: f64) -> Ordering {
     if float < -TWO_TO_63 {
         return Ordering::Greater;
     }
-    // In this range the whole part of a float is an `i64`, exactly.
+    // In this range the whole part of a float is exactly an `i64`.
     let whole = float as i64;
     integer.cmp(&whole).then_with(|| {
         let part = float - whole as f64;
@@ -26,7 +26,7 @@ pub(crate) fn compare_integer(integer: i64, float: f64) -> Ordering {
     })
 }
 
-/// An integer outside the range of `i64` against a finite float.
+/// Compares an integer outside the range of `i64` with a finite float.
 pub(crate) fn compare_big(integer: &BigInt, float: f64) -> Ordering {
     match whole(float) {
         Some(Whole::Big(whole)) => integer.cmp(&whole),
@@ -36,7 +36,7 @@ pub(crate) fn compare_big(integer: &BigInt, float: f64) -> Ordering {
     }
 }
 
-/// A float without a part behind the point, as an integer.
+/// A float without a fractional part, as an integer.
 pub(crate) enum Whole {
     Small(i64),
     Big(BigInt),
@@ -53,7 +53,7 @@ pub(crate) fn whole(float: f64) -> Option<Whole> {
     let bits = float.to_bits();
     let mantissa = bits & ((1 << MANTISSA_BITS) - 1) | 1 << MANTISSA_BITS;
     let exponent = (bits >> MANTISSA_BITS) as u32 & 0x7ff;
-    // At least 2^63: the exponent's bias and the mantissa's length are below it.
+    // The float is at least 2^63, so its exponent exceeds the bias and the mantissa's length.
     let shift = exponent - (f64::MAX_EXP as u32 - 1) - MANTISSA_BITS;
     let sign = if float < 0.0 { Sign::Minus } else { Sign::Plus };
     Some(Whole::Big(BigInt::from_biguint(

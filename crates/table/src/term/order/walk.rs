@@ -1,25 +1,25 @@
-//! Comparing terms inside of terms.
+//! Compares inner terms.
 
 use super::super::{Elements, Kind, List, Map, Term};
 use super::{Numbers, shallow};
 use std::cmp::Ordering;
 
-/// Pairs of terms that are to be compared, in order.
+/// Pairs of terms to compare, in order.
 pub(super) struct Frame<'a> {
     pairs: Pairs<'a>,
     numbers: Numbers,
 }
 
 enum Pairs<'a> {
-    /// Of two tuples of one size.
+    /// Two tuples of the same size.
     Elements(&'a [Term], &'a [Term]),
     List(Elements<'a>, Elements<'a>),
-    /// Of two maps of one size: the entries whose keys are yet to be compared, and all entries.
+    /// Two maps of the same size: the entries whose keys are left to compare, and all entries.
     Keys(&'a [(Term, Term)], &'a [(Term, Term)], &'a Map, &'a Map),
     Values(&'a [(Term, Term)], &'a [(Term, Term)]),
 }
 
-/// What comes next.
+/// The next step of a comparison.
 enum Next<'a> {
     Compare(&'a Term, &'a Term, Numbers),
     Decided(Ordering),
@@ -42,7 +42,7 @@ impl<'a> Frame<'a> {
         Self { pairs, numbers }
     }
 
-    /// Whether nothing is left, as far as can be told at once.
+    /// Whether no pair is left, as far as can be seen without a search.
     fn is_done(&self) -> bool {
         match &self.pairs {
             Pairs::Elements(one, _) => one.is_empty(),
@@ -68,7 +68,8 @@ impl<'a> Frame<'a> {
                 }
                 match (one.next(), two.next()) {
                     (Some(first), Some(second)) => Next::Compare(first, second, self.numbers),
-                    // A list against an end that is none, be it `[]` or an improper tail.
+                    // Compares a non-empty rest with the tail of the other list: `[]` or an
+                    // improper one.
                     (Some(_), None) => Next::Decided(Kind::List.cmp(&two.tail().kind())),
                     (None, Some(_)) => Next::Decided(one.tail().kind().cmp(&Kind::List)),
                     (None, None) => {
@@ -99,10 +100,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Compares the pairs of a frame, and what is inside of them, depth first.
+/// Compares the pairs of a frame and their inner terms, depth first.
 pub(super) fn compare(first: Frame<'_>) -> Ordering {
     let mut frame = first;
-    // The frames that `frame` is inside of, but for those that had nothing left.
+    // The frames around `frame`, without those that had no pair left.
     let mut outer = Vec::new();
     loop {
         match frame.next() {

@@ -1,22 +1,22 @@
-//! How an atom is written: with quotes where it must.
+//! Writes atoms, with quotes where necessary.
 
 use super::super::Atom;
 use std::fmt::{self, Write};
 
-/// Words that are no atoms without quotes. The last two are reserved from OTP 27 on: quoted, older
-/// versions read them too.
+/// Words that are no atoms without quotes. The last two are reserved from OTP 27 on; older versions
+/// also read them quoted.
 const RESERVED: [&str; 29] = [
     "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case",
     "catch", "cond", "div", "end", "fun", "if", "let", "not", "of", "or", "orelse", "receive",
     "rem", "try", "when", "xor", "else", "maybe",
 ];
 
-/// Whether an atom may not be written without quotes though it looks as if it could.
+/// Whether a word is reserved, so that as an atom it needs quotes.
 pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// Whether an atom without quotes may begin with this: the small letters of Latin-1.
+/// Whether an atom without quotes may begin with this: a small letter of Latin-1.
 pub(super) const fn begins_atom(character: char) -> bool {
     matches!(character, 'a'..='z' | 'ß'..='ö' | 'ø'..='ÿ')
 }
@@ -45,8 +45,8 @@ pub(in crate::term) fn write_atom(atom: Atom, out: &mut impl Write) -> fmt::Resu
     out.write_char('\'')
 }
 
-/// Writes a character within quotes, escaped where it must be and, for the sake of what reads
-/// Latin-1 only, where it is beyond that.
+/// Writes a character within quotes, escaped where necessary. Characters beyond Latin-1 are
+/// escaped, too, for readers that only read Latin-1.
 pub(super) fn write_escaped(character: char, quote: char, out: &mut impl Write) -> fmt::Result {
     match character {
         '\n' => out.write_str("\\n"),

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("byte {offset}: {problem}")]
 pub struct ParseError {
-    /// The byte at which the part begins that is wrong.
+    /// The byte at which the wrong part begins.
     pub offset: usize,
     /// What is wrong.
     pub problem: ParseProblem,
@@ -33,7 +33,7 @@ pub enum ParseProblem {
     /// The text is not UTF-8.
     #[error("this byte is not UTF-8")]
     NotUtf8,
-    /// Something behind the term.
+    /// More text after the term.
     #[error("'{0}' is behind the term; one term is expected")]
     Trailing(char),
     /// A variable.
@@ -42,30 +42,30 @@ pub enum ParseProblem {
     /// A reserved word without quotes.
     #[error("{0} is a reserved word; the atom is '{0}'")]
     Reserved(String),
-    /// There is no such atom.
+    /// The atom cannot be made.
     #[error("{0}")]
     Atom(AtomError),
-    /// The atom is not there yet, and the limits allow no new ones.
+    /// The atom does not exist, and the limits allow no new ones.
     #[error("the atom '{0}' is not known, and new ones are not allowed")]
     NewAtom(String),
     /// A quote that is never closed.
     #[error("this {0} is never closed")]
     Unclosed(char),
-    /// A backslash before what cannot be escaped.
+    /// A backslash before a character that cannot be escaped.
     #[error("this escape stands for no character")]
     Escape,
-    /// A base of an integer that there is not.
+    /// An impossible base of an integer.
     #[error("{0} is no base; 2 to 36 are")]
     Base(String),
     /// An integer beyond the limit.
     #[error("an integer of up to {bits} bits; {limit} are allowed")]
     IntegerTooLong {
-        /// How many bits it may have by its length.
+        /// An upper bound of its length, from the number of digits.
         bits: u64,
         /// How many are allowed.
         limit: u64,
     },
-    /// A float beyond what a float can be.
+    /// A float that is too large.
     #[error("a float out of range")]
     FloatTooLarge,
     /// Terms within terms beyond the limit.
@@ -74,13 +74,13 @@ pub enum ParseProblem {
     /// A number that is too large for its place.
     #[error("a number too large for its place")]
     NumberTooLarge,
-    /// A part of a binary whose type, size or unit do not go with its value or each other.
+    /// A segment of a binary whose type, size or unit does not fit its value or the others.
     #[error("{0}")]
     Segment(&'static str),
     /// Binaries that are too large.
     #[error("binaries of more than {0} bytes")]
     ExpandsTooFar(usize),
-    /// A function that is written in a way that does not say all there is to it.
+    /// A function in a form that does not contain all of it.
     #[error("a function that only the external term format can tell")]
     LocalFun,
 }

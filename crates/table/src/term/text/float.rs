@@ -1,12 +1,12 @@
-//! How a float is written: the fewest digits that read back as the same, of those the nearest, and
-//! of two as near the even one. These digits are `ryu`'s; the standard library's are not the even
-//! ones.
+//! Writes floats with the fewest digits that read back as the same float; among those the nearest
+//! digits, and of two equally near ones the even one. `ryu` gives these digits; the standard
+//! library does not choose the even ones.
 
 use super::super::Float;
 use std::fmt::{self, Write};
 
-/// From here on not every integer is a float, and plain digits would look more exact than they are:
-/// 2^53.
+/// 2^53. From here on not every integer is a float, and plain digits would look more exact than
+/// they are.
 const INEXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Writes a float plainly, or with an exponent where that is shorter.
@@ -46,7 +46,7 @@ fn decimal_len(value: i32) -> usize {
     digits + usize::from(value < 0)
 }
 
-/// Characters of so many digits with the point there.
+/// The length of this many digits with the decimal point at `point`.
 fn plain_len(digits: usize, point: i32) -> usize {
     let places = point.unsigned_abs() as usize;
     if point <= 0 {

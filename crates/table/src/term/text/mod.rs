@@ -1,11 +1,12 @@
 //! Erlang's text: `{42, <<"a value">>, [1, 2 | x], #{a => 1.5}}`.
 //!
-//! Read as `io:read` does, printed as `io_lib:format("~0p")` does, so that what either side prints
-//! the other reads as the same term. What Erlang prints but cannot read has forms of its own
-//! here: `#Pid<…>`, `#Port<…>`, `#Ref<…>` (see [`Pid`](super::Pid)).
+//! The text is read as by `io:read` and printed as by `io_lib:format("~0p")`, so that each side
+//! reads what the other prints as the same term. What Erlang prints but cannot read has its own
+//! forms here: `#Pid<…>`, `#Port<…>`, `#Ref<…>` (see [`Pid`](super::Pid)).
 //!
-//! - `parse`: terms inside of terms; `scan`: characters, blanks, comments; `number`, `quoted`,
-//!   `segments` (binaries), `word` (atoms, functions), `opaque`: the rest.
+//! - `parse`: nested terms; `scan`: characters, blanks, comments; `number`, `quoted`, `segments`
+//!   (binaries), `word` (atoms, functions), `opaque`: the rest.
+//! - `print`: writing; `float`, `atom`: digits and quotes.
 //! - `print`: writing; `float`, `atom`: the digits of one, the quotes of the other.
 
 mod atom;
@@ -34,11 +35,11 @@ pub(super) fn latin1(bytes: &[u8]) -> String {
 
 impl Term {
     /// Reads a term from Erlang's text. A full stop may follow it; blanks and comments (`% …`) may
-    /// be anywhere between.
+    /// be between all parts.
     ///
-    /// Accepted is what Erlang's `io:read` accepts, but for binaries inside of binaries
-    /// (`<<(<<1>>)/binary>>`) and terms in parentheses; and the opaque forms that this crate
-    /// prints. Takes time in proportion to the text, but for long integers.
+    /// It accepts what Erlang's `io:read` accepts, except binaries inside binaries
+    /// (`<<(<<1>>)/binary>>`) and terms in parentheses, and also the opaque forms that this crate
+    /// prints. Takes time in proportion to the text, except for long integers.
     ///
     /// ```
     /// use tremula_table::{Term, term::Limits};
@@ -57,11 +58,11 @@ impl Term {
         parse::parse(text, limits)
     }
 
-    /// As [`parse`](Self::parse), of bytes that should be UTF-8.
+    /// Does the same as [`parse`](Self::parse) with bytes that should be UTF-8.
     ///
     /// # Errors
     ///
-    /// The bytes are not UTF-8, or as above.
+    /// The bytes are not UTF-8; otherwise those of [`parse`](Self::parse).
     pub fn parse_bytes(text: &[u8], limits: &Limits) -> Result<Self, ParseError> {
         match std::str::from_utf8(text) {
             Ok(text) => parse::parse(text, limits),

@@ -6,10 +6,10 @@ use super::scan::Scanner;
 use num_bigint::BigInt;
 use std::borrow::Cow;
 
-/// Decimal digits that always fit in an `i64`.
+/// The number of decimal digits that always fit into an `i64`.
 const SHORT: usize = 18;
 
-/// Reads a number that begins with a digit; `negative` if a minus was before it.
+/// Reads a number that begins with a digit; `negative` if a minus preceded it.
 pub(super) fn number(scanner: &mut Scanner<'_>, negative: bool) -> Result<Term, ParseError> {
     let start = scanner.position();
     let whole = digits(scanner, 10)?;
@@ -30,7 +30,7 @@ pub(super) fn number(scanner: &mut Scanner<'_>, negative: bool) -> Result<Term, 
     integer(scanner, start, &whole, 10, negative)
 }
 
-/// Digits of a base, with single underscores between them; gives them without.
+/// Reads digits of a base, with single underscores between them. Returns them without underscores.
 fn digits<'a>(scanner: &mut Scanner<'a>, base: u32) -> Result<Cow<'a, str>, ParseError> {
     let start = scanner.position();
     loop {
@@ -52,7 +52,7 @@ fn digits<'a>(scanner: &mut Scanner<'a>, base: u32) -> Result<Cow<'a, str>, Pars
     })
 }
 
-/// An integer behind its base and the `#`.
+/// Reads an integer after its base and the `#`.
 fn in_base(
     scanner: &mut Scanner<'_>,
     start: usize,
@@ -88,13 +88,14 @@ fn integer(
             ParseProblem::IntegerTooLong { bits, limit },
         ));
     }
-    // The digits are of that base and there is one at least.
+    // The digits are of that base, and there is at least one.
     let value = BigInt::parse_bytes(digits.as_bytes(), radix)
         .ok_or_else(|| Scanner::error(start, ParseProblem::NumberTooLarge))?;
     Ok(Term::from(if negative { -value } else { value }))
 }
 
-/// Bits that so many digits of a base take at most; exact for bases that are powers of two.
+/// An upper bound for the bits of a number of this many digits; exact if the base is a power of
+/// two.
 fn bits_of_digits(digits: u64, radix: u32) -> u64 {
     if radix.is_power_of_two() {
         return digits.saturating_mul(radix.trailing_zeros().into());
@@ -102,7 +103,7 @@ fn bits_of_digits(digits: u64, radix: u32) -> u64 {
     (digits as f64 * f64::from(radix).log2()).ceil() as u64
 }
 
-/// A float whose whole part has been read.
+/// Reads a float whose whole part has been read.
 fn float(scanner: &mut Scanner<'_>, start: usize, negative: bool) -> Result<Term, ParseError> {
     scanner.take(".");
     digits(scanner, 10)?;
@@ -123,7 +124,7 @@ fn float(scanner: &mut Scanner<'_>, start: usize, negative: bool) -> Result<Term
     float.map(Term::Float).ok_or_else(too_large)
 }
 
-/// An unsigned integer without ornaments, as in sizes and opaque forms.
+/// Reads an unsigned decimal integer, as in sizes and opaque forms.
 pub(super) fn plain<T: std::str::FromStr>(scanner: &mut Scanner<'_>) -> Result<T, ParseError> {
     let start = scanner.position();
     let digits = scanner.take_while(|c| c.is_ascii_digit());

@@ -1,11 +1,11 @@
-//! `#Pid<…>`, `#Port<…>`, `#Ref<…>`: what this crate prints and Erlang cannot read.
+//! `#Pid<…>`, `#Port<…>`, `#Ref<…>`: the forms that this crate prints and Erlang cannot read.
 
 use super::super::{Pid, Port, Reference, Term};
 use super::error::{ParseError, ParseProblem};
 use super::scan::Scanner;
 use super::{number, word};
 
-/// Reads an opaque form, of which nothing has been read.
+/// Reads an opaque form from its beginning.
 pub(super) fn opaque(scanner: &mut Scanner<'_>) -> Result<Term, ParseError> {
     let start = scanner.position();
     let term = if scanner.take("#Pid<") {
@@ -37,7 +37,7 @@ pub(super) fn opaque(scanner: &mut Scanner<'_>) -> Result<Term, ParseError> {
     Ok(term)
 }
 
-/// A full stop and a number.
+/// Reads a full stop and a number.
 fn part<T: std::str::FromStr>(scanner: &mut Scanner<'_>) -> Result<T, ParseError> {
     scanner.expect(".")?;
     number::plain(scanner)

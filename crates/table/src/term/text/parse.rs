@@ -1,11 +1,11 @@
-//! Reading terms inside of terms.
+//! Reads nested terms.
 
 use super::super::{Limits, Map, Term};
 use super::error::{ParseError, ParseProblem};
 use super::scan::Scanner;
 use super::{atom, number, opaque, quoted, segments, word};
 
-/// Reads a text that is one term.
+/// Reads a text that consists of one term.
 pub(super) fn parse(text: &str, limits: &Limits) -> Result<Term, ParseError> {
     let mut scanner = Scanner::new(text, limits);
     let term = Parser {
@@ -29,20 +29,20 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Result<Term, ParseError> {
 
 struct Parser<'s, 'a> {
     scanner: &'s mut Scanner<'a>,
-    /// Terms that are read, inside of terms that are not.
+    /// Finished terms whose outer term is not finished.
     values: Vec<Term>,
-    /// Terms that are begun, each inside of the one before.
+    /// Terms that have begun; each is inside the one before.
     open: Vec<Open>,
 }
 
-/// A term that is begun.
+/// A term that has begun.
 struct Open {
     place: Place,
-    /// Where its values begin.
+    /// Where its values begin in `values`.
     start: usize,
 }
 
-/// Where in a term the value belongs that is being read.
+/// The position, in an outer term, of the value being read.
 #[derive(Clone, Copy)]
 enum Place {
     TupleElement,
@@ -64,7 +64,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads a value, or begins one that has values inside.
+    /// Reads a value, or begins one that has inner values.
     fn value(&mut self) -> Result<Option<Term>, ParseError> {
         let scanner = &mut *self.scanner;
         let start = scanner.position();
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         }))
     }
 
-    /// Begins a term with values inside; gives it if there are none.
+    /// Begins a term with inner values. Returns it if it has none.
     fn begin(
         &mut self,
         opening: &str,
@@ -111,8 +111,8 @@ impl Parser<'_, '_> {
         Ok(None)
     }
 
-    /// Adds a value to the term that it is inside of, which may end behind it, and so on; gives the
-    /// whole term in the end.
+    /// Adds a value to its outer term. If that ends after it, adds it to the next outer one, and so
+    /// on. Returns the outermost term when it is complete.
     fn add(&mut self, value: Term) -> Result<Option<Term>, ParseError> {
         let mut value = value;
         loop {
@@ -177,7 +177,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Reads a number or a `$` character, perhaps with a sign.
+/// Reads a number or a `$` character, possibly with a sign.
 pub(super) fn numeric(scanner: &mut Scanner<'_>) -> Result<Term, ParseError> {
     let negative = scanner.take("-");
     if negative || scanner.take("+") {

@@ -1,4 +1,4 @@
-//! Printing terms, as `io_lib:format("~0p")` does.
+//! Prints terms as `io_lib:format("~0p")` does.
 
 use super::super::{Bitstring, Elements, List, Term};
 use super::atom::{write_atom, write_escaped};
@@ -6,13 +6,13 @@ use super::float::write_float;
 use std::fmt::{self, Write};
 use std::slice;
 
-/// What of a term is yet to be printed: a term within it has been.
+/// The rest of a term of which an inner term has been printed.
 enum Open<'a> {
     Tuple(slice::Iter<'a, Term>),
     List(Elements<'a>),
-    /// Nothing but the end of a list.
+    /// Only the end of a list.
     Tail,
-    /// The value of an entry whose key has been printed, and more entries.
+    /// The value of an entry whose key has been printed, and the entries after it.
     Value(&'a Term, Entries<'a>),
     Entries(Entries<'a>),
 }
@@ -36,7 +36,7 @@ impl fmt::Display for Term {
     }
 }
 
-/// Prints a term, or what comes before the first term inside of it, which it gives.
+/// Prints a term, or the part before its first inner term, which it returns.
 fn begin<'a>(
     term: &'a Term,
     out: &mut fmt::Formatter<'_>,
@@ -84,7 +84,7 @@ fn begin<'a>(
     Ok(None)
 }
 
-/// Prints what is between two terms inside of a term, and gives the second; or prints the end.
+/// Prints what is between two inner terms and returns the second one, or prints the end.
 fn go_on<'a>(
     top: Open<'a>,
     out: &mut fmt::Formatter<'_>,
@@ -131,7 +131,8 @@ fn go_on<'a>(
     Ok(None)
 }
 
-/// The characters of Latin-1 that a string is printed with; of one with others the numbers are.
+/// The characters of Latin-1 that a string may contain when printed; a list with others is printed
+/// as numbers.
 const fn is_printable(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | 0xa0..=0xff | 0x08..=0x0d | 0x1b)
 }

@@ -1,9 +1,9 @@
-//! Strings, quoted atoms and `$` characters: what may have escapes.
+//! Strings, quoted atoms and `$` characters: texts that may have escapes.
 
 use super::error::{ParseError, ParseProblem};
 use super::scan::Scanner;
 
-/// Reads what is in quotes, of which the first has not been read.
+/// Reads a quoted text, including its first quote.
 pub(super) fn quoted(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
     let start = scanner.position();
     let mut text = String::new();
@@ -20,7 +20,7 @@ pub(super) fn quoted(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
     }
 }
 
-/// Reads strings side by side, which are one: `"ab" "c"`.
+/// Reads adjacent strings, which form one: `"ab" "c"`.
 pub(super) fn strings(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
     let mut text = quoted(scanner)?;
     loop {
@@ -32,7 +32,7 @@ pub(super) fn strings(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
     }
 }
 
-/// Reads a character behind its `$`.
+/// Reads a character after its `$`.
 pub(super) fn character(scanner: &mut Scanner<'_>) -> Result<char, ParseError> {
     match scanner.next() {
         Some('\\') => escape(scanner),
@@ -41,7 +41,7 @@ pub(super) fn character(scanner: &mut Scanner<'_>) -> Result<char, ParseError> {
     }
 }
 
-/// Reads an escape behind its backslash.
+/// Reads an escape after its backslash.
 fn escape(scanner: &mut Scanner<'_>) -> Result<char, ParseError> {
     let start = scanner.position() - 1;
     let wrong = || Scanner::error(start, ParseProblem::Escape);

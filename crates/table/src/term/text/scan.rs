@@ -8,7 +8,7 @@ pub(super) struct Scanner<'a> {
     text: &'a str,
     position: usize,
     pub(super) limits: &'a Limits,
-    /// Bytes of binaries so far, that were written with sizes.
+    /// How many bytes the binaries with written sizes have taken so far.
     pub(super) expanded: usize,
 }
 
@@ -26,12 +26,12 @@ impl<'a> Scanner<'a> {
         self.position
     }
 
-    /// What is yet to be read.
+    /// The unread text.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.position..]
     }
 
-    /// What has been read since `start`.
+    /// The text read since `start`.
     pub(super) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.position]
     }
@@ -41,7 +41,7 @@ impl<'a> Scanner<'a> {
         self.rest().chars().next()
     }
 
-    /// The next byte, which is a character if it is ASCII.
+    /// The next byte; if it is ASCII, it is the next character.
     #[inline]
     pub(super) fn peek_byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.position).copied()
@@ -54,7 +54,7 @@ impl<'a> Scanner<'a> {
         Some(next)
     }
 
-    /// Goes on if this text is next.
+    /// Skips this text if it comes next; returns whether it did.
     #[inline]
     pub(super) fn take(&mut self, text: &str) -> bool {
         let is_next = self.rest().starts_with(text);
@@ -64,7 +64,7 @@ impl<'a> Scanner<'a> {
         is_next
     }
 
-    /// Goes on while the characters are of a kind, and gives them.
+    /// Takes characters while they are of a kind.
     pub(super) fn take_while(&mut self, of_kind: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|c| !of_kind(c)).unwrap_or(rest.len());
@@ -72,7 +72,7 @@ impl<'a> Scanner<'a> {
         &rest[..end]
     }
 
-    /// Demands this text.
+    /// Requires this text.
     pub(super) fn expect(&mut self, text: &'static str) -> Result<(), ParseError> {
         if self.take(text) {
             Ok(())
@@ -97,13 +97,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// An error about what begins at `offset`.
+    /// An error about the part that begins at `offset`.
     #[cold]
     pub(super) const fn error(offset: usize, problem: ParseProblem) -> ParseError {
         ParseError { offset, problem }
     }
 
-    /// Something else must be here.
+    /// An error that something else must be here.
     #[cold]
     pub(super) fn wanted(&self, wanted: &'static str) -> ParseError {
         let problem = match self.peek() {

@@ -6,17 +6,17 @@ use super::scan::Scanner;
 use super::{number, parse, quoted};
 use num_bigint::BigInt;
 
-/// What a part of a binary is written from.
+/// The value of a segment.
 enum Value {
     Number(Term),
     Text(String),
 }
 
-/// How it is written.
+/// The type specifiers of a segment.
 #[derive(Clone, Copy)]
 struct Layout {
     kind: Kind,
-    /// Bits, or bits of a unit.
+    /// The size in units.
     size: Option<u64>,
     unit: Option<u64>,
     little: bool,
@@ -35,7 +35,7 @@ enum Kind {
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
-    /// Bits used of the last byte; 0 if it is full.
+    /// How many bits of the last byte are used; 0 if it is full.
     used: u32,
 }
 
@@ -68,7 +68,7 @@ impl Bits {
     }
 }
 
-/// Reads a binary behind its `<<`.
+/// Reads a binary after its `<<`.
 pub(super) fn binary(scanner: &mut Scanner<'_>) -> Result<Term, ParseError> {
     let mut bits = Bits::default();
     scanner.skip_blanks();
@@ -105,9 +105,9 @@ fn segment(scanner: &mut Scanner<'_>, bits: &mut Bits) -> Result<(), ParseError>
     }
     let bare = layout.kind == Kind::Integer && layout.size.is_none();
     match value {
-        // What nearly all are.
+        // Nearly all segments are of these two kinds.
         Value::Text(text) if bare => {
-            // Of each code point the low byte, as Erlang has it.
+            // The low byte of each code point, as in Erlang.
             bits.push_bytes(text.chars().map(|c| u32::from(c) as u8));
             Ok(())
         }
@@ -130,7 +130,7 @@ const fn wrong(start: usize, what: &'static str) -> ParseError {
     Scanner::error(start, ParseProblem::Segment(what))
 }
 
-/// Reads what is behind a value: its size, its type, and so on.
+/// Reads the type specifiers after a value: its size, its type, and so on.
 fn layout(scanner: &mut Scanner<'_>) -> Result<Layout, ParseError> {
     let mut layout = Layout {
         kind: Kind::Integer,
@@ -159,7 +159,7 @@ fn layout(scanner: &mut Scanner<'_>) -> Result<Layout, ParseError> {
             "big" => layout.little = false,
             "little" => layout.little = true,
             "native" => layout.little = cfg!(target_endian = "little"),
-            // Of bits that are written the sign changes nothing.
+            // Signedness does not affect the bits that are written.
             "signed" | "unsigned" => {}
             "unit" => {
                 scanner.expect(":")?;
@@ -222,7 +222,7 @@ fn integer(
     };
     let mut bytes = value.to_signed_bytes_le();
     bytes.resize(size.div_ceil(8) as usize, fill);
-    // The high byte may not be full.
+    // The high byte may be partial.
     let high_bits = (size % 8) as u32;
     let high = if high_bits > 0 { bytes.pop() } else { None };
     if little {

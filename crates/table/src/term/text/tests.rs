@@ -153,7 +153,7 @@ fn limits_are_kept() {
     let error = Term::parse("{true, never_heard_of}", &limits).unwrap_err();
     let unknown = ParseProblem::NewAtom("never_heard_of".to_owned());
     assert_eq!((error.offset, error.problem), (7, unknown));
-    // Many small binaries are as many bytes as a large one.
+    // Many small binaries together exceed the limit like one large binary.
     let many = format!("[{}]", vec!["<<0:8000000>>"; 100].join(","));
     let error = many.parse::<Term>().unwrap_err();
     assert!(matches!(error.problem, ParseProblem::ExpandsTooFar(_)));

@@ -19,14 +19,14 @@ pub(super) fn word(scanner: &mut Scanner<'_>) -> Result<Term, ParseError> {
     scanner.atom(start, text).map(Term::Atom)
 }
 
-/// A variable, where none may be.
+/// The error about a variable, which no term contains.
 pub(super) fn variable(scanner: &mut Scanner<'_>) -> ParseError {
     let start = scanner.position();
     let name = scanner.take_while(atom::in_word).to_owned();
     Scanner::error(start, ParseProblem::Variable(name))
 }
 
-/// `module:function/arity` behind the `fun` at `start`.
+/// Reads `module:function/arity` after the `fun` at `start`.
 fn export(scanner: &mut Scanner<'_>, start: usize) -> Result<Term, ParseError> {
     scanner.skip_blanks();
     if scanner.peek_byte() == Some(b'(') {
@@ -48,7 +48,7 @@ fn export(scanner: &mut Scanner<'_>, start: usize) -> Result<Term, ParseError> {
     }))
 }
 
-/// Reads an atom, with quotes or without.
+/// Reads an atom, with or without quotes.
 pub(super) fn name(scanner: &mut Scanner<'_>) -> Result<Atom, ParseError> {
     let start = scanner.position();
     match scanner.peek() {
