@@ -1,11 +1,11 @@
 //! Histories over sockets: several clients of the real server at once, their calls recorded with
 //! what was replied, and checked for one order that explains all replies.
 //!
-//! The server promises that a `RANGE` of up to 1024 keys is of one moment, as are `RANGE … SNAPSHOT`
-//! of any size and `DELRANGE`. So every round begins with hundreds of keys, and some clients remove
-//! many of them in one step while others read them all. A `RANGE` that was read in two batches shows
-//! keys from before the removal, and lacks others that were there just as long: no order of the
-//! calls explains that.
+//! The server promises that a `RANGE` of up to 1024 keys is of one moment, as are `RANGE …
+//! SNAPSHOT` of any size and `DELRANGE`. So every round begins with hundreds of keys, and some
+//! clients remove many of them in one step while others read them all. A `RANGE` that was read in
+//! two batches shows keys from before the removal, and lacks others that were there just as long:
+//! no order of the calls explains that.
 
 mod support;
 

@@ -45,12 +45,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIRECTORY")]
     pub table_directory: Option<PathBuf>,
 
-    /// Bytes that large values which are appended to may hold, in a cache of their own that evicts the
-    /// least recently used [default: none, all values are kept]
+    /// Bytes that large values which are appended to may hold, in a cache of their own that evicts
+    /// the least recently used [default: none, all values are kept]
     #[arg(long, value_name = "BYTES", value_parser = parse_cache)]
     pub cache: Option<Bytes>,
 
-    /// Who runs the shards of the cache: threading, local_set or affinity [default: threading]
+    /// Strategy of the shards of the cache: threading, local_set or affinity [default: threading]
     #[arg(long, value_name = "STRATEGY", requires = "cache")]
     pub strategy: Option<Strategy>,
 
@@ -62,7 +62,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub load: LoadArgs,
 
-    /// What a client may take.
+    /// The limits of one client.
     #[command(flatten)]
     pub limits: Limits,
 }
@@ -75,7 +75,7 @@ fn parse_cache(text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-/// Why `tremula serve` ends with a failure.
+/// Why `tremula serve` fails.
 #[derive(Debug, Error)]
 enum Failure {
     #[error(transparent)]
@@ -90,11 +90,11 @@ enum Failure {
     Print(#[source] io::Error),
 }
 
-/// Serves until the process is told to stop. Success after an orderly end; a failure to start
-/// is told in one line on standard error.
+/// Serves until the process is asked to stop. Returns success after an orderly end. A failure to
+/// start is printed in one line on standard error.
 #[must_use]
 pub fn run(arguments: ServeArgs) -> ExitCode {
-    // Fails if the program has its own subscriber, which then does.
+    // Fails if the program has a subscriber of its own, which is then used.
     let _ = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
         .with_writer(io::stderr)
@@ -130,7 +130,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         limits: arguments.limits,
         table_directory: arguments.table_directory,
     };
-    // Listening comes first, so that a taken port is known before a long load.
+    // Listens first, so that a taken port is reported before a long load.
     let server = Server::bind(config, Arc::clone(&store))?;
     load::load(&arguments.load, store.database(0))?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
@@ -157,7 +157,7 @@ fn warn_if_exposed(address: &IpAddr, protected_mode: bool) {
     }
 }
 
-/// The one line that says where the server is, once it can be spoken to.
+/// Prints the one line that says where the server is, once it accepts connections.
 fn announce(server: &Server, engine: Engine, threads: usize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let plural = if threads == 1 { "" } else { "s" };

@@ -1,4 +1,4 @@
-//! The clients that are connected: who they are, how many, and how to bid them all goodbye.
+//! The connected clients: who they are, how many, and how to end them all.
 
 use crate::resp::Protocol;
 use socket2::SockRef;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// One client, as the others may see it. Its own connection writes it, without order between
-/// the fields: they are shown to people.
+/// One client, as other connections see it. Its own connection writes the fields, in no order,
+/// because they are only shown to people.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) stream: TcpStream,
@@ -22,7 +22,7 @@ pub(crate) struct Client {
     name: Mutex<Vec<u8>>,
     database: AtomicUsize,
     protocol: AtomicI64,
-    /// Milliseconds from `connected` to the last bytes that came in.
+    /// Milliseconds from `connected` to the last received bytes.
     last_active: AtomicU64,
     last_command: Mutex<&'static str>,
 }
@@ -41,14 +41,14 @@ impl Client {
         self.protocol.store(protocol.version(), Relaxed);
     }
 
-    /// Notes that a batch of commands has run, of which `last` was the last.
+    /// Records that a batch of commands has run, of which `last` was the last.
     pub(crate) fn ran(&self, last: &'static str) {
         *lock(&self.last_command) = last;
         let elapsed = u64::try_from(self.connected.elapsed().as_millis());
         self.last_active.store(elapsed.unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// Appends the line that `CLIENT LIST` shows, with Redis's names for the fields.
+    /// Appends the client's line of `CLIENT LIST`, with Redis's names for the fields.
     pub(crate) fn describe(&self, command: Option<&'static str>, out: &mut String) {
         let age = self.connected.elapsed();
         let idle = age.saturating_sub(Duration::from_millis(self.last_active.load(Relaxed)));
@@ -69,22 +69,22 @@ impl Client {
     }
 
     /// Whether the client will send no more, as far as the event loop knows: it has closed the
-    /// connection or its half of it, or [`end_input`](Self::end_input) did. What it sent before
-    /// may still have to be read.
+    /// connection or its half of it, or [`end_input`](Self::end_input) has. Earlier bytes may be
+    /// unread.
     pub(crate) async fn has_ended_input(&self) -> bool {
         tokio::select! {
             biased;
             ready = self.stream.ready(Interest::READABLE) => {
                 ready.map_or(true, |ready| ready.is_read_closed())
             }
-            // It has sent nothing that is unread, and not ended.
+            // Nothing is unread, and the input has not ended.
             () = std::future::ready(()) => false,
         }
     }
 
-    /// Lets the client say no more: what has arrived is still read, then the input ends.
+    /// Ends the client's input behind the bytes that have arrived, which are still read.
     fn end_input(&self) {
-        // It fails when the peer is gone, and then there is no more input anyway.
+        // Fails if the peer is gone; then there is no more input anyway.
         let _ = SockRef::from(&self.stream).shutdown(Shutdown::Read);
     }
 }
@@ -93,7 +93,7 @@ impl Client {
 #[derive(Default)]
 pub(crate) struct Clients {
     connected: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// Sockets that are served or wait to be, against the limit.
+    /// Sockets that are served or wait to be served; the limit applies to them.
     admitted: AtomicUsize,
     next_id: AtomicU64,
     closing: AtomicBool,
@@ -107,7 +107,7 @@ impl Clients {
         (place < limit).then_some(admission)
     }
 
-    /// Adds a client that has a place.
+    /// Adds an admitted client.
     pub(crate) fn connect(&self, stream: TcpStream) -> std::io::Result<Arc<Client>> {
         let client = Arc::new(Client {
             id: self.next_id.fetch_add(1, Relaxed) + 1,
@@ -123,8 +123,8 @@ impl Clients {
         });
         let mut connected = lock(&self.connected);
         connected.insert(client.id, Arc::clone(&client));
-        // Under the lock that `close` holds while it sets this: whoever comes second sees the
-        // other, so no client is missed.
+        // `close` sets this under the same lock. Whichever thread comes second sees what the first
+        // has done, so no client is missed.
         if self.closing.load(Relaxed) {
             client.end_input();
         }
@@ -135,7 +135,7 @@ impl Clients {
         lock(&self.connected).remove(&id);
     }
 
-    /// Ends the input of every client, of now and of later.
+    /// Ends the input of every present and future client.
     pub(crate) fn close(&self) {
         let connected = lock(&self.connected);
         self.closing.store(true, Relaxed);
@@ -152,7 +152,7 @@ impl Clients {
     }
 }
 
-/// A client's place among those that the limit allows; given back when dropped.
+/// A client's place within the limit. Dropping it gives it back.
 pub(crate) struct Admission(Arc<Clients>);
 
 impl Drop for Admission {
@@ -161,8 +161,8 @@ impl Drop for Admission {
     }
 }
 
-/// Locks; what these locks protect is whole after every statement, so a panic elsewhere while
-/// one was held does not matter.
+/// Locks. The data behind these locks is consistent after every statement, so a panic of another
+/// thread that held the lock does not matter.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

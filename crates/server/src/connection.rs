@@ -1,8 +1,8 @@
-//! One connection: bytes in, commands run, replies out.
+//! One connection: reads bytes, runs commands, writes replies.
 //!
-//! A connection reads what has arrived, runs every complete command in it, and sends the
-//! replies in one write. While a client does not read its replies, its commands are not read
-//! either: what it can make the server hold is bounded by the limits.
+//! A connection reads what has arrived, runs every complete command in it, and sends the replies in
+//! one write. While a client does not read its replies, the server does not read its commands
+//! either. So the limits bound the memory that a client can make the server hold.
 
 use crate::clients::Client;
 use crate::commands::{self, Next, Receive, Search, Session};
@@ -14,25 +14,25 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tremula_store::Lease;
 
-/// Bytes asked for in one read, as Redis does: a deep pipeline in one system call.
+/// Bytes requested in one read, as in Redis, so that a deep pipeline takes one system call.
 const READ_SIZE: usize = 16 << 10;
 
-/// Room for replies from the start: what a usual pipeline brings, without growing in steps.
+/// Initial room for replies, enough for a usual pipeline without growing in steps.
 const REPLY_SIZE: usize = 4 << 10;
 
-/// How much a client that waits for messages may send ahead; what it sends beyond stays in the
-/// system's buffers until it has its answer.
+/// How much input of a client that waits for messages is read ahead. The rest stays in the system's
+/// buffers until the client has its answer.
 const READ_AHEAD: usize = 64 << 10;
 
-/// How often the server looks whether a client that has sent so much ahead is still there. Its
-/// mailbox and its place among the clients stay taken for as long after it has left.
+/// How often the server checks whether a client that has sent that much ahead is still there. After
+/// the client has left, its mailbox and its place stay taken for this long.
 const HANGUP_CHECK: Duration = Duration::from_millis(100);
 
-/// What a message takes in a reply beside its bytes: its length and two line ends.
+/// What a message takes in a reply besides its bytes: its length and two line ends.
 const MESSAGE_HEADER: usize = 32;
 
-/// How long, and for how many bytes, a connection that the server closes goes on reading. To
-/// close it with input unread would make the system throw away the last reply.
+/// How long, and for how many bytes, a connection that the server closes goes on reading. If it
+/// were closed with unread input, the system would discard the last reply.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 16 << 20;
 
@@ -41,7 +41,7 @@ struct Connection<'a> {
     client: &'a Client,
     session: Session,
     parser: RequestParser,
-    /// What has arrived; the first `consumed` bytes are done with.
+    /// Received bytes. The first `consumed` ones are done.
     input: Vec<u8>,
     consumed: usize,
     output: Reply,
@@ -87,21 +87,21 @@ impl Connection<'_> {
         }
     }
 
-    /// Takes in what has arrived; `false` at the end of the input.
+    /// Reads what has arrived; `false` at the end of the input.
     async fn read(&mut self) -> io::Result<bool> {
         self.release_buffers();
         loop {
             self.client.stream.readable().await?;
-            // As bytes arrive: room for one read, or for as much again as a long command has
-            // brought so far, never for what it has declared.
+            // Reserves room for one read, or for as much as a long command has brought so far, but
+            // never for the length that it declares.
             self.input.reserve(READ_SIZE);
             let room = self.input.capacity() - self.input.len();
             match self.client.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Ok(false),
                 Ok(read) => {
                     if read == room {
-                        // There is likely more. Others first: a client that never stops
-                        // sending must not starve the rest of its thread.
+                        // There is probably more. Other clients come first, so that a client that
+                        // never stops sending does not starve the rest of its thread.
                         tokio::task::yield_now().await;
                     }
                     return Ok(true);
@@ -112,8 +112,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Moves an unfinished command to the front of its buffer, and gives back buffers that hold
-    /// nothing: an idle client then costs no more than its socket.
+    /// Moves an unfinished command to the front of its buffer, and frees empty buffers, so that an
+    /// idle client costs no more than its socket.
     fn release_buffers(&mut self) {
         if self.consumed == self.input.len() {
             self.input = Vec::new();
@@ -124,8 +124,8 @@ impl Connection<'_> {
         self.output.bytes = Vec::new();
     }
 
-    /// Runs the commands that have arrived, until one needs more than its reply; else
-    /// [`Next::Reply`] says that every complete one has run.
+    /// Runs the commands that have arrived, until one needs more than its reply. [`Next::Reply`]
+    /// means that every complete one has run.
     fn run_commands(&mut self) -> Next {
         self.output.bytes.reserve(REPLY_SIZE);
         let mut ran = 0;
@@ -188,13 +188,13 @@ impl Connection<'_> {
             }
         }
         self.output.bytes.clear();
-        // One long reply must not cost its memory for as long as the pipeline lasts.
+        // One long reply must not keep its memory for the rest of the pipeline.
         self.output.bytes.shrink_to(2 * REPLY_BATCH);
         Ok(())
     }
 
-    /// Goes on with a search until it is answered; others come before each slice of it. `false` if
-    /// the answer was too long, and the connection cannot go on.
+    /// Goes on with a search until it is answered. Other clients run before each slice of it.
+    /// Returns `false` if the answer was too long, so that the connection cannot go on.
     async fn search(&mut self, mut search: Search) -> io::Result<bool> {
         self.output.begin();
         loop {
@@ -213,9 +213,9 @@ impl Connection<'_> {
         Ok(fits)
     }
 
-    /// Receives from a mailbox: waits, if that is wanted, and answers. A message counts as
-    /// delivered once the reply has been written; if the client goes away before, it is the next
-    /// one of whoever receives then.
+    /// Receives from a mailbox, waits if the client asked for it, and answers. A message counts as
+    /// delivered once the reply has been written. If the client leaves before, the next receiver
+    /// gets it.
     async fn receive(&mut self, receive: Receive) -> io::Result<()> {
         self.output.begin();
         let Some(mut lease) = receive.post.lease().await else {
@@ -238,11 +238,11 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Until there is a message, the time is over, the mailbox is dropped, or the client has
-    /// ended its input: it may be gone.
+    /// Waits until there is a message, the time is over, the mailbox is dropped, or the client has
+    /// ended its input, because it may be gone.
     ///
-    /// A message that is there at once also goes to a client that has ended its input behind the
-    /// command. One that had to be waited for does not: it stays in the mailbox.
+    /// A client that has ended its input behind the command still gets a message that is there at
+    /// once. A message that comes later stays in the mailbox.
     async fn wait_for_messages(&mut self, lease: &mut Lease, receive: &Receive) -> io::Result<()> {
         let timeout = async {
             match receive.timeout {
@@ -254,7 +254,7 @@ impl Connection<'_> {
         let mut had_to_wait = false;
         let hangup = async {
             had_to_wait = true;
-            // What has been read ahead is run when this has been answered.
+            // Commands that are read ahead run after this one has been answered.
             while input.len() < READ_AHEAD {
                 client.stream.readable().await?;
                 input.reserve(READ_SIZE);
@@ -265,7 +265,7 @@ impl Connection<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            // The end of the input lies behind what is not read, so reading does not show it.
+            // The end of the input is behind unread bytes, so reading does not show it.
             while !client.has_ended_input().await {
                 tokio::time::sleep(HANGUP_CHECK).await;
             }
@@ -278,8 +278,8 @@ impl Connection<'_> {
             ended = hangup => ended?,
         }
         if had_to_wait && !lease.taken().is_empty() {
-            // A client that left before the message was sent must not get it. The event loop
-            // learns of all that has happened to the socket while this task yields.
+            // A client that left before the message was sent must not get it. While this task
+            // yields, the event loop learns of everything that has happened to the socket.
             tokio::task::yield_now().await;
             if client.has_ended_input().await {
                 lease.keep(0);
@@ -288,7 +288,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Writes the messages taken as the reply, as many as it has room for.
+    /// Writes the taken messages as the reply, as many as it has room for.
     fn write_messages(&mut self, lease: &mut Lease, as_list: bool) {
         let mut room = self.server.limits.max_output_buffer.0 / 2;
         let fitting = lease
@@ -316,7 +316,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Ends the output and waits a little for the client to see it.
+    /// Ends the output and waits a little until the client has seen it.
     async fn close(&mut self) -> io::Result<()> {
         self.input = Vec::new();
         socket2::SockRef::from(&self.client.stream).shutdown(std::net::Shutdown::Write)?;
@@ -334,7 +334,7 @@ impl Connection<'_> {
             }
             Ok(())
         };
-        // Whether the client has seen it in time makes no difference.
+        // It makes no difference whether the client has seen it in time.
         tokio::time::timeout(LINGER, linger).await.unwrap_or(Ok(()))
     }
 }

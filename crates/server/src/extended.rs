@@ -1,10 +1,10 @@
 //! Arithmetic on 80-bit extended floats, for `INCRBYFLOAT`.
 //!
-//! Redis reads, adds and prints with C's `long double`, which on x86-64 has a mantissa of 64
-//! bits and an exponent of 15. This does the same with exact integers: the text is read as an
-//! exact fraction and rounded once, the sum is exact and rounded once, and the print is exact
-//! down to the 17th decimal place. Each rounding is to nearest, ties to even, as the hardware
-//! and glibc do it; so results are equal over the whole range, subnormal numbers included.
+//! Redis reads, adds and prints with C's `long double`, which on x86-64 has a mantissa of 64 bits
+//! and an exponent of 15. This module does the same with exact integers. The text is read as an
+//! exact fraction and rounded once, the sum is exact and rounded once, and the print is exact up to
+//! the 17th decimal place. Each rounding is to nearest, ties to even, as in the hardware and in
+//! glibc. So results are equal over the whole range, including subnormal numbers.
 
 use num_bigint::{BigInt, BigUint, Sign};
 
@@ -12,12 +12,12 @@ use num_bigint::{BigInt, BigUint, Sign};
 const MANTISSA_BITS: i64 = 64;
 /// The exponent of the smallest subnormal number, 2^-16445.
 const MIN_EXPONENT: i64 = -16_445;
-/// Every finite number lies below 2 to this power.
+/// Every finite number is below 2 to this power.
 const MAX_EXPONENT: i64 = 16_384;
-/// Redis takes no text of this many bytes or more for a number.
+/// Redis rejects a number whose text has this many bytes or more.
 const MAX_TEXT: usize = 5 * 1024;
-/// Decimal exponents beyond this, either way, are out of range whatever the digits say: texts
-/// have fewer than 5120 of them, and the range ends at 10^4932 and 10^-4951.
+/// Decimal exponents beyond this, in either direction, are out of range for any digits: texts have
+/// fewer than 5120 digits, and the range ends at 10^4932 and 10^-4951.
 const MAX_DECIMAL_EXPONENT: i64 = 20_000;
 /// Decimal places that are printed.
 const PLACES: usize = 17;
@@ -32,9 +32,9 @@ pub(crate) enum Extended {
 }
 
 impl Extended {
-    /// Reads what C's `strtold` reads, with nothing before or after it: decimal or hexadecimal,
-    /// with or without an exponent, or an infinity. `None` for NaN and for what rounds to
-    /// infinity or, not being zero, to zero.
+    /// Reads what C's `strtold` reads, with nothing before or after it: a decimal or hexadecimal
+    /// number, with or without an exponent, or an infinity. `None` for NaN, and for a number that
+    /// rounds to infinity or, without being zero, to zero.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         if text.len() >= MAX_TEXT {
             return None;
@@ -50,7 +50,7 @@ impl Extended {
         let (numerator, denominator, exponent) = match digits {
             [b'0', b'x' | b'X', rest @ ..] => {
                 let literal = Literal::parse(rest, 16, b'p')?;
-                // Each hexadecimal place is four binary ones.
+                // Each hexadecimal place is four binary places.
                 (
                     literal.digits,
                     BigUint::from(1_u8),
@@ -80,7 +80,7 @@ impl Extended {
         (is_zero || !number.is_zero()).then_some(number)
     }
 
-    /// The sum; `None` where it is not a finite number.
+    /// The sum; `None` if it is not a finite number.
     pub(crate) fn add(&self, other: &Self) -> Option<Self> {
         let (
             Self::Finite {
@@ -162,7 +162,7 @@ impl Literal {
     }
 }
 
-/// An exponent; one that is out of range by far is cut to something that is so too.
+/// An exponent. One that is far out of range is cut to another that is out of range, too.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (sign, digits) = match text {
         [b'-', rest @ ..] => (-1, rest),
@@ -185,7 +185,7 @@ fn round_quotient(
     denominator: &BigUint,
     exponent: i64,
 ) -> Option<Extended> {
-    // Enough bits that the quotient has more than a mantissa.
+    // Enough bits that the quotient has more bits than a mantissa.
     let wanted = MANTISSA_BITS + 2 + bits(denominator) - bits(&numerator);
     let shift = wanted.max(0);
     let numerator = numerator << shift;
@@ -213,8 +213,8 @@ fn round(sign: Sign, magnitude: &BigUint, exponent: i64, inexact: bool) -> Optio
     })
 }
 
-/// `number / 2^shift` to the nearest integer, ties to even. If `inexact`, `number` stands for
-/// something less than one unit larger; then `shift` is not zero.
+/// `number / 2^shift` to the nearest integer, ties to even. If `inexact`, the exact number is
+/// larger than `number` by less than one unit; then `shift` is not zero.
 fn shift_right_to_nearest(number: &BigUint, shift: u64, inexact: bool) -> BigUint {
     let kept = number >> shift;
     let Some(half) = shift.checked_sub(1) else {
@@ -229,7 +229,7 @@ fn shift_right_to_nearest(number: &BigUint, shift: u64, inexact: bool) -> BigUin
 }
 
 fn bits(number: &BigUint) -> i64 {
-    // No number here has more than some hundred thousand.
+    // No number here has more than a few hundred thousand bits.
     i64::try_from(number.bits()).unwrap_or(i64::MAX)
 }
 
@@ -244,7 +244,7 @@ mod tests {
         Some(left.add(&right)?.print())
     }
 
-    /// The right sides are what a redis-server 7.0 on x86-64 answers.
+    /// The expected sums are those of a redis-server 7.0 on x86-64.
     #[test]
     fn sums_print_as_redis_prints_them() {
         for (left, right, expected) in [
@@ -310,8 +310,8 @@ mod tests {
             prop_assert_eq!(sum(&left.to_string(), &right.to_string()), expected);
         }
 
-        /// A `f64` is exact in 64 bits of mantissa; and what is rounded to 64 bits and then to
-        /// 17 places differs from it by less than the places can show.
+        /// A `f64` is exact in a mantissa of 64 bits. A number that is rounded to 64 bits and then
+        /// to 17 places differs from it by less than the places can show.
         #[test]
         fn small_doubles_read_and_print_as_they_are(number in -1e3_f64..1e3) {
             let printed = sum(&format!("{number:.30}"), "0").unwrap();

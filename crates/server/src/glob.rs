@@ -1,21 +1,20 @@
 //! Glob patterns as `KEYS` and `SCAN` spell them.
 //!
-//! `*` stands for any bytes, `?` for one, `[a-c]` for one of a class, `[^a-c]` for one outside
-//! it, and a backslash takes the meaning away from what follows. Odd patterns mean what they
-//! mean in Redis; the tests name the cases.
+//! `*` matches any bytes, `?` one byte, `[a-c]` one byte of a class, `[^a-c]` one byte outside it,
+//! and a backslash makes the next byte literal. Malformed patterns mean what they mean in Redis;
+//! the tests name the cases.
 
 /// Whether `text` matches `pattern`.
 ///
-/// At most `pattern.len() * text.len()` steps: when a byte does not match, only the last star
-/// takes one byte more. An earlier star need not, since whatever it could skip the last one
-/// can skip as well.
+/// At most `pattern.len() * text.len()` steps: when a byte does not match, only the last star takes
+/// one more byte. Earlier stars need not, because the last star can skip whatever they could.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     if text.is_empty() {
-        // Redis compares nothing with an empty text, except that `*` alone is not compared.
+        // Redis compares nothing with an empty text; only `*` itself matches it.
         return pattern.is_empty() || pattern == b"*";
     }
     let (mut pattern, mut text) = (pattern, text);
-    // Behind the last star: what follows it, and the text that it has not skipped.
+    // The pattern behind the last star, and the text that the star has not skipped.
     let mut last_star: Option<(&[u8], &[u8])> = None;
     loop {
         let Some((byte, text_rest)) = text.split_first() else {
@@ -42,7 +41,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// What every text that matches `pattern` begins with.
+/// The bytes with which every text that matches `pattern` begins.
 pub(crate) fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
     let mut prefix = Vec::new();
     let mut rest = pattern;
@@ -57,8 +56,7 @@ pub(crate) fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Matches `byte` against the first element of `pattern`, which is no star; what follows that
-/// element.
+/// Matches `byte` against the first element of `pattern`, which is not a star. Returns the rest.
 fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern {
         [] => None,
@@ -68,8 +66,7 @@ fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// As [`match_one`], behind the opening bracket. A class that is not closed ends with the
-/// pattern.
+/// Like [`match_one`], behind the opening bracket. An unclosed class ends with the pattern.
 fn match_class(class: &[u8], byte: u8) -> Option<&[u8]> {
     let (negated, mut rest) = match class {
         [b'^', rest @ ..] => (true, rest),
@@ -100,7 +97,7 @@ fn match_class(class: &[u8], byte: u8) -> Option<&[u8]> {
     (found != negated).then_some(rest)
 }
 
-/// Ranges go either way, and over signed bytes: Redis is built where C's `char` has a sign.
+/// Ranges go in either direction, over signed bytes, because Redis's C has a signed `char`.
 fn in_range(one: u8, other: u8, byte: u8) -> bool {
     let (one, other, byte) = (one.cast_signed(), other.cast_signed(), byte.cast_signed());
     (one.min(other)..=one.max(other)).contains(&byte)
@@ -111,7 +108,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same rules, by trying everything.
+    /// The same rules, implemented by trying everything.
     fn naive(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),

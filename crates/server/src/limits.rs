@@ -1,40 +1,38 @@
-//! What one client may take, each limit a named constant with a flag.
+//! The limits of one client, each a named constant with a flag.
 
 use std::{fmt, str::FromStr};
 
-/// Clients served at once. As in Redis; each idle one costs a socket and about a kilobyte.
+/// Clients served at once, as in Redis. An idle client costs a socket and about a kilobyte.
 pub const MAX_CLIENTS: usize = 10_000;
 
-/// Bytes of one argument, and so of one key or value. Redis's `proto-max-bulk-len`: clients
-/// that split large objects do so at this size.
+/// Bytes of one argument, and so of one key or value. Redis's `proto-max-bulk-len`, at which
+/// clients split large objects.
 pub const MAX_ARGUMENT: Bytes = Bytes(512 << 20);
 
-/// Arguments of one command. A `MSET` of half a million pairs fits; the list of where they
-/// lie then takes 16 MiB.
+/// Arguments of one command. An `MSET` of half a million pairs fits, in a list of 16 MiB.
 pub const MAX_ARGUMENTS: usize = 1 << 20;
 
-/// Bytes of one command as it arrives, all arguments together. Redis's
-/// `client-query-buffer-limit`.
+/// Bytes of one command as it arrives, all arguments together. Redis's `client-query-buffer-limit`.
 pub const MAX_QUERY_BUFFER: Bytes = Bytes(1 << 30);
 
-/// Bytes of one reply. Twice the longest value, so that any one value can be read back.
+/// Bytes of one reply: twice the longest value, so that any value can be read back.
 pub const MAX_OUTPUT_BUFFER: Bytes = Bytes(1 << 30);
 
 /// Bytes of one inline command, or of the line that declares a length. Redis's
-/// `PROTO_INLINE_MAX_SIZE`, of which its clients know.
+/// `PROTO_INLINE_MAX_SIZE`, which its clients know.
 pub const MAX_LINE: usize = 64 << 10;
 
-/// Bytes of replies gathered before they are sent, while further commands of the pipeline
-/// wait. Large enough that a deep pipeline is one system call, small enough for the cache.
+/// Bytes of replies collected before they are sent, while more commands of the pipeline wait. Large
+/// enough that a deep pipeline takes one system call, small enough for the cache.
 pub const REPLY_BATCH: usize = 64 << 10;
 
-/// Rows that a search of a table looks at before other clients of its thread come: a millisecond or
-/// less of work with usual match specifications, and several batches that are of one moment.
+/// Rows that a search of a table looks at before other clients of its thread run: at most a
+/// millisecond of work with usual match specifications, and several batches of one moment each.
 pub const SEARCH_SLICE: usize = 4096;
 
 /// Keys of one `RANGE … SNAPSHOT`, which copies them all before it answers. A copy takes 48 bytes
 /// (longer keys and values are shared, not copied), so this is 48 MiB, for at most one snapshot a
-/// thread at a time; and other clients of that thread wait for a few tenths of a second.
+/// thread at a time. Other clients of that thread wait for a few tenths of a second.
 pub const MAX_SNAPSHOT: usize = 1 << 20;
 
 /// The limits of one server.
@@ -84,8 +82,8 @@ impl Default for Limits {
     }
 }
 
-/// A number of bytes that reads and prints as people write one: `64kb`, `512mb`, `1gb`, or
-/// plain digits. Units are powers of 1024, as in Redis's configuration.
+/// A number of bytes, read and printed as people write it: `64kb`, `512mb`, `1gb`, or plain digits.
+/// Units are powers of 1024, as in Redis's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 

@@ -1,8 +1,8 @@
 //! The server: a listener, worker threads, and an orderly end.
 //!
-//! One thread accepts and hands each socket to the worker with the fewest clients. A worker is
-//! a thread with its own event loop; a client stays with its worker, so that serving it takes
-//! no lock and wakes no other thread. All workers share the keyspace.
+//! One thread accepts connections and hands each socket to the worker with the fewest clients. A
+//! worker is a thread with its own event loop. A client stays with its worker, so that serving it
+//! takes no lock and wakes no other thread. All workers share the keyspace.
 
 use crate::clients::{Admission, Clients};
 use crate::connection;
@@ -23,34 +23,34 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tremula_store::Store;
 
-/// How long a server that was told to stop waits for clients that do not take their replies.
-/// Process managers commonly wait ten seconds before they kill.
+/// How long a stopping server waits for clients that do not read their replies. Process managers
+/// commonly wait ten seconds before they kill.
 pub const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// How long a connection is silent before the system asks whether the client is still there.
-/// Redis's `tcp-keepalive`. It ends the connections of clients that left without a word, or whose
-/// last word lies behind more than the system takes in while they wait for a message.
+/// How long a connection is silent before the system checks whether the client is still there.
+/// Redis's `tcp-keepalive`. It ends the connections of clients that disappeared without a word, or
+/// that wait for a message and closed behind more input than the system buffers.
 pub(crate) const KEEPALIVE: Duration = Duration::from_secs(300);
 
-/// How long the server accepts nobody after the system had no socket for it.
+/// How long the server pauses accepting after the system had no socket left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How a server is to be set up.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The address to listen on; port 0 picks a free one.
     pub address: SocketAddr,
     /// Worker threads, at least one.
     pub threads: usize,
-    /// Refuse clients that are not on this machine.
+    /// Whether clients from other machines are refused.
     pub protected_mode: bool,
-    /// What one client may take.
+    /// The limits of one client.
     pub limits: Limits,
-    /// Where `ETS.TAB2FILE` and its kin may read and write files; `None` refuses them.
+    /// The directory in which `ETS.TAB2FILE` and its kin may read and write files; else `None`.
     pub table_directory: Option<PathBuf>,
 }
 
-/// What every thread of a server shares.
+/// The data that all threads of a server share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     pub(crate) limits: Limits,
@@ -74,20 +74,20 @@ pub(crate) struct Stats {
 /// Why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}; choose another with --bind and --port")]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A thread or its event loop could not be made.
+    /// A thread or its event loop could not be created.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
 }
 
-/// A server that listens, and serves once it [runs](Self::run).
+/// A server that listens, and serves clients once it [runs](Self::run).
 pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
@@ -113,8 +113,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the address is taken or cannot be had, or there are no resources for
-    /// the threads.
+    /// [`StartError`] if the address is not available, or if there are no resources for the
+    /// threads.
     pub fn bind(config: Config, store: Arc<Store>) -> Result<Self, StartError> {
         let runtime = event_loop()?;
         let listen = async {
@@ -154,13 +154,13 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// The address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// Serves until `stop` is ready; then takes no more clients, answers what has arrived, and
+    /// Serves until `stop` is ready. Then accepts no more clients, answers what has arrived, and
     /// returns once every client has its replies, or after [`DRAIN_TIME`].
     pub fn run(self, stop: impl Future<Output = ()>) {
         let Self {
@@ -190,12 +190,12 @@ impl Server {
         }
     }
 
-    /// The future that is ready when the process is told to stop: by SIGTERM, or by SIGINT as
-    /// Ctrl-C sends it. The signals are taken from the moment of the call.
+    /// A future that is ready when the process is asked to stop, by SIGTERM or by SIGINT (Ctrl-C).
+    /// The signals are caught from the moment of the call.
     ///
     /// # Errors
     ///
-    /// If the system does not let the process take the signals.
+    /// The system does not let the process catch the signals.
     pub fn stop_signal(&self) -> io::Result<impl Future<Output = ()> + use<>> {
         use tokio::signal::unix::{SignalKind, signal};
         let _guard = self.runtime.enter();
@@ -246,14 +246,14 @@ async fn accept(listener: &TcpListener, workers: &[Worker], shared: &Shared) {
                 .min_by_key(|worker| worker.load.load(Relaxed));
             if let Some(worker) = least {
                 worker.load.fetch_add(1, Relaxed);
-                // A worker ends only after its sender is dropped.
+                // Cannot fail: a worker ends only after its sender is dropped.
                 let _ = worker.sockets.send(Socket { stream, admission });
             }
         }
     }
 }
 
-/// What a client from elsewhere is told in protected mode; Redis's code, and Tremula's ways out.
+/// The refusal of other machines' clients in protected mode: Redis's code, Tremula's remedies.
 const PROTECTED: &str = "-DENIED Tremula is running in protected mode because it has no passwords \
     yet. In this mode connections are only accepted from the loopback interface. If you want to \
     connect from other machines, and nobody else can reach this one, restart the server with \
@@ -263,8 +263,8 @@ fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// Tells a client why it is not served, and hangs up. The text fits into the empty buffer of a
-/// new socket, so this does not wait.
+/// Sends a client the reason why it is not served, and hangs up. The text fits into the empty
+/// buffer of a new socket, so this does not wait.
 fn refuse(stream: TcpStream, text: &str) {
     if let Ok(mut stream) = stream.into_std() {
         // The client may be gone already.
@@ -286,7 +286,7 @@ impl Worker {
             .name(format!("tremula-{number}"))
             .spawn(move || {
                 runtime.block_on(work);
-                // Nobody waits any more when the time to drain is over.
+                // Sending fails if the drain time is over and no thread waits.
                 let _ = finish.send(());
             })
             .map_err(StartError::Worker)?;
@@ -294,8 +294,7 @@ impl Worker {
     }
 }
 
-/// Serves the clients that come in, each in a task of its own, until there will be no more and
-/// all have left.
+/// Serves the incoming clients, each in its own task, until no more come and all have left.
 async fn work(
     mut incoming: mpsc::UnboundedReceiver<Socket>,
     shared: Arc<Shared>,
@@ -319,14 +318,14 @@ async fn work(
     }
 }
 
-/// A panic ends one connection. It is a fault of the server, so it is told.
+/// Logs a panic, which ends one connection and is a fault of the server.
 fn report(left: Result<(), tokio::task::JoinError>) {
     if let Err(error) = left {
         tracing::error!(%error, "a connection was lost to a fault of the server");
     }
 }
 
-/// Takes a client off its worker's load when dropped, also by a panic.
+/// Subtracts a client from its worker's load when dropped, also by a panic.
 struct Departure(Arc<AtomicUsize>);
 
 impl Drop for Departure {
@@ -335,7 +334,7 @@ impl Drop for Departure {
     }
 }
 
-/// Takes a client off the list when dropped, also by a panic.
+/// Removes a client from the list when dropped, also by a panic.
 struct Listed<'a>(&'a Clients, u64);
 
 impl Drop for Listed<'_> {
@@ -347,7 +346,7 @@ impl Drop for Listed<'_> {
 async fn serve(socket: Socket, shared: Arc<Shared>, _departure: Departure) {
     let Socket { stream, admission } = socket;
     let stream = TcpStream::from_std(stream).and_then(|stream| {
-        // Replies are sent whole; waiting for more to go with them would only delay them.
+        // Replies are sent whole, so waiting for more data would only delay them.
         stream.set_nodelay(true)?;
         SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
         Ok(stream)
@@ -368,7 +367,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tremula_store::{Engine, StoreConfig};
 
-    /// How long the test may take on a machine that is busy with something else.
+    /// How long the test may take on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(120);
 
     fn shared(limits: Limits) -> Shared {
@@ -405,11 +404,11 @@ mod tests {
         }
 
         async fn send(&mut self, command: &str) -> io::Result<()> {
-            // At once: a part that waits for an acknowledgement takes as long as a search.
+            // At once, because a part that waits for an acknowledgement takes as long as a search.
             self.0.write_all(format!("{command}\r\n").as_bytes()).await
         }
 
-        /// A bulk string.
+        /// Reads a bulk string.
         async fn reply(&mut self) -> io::Result<String> {
             let mut length = String::new();
             while !length.ends_with("\r\n") {
@@ -425,7 +424,7 @@ mod tests {
             Ok(String::from_utf8(text).expect("text"))
         }
 
-        /// Whether a reply has come that was not read yet.
+        /// Whether an unread reply has arrived.
         fn has_reply(&self) -> bool {
             let stream = socket2::SockRef::from(&self.0);
             match stream.peek(&mut [std::mem::MaybeUninit::uninit()]) {
@@ -436,14 +435,14 @@ mod tests {
         }
     }
 
-    /// Each command that looks at a whole table lets others of its thread come in between: while it
-    /// runs, another connection is answered, and what it says then is that it does run. Clients and
-    /// worker share one thread, so this does not depend on how fast anything is. Fails if a scan runs
-    /// to its end in one go: by the time another connection is answered, its reply is there.
+    /// Each command that looks at a whole table lets other clients of its thread run in between:
+    /// while it runs, another connection is answered, and its answer shows that the command is
+    /// still running. Clients and worker share one thread, so the test does not depend on speed. It
+    /// fails if a search runs to its end at once: then its reply is there before the other's.
     #[test]
     fn a_search_of_a_whole_table_does_not_hold_its_thread() {
         const ROWS: usize = 15_000;
-        // What fits into a line.
+        // As many as fit into a line.
         const ROWS_AT_ONCE: usize = 3000;
         let runtime = event_loop().expect("an event loop");
         let visit = async {
@@ -505,7 +504,7 @@ mod tests {
                         Some(expected) => assert_eq!(reply, expected, "{command}"),
                         None => assert_eq!(reply.matches('{').count(), ROWS),
                     }
-                    // The next one with this name is another.
+                    // The next table of this name is another table.
                     searching.send("ETS.WHEREIS t").await?;
                     assert_eq!(searching.reply().await?, "undefined");
                 }

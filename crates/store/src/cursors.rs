@@ -5,11 +5,11 @@
 //! 64-bit number for that key; this table knows which key it is.
 //!
 //! The table is bounded. Cursors that have been resumed from are forgotten first, oldest first:
-//! their scan has moved on to another cursor. Then come cursors that no scan has resumed from, oldest
-//! first. A forgotten cursor means the beginning: such a scan returns some elements again, as
-//! `SCAN` is allowed to, but loses none. That happens to a scan only when [`MAX_CURSORS`] other
-//! scans have been begun and left alone since its last call, or when they hold
-//! [`MAX_CURSOR_BYTES`] of keys.
+//! their scan has moved on to another cursor. Then come cursors that no scan has resumed from,
+//! oldest first. A forgotten cursor means the beginning: such a scan returns some elements again,
+//! as `SCAN` is allowed to, but loses none. That happens to a scan only when [`MAX_CURSORS`] other
+//! scans have been begun and left alone since its last call, or when they hold [`MAX_CURSOR_BYTES`]
+//! of keys.
 //!
 //! Scans that stop at the same key of the same database share a cursor, so that many clients
 //! that sample the first few keys take one entry.

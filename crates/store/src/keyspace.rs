@@ -48,9 +48,9 @@ pub const ONE_MOMENT: usize = LAST_BATCH;
 /// whether the range is longer. If it is not, the walk ends with that batch, as of its moment.
 const BATCH: usize = ONE_MOMENT + 1;
 
-/// Visits up to `limit` entries of a range. Up to [`ONE_MOMENT`] entries, the visit is of one moment.
-/// A longer one copies batches: each batch is of one moment, and later batches are of later moments.
-/// Keys come in strict order, and a key that is present throughout is visited.
+/// Visits up to `limit` entries of a range. Up to [`ONE_MOMENT`] entries, the visit is of one
+/// moment. A longer one copies batches: each batch is of one moment, and later batches are of later
+/// moments. Keys come in strict order, and a key that is present throughout is visited.
 pub fn walk(
     database: &Database,
     range: KeyRange<'_, Key>,
@@ -215,8 +215,8 @@ mod tests {
         }
     }
 
-    /// If the first batch ended at exactly [`ONE_MOMENT`] entries, a key inserted later would be visited
-    /// behind a range that was complete, and the two would not be of one moment.
+    /// If the first batch ended at exactly [`ONE_MOMENT`] entries, a key inserted later would be
+    /// visited behind a range that was complete, and the two would not be of one moment.
     #[test]
     fn a_walk_sees_nothing_later_behind_as_many_keys_as_promised() {
         let keyspace = filled(Engine::Locked, ONE_MOMENT);

@@ -1,9 +1,9 @@
 //! The server's mailboxes: many clients send, and one at a time receives.
 //!
-//! A mailbox lives under a name until it is dropped. Each connection sends through a sender of
-//! its own, so that what it sends arrives in its order. One connection at a time
-//! has a lease of the receiving end ([`Lease`]), from when it begins to wait until the messages have
-//! been written to its socket. Messages that could not be written go back to the front.
+//! A mailbox lives under a name until it is dropped. Each connection sends through a sender of its
+//! own, so that what it sends arrives in its order. One connection at a time has a lease of the
+//! receiving end ([`Lease`]), from when it begins to wait until the messages have been written to
+//! its socket. Messages that could not be written go back to the front.
 
 use crate::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -152,8 +152,8 @@ impl Post {
         Some(estate.owner.pid().clone())
     }
 
-    /// Sends this mailbox the messages about tables that have come to it, as far as there is room. The
-    /// others wait until a client receives again.
+    /// Sends this mailbox the messages about tables that have come to it, as far as there is room.
+    /// The others wait until a client receives again.
     pub fn forward_transfers(&self) {
         if let Some(estate) = &mut *self.estate.lock() {
             estate.forward_transfers();
@@ -170,8 +170,8 @@ impl Post {
         self.receiver.lock().is_none()
     }
 
-    /// The receiving end, unless another connection keeps it. A connection whose client already has its
-    /// reply, as far as that client can see, gets a tenth of a second to give it back.
+    /// The receiving end, unless another connection keeps it. A connection whose client already has
+    /// its reply, as far as that client can see, gets a tenth of a second to give it back.
     pub async fn lease(self: &Arc<Self>) -> Option<Lease> {
         let deadline = Instant::now() + GRACE;
         loop {

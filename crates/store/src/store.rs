@@ -70,8 +70,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if the engine cannot keep the store's promises, or if the operating system refuses
-    /// the cache's worker threads.
+    /// [`OpenError`] if the engine cannot keep the store's promises, or if the operating system
+    /// refuses the cache's worker threads.
     pub fn new(config: &StoreConfig) -> Result<Self, OpenError> {
         Ok(Self {
             keyspace: Keyspace::new(config.engine)?,
@@ -132,7 +132,8 @@ impl Store {
         &self.snapshots
     }
 
-    /// The cursors of scans. If a thread panics while it holds them, the worst outcome is an unknown cursor.
+    /// The cursors of scans. If a thread panics while it holds them, the worst outcome is an
+    /// unknown cursor.
     pub fn cursors(&self) -> MutexGuard<'_, Cursors> {
         self.cursors.lock()
     }

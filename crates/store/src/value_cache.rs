@@ -1,8 +1,8 @@
 //! The cache of values that are appended to: the shards of [`tremula_shard::cache::Cache`].
 //!
-//! Each value in the cache has a number that no other value ever had. In the index, the key maps to that
-//! number. So an operation on a number may come late without harm: if the key has got another value
-//! meanwhile, nothing refers to the number any more.
+//! Each value in the cache has a number that no other value ever had. In the index, the key maps to
+//! that number. So an operation on a number may come late without harm: if the key has got another
+//! value meanwhile, nothing refers to the number any more.
 
 use crate::Key;
 use bytes::Bytes;
@@ -13,15 +13,15 @@ use tremula_shard::cache::{AppendError, Cache, CacheConfig};
 use tremula_shard::{Config, Shards, StartError, Strategy};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
-/// Default length from which a value that is appended to moves to the cache. Copying a shorter value
-/// costs less than a call to the cache.
+/// Default length from which a value that is appended to moves to the cache. Copying a shorter
+/// value costs less than a call to the cache.
 pub const CACHED_FROM: usize = 4096;
 
 /// The smallest size of a cache, in bytes: room for some values in every shard.
 pub const LEAST_CACHE: usize = 1 << 20;
 
-/// The number of shards, for any number of workers. Each shard has an equal part of the bytes, and a
-/// value must fit into one.
+/// The number of shards, for any number of workers. Each shard has an equal part of the bytes, and
+/// a value must fit into one.
 const SHARDS: usize = 8;
 
 /// How large values are kept.
@@ -118,8 +118,8 @@ impl ValueCache {
         answer
     }
 
-    /// Puts the concatenation of two pieces into the cache. Returns its number, or `None` if it is too
-    /// large.
+    /// Puts the concatenation of two pieces into the cache. Returns its number, or `None` if it is
+    /// too large.
     pub(crate) fn begin(
         &self,
         database: usize,

@@ -1,8 +1,8 @@
 //! The values of one database, wherever they lie: in the index, or in the cache.
 //!
 //! A key whose value was evicted is removed from the index before the command that caused it is
-//! answered. A thread that comes in between finds the number in the index and nothing in the cache, and removes
-//! the key.
+//! answered. A thread that comes in between finds the number in the index and nothing in the cache,
+//! and removes the key.
 
 use crate::keyspace::{Database, Keyspace};
 use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
@@ -47,8 +47,8 @@ impl<'a> Values<'a> {
         self.keyspace.database(self.number)
     }
 
-    /// Calls `show` with the length of a key's value and the bytes that `part` picks, given the length.
-    /// Bytes in the index are shown without a copy. Returns whether the key has a value.
+    /// Calls `show` with the length of a key's value and the bytes that `part` picks, given the
+    /// length. Bytes in the index are shown without a copy. Returns whether the key has a value.
     pub fn read(
         &self,
         key: &Key,
@@ -73,8 +73,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The length and a part of the value with this number. `None` if the value has been evicted, or if
-    /// the key has got another value meanwhile: the caller looks the key up again.
+    /// The length and a part of the value with this number. `None` if the value has been evicted,
+    /// or if the key has got another value meanwhile: the caller looks the key up again.
     fn read_cached(
         &self,
         cache: &ValueCache,
@@ -91,8 +91,8 @@ impl<'a> Values<'a> {
         answer
     }
 
-    /// The bytes of a value that was found under this key. If the cache has evicted that value, the bytes
-    /// of the value that the key has now.
+    /// The bytes of a value that was found under this key. If the cache has evicted that value, the
+    /// bytes of the value that the key has now.
     pub fn text(&self, key: &Key, value: &Value) -> Option<Text> {
         let mut value = value.clone();
         loop {

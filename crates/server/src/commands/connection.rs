@@ -4,11 +4,11 @@ use super::{Context, Failure, Next, Outcome, ets};
 use crate::resp::{Arguments, Protocol, number};
 use tremula_store::DATABASES;
 
-/// The version of Redis whose replies these are. Clients read it to learn what a server can do,
-/// so it is what `HELLO` and `INFO` give; `INFO` has Tremula's own version beside it.
+/// The version of Redis whose replies the server gives. Clients read it to learn what a server can
+/// do, so `HELLO` and `INFO` report it; `INFO` also has Tremula's own version.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
-/// The only user there is; it has no password, so any will do, as in Redis.
+/// The only user, who has no password. So any password is accepted, as in Redis.
 const USER: &[u8] = b"default";
 
 pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -101,7 +101,7 @@ pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
     Ok(Next::Reply)
 }
 
-/// Lets the list of clients show what the session has become.
+/// Updates the list of clients from the session.
 fn publish(context: &Context<'_>) {
     context
         .client
@@ -157,7 +157,7 @@ pub(super) fn client_setname(context: &mut Context<'_>, arguments: Arguments<'_>
     Ok(Next::Reply)
 }
 
-/// Names stand in the lines of `CLIENT LIST`, so they must not break them.
+/// Names are part of the lines of `CLIENT LIST`, so they must not break them.
 fn validate_name(name: &[u8]) -> Result<(), Failure> {
     if name.iter().all(u8::is_ascii_graphic) {
         Ok(())
@@ -166,7 +166,7 @@ fn validate_name(name: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// From Redis 7.2: what library the client uses. It is checked and not kept.
+/// From Redis 7.2: the library that the client uses. It is checked, but not kept.
 pub(super) fn client_setinfo(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let attribute = arguments.get(2);
     let known = ["lib-name", "lib-ver"]
@@ -212,7 +212,7 @@ pub(super) fn client_list(context: &mut Context<'_>, arguments: Arguments<'_>) -
         }
         4.. if arguments.get(2).eq_ignore_ascii_case(b"id") => {
             let ids = arguments.skip(3).map(|id| {
-                // No client has a negative id; asking for one is no error.
+                // No client has a negative id, but asking for one is not an error.
                 let id = number::parse(id).ok_or(Failure::CLIENT_ID)?;
                 Ok(u64::try_from(id).unwrap_or(0))
             });

@@ -28,7 +28,7 @@ pub(super) fn decrby(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     add(context, arguments.get(1), increment)
 }
 
-/// Adds to the integer under `key`, which is zero if there is none.
+/// Adds to the integer under `key`. An absent key counts as zero.
 fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
     let mut sum = Err(Failure::NOT_AN_INTEGER);
     context.values().update(Key::from(key), &mut |current| {

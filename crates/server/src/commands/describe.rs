@@ -1,4 +1,4 @@
-//! What the table of commands says to clients (`COMMAND`, `… HELP`) and to readers.
+//! Descriptions of commands from their table, for clients (`COMMAND`, `… HELP`) and for readers.
 
 use super::table::{self, COMMANDS, Command};
 use super::{Context, Next, Outcome};
@@ -60,7 +60,7 @@ fn info(reply: &mut Reply, command: &Command) {
     }
 }
 
-/// The same as the first, last and step, in the words of Redis 7.
+/// The same as first, last and step, in the format of Redis 7.
 fn key_specification(reply: &mut Reply, command: &Command) {
     let keys = &command.keys;
     reply.map(3 + usize::from(!keys.notes.is_empty()));
@@ -73,7 +73,7 @@ fn key_specification(reply: &mut Reply, command: &Command) {
     reply.bulk(b"begin_search");
     specification(reply, "index", &[("index", keys.first)]);
     reply.bulk(b"find_keys");
-    // Here the last key is counted from the first one, unless from the end.
+    // The last key is counted from the first one here, unless it is counted from the end.
     let last = if keys.last < 0 {
         keys.last
     } else {
@@ -157,7 +157,7 @@ pub(super) fn help(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     Ok(Next::Reply)
 }
 
-/// The commands as a table in Markdown, which the README holds.
+/// The commands as a Markdown table, for the README.
 #[must_use]
 pub fn command_table() -> String {
     let mut text = String::from("| command | what it does | complexity |\n|---|---|---|\n");

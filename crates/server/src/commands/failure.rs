@@ -7,15 +7,15 @@ use std::borrow::Cow;
 /// A command's failure: the text of its error reply, with its code.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Most failures always say the same.
+    /// A fixed text.
     Text(&'static str),
-    /// Others repeat what the client sent, which need not be UTF-8.
+    /// A text that repeats what the client sent, which need not be UTF-8.
     Owned(Vec<u8>),
-    /// What a browser sends when a page makes it talk to a Redis port: it gets no answer.
+    /// A browser's request, made by a page that attacks a Redis port. It gets no answer.
     Attack,
 }
 
-/// How much of what a client sent an error repeats, in bytes.
+/// How many bytes of a client's input an error repeats.
 const REPEATED: usize = 128;
 
 impl Failure {
@@ -112,7 +112,7 @@ impl Failure {
     }
 }
 
-/// What C prints of a string with a precision: up to so many bytes, and none behind a zero.
+/// The part of a string that C prints with a precision: at most its bytes, none behind a zero.
 fn c_string(bytes: &[u8], precision: usize) -> &[u8] {
     let bytes = &bytes[..bytes.len().min(precision)];
     let end = bytes.iter().position(|byte| *byte == 0);

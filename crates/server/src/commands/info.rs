@@ -1,4 +1,4 @@
-//! What the server says about itself: `INFO` and `CONFIG GET`.
+//! Information about the server: `INFO` and `CONFIG GET`.
 
 use super::connection::REDIS_VERSION;
 use super::{Context, Next, Outcome};
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::DATABASES;
 
-/// A section of `INFO`, by the name that asks for it, its title, and what writes its fields.
+/// A section of `INFO`: the name that selects it, its title, and the function that writes it.
 type Section = (
     &'static str,
     &'static str,
@@ -78,7 +78,7 @@ fn memory(_: &Context<'_>, out: &mut String) -> std::fmt::Result {
     write!(out, "maxmemory_policy:noeviction\r\n")
 }
 
-/// The bytes that this process holds in memory, where the system tells.
+/// The bytes that this process holds in memory, if the system reports them.
 fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -122,7 +122,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
     let server = context.server;
     let limits = &server.limits;
     let on = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
-    // Redis's names where Redis has the parameter; the fixed ones are what clients ask for.
+    // Redis's names, if Redis has the parameter. Clients ask for those with fixed values.
     let parameters = [
         ("appendonly", on(false)),
         ("bind", server.address.ip().to_string()),
@@ -157,7 +157,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
     ];
     let mut found: Vec<(&[u8], &str)> = Vec::new();
     for pattern in arguments.skip(2) {
-        // A plain name comes back as it was asked for, not as it is written here.
+        // A plain name comes back as the client wrote it, not as it is written here.
         let is_plain = !pattern.iter().any(|byte| b"*?[".contains(byte));
         let lower = pattern.to_ascii_lowercase();
         for (name, value) in &parameters {

@@ -1,4 +1,4 @@
-//! Commands on keys, whatever their values, and on whole databases.
+//! Commands on keys with any values, and on whole databases.
 
 use super::{Context, Failure, Next, Outcome};
 use crate::glob;
@@ -43,7 +43,7 @@ pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
     Ok(Next::Reply)
 }
 
-/// Only the keys that begin as the pattern does are visited.
+/// Visits only the keys that begin with the pattern's literal prefix.
 pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let pattern = arguments.get(1);
     let (low, high) = prefix_bounds(&glob::literal_prefix(pattern));
@@ -94,7 +94,7 @@ pub(super) fn flushall(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     Ok(Next::Reply)
 }
 
-/// `ASYNC` and `SYNC` are taken, and mean the same: other clients are served by other threads.
+/// `ASYNC` and `SYNC` are accepted and mean the same, because other threads serve other clients.
 fn flush_options(arguments: Arguments<'_>) -> Result<(), Failure> {
     let known = |option: &[u8]| {
         option.eq_ignore_ascii_case(b"async") || option.eq_ignore_ascii_case(b"sync")

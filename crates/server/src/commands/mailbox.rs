@@ -9,13 +9,13 @@ use tremula_mailbox::{Config, Mode, Sender, TrySendError};
 use tremula_store::Post;
 use tremula_store::Value;
 
-/// A `MAILBOX.RECV` that is to be carried out when all before it has been answered.
+/// A `MAILBOX.RECV`, which the connection runs after all earlier commands have been answered.
 pub(crate) struct Receive {
     pub(crate) post: Arc<Post>,
-    /// How many messages to take at most, and whether the reply is a list of them.
+    /// The most messages to take, and whether the reply is a list.
     pub(crate) count: usize,
     pub(crate) as_list: bool,
-    /// How long to wait; `None` is for ever.
+    /// How long to wait; `None` means for ever.
     pub(crate) timeout: Option<Duration>,
     /// For the errors.
     pub(crate) name: Box<[u8]>,
@@ -27,24 +27,24 @@ struct Outgoing {
     sender: Sender<Value>,
 }
 
-/// A connection's senders, by the names of their mailboxes: through the same one each time, what
-/// the connection sends keeps its order.
+/// A connection's senders, by the names of their mailboxes. Messages that go through the same
+/// sender keep their order.
 ///
-/// Senders into mailboxes that have been dropped are thrown away before the others have doubled in
-/// number, so a connection keeps at most as many of them as others, or [`FEW_SENDERS`].
+/// Senders to dropped mailboxes are removed before the number of senders has doubled. So a
+/// connection keeps at most as many of them as of others, or [`FEW_SENDERS`].
 #[derive(Default)]
 pub(crate) struct Senders {
     by_name: HashMap<Box<[u8]>, Outgoing>,
-    /// How many there may be before those without a mailbox are looked for.
+    /// The number of senders from which those to dropped mailboxes are removed.
     sweep_above: usize,
 }
 
-/// So few senders, of about a kilobyte each, are not worth a look.
+/// Up to this number of senders, each of about a kilobyte, none is removed.
 const FEW_SENDERS: usize = 16;
 
 impl Senders {
-    /// The sender into the mailbox of this name, which `find` finds if it is not known, or has
-    /// been dropped since.
+    /// The sender to the mailbox of this name. `find` finds the mailbox if it is unknown or
+    /// dropped.
     fn get(
         &mut self,
         name: &[u8],
@@ -61,8 +61,8 @@ impl Senders {
         self.by_name.get(name).ok_or_else(|| unknown(name))
     }
 
-    /// Throws the senders away whose mailboxes were dropped, if there are many senders more than
-    /// there were after the last time.
+    /// Removes the senders whose mailboxes were dropped, if their number has doubled since the last
+    /// time.
     fn sweep(&mut self) {
         if self.by_name.len() >= self.sweep_above.max(FEW_SENDERS) {
             self.by_name
@@ -112,8 +112,8 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
 
 /// `MAILBOX.SEND name message [message ...]`.
 ///
-/// A bounded mailbox takes the first messages that it has room for; if these are not all, an
-/// error says how many they are.
+/// A bounded mailbox takes the first messages that it has room for. If these are not all, an error
+/// says how many it has taken.
 pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
     let messages = arguments.skip(2);
@@ -142,7 +142,7 @@ pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 
 /// `MAILBOX.RECV name [COUNT n] [BLOCK milliseconds]`.
 ///
-/// The connection receives, since it may have to wait.
+/// The connection does the receiving, because it may have to wait.
 pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
     let (mut count, mut as_list) = (1, false);
@@ -216,7 +216,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     Ok(Next::Reply)
 }
 
-/// `MAILBOX.DROP name`: the number of messages that were in it.
+/// `MAILBOX.DROP name`: returns the number of messages that were in the mailbox.
 pub(super) fn drop(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
     let left = context.server.store.mailboxes().remove(name);
@@ -235,13 +235,13 @@ fn unknown(name: &[u8]) -> Failure {
 }
 
 impl Receive {
-    /// What a second receiver is told.
+    /// The error of a second receiver.
     pub(crate) fn busy(&self) -> Failure {
         let after = "' has a receiver already; it serves one at a time";
         Failure::quoting("BUSY mailbox '", &self.name, after)
     }
 
-    /// What a receiver is told whose mailbox was dropped while it waited.
+    /// The error of a receiver whose mailbox was dropped while it waited.
     pub(crate) fn dropped(&self) -> Failure {
         Failure::quoting("NOMAILBOX mailbox '", &self.name, "' was dropped")
     }
@@ -252,8 +252,8 @@ mod tests {
     use super::*;
     use tremula_store::Mailboxes;
 
-    /// Mailboxes come and go, and some stay. If those that are gone were not let go of, or only
-    /// now and then, there would be far more senders than mailboxes.
+    /// Mailboxes come and go, and some stay. Without regular removal of the senders to dropped
+    /// mailboxes there would be far more senders than mailboxes.
     #[test]
     fn a_connection_has_about_as_many_senders_as_there_are_mailboxes() {
         let (mailboxes, mut senders) = (Mailboxes::default(), Senders::default());

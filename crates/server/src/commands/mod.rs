@@ -1,5 +1,4 @@
-//! The commands: one table, from which requests are dispatched, arities checked, `COMMAND`
-//! answered and the documentation made.
+//! The commands. One table serves dispatch, the check of arities, `COMMAND` and documentation.
 
 mod connection;
 mod counters;
@@ -26,27 +25,27 @@ use tremula_store::Values;
 
 pub use describe::command_table;
 
-/// What a connection remembers from one command to the next. The version of the protocol is
-/// kept by the encoder, the name by the list of clients.
+/// The state of a connection between commands. The encoder holds the version of the protocol, and
+/// the list of clients the name.
 #[derive(Default)]
 pub(crate) struct Session {
     /// The number of the selected database.
     pub(crate) database: usize,
     /// The senders into mailboxes that this connection has used.
     pub(crate) senders: Senders,
-    /// What it has of tables.
+    /// Its state for the commands of tables.
     pub(crate) ets: ets::Session,
     /// The last command that ran, for `CLIENT LIST`.
     pub(crate) last_command: &'static str,
 }
 
-/// All that a command works on, except its arguments.
+/// Everything that a command works on, except its arguments.
 pub(crate) struct Context<'a> {
     pub(crate) server: &'a Shared,
     pub(crate) client: &'a Client,
     pub(crate) session: &'a mut Session,
     pub(crate) reply: &'a mut Reply,
-    /// The command that is running, by its full name.
+    /// The running command, by its full name.
     pub(crate) command: &'static Command,
 }
 
@@ -64,21 +63,21 @@ impl<'a> Context<'a> {
 
 /// What the connection does after a command.
 pub(crate) enum Next {
-    /// It runs the next command. The replies are sent when no complete command is left, or when they
-    /// have become long.
+    /// Runs the next command. The replies are sent when no complete command is left or they are
+    /// long.
     Reply,
-    /// It sends the replies, and lets other connections run before the next command: this one may
-    /// have taken long.
+    /// Sends the replies, and lets other connections run first, because this command may have taken
+    /// long.
     Pause,
-    /// It sends the replies so far, and then receives messages for this one.
+    /// Sends the replies so far, and then receives messages for this command.
     Receive(Receive),
-    /// It sends the replies so far, and then goes on with the search whose value is this one.
+    /// Sends the replies so far, and then goes on with this command's search.
     Search(Box<Search>),
-    /// It sends the replies and closes.
+    /// Sends the replies and closes.
     Close,
 }
 
-/// What a command comes to. Whatever it has written before it fails is taken back.
+/// The outcome of a command. What a failed command has written is removed.
 type Outcome = Result<Next, Failure>;
 
 /// Runs one request and appends its reply.
@@ -119,7 +118,7 @@ pub(crate) fn execute(
     if reply.finish() { next } else { Next::Close }
 }
 
-/// The command that is asked for, if it exists and takes so many arguments.
+/// The requested command, if it exists and takes this number of arguments.
 fn find(arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
     let name = arguments.get(0);
     let Some(mut command) = table::lookup(name) else {

@@ -1,4 +1,4 @@
-//! The commands that Redis lacks: they are there because the keys are in order.
+//! The commands that Redis lacks, which exist because the keys are ordered.
 
 use super::{Context, Failure, Next, Outcome};
 use crate::resp::{Arguments, Protocol, number};
@@ -9,8 +9,8 @@ use tremula_store::{TooManyKeys, snapshot, walk};
 
 /// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
 ///
-/// Of one moment up to [`ONE_MOMENT`](tremula_store::ONE_MOMENT) keys, and with `SNAPSHOT` at any
-/// size: that copies the whole range first, and is refused beyond
+/// Up to [`ONE_MOMENT`](tremula_store::ONE_MOMENT) keys the reply is of one moment. With `SNAPSHOT`
+/// it is so at any size: that copies the whole range first, and is refused beyond
 /// [`MAX_SNAPSHOT`](crate::limits::MAX_SNAPSHOT) keys.
 ///
 /// With `REV` the range is walked from its upper end, and `start` is the upper bound, as in
@@ -34,7 +34,7 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
     let mut visit = |key: &Key, value: &Value| {
         let text = if options.with_values {
             match values.text(key, value) {
-                // It was evicted since.
+                // The value has been evicted since.
                 None => return ControlFlow::Continue(()),
                 text => text,
             }
@@ -67,7 +67,7 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
                 snapshots.refuse();
                 too_long(most)
             })?);
-            // Others of this thread have waited for the copies.
+            // Other clients of this thread have waited for the copies.
             next = Next::Pause;
             let _ = copies
                 .entries()
@@ -122,9 +122,9 @@ pub(super) fn prev(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     reply_entry(context, entry)
 }
 
-/// Key and value, or a null array.
+/// Writes key and value, or a null array.
 ///
-/// A value that was evicted since is empty: the entry was there.
+/// A value that has been evicted since is empty, because the entry existed.
 fn reply_entry(context: &mut Context<'_>, entry: Option<(Key, Value)>) -> Outcome {
     match entry {
         Some((key, value)) => {
@@ -172,7 +172,7 @@ impl RangeOptions {
             if name.eq_ignore_ascii_case(b"limit") {
                 let limit = rest.next().ok_or(Failure::SYNTAX)?;
                 let limit = number::parse(limit).ok_or(Failure::NOT_AN_INTEGER)?;
-                // A negative limit is none, as in ZRANGEBYLEX.
+                // A negative limit means no limit, as in ZRANGEBYLEX.
                 options.limit = usize::try_from(limit).unwrap_or(usize::MAX);
             } else if name.eq_ignore_ascii_case(b"rev") {
                 options.reverse = true;
@@ -188,7 +188,7 @@ impl RangeOptions {
     }
 }
 
-/// A bound as `ZRANGEBYLEX` spells it: `[key`, `(key`, `-` before and `+` behind all keys.
+/// A bound as in `ZRANGEBYLEX`: `[key`, `(key`, `-` before all keys and `+` behind them.
 enum RangeBound {
     Key(Bound<Key>),
     BeforeAll,
@@ -196,7 +196,7 @@ enum RangeBound {
 }
 
 impl RangeBound {
-    /// The bound as the lower one; `None` if nothing lies above it.
+    /// This bound as the lower one; `None` if no key is above it.
     fn lower(&self) -> Option<Bound<&Key>> {
         match self {
             Self::Key(bound) => Some(bound.as_ref()),
@@ -205,7 +205,7 @@ impl RangeBound {
         }
     }
 
-    /// The bound as the upper one; `None` if nothing lies below it.
+    /// This bound as the upper one; `None` if no key is below it.
     fn upper(&self) -> Option<Bound<&Key>> {
         match self {
             Self::Key(bound) => Some(bound.as_ref()),

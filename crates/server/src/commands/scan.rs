@@ -1,4 +1,4 @@
-//! `SCAN`: the keys a page at a time, and none that stays is missed. See [`crate::cursors`].
+//! `SCAN`: pages of keys, without missing a key that stays. See `tremula_store::Cursors`.
 
 use super::{Context, Failure, Next, Outcome};
 use crate::glob;
@@ -9,16 +9,16 @@ use tremula_store::Position;
 use tremula_store::{Direction, KeyRange};
 use tremula_store::{prefix_bounds, walk};
 
-/// What a key takes in a reply beside its bytes, at most.
+/// The most bytes that a key takes in a reply besides its own.
 const KEY_OVERHEAD: usize = 32;
 
-/// Keys that a page looks at unless `COUNT` says otherwise. Redis's default.
+/// Keys that a page looks at without `COUNT`. Redis's default.
 const DEFAULT_COUNT: usize = 10;
 
 struct Options<'a> {
     pattern: &'a [u8],
     count: usize,
-    /// Whether keys of the asked type can exist: all values are strings.
+    /// Whether keys of the requested type can exist: all values are strings.
     wants_strings: bool,
 }
 
@@ -30,8 +30,8 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     if cursor != 0
         && let Some(after) = context.server.store.cursors().resume(cursor, number)
     {
-        // Behind the cursor's key, and not before the first key that can match: the cursor may
-        // come from a call with another pattern.
+        // Begins behind the cursor's key, but not before the first key that can match, because the
+        // cursor may come from a call with another pattern.
         if KeyRange::new(low.as_ref(), Bound::Unbounded).starts_before(&after) {
             low = Bound::Excluded(after);
         }
@@ -41,7 +41,7 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     let mut page: Vec<Key> = Vec::new();
     let mut seen = 0;
     let mut last = None;
-    // A page may end early; it must not outgrow the output buffer.
+    // A page may end early, and must not exceed the output buffer.
     let most_bytes = context.server.limits.max_output_buffer.0 / 2;
     let mut bytes = 0;
     walk(
@@ -108,8 +108,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Reads what C's `strtoul` reads, but for blanks in front: digits that fit into 64 bits, of
-/// either sign, or nothing.
+/// Reads what C's `strtoul` reads, except leading blanks: digits that fit into 64 bits, of either
+/// sign, or nothing.
 fn parse_cursor(text: &[u8]) -> Result<u64, Failure> {
     let (negative, digits) = match text {
         [] => return Ok(0),

@@ -31,7 +31,7 @@ pub(super) fn mget(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     Ok(Next::Reply)
 }
 
-/// When `SET` stores.
+/// The condition under which `SET` stores.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Always,
@@ -74,7 +74,7 @@ pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
     Ok(Next::Reply)
 }
 
-/// The options of `SET`: when to store, and whether to return what was there.
+/// The options of `SET`: when to store, and whether to return the old value.
 fn set_options(arguments: Arguments<'_>) -> Result<(Condition, bool), Failure> {
     let mut condition = Condition::Always;
     let mut wants_old = false;
@@ -87,7 +87,7 @@ fn set_options(arguments: Arguments<'_>) -> Result<(Condition, bool), Failure> {
         } else if is("get") {
             wants_old = true;
         } else if is("keepttl") {
-            // No key has a time to live, so every one keeps it.
+            // No key has a time to live, so there is nothing to keep.
         } else if ["ex", "px", "exat", "pxat"].iter().any(|name| is(name)) {
             let name = String::from_utf8_lossy(option).to_ascii_uppercase();
             return Err(Failure::Owned(
@@ -182,9 +182,9 @@ pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     Ok(Next::Reply)
 }
 
-/// Where the bytes from `first` to `last` lie, both included; negative positions count from the end.
+/// The range of the bytes from `first` to `last`, inclusive. Negative positions count from the end.
 fn part(length: usize, first: i64, last: i64) -> Range<usize> {
-    // Redis looks at this before it looks at the length.
+    // Redis checks this before the length.
     if first < 0 && last < 0 && first > last {
         return 0..0;
     }

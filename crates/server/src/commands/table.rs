@@ -8,11 +8,11 @@ use crate::resp::Arguments;
 
 /// One command, or one subcommand of one.
 pub(crate) struct Command {
-    /// In lower case; of a subcommand, only its own name.
+    /// In lower case. A subcommand has only its own name here.
     pub(crate) name: &'static str,
     /// As Redis writes it in errors and listings: `client|id`.
     pub(crate) full_name: &'static str,
-    /// The number of arguments, the names included; negative if more may follow.
+    /// The number of arguments including the names; negative if more may follow.
     pub(crate) arity: i64,
     pub(crate) run: fn(&mut Context<'_>, Arguments<'_>) -> Outcome,
     /// Redis's flags, in its order.
@@ -31,13 +31,13 @@ pub(crate) struct Command {
     pub(crate) subcommands: &'static [Command],
 }
 
-/// Where the keys are among the arguments; all zero if there are none.
+/// The positions of the keys among the arguments; all zero if the command has no keys.
 pub(crate) struct Keys {
     pub(crate) first: i64,
-    /// Negative: counted from the end.
+    /// Counted from the end if negative.
     pub(crate) last: i64,
     pub(crate) step: i64,
-    /// What is done with them, in Redis's words.
+    /// What the command does with the keys, in Redis's words.
     pub(crate) flags: &'static [&'static str],
     pub(crate) notes: &'static str,
 }
@@ -72,7 +72,7 @@ const fn many_keys(step: i64, flags: Words) -> Keys {
     }
 }
 
-/// Flag sets that recur.
+/// Frequent sets of flags.
 const READ: Words = &["readonly"];
 const READ_FAST: Words = &["readonly", "fast"];
 const WRITE: Words = &["write"];
@@ -99,7 +99,7 @@ const CONNECTION: Words = &["@connection"];
 const ALL_SHARDS: Words = &["request_policy:all_shards", "response_policy:all_succeeded"];
 const SUM_OF_SHARDS: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
-/// The order in which Redis lists categories; the ones of types that there are.
+/// The categories in Redis's order, without those of types that do not exist here.
 const CATEGORY_ORDER: [&str; 10] = [
     "@keyspace",
     "@read",
@@ -114,7 +114,7 @@ const CATEGORY_ORDER: [&str; 10] = [
 ];
 
 impl Command {
-    /// Whether it takes so many arguments, the names included.
+    /// Whether the command takes `count` arguments, including the names.
     pub(crate) fn takes(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         if self.arity < 0 {
@@ -124,7 +124,7 @@ impl Command {
         }
     }
 
-    /// All categories, those included that follow from the flags.
+    /// All categories, including those that follow from the flags.
     pub(crate) fn categories(&self) -> impl Iterator<Item = &'static str> + Clone {
         CATEGORY_ORDER.into_iter().filter(|category| {
             let flagged = |flag| self.flags.contains(&flag);
@@ -207,7 +207,7 @@ const EACH: &str = "O(k log n)";
 const COPY: &str = "O(log n + length)";
 const ALL: &str = "O(n)";
 const NOTHING: &str = "O(1)";
-/// A search, of rows whose keys a match specification bounds.
+/// A search of the rows whose keys a match specification bounds.
 const VISITED: &str = "O(n), or of the rows in the range of keys";
 
 /// Every command that this server knows.
@@ -545,14 +545,13 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("connection", "1.0.0", NOTHING, "QUIT", "Close the connection"),
 ];
 
-/// Places in the hash table of names: several times the number of commands, so that most names
-/// are found, or not found, at the first place.
+/// The size of the hash table of names: large enough that most lookups end at the first slot.
 const SLOTS: usize = 512;
 
-/// An empty place.
+/// An empty slot.
 const NONE: u8 = u8::MAX;
 
-/// The command of each place, by its index in [`COMMANDS`]; made when this is compiled.
+/// The command of each slot, by its index in [`COMMANDS`]. Computed at compile time.
 static BY_NAME: [u8; SLOTS] = {
     let mut slots = [NONE; SLOTS];
     let mut index = 0;
@@ -567,7 +566,7 @@ static BY_NAME: [u8; SLOTS] = {
     slots
 };
 
-/// Where the search for a name begins, whatever the case of its letters.
+/// The slot at which the search for a name begins, in upper or lower case.
 const fn slot_of(name: &[u8]) -> usize {
     let mut hash = name.len();
     let mut index = 0;
@@ -584,7 +583,7 @@ const fn slot_of(name: &[u8]) -> usize {
 pub(crate) fn lookup(name: &[u8]) -> Option<&'static Command> {
     let mut slot = slot_of(name);
     loop {
-        // No name is empty for long: the table has more places than commands.
+        // The search ends, because the table has more slots than commands.
         let command = COMMANDS.get(usize::from(BY_NAME[slot]))?;
         if name.eq_ignore_ascii_case(command.name.as_bytes()) {
             return Some(command);

@@ -8,7 +8,7 @@ pub(super) enum Column {
 }
 
 impl Column {
-    /// Digits are a number from one; anything else is a name.
+    /// Digits are a number, counted from one; anything else is a name.
     fn parse(text: &str) -> Self {
         match text.parse::<usize>() {
             Ok(number @ 1..) => Self::Number(number - 1),
@@ -20,12 +20,12 @@ impl Column {
 /// The columns to load.
 pub(super) struct Columns {
     key: Option<Column>,
-    /// `None` for all but the key.
+    /// `None` means all columns but the key's.
     value: Option<Column>,
     names: (Option<String>, Option<String>),
 }
 
-/// The columns of a file with rows of fields, found.
+/// The columns found in a file with rows of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) key: usize,
@@ -41,20 +41,20 @@ impl Columns {
         }
     }
 
-    /// Whether a column is named, so that the first line must hold the names.
+    /// Whether a column is given by name, so that the first line must hold the names.
     pub(super) fn are_named(&self) -> bool {
         [&self.key, &self.value]
             .iter()
             .any(|column| matches!(column, Some(Column::Name(_))))
     }
 
-    /// The members of a JSON object that hold the key and the value: names, digits or not.
+    /// The members of a JSON object that hold the key and the value. Digits are names here, too.
     pub(super) fn members(&self) -> (&str, Option<&str>) {
         let (key, value) = &self.names;
         (key.as_deref().unwrap_or("key"), value.as_deref())
     }
 
-    /// Finds the columns in a first line with these names. Fails with what is wrong.
+    /// Finds the columns in a first line with these names. The error says what is wrong.
     pub(super) fn find(&self, names: &[&[u8]]) -> Result<Fields, String> {
         let find = |column: &Column| match column {
             Column::Number(number) => Ok(*number),

@@ -12,7 +12,7 @@ use thiserror::Error;
 use tremula_store::Database;
 use tremula_store::{Key, Value};
 
-/// Bytes read from the file at once: many lines a system call.
+/// Bytes read from the file at once, enough for many lines in one system call.
 const READ_SIZE: usize = 256 << 10;
 
 /// Flags that say what to load.
@@ -40,7 +40,7 @@ pub struct LoadArgs {
     pub header: bool,
 }
 
-/// How the lines of a file are to be read.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Columns between tabs, without quotes
@@ -71,10 +71,10 @@ pub enum LoadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Neither the extension nor a flag says how to read it.
+    /// Neither the extension nor a flag gives the format.
     #[error(
         "cannot tell the format of {} by its extension; say --load-format tsv, csv or jsonl",
         path.display()
@@ -83,19 +83,19 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
     },
-    /// A line is not as it should be.
+    /// A line is malformed.
     #[error("{}:{line}: {what}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it, and with which column or byte.
+        /// What is wrong, and in which column or byte.
         what: String,
     },
 }
 
-/// What the readers of rows fail with; [`load`] adds the file's name.
+/// The error of a row reader. [`load`] adds the file's name.
 enum RowError {
     Read(io::Error),
     Line { line: u64, what: String },
@@ -116,12 +116,12 @@ impl From<io::Error> for RowError {
     }
 }
 
-/// Loads the file that the flags name, if they name one, and shows the progress on standard
-/// error where that is a terminal. A key that comes again replaces the one before.
+/// Loads the file that the flags name, if any. Shows the progress on standard error if that is a
+/// terminal. If a key comes twice, the later value replaces the earlier.
 ///
 /// # Errors
 ///
-/// [`LoadError`], with the number of the line at fault.
+/// [`LoadError`], with the number of the bad line.
 pub(crate) fn load(arguments: &LoadArgs, database: &Database) -> Result<(), LoadError> {
     let Some(path) = &arguments.file else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Reading rows, in each format, with the line at fault in every error.
+//! Reading rows in each format. Every error has the number of the bad line.
 
 use super::RowError;
 use super::columns::{Columns, Fields};
@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 /// Takes a key and a value.
 type Store<'a> = dyn FnMut(&[u8], &[u8]) + 'a;
 
-/// Reads columns between tabs. The value that is the rest of a line keeps its tabs.
+/// Reads tab-separated columns. A value that is the rest of a line keeps its tabs.
 pub(super) fn tsv(
     reader: impl BufRead,
     columns: &Columns,
@@ -62,9 +62,9 @@ fn store_tsv(
     Ok(())
 }
 
-/// Whether a row has the columns that are wanted.
+/// Checks that a row has the wanted columns.
 fn check_width(line: u64, width: usize, fields: Fields) -> Result<(), RowError> {
-    // Without a column for the value there must be some other column than the key's.
+    // Without a column for the value, there must be a column other than the key's.
     let wanted = 1 + match fields.value {
         Some(value) => fields.key.max(value),
         None => fields.key.max(1),
@@ -86,15 +86,15 @@ fn count_columns(count: u64) -> String {
     }
 }
 
-/// Reads columns between commas. The value that is the rest of a line is CSV again, unless it
-/// is one column: then it is that column.
+/// Reads comma-separated columns. A value that is the rest of a line is written as CSV again,
+/// unless it is a single column, which is taken as it is.
 pub(super) fn csv(
     reader: impl BufRead,
     columns: &Columns,
     header: bool,
     store: &mut Store<'_>,
 ) -> Result<(), RowError> {
-    // Rows of different widths are an error of the reader's, with the line.
+    // The CSV reader reports rows of different widths, with the line.
     let mut reader = ReaderBuilder::new().has_headers(false).from_reader(reader);
     let mut record = ByteRecord::new();
     let mut fields = None;
@@ -158,8 +158,8 @@ fn csv_error(error: csv::Error) -> RowError {
     }
 }
 
-/// Reads JSON objects. A key is a string or a number; a value that is a string is its text, and
-/// anything else is JSON. Without a member for the value, it is the object without its key.
+/// Reads JSON objects. A key is a string or a number. A value that is a string is its text, and any
+/// other value is JSON. Without a member for the value, the value is the object without its key.
 pub(super) fn jsonl(
     reader: impl BufRead,
     columns: &Columns,
@@ -172,7 +172,7 @@ pub(super) fn jsonl(
             Ok(Json::Object(object)) => object,
             Ok(_) => return Err(fail("not a JSON object".to_owned())),
             Err(error) => {
-                // The error says a line too, always the first.
+                // The error has a line number of its own, which is always 1.
                 let text = error.to_string();
                 let what = text.split(" at line ").next().unwrap_or_default();
                 return Err(fail(format!("column {}: {what}", error.column())));

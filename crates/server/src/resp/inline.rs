@@ -2,12 +2,12 @@
 
 use super::request::Span;
 
-/// Splits `line` into words, appends their bytes to `out` and where each lies to `spans`.
+/// Splits `line` into words, and appends their bytes to `out` and their positions to `spans`.
 /// `None` if quotes are unbalanced or a closing quote touches the next word.
 ///
-/// Words are separated by blanks. Inside double quotes `\xHH`, `\n`, `\r`, `\t`, `\b`, `\a` are
-/// escapes and a backslash before any other byte stands for that byte; inside single quotes
-/// only `\'` is one. A quote may open in the middle of a word.
+/// Blanks separate words. Inside double quotes `\xHH`, `\n`, `\r`, `\t`, `\b`, `\a` are escapes,
+/// and a backslash before any other byte stands for that byte. Inside single quotes only `\'` is an
+/// escape. A quote may open in the middle of a word.
 pub(super) fn split(line: &[u8], out: &mut Vec<u8>, spans: &mut Vec<Span>) -> Option<()> {
     let mut rest = line;
     loop {
@@ -105,13 +105,13 @@ fn hex_digit(digit: u8) -> u8 {
     }
 }
 
-/// What C's `isspace` takes for a blank.
+/// Whether C's `isspace` considers the byte a blank.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\x0b' | b'\x0c' | b'\r')
 }
 
-/// What ends a word: of the blanks only these, so that a vertical tab or a form feed separates
-/// words but does not end one. Redis has it so.
+/// The blanks that end a word. A vertical tab or a form feed separates words but ends none, as in
+/// Redis.
 fn is_word_end(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }

@@ -1,4 +1,4 @@
-//! Decimal integers as the protocol and the commands spell them.
+//! Decimal integers as the protocol and the commands write them.
 
 /// The digits of the longest `i64`, with its sign.
 const MAX_DIGITS: usize = 20;
@@ -15,7 +15,7 @@ pub(crate) fn parse(text: &[u8]) -> Option<i64> {
         [b'1'..=b'9', ..] if text.len() <= MAX_DIGITS => (),
         _ => return None,
     }
-    // Summed below zero, where there is room for one number more.
+    // Sums negative numbers, of which there is one more than of positive ones.
     let sum = digits.iter().try_fold(0_i64, |sum, digit| {
         if !digit.is_ascii_digit() {
             return None;

@@ -1,8 +1,8 @@
-//! The reply encoder: everything goes straight into one output buffer.
+//! The reply encoder, which writes straight into one output buffer.
 
 use super::number::Digits;
 
-/// The version of the protocol that a client has asked for.
+/// The version of the protocol that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Resp2,
@@ -20,8 +20,8 @@ impl Protocol {
 
 /// The replies of a pipeline, encoded, in the order of its commands.
 ///
-/// One reply may take up to a limit. What would go beyond is not written but remembered; then
-/// [`finish`](Self::finish) puts one error in the place of the whole reply.
+/// A reply has a limit. Bytes beyond it are not written, and [`finish`](Self::finish) then replaces
+/// the whole reply by one error.
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
     pub(crate) protocol: Protocol,
@@ -47,8 +47,8 @@ impl Reply {
         self.start = self.bytes.len();
     }
 
-    /// Ends a command's reply. Whether it kept to the limit; if not, an error has taken its
-    /// place and the connection cannot go on.
+    /// Ends a command's reply. Returns whether it kept to the limit. If not, an error replaces it,
+    /// and the connection cannot go on.
     pub(crate) fn finish(&mut self) -> bool {
         if !self.overflowed {
             return true;
@@ -61,12 +61,12 @@ impl Reply {
         false
     }
 
-    /// Whether the reply has outgrown its limit, so that gathering more of it is in vain.
+    /// Whether the reply has exceeded its limit, so that more of it is not needed.
     pub(crate) fn is_full(&self) -> bool {
         self.overflowed
     }
 
-    /// Whether `more` bytes still fit into the reply; remembers if not.
+    /// Whether `more` bytes still fit into the reply. If not, the reply is too long from now on.
     fn fits(&mut self, more: usize) -> bool {
         let fits = more <= self.limit.saturating_sub(self.bytes.len() - self.start);
         self.overflowed |= !fits;
@@ -106,8 +106,8 @@ impl Reply {
         self.put(b"\r\n");
     }
 
-    /// An error, which begins with its code. Text from a client may be part of it: line breaks
-    /// become blanks.
+    /// An error, which begins with its code. Line breaks become blanks, because the text may
+    /// contain input of a client.
     pub(crate) fn error(&mut self, text: &[u8]) {
         self.put(b"-");
         let start = self.bytes.len();
@@ -120,7 +120,7 @@ impl Reply {
         self.put(b"\r\n");
     }
 
-    /// An error in the place of whatever the current command has written.
+    /// Replaces what the current command has written by an error.
     pub(crate) fn fail(&mut self, text: &[u8]) {
         self.bytes.truncate(self.start);
         self.overflowed = false;
@@ -137,7 +137,7 @@ impl Reply {
     }
 
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
-        // Room for all of it at once: a long value must not be copied twice as the buffer grows.
+        // Reserves room at once, so that a long value is not copied again as the buffer grows.
         if self.fits(bytes.len() + 32) {
             self.bytes.reserve(bytes.len() + 32);
             self.length(b'$', bytes.len());
@@ -146,7 +146,7 @@ impl Reply {
         }
     }
 
-    /// Text for people: a verbatim string where the protocol has one.
+    /// Text for people: a verbatim string if the protocol has these.
     pub(crate) fn text(&mut self, text: &str) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
@@ -177,7 +177,7 @@ impl Reply {
         self.length(b'*', length);
     }
 
-    /// A map of so many pairs; a flat array where the protocol has no maps.
+    /// A map of `pairs` pairs; a flat array if the protocol has no maps.
     pub(crate) fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.length(b'*', 2 * pairs),
@@ -185,7 +185,7 @@ impl Reply {
         }
     }
 
-    /// A set; an array where the protocol has no sets.
+    /// A set; an array if the protocol has no sets.
     pub(crate) fn set(&mut self, length: usize) {
         match self.protocol {
             Protocol::Resp2 => self.length(b'*', length),
@@ -193,12 +193,12 @@ impl Reply {
         }
     }
 
-    /// Where an array begins whose length is known only once its elements are written.
+    /// The position of an array whose length is known only after its elements are written.
     pub(crate) fn open_array(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Puts the header in front of the elements written since [`open_array`](Self::open_array).
+    /// Inserts the header in front of the elements written since [`open_array`](Self::open_array).
     pub(crate) fn close_array(&mut self, opened: usize, length: usize) {
         let end = self.bytes.len();
         self.array(length);

@@ -1,26 +1,26 @@
-//! The request parser: incremental, and without a copy of what it reads.
+//! The request parser, which is incremental and does not copy its input.
 //!
 //! # Invariants
 //!
 //! 1. Between two calls for one request the caller only appends to the buffer. All positions
 //!    are relative to the request's first byte, so the buffer itself may move.
-//! 2. Nothing is allocated from a declared length: `spans` grows with arguments that have
+//! 2. No memory is allocated from a declared length: `spans` grows with the arguments that have
 //!    arrived, and the buffer is the caller's.
-//! 3. Every byte is looked at a bounded number of times, however the input is cut: `scanned`
-//!    remembers how far a line without its end has been searched.
+//! 3. Every byte is read a bounded number of times, however the input is cut: `scanned` is the part
+//!    of an unfinished line that has been searched.
 
 use super::{inline, number};
 use crate::limits::{Limits, MAX_LINE};
 use thiserror::Error;
 
-/// Where an argument lies, relative to the start of its request.
+/// The position of an argument, relative to the start of its request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// A request that breaks the protocol. The texts are Redis's.
+/// A request breaks the protocol. The texts are Redis's.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum ProtocolError {
     #[error("invalid multibulk length")]
@@ -42,7 +42,7 @@ pub(crate) enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The text as it is sent. The byte that was met is sent as it came, UTF-8 or not.
+    /// The text as it is sent. The unexpected byte is sent as it came, even if it is not UTF-8.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut text = format!("ERR Protocol error: {self}").into_bytes();
         if let Self::ExpectedDollar(met) = self {
@@ -53,7 +53,7 @@ impl ProtocolError {
     }
 }
 
-/// The arguments of one request, the command's name first, as they lie in the read buffer.
+/// The arguments of one request in the read buffer, beginning with the command's name.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments<'a> {
     bytes: &'a [u8],
@@ -65,7 +65,7 @@ impl<'a> Arguments<'a> {
         self.spans.len()
     }
 
-    /// The argument at `index`; empty when there is none.
+    /// The argument at `index`; empty if the request has fewer.
     pub(crate) fn get(self, index: usize) -> &'a [u8] {
         self.spans
             .get(index)
@@ -80,20 +80,20 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Reads one request after another off a growing buffer.
+/// Reads one request after another from a growing buffer.
 pub(crate) struct RequestParser {
     max_argument: usize,
     max_arguments: usize,
-    /// How far the request has been read.
+    /// The part of the request that has been read.
     position: usize,
-    /// How far the line that starts at `position` has been searched for its end.
+    /// The end of the part that has been searched for the end of the line at `position`.
     scanned: usize,
-    /// Arguments of a multibulk request that are still to come.
+    /// Arguments of a multibulk request that have not arrived yet.
     missing: usize,
-    /// The length that the argument to come has declared.
+    /// The declared length of the next argument.
     bulk_length: Option<usize>,
     spans: Vec<Span>,
-    /// The words of an inline request, unquoted; `spans` then point in here.
+    /// The words of an inline request, unquoted. `spans` then refer to this.
     words: Vec<u8>,
     is_inline: bool,
 }
@@ -116,9 +116,9 @@ impl RequestParser {
         }
     }
 
-    /// Reads on in `buffer`, which starts at the request's first byte. Once the request is
-    /// complete, its length; its [`arguments`](Self::arguments) can then be had until
-    /// [`next`](Self::next) is called. A request may have no arguments; it asks for nothing.
+    /// Reads on in `buffer`, which starts at the request's first byte. Returns the length of the
+    /// request once it is complete. Its [`arguments`](Self::arguments) are then available until
+    /// [`next`](Self::next) is called. A request without arguments has no reply.
     pub(crate) fn parse(&mut self, buffer: &[u8]) -> Result<Option<usize>, ProtocolError> {
         if self.missing > 0 {
             return self.parse_arguments(buffer);
@@ -144,7 +144,7 @@ impl RequestParser {
         }
     }
 
-    /// The arguments of the request that [`parse`](Self::parse) has just found complete.
+    /// The arguments of the request that [`parse`](Self::parse) has just completed.
     pub(crate) fn arguments<'a>(&'a self, buffer: &'a [u8]) -> Arguments<'a> {
         Arguments {
             bytes: if self.is_inline { &self.words } else { buffer },
@@ -152,7 +152,7 @@ impl RequestParser {
         }
     }
 
-    /// Forgets the request, to start with the next one.
+    /// Resets the parser for the next request.
     pub(crate) fn next(&mut self) {
         self.position = 0;
         self.scanned = 0;
@@ -174,7 +174,7 @@ impl RequestParser {
                 },
             };
             let end = self.position.saturating_add(length);
-            // Two more bytes end the argument. Redis does not look at them either.
+            // Two more bytes end the argument. Like Redis, this does not check them.
             if buffer.len() < end.saturating_add(2) {
                 return Ok(None);
             }
@@ -195,7 +195,7 @@ impl RequestParser {
             return Ok(None);
         };
         let [b'$', digits @ ..] = line else {
-            // An empty line: what stands where the `$` should be is its end.
+            // In an empty line, the first byte of its end is in the place of the `$`.
             return Err(ProtocolError::ExpectedDollar(
                 *line.first().unwrap_or(&b'\r'),
             ));
@@ -207,10 +207,10 @@ impl RequestParser {
             .map(Some)
     }
 
-    /// Takes the line at `position`, without its two bytes of end.
+    /// Takes the line at `position`, without the two bytes of its end.
     ///
-    /// As in Redis, a carriage return ends it whatever byte follows, and a zero byte hides all
-    /// that is behind it: such a line never ends, and becomes `too_long`.
+    /// As in Redis, a carriage return ends it for any following byte, and a zero byte hides all
+    /// bytes behind it: such a line never ends, and becomes `too_long`.
     fn line<'b>(
         &mut self,
         buffer: &'b [u8],
@@ -257,8 +257,8 @@ impl RequestParser {
     }
 }
 
-/// The first `wanted` at or after `from`, unless a zero byte comes before it; else how far the
-/// search need not be made again.
+/// The position of the first `wanted` at or after `from`, unless a zero byte comes before it; else
+/// the position up to which the search need not be repeated.
 fn find(buffer: &[u8], from: usize, wanted: u8) -> Result<usize, usize> {
     let found = buffer[from..]
         .iter()

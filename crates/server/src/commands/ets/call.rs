@@ -1,4 +1,4 @@
-//! A call of a function of `ets`: its arguments are read as terms, its value is written as one.
+//! A call of a function of `ets`: reads the arguments as terms, and writes the value as a term.
 
 use super::super::{Context, Failure, Next, Outcome};
 use crate::resp::{Arguments, Reply};
@@ -9,10 +9,10 @@ use tremula_table::match_spec::Environment;
 use tremula_table::term::{Atom, Limits};
 use tremula_table::{BadArgument, Owner, Problem, Table, Term, Traversal};
 
-/// What a term in the external format begins with.
+/// The first byte of a term in the external format.
 const ETF: u8 = 131;
 
-/// How long an error may be, in bytes: it repeats the term that is wrong.
+/// The most bytes of an error, which repeats the wrong term.
 const ERROR_LENGTH: usize = 1024;
 
 /// The form of the replies.
@@ -33,17 +33,17 @@ pub(super) struct Call<'a> {
     terms: Vec<Term>,
 }
 
-/// What a call has come to.
+/// The progress of a call.
 pub(super) enum Progress {
     Value(Term),
-    /// It looks at many rows.
+    /// A search that may look at many rows.
     Search(Traversal, Finish),
 }
 
-/// Makes the value of what a search came to.
+/// Makes the value of a search from its outcome.
 pub(super) type Finish = Box<dyn FnOnce(tremula_table::Outcome) -> Term + Send>;
 
-/// A search that has not come to its end: other clients come before each of its slices.
+/// An unfinished search. Other clients run before each of its slices.
 pub(crate) struct Search {
     traversal: Traversal,
     finish: Finish,
@@ -51,7 +51,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Looks at some more rows, and writes the value if that were all; else returns what is left.
+    /// Looks at some more rows. Writes the value if the search has ended; else returns the rest.
     pub(crate) fn step(self, server: &Shared, reply: &mut Reply) -> Result<Option<Self>, Failure> {
         let limits = &server.limits;
         match self.traversal.step(limits.search_slice)? {
@@ -77,8 +77,8 @@ pub(super) fn answer(
     })
 }
 
-/// As [`answer`], of a call that may look at many rows: it writes the value of a search that is over
-/// after its first slice, and leaves any other to the connection.
+/// Like [`answer`], for a call that may look at many rows. Writes the value of a search that ends
+/// with its first slice, and leaves any other search to the connection.
 pub(super) fn answer_in_slices(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
@@ -118,7 +118,7 @@ pub(super) fn answer_in_slices(
         }
         .step(server, context.reply),
     });
-    // A call that has failed may have taken long, too.
+    // A failed call may have taken long, too.
     let left = left.unwrap_or_else(|failure| {
         context.reply.fail(&failure.text());
         None
@@ -130,7 +130,7 @@ pub(super) fn answer_in_slices(
     })
 }
 
-/// Reads a term: in the external format if it begins as such, else text.
+/// Reads a term in the external format, if it begins like that, or as text.
 fn read(bytes: &[u8]) -> Result<Term, Box<dyn Display>> {
     let limits = Limits::default();
     if bytes.first() == Some(&ETF) {
@@ -139,9 +139,9 @@ fn read(bytes: &[u8]) -> Result<Term, Box<dyn Display>> {
     Term::parse_bytes(bytes, &limits).map_err(|error| Box::new(error) as _)
 }
 
-/// Writes a term. One that is too long for a reply is an error, with which the connection goes on.
+/// Writes a term. A term that is too long for a reply is an error; the connection goes on.
 fn write(reply: &mut Reply, format: Format, term: &Term, limit: usize) -> Result<(), Failure> {
-    // The header and the line end of a string.
+    // Leaves room for the header and the line end of a string.
     let room = limit.saturating_sub(64);
     let too_long = || {
         let text = format!(
@@ -166,7 +166,7 @@ fn write(reply: &mut Reply, format: Format, term: &Term, limit: usize) -> Result
     Ok(())
 }
 
-/// The error `badarg`: which argument, and why.
+/// The error `badarg`, with the argument and the reason.
 pub(super) fn bad(function: &str, argument: usize, why: impl Display) -> Failure {
     badarg(format_args!("{function}, argument {argument}: {why}"))
 }
@@ -186,7 +186,7 @@ impl From<BadArgument> for Failure {
 }
 
 impl Call<'_> {
-    /// How many arguments there are.
+    /// The number of arguments.
     pub(super) fn len(&self) -> usize {
         self.terms.len()
     }
@@ -195,13 +195,13 @@ impl Call<'_> {
         self.terms.get(argument.wrapping_sub(1))
     }
 
-    /// The argument of this number, from 1.
+    /// The argument of this number, counted from 1.
     pub(super) fn term(&self, argument: usize) -> Result<&Term, Failure> {
         self.get(argument)
             .ok_or_else(|| bad(self.function, argument, "it is missing"))
     }
 
-    /// The arguments from this number on.
+    /// The arguments from this number on, counted from 1.
     pub(super) fn from(&self, argument: usize) -> &[Term] {
         self.terms.get(argument.wrapping_sub(1)..).unwrap_or(&[])
     }
@@ -212,7 +212,7 @@ impl Call<'_> {
         named.ok_or_else(|| self.wrong(1, Problem::NoTable))
     }
 
-    /// The name that an argument gives.
+    /// The name in an argument.
     pub(super) fn name(&self, argument: usize) -> Result<&'static str, Failure> {
         match self.term(argument)? {
             Term::Atom(name) => Ok(name.text()),
@@ -244,12 +244,12 @@ impl Call<'_> {
         }
     }
 
-    /// What is wrong with an argument.
+    /// The error of an argument.
     pub(super) fn wrong(&self, argument: usize, problem: Problem) -> Failure {
         bad(self.function, argument, problem)
     }
 
-    /// What `{self}` is in a match specification: the connection.
+    /// The environment of a match specification. `{self}` is the connection.
     pub(super) fn environment(&self) -> Environment {
         Environment {
             myself: self.owner.pid().clone(),
@@ -265,7 +265,7 @@ fn positive(term: &Term) -> Option<usize> {
     usize::try_from(*number).ok().filter(|number| *number > 0)
 }
 
-/// The text of an atom, a binary or a string: a name that need not be an atom.
+/// The text of an atom, a binary or a string, for a name that need not be an atom.
 pub(super) fn text_of(term: &Term) -> Option<String> {
     match term {
         Term::Atom(atom) => Some(atom.text().to_owned()),
@@ -281,7 +281,7 @@ pub(super) fn text_of(term: &Term) -> Option<String> {
     }
 }
 
-/// Text that fails to grow beyond a limit.
+/// Text with a limit. Writing beyond it fails.
 struct Bounded {
     text: String,
     limit: usize,
@@ -362,7 +362,7 @@ mod tests {
             }
         }
 
-        /// Whatever is changed in the bytes of a term: it is read or refused.
+        /// A term with any changed byte is read or refused.
         #[test]
         fn damaged_terms_do_not_panic(at in 0_usize..200, byte in any::<u8>()) {
             let term: Term = "{a,[1,2|x],#{b => <<5:3>>},1.5,\"s\",#Ref<n@h.0.1.2.3>}".parse().unwrap();

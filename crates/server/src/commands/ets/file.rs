@@ -1,4 +1,4 @@
-//! Tables in files: in one directory, which the server was started with.
+//! Tables in files of one directory, which is set when the server starts.
 
 use super::super::{Context, Failure, Outcome};
 use super::call::{Call, answer, bad, text_of};
@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use tremula_table::term::Atom;
 use tremula_table::{FileProblem, Term};
 
-/// The file in the server's directory that an argument names. A name is one component of a path:
-/// nothing leads out of the directory.
+/// The file in the server's directory that an argument names. A name is one component of a path, so
+/// it cannot lead out of the directory.
 fn path(call: &Call<'_>, argument: usize) -> Result<PathBuf, Failure> {
     let term = call.term(argument)?;
     let Some(directory) = &call.server.table_directory else {
@@ -36,8 +36,8 @@ fn is_file_name(name: &str) -> bool {
     is_one && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
-/// Erlang's `{error, Reason}`: what is wrong with a file is the value of a call, not an error of it. The
-/// text of what is wrong takes the place of Erlang's terms.
+/// Erlang's `{error, Reason}`. A problem of a file is the value of a call, not an error of the
+/// call. A text replaces Erlang's terms for the problem.
 fn failed(problem: &FileProblem, of_table: &str, of_file: &str) -> Result<Term, Failure> {
     let reason = match problem {
         FileProblem::Table(_) => atom(of_table)?,
@@ -68,15 +68,15 @@ pub(in super::super) fn tab2file(context: &mut Context<'_>, arguments: Arguments
     })
 }
 
-/// `ETS.FILE2TAB file`: the table may be used by the same as before, and is the server's if it is
-/// public, else the connection's.
+/// `ETS.FILE2TAB file`. The table keeps its access. A public one belongs to the server, another to
+/// the connection.
 pub(in super::super) fn file2tab(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 1, |call| {
         let table = match call.owner.file2tab_unless_public(path(call, 1)?) {
             Ok(table) => table,
             Err(error) => return failed(&error.problem, "cannot_create_table", "read_error"),
         };
-        // What Erlang wrote may be a table that is not found by its name.
+        // A file written by Erlang may hold a table that is not found by its name.
         let named = call.owner.whereis(table.name().text());
         let name = match named {
             Some(named) if named.id() == table.id() => Term::from(table.name()),

@@ -8,8 +8,9 @@
 //! | `search` | match specifications and patterns, chunks |
 //! | `file` | tables in files |
 //!
-//! A connection works on tables as an owner of its own ([`TableOwner`]), made when it first needs
-//! one. What it makes belongs to the server unless it asked for more than a public table.
+//! A connection works on tables as an owner of its own ([`TableOwner`]), created when it first
+//! needs one. A table that it makes is the server's if it is public and has no heir, else the
+//! connection's.
 
 mod call;
 mod file;
@@ -29,7 +30,7 @@ use tremula_store::TableOwner;
 use tremula_table::Owner;
 pub(super) use whole::*;
 
-/// What a connection has of tables.
+/// The state of a connection for the commands of tables.
 #[derive(Default)]
 pub(crate) struct Session {
     owner: Option<TableOwner>,
@@ -64,7 +65,7 @@ pub(super) fn format(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
 mod tests {
     use crate::commands::table;
 
-    /// All functions of Erlang's `ets`, but for those that work on compiled specifications only.
+    /// All functions of Erlang's `ets`, except those that only work on compiled specifications.
     const FUNCTIONS: &str = "all delete delete_all_objects delete_object file2tab first first_lookup \
         foldl foldr from_dets fun2ms give_away i info init_table insert insert_new is_compiled_ms last \
         last_lookup lookup lookup_element match match_delete match_object match_spec_compile \

@@ -1,4 +1,4 @@
-//! Rows by their keys: insert, look up, count, delete; and from key to key.
+//! Rows by their keys: insert, look up, count, delete, and go from key to key.
 
 use super::super::{Context, Failure, Outcome};
 use super::call::{Call, answer};

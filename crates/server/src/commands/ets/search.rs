@@ -1,8 +1,8 @@
 //! `select`, `match` and their kin.
 //!
-//! A continuation is a tuple of the table's continuation, what kind of search it is of, and the
-//! match specification or pattern: it needs nothing kept by the server, and may be used by any
-//! connection that may read the table.
+//! A continuation is a tuple of the table's continuation, the kind of search, and the match
+//! specification or pattern. The server keeps nothing. Any connection that may read the table may
+//! use it.
 
 use super::super::{Context, Failure, Outcome};
 use super::call::{Call, Progress, answer, answer_in_slices, bad};
@@ -11,7 +11,7 @@ use tremula_table::match_spec::{Returns, SpecError};
 use tremula_table::term::Atom;
 use tremula_table::{Action, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal};
 
-/// What a search is by.
+/// What a search is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Spec = 0,
@@ -31,13 +31,13 @@ impl By {
     }
 }
 
-/// The match specification that an argument is.
+/// The match specification in an argument.
 fn spec(call: &Call<'_>, by: By, argument: usize) -> Result<MatchSpec, Failure> {
     let compiled = by.compile(call, call.term(argument)?);
     compiled.map_err(|error| bad(call.function, argument, error))
 }
 
-/// `ETS.SELECT table spec [limit]`, `ETS.SELECT continuation`, and so for the others.
+/// `ETS.SELECT table spec [limit]`, `ETS.SELECT continuation`, and the other searches.
 fn search(context: &mut Context<'_>, arguments: Arguments<'_>, by: By, reverse: bool) -> Outcome {
     answer_in_slices(context, arguments, 3, |call| {
         if call.len() == 1 {
@@ -52,7 +52,7 @@ fn search(context: &mut Context<'_>, arguments: Arguments<'_>, by: By, reverse: 
     })
 }
 
-/// Begins a search by the second argument.
+/// Begins the search that the second argument describes.
 fn begin(
     call: &Call<'_>,
     table: &Table,
@@ -94,7 +94,8 @@ fn is_end(term: &Term) -> bool {
     matches!(term, Term::Atom(atom) if *atom == Atom::END_OF_TABLE)
 }
 
-/// The place in its table, what the search is by, and the specification or pattern.
+/// The parts of a continuation: the table's continuation, what the search is given, and the
+/// specification or pattern.
 fn parts_of<'a>(call: &Call<'_>, term: &'a Term) -> Result<(&'a Term, By, &'a Term), Failure> {
     let no_continuation = || bad(call.function, 1, format_args!("{term} is no continuation"));
     let Term::Tuple(parts) = term else {
@@ -212,7 +213,7 @@ pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments
     })
 }
 
-/// `ETS.REPAIR_CONTINUATION continuation spec`: with this specification from here on.
+/// `ETS.REPAIR_CONTINUATION continuation spec`: replaces the specification.
 pub(in super::super) fn repair_continuation(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
@@ -252,7 +253,7 @@ pub(in super::super) fn match_spec_run(
     })
 }
 
-/// `ETS.TEST_MS term spec`. What is wrong with the specification is the value, as in Erlang.
+/// `ETS.TEST_MS term spec`. A problem of the specification is the value, as in Erlang.
 pub(in super::super) fn test_ms(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 2, |call| {
         let (term, source) = (call.term(1)?, call.term(2)?);

@@ -43,8 +43,7 @@ fn wants_owner(option: &Term) -> bool {
     }
 }
 
-/// An option `{heir, Mailbox, Data}` with the mailbox's identifier in the place of its name; any
-/// other option as it is.
+/// An option `{heir, Mailbox, Data}` with the mailbox's identifier for its name; others unchanged.
 fn with_heir(call: &Call<'_>, option: &Term) -> Result<Term, Failure> {
     if let Term::Tuple(parts) = option
         && let [Term::Atom(option), name, data] = parts.elements()
@@ -149,7 +148,7 @@ pub(in super::super) fn give_away(context: &mut Context<'_>, arguments: Argument
     })
 }
 
-/// `ETS.SAFE_FIXTABLE table true | false`; released with the connection.
+/// `ETS.SAFE_FIXTABLE table true | false`. The end of the connection releases the table.
 pub(in super::super) fn safe_fixtable(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
@@ -160,7 +159,7 @@ pub(in super::super) fn safe_fixtable(
     })
 }
 
-/// `ETS.INIT_TABLE table rows [rows ...]`: in place of Erlang's function that brings them.
+/// `ETS.INIT_TABLE table rows [rows ...]`. Erlang has a function that supplies the rows.
 pub(in super::super) fn init_table(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, usize::MAX - 1, |call| {
         call.table()?.init_table(call.from(2).iter().cloned())?;

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What a whole stream means: its requests, and the error that ends it, if one does.
+/// The meaning of a whole stream: its requests, and the error that ends it, if any.
 type Meaning = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
 /// Feeds `chunks` as a connection does.
@@ -125,7 +125,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => multibulk, 1 => "[a-c \"'\\\\]{0,12}\r?\n".prop_map(String::into_bytes)]
 }
 
-/// A stream that is valid, valid but for a few changed bytes, or noise in the protocol's
+/// A stream that is valid, valid except for a few changed bytes, or noise in the protocol's
 /// alphabet.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let valid = || prop::collection::vec(request(), 0..8).prop_map(|all| all.concat());
@@ -152,7 +152,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Would fail if any state were lost or misplaced between two reads.
+    /// Would fail if any state were lost or wrong between two reads.
     #[test]
     fn a_stream_means_the_same_however_it_is_cut(
         stream in stream(),
