@@ -1,26 +1,26 @@
-//! Making a counterexample small, and saying what is wrong with it.
+//! Shortening a counterexample, and explaining what is wrong with it.
 
 use crate::history::Event;
 use crate::search::{HistoryOf, Stuck, Verdict, search};
 use crate::specification::Specification;
 use std::fmt::Write;
 
-/// The calls that a report shows. What is left out was placed before them.
+/// The most calls that a report shows. The calls before them are left out.
 const ROWS: usize = 40;
 
-/// The columns of the time line.
+/// The most columns of the time line.
 const COLUMNS: usize = 56;
 
-/// The budgets that making one counterexample smaller may cost.
+/// The cost of shortening one counterexample, at most, in budgets.
 const BUDGETS: usize = 4;
 
-/// A part of a history that has no order either, and hence shows the fault alone; `None` if the
-/// history has an order, or the budget does not suffice to tell.
+/// A part of the history that has no order either, and so shows the fault alone. `None` if the
+/// history has an order, or the budget does not suffice to decide.
 ///
-/// What is left out may be left out: the calls after the first moment at which the fault shows
-/// (calls under way then have not returned), and then as many as possible of those that only
-/// read. Had the whole an order, the part would have one too. Writes are never left out: without
-/// them right answers look wrong.
+/// Left out are the calls after the first moment at which the fault shows (calls under way then
+/// have not returned), and then as many as possible of the calls that only read. If the whole
+/// history had an order, so would the part. Writes are never left out, because without them right
+/// answers look wrong.
 #[must_use]
 pub fn shorten<S: Specification>(
     specification: &S,
@@ -43,7 +43,7 @@ pub fn shorten<S: Specification>(
 struct Searches<'a, S> {
     specification: &'a S,
     budget: usize,
-    /// The configurations that may still be visited, by a rough count.
+    /// A rough count of the configurations that may still be visited.
     left: usize,
 }
 
@@ -57,7 +57,7 @@ impl<S: Specification> Searches<'_, S> {
     }
 }
 
-/// The history until the first return at which it has no order.
+/// The history up to the first return at which it has no order.
 fn cut<S: Specification>(searches: &mut Searches<'_, S>, history: &HistoryOf<S>) -> HistoryOf<S> {
     let mut ends: Vec<u64> = history
         .events()
@@ -76,7 +76,7 @@ fn cut<S: Specification>(searches: &mut Searches<'_, S>, history: &HistoryOf<S>)
         }
     }
     let cut = history.until(ends.get(bad).copied().unwrap_or(u64::MAX));
-    // A search that ran out of budget may have led astray.
+    // A search that exceeded its budget may have misled the loop above.
     if searches.stuck(&cut) {
         cut
     } else {
@@ -84,8 +84,8 @@ fn cut<S: Specification>(searches: &mut Searches<'_, S>, history: &HistoryOf<S>)
     }
 }
 
-/// The history without the calls that only read and are not needed, found in runs of half as
-/// many each time.
+/// The history without those read-only calls that are not needed, removed in runs whose length is
+/// halved each time.
 fn thin<S: Specification>(searches: &mut Searches<'_, S>, history: HistoryOf<S>) -> HistoryOf<S> {
     let mut history = history;
     let mut length = history.events().len();
@@ -111,8 +111,8 @@ fn thin<S: Specification>(searches: &mut Searches<'_, S>, history: HistoryOf<S>)
     history
 }
 
-/// A report on a history without an order: the calls as a table with a time line, the longest
-/// order of a part of them, the state there, and the call that cannot be placed.
+/// A report on a history without an order: the calls as a table with a time line, the longest order
+/// of a part of them, the state it leaves, and the call that cannot be placed.
 pub fn explain<S: Specification>(
     specification: &S,
     history: &HistoryOf<S>,
@@ -139,7 +139,7 @@ pub fn explain<S: Specification>(
     report
 }
 
-/// The calls, a row each, with the places they have in the order.
+/// The calls, one per row, with their places in the order.
 fn table<O: ToString, R: ToString, State>(events: &[Event<O, R>], stuck: &Stuck<State>) -> String {
     let end = events[stuck.blocked].end();
     let before = events.partition_point(|event| event.called <= end);
@@ -184,8 +184,8 @@ fn table<O: ToString, R: ToString, State>(events: &[Event<O, R>], stuck: &Stuck<
     out
 }
 
-/// Times as columns, so that what overlaps in time overlaps on paper: each different time that
-/// is shown has a column if there are enough.
+/// Times as columns, so that calls that overlap in time overlap on paper. Each different time shown
+/// has its own column if there are enough columns.
 struct TimeLine(Vec<u64>);
 
 impl TimeLine {

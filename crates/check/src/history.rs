@@ -1,10 +1,10 @@
-//! What was seen of a run: which calls there were, when each began and ended, and its answer.
+//! A history: the calls of a run, when each began and ended, and its answer.
 
 use std::ops::RangeInclusive;
 
-/// One call: by which thread, of what, when, and with which answer.
+/// One call: its thread, its operation, its times and its answer.
 ///
-/// Times are any numbers that grow; see [`record`](crate::record) for where they come from.
+/// Times are any increasing numbers; see [`record`](crate::record) for their source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<O, R> {
     /// The thread that called. Only reports show it.
@@ -23,7 +23,7 @@ pub struct Event<O, R> {
 pub struct Returned<R> {
     /// A time at or after the end of the call.
     pub at: u64,
-    /// What was seen of the answer.
+    /// The answer, or the part of it that was seen.
     pub response: R,
 }
 
@@ -56,12 +56,12 @@ impl<O, R> Event<O, R> {
         }
     }
 
-    /// What was seen of the answer.
+    /// The answer, or the part of it that was seen.
     pub fn response(&self) -> Option<&R> {
         self.returned.as_ref().map(|returned| &returned.response)
     }
 
-    /// The time of the end; the end of time for a call that never returned.
+    /// The time of the end; the greatest time for a call that never returned.
     pub fn end(&self) -> u64 {
         self.returned
             .as_ref()
@@ -69,16 +69,16 @@ impl<O, R> Event<O, R> {
     }
 }
 
-/// A set of calls, in the order in which they began, laid out in lanes for the search.
+/// A set of calls, in the order in which they began, arranged in lanes for the search.
 ///
-/// Two calls overlap unless one ended before the other began; those that merely touch overlap.
-/// A thread may have several calls under way at once, as a client that does not wait has.
+/// Two calls overlap unless one ended before the other began; calls whose times only touch overlap.
+/// A thread may have several calls under way at once, like a client that does not wait.
 #[derive(Clone, Debug)]
 pub struct History<O, R> {
     events: Vec<Event<O, R>>,
-    /// Events that do not overlap, in order, so that what is placed of a lane is always its
-    /// beginning. Threads would do as lanes where each makes one call at a time; these do
-    /// always, and are as few as can be.
+    /// Each lane holds events that do not overlap, in order, so the placed calls of a lane are
+    /// always its beginning. If each thread makes one call at a time, threads could serve as lanes;
+    /// these lanes always can, and are as few as possible.
     lanes: Vec<Vec<usize>>,
 }
 
@@ -86,7 +86,7 @@ pub struct History<O, R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a call of thread {thread} ends at {returned}, before it begins at {called}")]
 pub struct Malformed {
-    /// Whose call it is.
+    /// The thread that called.
     pub thread: usize,
     /// When it began.
     pub called: u64,
@@ -138,7 +138,7 @@ impl<O, R> History<O, R> {
         &self.lanes
     }
 
-    /// How many pairs of calls overlapped: a measure of how much was put to the test.
+    /// The number of pairs of calls that overlapped: a measure of how much was tested.
     #[must_use]
     pub fn overlaps(&self) -> usize {
         let mut overlaps = 0;
@@ -153,8 +153,8 @@ impl<O, R> History<O, R> {
 }
 
 impl<O: Clone, R: Clone> History<O, R> {
-    /// What had been seen at a time: calls that began later are left out, and those that ended
-    /// later never returned. What is linearizable is so at all times.
+    /// The history as seen at a time: without the calls that began later; calls that ended later
+    /// have not returned. A linearizable history is linearizable at all times.
     #[must_use]
     pub fn until(&self, time: u64) -> Self {
         let begun = self.events.iter().filter(|event| event.called <= time);
@@ -165,7 +165,7 @@ impl<O: Clone, R: Clone> History<O, R> {
         Self::sorted(seen.collect())
     }
 
-    /// The calls that `keep` wants, by their places in [`events`](Self::events).
+    /// The calls that `keep` selects by their places in [`events`](Self::events).
     #[must_use]
     pub(crate) fn filtered(&self, mut keep: impl FnMut(usize) -> bool) -> Self {
         let kept = self

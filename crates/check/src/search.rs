@@ -1,20 +1,20 @@
-//! The search for an order: Wing and Gong's, with Lowe's memory of where it has been.
+//! The search for an order: that of Wing and Gong, with Lowe's memoization.
 //!
-//! From a state and a set of calls that have been placed, the next can be any that began before
-//! the first of those left had ended, if what the specification answers there is what was seen.
-//! Wing and Gong ("Testing and verifying concurrent objects", JPDC 1993) try them all, depth
-//! first. Lowe ("Testing for linearizability", Concurrency and Computation 2017) remembers each
-//! pair of placed set and state, and comes to none twice. They keep the set as bits, and what is
-//! left in a list from which calls are lifted and put back. Here the history is laid out in lanes
-//! of calls that do not overlap, so the set is one length a lane, its size depends on how many
-//! calls overlap and not on how many there are, and the candidates are the lanes' next ones.
+//! From a state and a set of placed calls, the next call can be any that began before the first of
+//! the remaining calls ended, if the specification's answer is what was seen. Wing and Gong
+//! ("Testing and verifying concurrent objects", JPDC 1993) try all of them, depth first. Lowe
+//! ("Testing for linearizability", Concurrency and Computation 2017) remembers each pair of placed
+//! set and state, and visits none twice. They keep the set as bits, and the remaining calls in a
+//! list from which calls are lifted and put back. Here the history is arranged in lanes of calls
+//! that do not overlap, so the set is one length per lane, its size depends on how many calls
+//! overlap and not on how many there are, and the candidates are the next calls of the lanes.
 //!
-//! A call that only read is placed as soon as its answer fits, and nothing else is tried there:
-//! if an order exists that has it later, the same order with it moved here is one too.
+//! A call that only read is placed as soon as its answer fits, and nothing else is tried there: if
+//! there is an order in which it comes later, the same order with the call moved here is valid too.
 //!
-//! Deciding is NP-complete (Gibbons and Korach, "Testing shared memories", SIAM Journal on
-//! Computing 1997), so there is a budget. What makes real histories cheap is that few calls
-//! overlap, and that most answers tell what came before.
+//! Deciding linearizability is NP-complete (Gibbons and Korach, "Testing shared memories", SIAM
+//! Journal on Computing 1997), so there is a budget. Real histories are cheap because few calls
+//! overlap, and most answers determine what came before.
 
 use crate::history::{Event, History};
 use crate::specification::Specification;
@@ -26,8 +26,9 @@ pub type HistoryOf<S> = History<<S as Specification>::Operation, <S as Specifica
 /// A call of the operations and responses of a specification.
 pub(crate) type EventOf<S> = Event<<S as Specification>::Operation, <S as Specification>::Response>;
 
-/// The configurations (sets of placed calls, with the state they leave) that a search may visit
-/// unless told otherwise. A linearizable history takes a few a call; this is some seconds.
+/// The number of configurations (sets of placed calls, with the state that they leave) that a
+/// search may visit by default. A linearizable history takes a few per call; a search of this many
+/// takes some seconds.
 pub const DEFAULT_BUDGET: usize = 1_000_000;
 
 /// What a search found.
@@ -35,9 +36,9 @@ pub const DEFAULT_BUDGET: usize = 1_000_000;
 pub enum Verdict<State> {
     /// There is an order.
     Linearizable(Linearization),
-    /// There is none.
+    /// No order exists.
     Stuck(Stuck<State>),
-    /// The budget was spent. Nothing is known; take it for a failure.
+    /// The budget is exhausted. Nothing is known; treat this as a failure.
     Undecided,
 }
 
@@ -50,23 +51,23 @@ pub struct Linearization {
     pub configurations: usize,
 }
 
-/// How far the search came where there is no order.
+/// How far the search got in a history without an order.
 #[derive(Clone, Debug)]
 pub struct Stuck<State> {
     /// The longest order of a part of the calls, by their places in [`History::events`].
     pub placed: Vec<usize>,
     /// The state that it leaves.
     pub state: State,
-    /// The call that ends first of those left: nothing that ends later helps it.
+    /// The remaining call that ends first. No order can be continued without it.
     pub blocked: usize,
 }
 
-/// Looks for an order of the history's calls that the specification allows, visiting at most
+/// Searches for an order of the history's calls that the specification allows, visiting at most
 /// `budget` configurations.
 ///
-/// Takes O(c · n) steps of the specification and memory for c configurations, where n is the
-/// number of calls that overlap at once; c is about the number of calls if answers are telling,
-/// and exponential in n at worst.
+/// Takes O(c · n) steps of the specification, and memory for c configurations, where n is the
+/// number of calls that overlap at once. c is about the number of calls if the answers determine
+/// the order, and exponential in n at worst.
 pub fn search<S: Specification>(
     specification: &S,
     history: &HistoryOf<S>,
@@ -82,18 +83,18 @@ struct Search<'a, S: Specification> {
     placed: Vec<u32>,
     /// The calls placed, in order.
     order: Vec<usize>,
-    /// The calls that returned and are not placed.
+    /// The number of calls that returned and are not placed.
     left: usize,
     seen: HashSet<(Box<[u32]>, S::State)>,
     deepest: Option<Stuck<S::State>>,
 }
 
-/// A configuration on the way from the beginning to where the search is.
+/// A configuration on the path from the beginning to the current one.
 struct Frame<State> {
     /// The lane whose call led here.
     lane: usize,
-    /// What has not been tried from here: the lane, and the state after its call. The last is
-    /// tried next.
+    /// The untried choices from here: each is a lane, and the state after its next call. The last
+    /// choice is tried next.
     choices: Vec<(usize, State)>,
 }
 
@@ -140,7 +141,7 @@ impl<'a, S: Specification> Search<'a, S> {
                 self.take_back(frame.lane);
                 choices = frame.choices;
             } else {
-                // A history without an order has a place where nothing can be tried.
+                // In a history without an order, the search has come to at least one dead end.
                 return self.deepest.map_or(Verdict::Undecided, Verdict::Stuck);
             }
         }
@@ -174,8 +175,8 @@ impl<'a, S: Specification> Search<'a, S> {
         }
     }
 
-    /// What can be next, with the state after it; the call that ends first comes last. Takes
-    /// note if it is nothing.
+    /// The calls that can be next, as lanes, with the states after them; the call that ends first
+    /// comes last. Records a dead end if there are none.
     fn choices(&mut self, state: S::State) -> Vec<(usize, S::State)> {
         let events = self.history.events();
         let next = (0..self.placed.len()).filter_map(|lane| Some((lane, self.next(lane)?)));

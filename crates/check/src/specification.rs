@@ -1,12 +1,12 @@
-//! What an object is meant to do when one thread uses it.
+//! What an object does when one thread uses it.
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 
-/// A sequential, deterministic object: what each operation answers, and what it leaves behind.
+/// A sequential, deterministic object: what each operation answers, and what state it leaves.
 ///
-/// A history is linearizable if its operations, put into some order that keeps those apart that
-/// did not overlap, are a run of this object (Herlihy and Wing, "Linearizability: a correctness
+/// A history is linearizable if its operations, in some order that keeps those in order that did
+/// not overlap, are a run of this object (Herlihy and Wing, "Linearizability: a correctness
 /// condition for concurrent objects", 1990).
 ///
 /// ```
@@ -45,12 +45,12 @@ use std::hash::Hash;
 /// assert!(matches!(both_found([5, 5]), Verdict::Stuck(_)));
 /// ```
 pub trait Specification {
-    /// All that the answers of later operations depend on. Equal states must answer alike: the
-    /// search visits equal ones once.
+    /// Everything on which the answers of later operations depend. Equal states must answer alike,
+    /// because the search visits equal ones once.
     type State: Clone + Eq + Hash + Debug;
     /// An operation with its arguments.
     type Operation: Clone + Display;
-    /// What an operation answers, or what was seen of its answer.
+    /// The answer of an operation, or the part of it that was seen.
     type Response: Clone + PartialEq + Display;
 
     /// The state before the history begins.
@@ -59,17 +59,17 @@ pub trait Specification {
     /// Carries out an operation, and returns the answer.
     fn step(&self, state: &mut Self::State, operation: &Self::Operation) -> Self::Response;
 
-    /// Whether `observed` may have been seen of an operation whose answer was `answer`. To be
-    /// changed where a subject tells less than the specification; observations that are not
-    /// answers then say less, never something else.
+    /// Whether an operation whose answer is `answer` may have been observed as `observed`. Override
+    /// it for a subject that reports less than the specification; an observation that is not the
+    /// answer must then say less than the answer, never something different.
     fn accepts(&self, answer: &Self::Response, observed: &Self::Response) -> bool {
         answer == observed
     }
 
-    /// Whether this operation, as what was seen of its answer shows, left the state as it was,
-    /// *whatever* state that was; `observed` is `None` if the operation never returned. The
-    /// search places such operations as soon as it can, and counterexamples are made smaller by
-    /// leaving them out. `false` is always right.
+    /// Whether this operation, judging by the part of its answer that was seen, left the state
+    /// unchanged, *whatever* the state was. `observed` is `None` if the operation never returned.
+    /// The search places such operations as soon as it can, and leaves them out to shorten
+    /// counterexamples. `false` is always correct.
     fn only_reads(&self, operation: &Self::Operation, observed: Option<&Self::Response>) -> bool {
         let _ = (operation, observed);
         false

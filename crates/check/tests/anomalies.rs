@@ -1,7 +1,7 @@
-//! Histories written by hand: anomalies that must be found, and histories that look like ones
-//! and are none.
+//! Histories written by hand: anomalies that must be found, and histories that only look like
+//! anomalies.
 //!
-//! Times are such that calls overlap where their spans do; spans that share an end overlap.
+//! Calls overlap if their spans do; spans that share an end overlap.
 
 mod support;
 
@@ -40,7 +40,7 @@ fn check(calls: &[Call]) -> Result<(), Failure> {
     history.check(DEFAULT_BUDGET).map(|_| ())
 }
 
-/// What the definition of linearizability says of calls that it says something of.
+/// The verdict by the definition of linearizability, for calls to which it applies.
 fn by_definition(calls: &[Call]) -> Option<bool> {
     let others = |call: &Call| matches!(call.operation, GetMany(_) | Range(..) | Len | IsEmpty);
     if calls.iter().any(others) {
@@ -421,8 +421,8 @@ fn counts_are_off_by_no_more_than_what_is_under_way() {
             call(2..=3, Insert(4, 40), Value(None)),
         ],
     );
-    // At no moment were there 2: but the counter may see the removal, and be late for the
-    // insertion that made room for it.
+    // The map never had 2 entries, but the counter may include the removal and not yet the
+    // insertion that made it possible.
     fine(
         "a length that sees the later of two changes under way",
         &[
@@ -628,7 +628,7 @@ fn what_is_not_of_one_moment_is_held_to_what_it_says_of_each_key() {
         Count(1)
     )]));
 
-    // What is of one moment still is, beside what is not.
+    // Operations of one moment are still checked as such, beside those that are not.
     let popped_past = [
         call(0..=1, Next(1), Entry(Some((2, 20)))),
         call(2..=3, PopFirst, Entry(Some((2, 20)))),
@@ -681,7 +681,8 @@ answer Some(11), and it answered Some(10).
 
 #[test]
 fn a_budget_that_does_not_suffice_is_a_failure() {
-    // Nothing tells in which order the insertions happened, until it turns out to be none.
+    // No answer shows in which order the insertions happened, until it turns out that there is no
+    // order.
     let mut calls: Vec<Call> = (0..12)
         .map(|value| call(0..=1, Insert(1, value), Done))
         .collect();

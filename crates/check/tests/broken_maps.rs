@@ -1,5 +1,5 @@
-//! Maps that are wrong on purpose: what is recorded of them must show it, within a bounded number
-//! of histories.
+//! Maps that are wrong on purpose: their recordings must show the flaw within a bounded number of
+//! histories.
 
 mod support;
 
@@ -10,7 +10,7 @@ use tremula_check::map::{Failure, Kind, Operation, Response};
 use tremula_check::record::{Subject, record};
 use tremula_check::{Campaign, DEFAULT_BUDGET, Fault};
 
-/// The histories within which a flaw has to show. Most do within hundreds.
+/// The number of histories within which a flaw must show. Most show within hundreds.
 const HISTORIES: usize = 100_000;
 
 #[test]
@@ -118,7 +118,7 @@ fn a_call_that_panicked_may_have_taken_effect() {
         vec![Operation::Insert(3, 30).into()],
     ];
     let recording = record(&subject, [(1, 10), (2, 20)], scripts);
-    // The rest of its thread's script was not done; the look at the end was.
+    // The rest of its thread's script did not run; the look at the end did.
     assert_eq!(recording.panics.len(), 1);
     assert_eq!(recording.history.history().events().len(), 3);
     recording.history.check(DEFAULT_BUDGET).unwrap();

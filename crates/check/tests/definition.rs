@@ -1,9 +1,9 @@
-//! The search against the definition of linearizability, on small random histories: the same
-//! verdict, orders that are orders, and counterexamples that are counterexamples.
+//! The search against the definition of linearizability, on small random histories: the verdicts
+//! agree, orders found are valid orders, and counterexamples are counterexamples.
 //!
-//! Histories are made of a run that happened: calls at random times, each taking effect at a
-//! random moment of its own. Some of those are left as they are; in the others an answer or a
-//! time is changed, after which they may be linearizable or not.
+//! Histories come from a possible run: calls at random times, each of which takes effect at a
+//! random moment of its own. Some are left as they are. In the others an answer or a time is
+//! changed, after which they may be linearizable or not.
 
 mod support;
 
@@ -14,27 +14,28 @@ use tremula_check::map::{Change, MapHistory, MapSpecification, Operation, Respon
 use tremula_check::{DEFAULT_BUDGET, Event, History, Specification, Verdict, search, shorten};
 use tremula_index::Direction;
 
-/// Calls in one history: the definition tries every order of them.
+/// The most calls in a history: the definition tries every order of them.
 const CALLS: usize = 7;
 
-/// The histories that each property is tried on.
+/// The number of histories for each property.
 const CASES: u32 = 6_000;
 
-/// What every map here begins with, on keys below 3.
+/// The initial entries of every map here. Keys are below 3.
 const INITIAL: [(u64, u64); 1] = [(1, 1)];
 
 type MapEvents = Vec<Event<Operation, Response>>;
 
-/// A call before its answer is known: begins at, lasts for, takes effect after, does, is seen.
+/// A call before its answer is known: begin, duration, delay until it takes effect, operation, what
+/// is seen.
 type Outline = (u64, u64, u64, Operation, Seen);
 
-/// What is seen of an answer.
+/// The part of an answer that is seen.
 #[derive(Clone, Copy, Debug)]
 enum Seen {
     All,
-    /// That the call returned.
+    /// Only that the call returned.
     End,
-    /// Not even that.
+    /// Nothing.
     Nothing,
 }
 
@@ -50,7 +51,7 @@ fn span() -> impl Strategy<Value = Span> {
 }
 
 fn point() -> impl Strategy<Value = Operation> {
-    // Few values, so that answers leave open what came before.
+    // Few values, so that answers do not determine what came before.
     let change = prop_oneof![
         (0..3_u64).prop_map(Change::Put),
         Just(Change::Add(1)),
@@ -85,7 +86,7 @@ fn any() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Outlines of calls. One in ten does not return, and two do not tell their answers.
+/// Outlines of calls. One in ten does not return, and two in ten do not show their answers.
 fn outlines(operation: impl Strategy<Value = Operation>) -> impl Strategy<Value = Vec<Outline>> {
     let outline = (
         0..16_u64,
@@ -97,7 +98,7 @@ fn outlines(operation: impl Strategy<Value = Operation>) -> impl Strategy<Value 
     prop::collection::vec(outline, 1..=CALLS)
 }
 
-/// How a history is spoiled: which call, and in which way.
+/// A change to a history: which call, and in which way.
 type Spoiling = Option<(prop::sample::Index, prop::sample::Index, bool)>;
 
 fn spoiling() -> impl Strategy<Value = Spoiling> {
@@ -112,8 +113,7 @@ fn any_spoiling() -> impl Strategy<Value = (prop::sample::Index, prop::sample::I
     )
 }
 
-/// Runs the outlines, and spoils what was seen: one call gets the answer of another, or is moved
-/// to its time.
+/// Runs the outlines, and spoils what was seen: one call gets the answer of another, or its time.
 fn events(outlines: &[Outline], spoiling: Spoiling) -> MapEvents {
     let specification = MapSpecification::new(INITIAL);
     let mut state = specification.initial();
@@ -184,7 +184,7 @@ proptest! {
                 prop_assert!(!stuck.placed.contains(&stuck.blocked));
                 let short = shorten(&specification, &history, DEFAULT_BUDGET).unwrap();
                 prop_assert!(!linearizable(&specification, &short));
-                // What is missing of the time until its last return only reads.
+                // Calls that were left out of the time until the last return only read.
                 let ends = short.events().iter().filter_map(|event| event.returned.as_ref());
                 let last = ends.map(|returned| returned.at).max().unwrap_or(0);
                 let begun = history.events().iter().filter(|event| event.called <= last);
@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// Many of the spoiled histories should be bad, or the properties above say little.
+/// Many of the spoiled histories must be bad, or the properties above mean little.
 #[test]
 fn the_random_histories_are_of_both_kinds() {
     use proptest::strategy::ValueTree;
@@ -252,8 +252,8 @@ fn the_random_histories_are_of_both_kinds() {
     assert!(good > 50 && bad > 50, "{good} linearizable, {bad} not");
 }
 
-/// A range of two entries that shows one before and one behind a removal of both. By key each of
-/// them could be seen; at one moment they could not.
+/// A range of two entries that shows one before and one after a removal of both. By key each could
+/// be seen; at one moment both could not.
 #[test]
 fn ranges_are_of_one_moment_as_far_as_they_are_said_to_be() {
     let torn = |entries: &[(u64, u64)]| {

@@ -1,20 +1,21 @@
-//! Every engine's recorded histories.
+//! Recorded histories of every engine.
 //!
-//! - **Short histories** of all operations, in great number, each on an index of its own that is
+//! - **Short histories** of all operations, many of them, each on an index of its own that is
 //!   filled so that nodes split, merge, grow or shrink within a few calls.
-//! - **Histories in a row** on indexes that live on, so that a tree that adapts has time to.
-//! - **Middling histories** of all operations on few keys, checked as a whole too.
+//! - **Successive histories** on indexes that live on, so that an adaptive tree has time to adapt.
+//! - **Middling histories** of all operations on few keys, also checked as a whole.
 //! - **Long histories**, by key: of point operations, for which that is everything, and of all
 //!   operations, for what each call says of single keys.
 //!
-//! What would make one fail: answers that no order of the calls explains. A lookup that misses
-//! what was there before and after; an update that another one undoes; a scan that shows two
-//! moments; a range removed in parts; an entry popped twice; a length that is off when all is
-//! quiet. The report shows the calls, the longest order found, and the call that does not fit.
+//! A test fails if no order of the calls explains the answers: a lookup misses what was present
+//! before and after; an update undoes another; a scan shows two moments; a range is removed in
+//! parts; an entry is popped twice; a length is wrong when nothing is under way. The report shows
+//! the calls, the longest order found, and the call that does not fit.
 //!
-//! Keys and values are plain numbers, which an engine may keep in its nodes and which leave all
-//! interleaving to the machine (an idle one interleaves much, a busy one little), or
-//! [`Dawdler`]s, with which other threads come in between in the middle of calls, always. What was checked is printed, and must be all that was meant to be.
+//! Keys and values are plain numbers, which an engine may keep in its nodes, and whose calls
+//! interleave as the machine happens to schedule them (much on an idle machine, little on a busy
+//! one); or [`Dawdler`]s, which let other threads run in the middle of calls on any machine. The
+//! tests print what was checked, and require that it was everything intended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -86,15 +87,14 @@ fn times() -> usize {
     }
 }
 
-/// The looks at a quiet map at the end of each history: a scan, and the length.
+/// The number of looks at the map at the end of each history: a scan, and the length.
 const LOOKS: usize = 2;
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Puts the indexes that `make` makes through all campaigns. Returns how many pairs of calls
-/// overlapped.
+/// Runs all campaigns on the indexes that `make` makes. Returns how many pairs of calls overlapped.
 fn check<S: Subject>(name: &str, make: impl Fn() -> S) -> usize {
-    // One at a time: the threads of a history shall run at once, on as many cores as there are.
+    // One engine at a time, so that the threads of a history run at the same time on all cores.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut overlaps = 0;
     for (campaign_name, campaign) in CAMPAIGNS {
@@ -113,8 +113,8 @@ fn check<S: Subject>(name: &str, make: impl Fn() -> S) -> usize {
     overlaps
 }
 
-/// The same for indexes in which threads dawdle, so that calls overlap on any machine: threads
-/// that take turns prove nothing.
+/// The same for indexes whose keys dawdle, so that calls overlap on any machine: threads that take
+/// turns prove nothing.
 fn check_dawdling<S: Subject>(name: &str, make: impl Fn() -> S) {
     let overlaps = check(name, make);
     assert!(overlaps > 0, "{name}: no call overlapped with another");
@@ -127,7 +127,7 @@ fn everything_was_checked(campaign: &Campaign, tally: Tally) {
     assert!(intended.contains(&tally.operations), "{tally}");
 }
 
-/// The operations that are not of one moment, by the engine's facts.
+/// The operations that are not as of one moment, by the engine's facts.
 const fn loose(facts: Facts) -> &'static [Kind] {
     match facts.scans {
         Scans::OneMoment => &[],
@@ -234,7 +234,7 @@ fn check_switched(name: &str, switches: BwTreeSwitches) {
     });
 }
 
-/// Separators come and go by deltas, and leaves are split and merged by them.
+/// Separators are inserted and removed by deltas, which also split and merge leaves.
 #[test]
 fn histories_of_a_bw_tree_with_deltas_of_every_kind_are_right() {
     check_switched(
@@ -248,7 +248,7 @@ fn histories_of_a_bw_tree_with_deltas_of_every_kind_are_right() {
     );
 }
 
-/// Whoever meets a merge helps.
+/// Every thread that meets a merge helps.
 #[test]
 fn histories_of_a_bw_tree_with_merge_deltas_are_right() {
     check_switched(
@@ -260,7 +260,7 @@ fn histories_of_a_bw_tree_with_merge_deltas_are_right() {
     );
 }
 
-/// Each leaf is spread when it is consolidated, fought over or not.
+/// Each leaf is spread when it is consolidated, contended or not.
 #[test]
 fn histories_of_a_bw_tree_of_spread_leaves_are_right() {
     let make = || {
@@ -277,7 +277,7 @@ fn histories_of_a_bw_tree_of_spread_leaves_are_right() {
     );
 }
 
-/// The bytes of a dawdler have no fixed length: small numbers differ in a layer below the first.
+/// The bytes of a dawdler have no fixed length, so small numbers differ in a layer below the first.
 #[test]
 fn histories_of_a_masstree_of_small_nodes_are_right() {
     let make = Masstree::<_, _, 3>::new;
@@ -288,7 +288,7 @@ fn histories_of_a_masstree_of_small_nodes_are_right() {
     );
 }
 
-/// Thresholds so low that a few writes that meet split a tree, and a few scans over several base
+/// Thresholds so low that a few colliding writes split a tree, and a few scans over several base
 /// nodes join it.
 const RESTLESS: CaTreeConfig = CaTreeConfig {
     statistics: StatisticsConfig {
@@ -302,7 +302,7 @@ const RESTLESS: CaTreeConfig = CaTreeConfig {
     max_route_depth: 8,
 };
 
-/// The same for the lock-free tree, whose base nodes are split when two updates have met.
+/// The same for the lock-free tree, whose base nodes are split when two updates have collided.
 const RESTLESS_LFCA: LfcaTreeConfig = LfcaTreeConfig {
     contended: 2,
     uncontended: -1,
@@ -312,7 +312,7 @@ const RESTLESS_LFCA: LfcaTreeConfig = LfcaTreeConfig {
     max_route_depth: 8,
 };
 
-/// Every other update splits, whether or not it met another.
+/// Every other update splits, even without a collision.
 const MANY_BASES: LfcaTreeConfig = LfcaTreeConfig {
     uncontended: 1,
     ..RESTLESS_LFCA
@@ -330,8 +330,8 @@ const SMALL_NODES: BwTreeConfig = BwTreeConfig {
     switches: BwTreeSwitches::ON,
 };
 
-/// Checks an index that keeps changing its shape in several ways, which it counts under these names,
-/// and that it did.
+/// Checks an index that keeps changing its shape in several ways, which it counts under these
+/// names. Requires that each count has risen.
 fn check_restless<I: OrderedIndex<Dawdler, Dawdler>, const N: usize>(
     name: &str,
     figures: [&str; N],
@@ -349,7 +349,7 @@ fn check_restless<I: OrderedIndex<Dawdler, Dawdler>, const N: usize>(
     }
 }
 
-/// An index that tells at its end how often its shape has changed.
+/// An index that reports when it is dropped how often its shape has changed.
 struct Restless<'a, I: OrderedIndex<Dawdler, Dawdler>> {
     index: Indexed<Dawdler, Dawdler, I>,
     changes: &'a [(&'a str, AtomicU64)],

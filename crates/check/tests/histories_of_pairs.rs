@@ -1,9 +1,9 @@
 //! Recorded histories of the Bw-tree with many values under one key.
 //!
-//! What is checked is a map: a pair of key and value stands for a key of it. Numbers that are
-//! neighbours are values of one key, or, so that ranges can be removed, of one key each. What would
-//! make a history fail: a pair that is added or removed twice; values of one key that are of
-//! different moments; a range removed in parts.
+//! The histories are checked as those of a map: each pair of key and value stands for a key of the
+//! map. Neighbouring numbers are values of one key or, so that ranges can be removed, of one key
+//! each. A history fails if a pair is added or removed twice, if the values of one key are from
+//! different moments, or if a range is removed in parts.
 
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -27,7 +27,7 @@ const SMALL_NODES: BwTreeConfig = BwTreeConfig {
     switches: BwTreeSwitches::ON,
 };
 
-/// A value of a pair, in the order of a number, with what the map that is checked has there.
+/// The value of a pair, ordered by its number, with the value that the checked map has there.
 #[derive(Clone)]
 struct Marked {
     number: Dawdler,
@@ -54,7 +54,7 @@ impl PartialEq for Marked {
 
 impl Eq for Marked {}
 
-/// Pairs of which so many neighbours have one key.
+/// Pairs in which `VALUES` neighbouring numbers share one key.
 struct Pairs<const VALUES: u64> {
     map: BwMultiMap<Dawdler, Marked, NoHead>,
 }
@@ -78,11 +78,12 @@ impl<const VALUES: u64> Pairs<VALUES> {
         (key.0 * VALUES + value.number.0, value.mark)
     }
 
-    /// The bounds of the keys of a span, and perhaps of more.
+    /// Bounds of keys that cover a span, and may cover more.
     fn keys(span: Span) -> (Bound<Dawdler>, Bound<Dawdler>) {
         let whole = |bound: Bound<u64>| match bound {
             Bound::Included(number) => Bound::Included(Dawdler(number / VALUES)),
-            // A key of one value is in the span or not; others may have values on both sides.
+            // A key with one value is in the span or not; other keys may have values on both sides
+            // of a bound.
             Bound::Excluded(number) if VALUES == 1 => Bound::Excluded(Dawdler(number)),
             Bound::Excluded(number) => Bound::Included(Dawdler(number / VALUES)),
             Bound::Unbounded => Bound::Unbounded,

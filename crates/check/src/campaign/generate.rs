@@ -1,4 +1,4 @@
-//! What to do to a subject, at random.
+//! Generates random plans: what threads do to a subject.
 
 use super::Campaign;
 use crate::map::{Change, Kind, Operation, Span};
@@ -9,11 +9,11 @@ use rand::{RngExt, SeedableRng};
 use std::ops::Bound;
 use tremula_index::Direction;
 
-/// What is done to one subject.
+/// The initial entries and the rounds of one subject.
 pub(super) struct Plan {
-    /// What is put into it first, in this order.
+    /// The entries inserted first, in this order.
     pub(super) initial: Vec<(u64, u64)>,
-    /// A script a thread a round.
+    /// For each round, one script per thread.
     pub(super) rounds: Vec<Vec<Script>>,
 }
 
@@ -34,11 +34,11 @@ impl Plan {
 pub(super) struct Generator<'c> {
     campaign: &'c Campaign,
     random: StdRng,
-    /// The next value: each is written once.
+    /// The last value used: each value is written once.
     value: u64,
 }
 
-/// The distances of neighbouring keys: side by side, and apart in higher bytes.
+/// The distances between neighbouring keys: adjacent, and different in higher bytes.
 const STRIDES: [u64; 4] = [1, 1, 0x100, 0x1_0001_0001_0001];
 
 /// Where the keys begin: at zero, and shortly before the common prefix changes.
@@ -49,7 +49,7 @@ const FAR: [u64; 3] = [0, 1 << 40, u64::MAX];
 
 impl<'c> Generator<'c> {
     pub(super) fn new(campaign: &'c Campaign, session: u64) -> Self {
-        // The seed is mixed by the generator, so that neighbours have nothing in common.
+        // The generator mixes the seed, so that neighbouring seeds have nothing in common.
         let seed = campaign.seed.wrapping_shl(32).wrapping_add(session);
         Self {
             campaign,
@@ -87,11 +87,11 @@ impl<'c> Generator<'c> {
         from.choose(&mut self.random).copied().unwrap_or(or)
     }
 
-    /// The keys to fight over, and those to begin with.
+    /// The keys for which the threads contend, and the keys that are present at first.
     ///
-    /// There are places in a row. The fillers take every second one; the keys to fight over are
-    /// neighbours, somewhere in the row or at an end of it, so that half of them are fillers and
-    /// half are gaps.
+    /// Keys are places in a row. The fillers take every second place. The contended keys are
+    /// neighbours, somewhere in the row or at an end of it, so half of them are fillers and half
+    /// are gaps.
     fn keys(&mut self) -> (Vec<u64>, Vec<u64>) {
         let count = self.random.random_range(self.campaign.keys.clone());
         let fillers = self.choose(self.campaign.fillers, 0);
@@ -109,7 +109,7 @@ impl<'c> Generator<'c> {
         }
         keys.sort_unstable();
         keys.dedup();
-        // Without fillers some of the keys are there to begin with.
+        // Without fillers, some of the contended keys are present at first.
         if fillers == 0 {
             present.extend(keys.iter().filter(|_| self.random.random()));
         }
@@ -143,7 +143,7 @@ impl<'c> Generator<'c> {
         scripts
     }
 
-    /// Some of the kinds, one of which writes.
+    /// Some of the kinds, at least one of which writes.
     fn swarm(&mut self, offered: &[Kind]) -> Vec<Kind> {
         let chosen = offered.iter().copied().filter(|_| self.random.random());
         let mut kinds: Vec<Kind> = chosen.collect();
@@ -165,7 +165,7 @@ impl<'c> Generator<'c> {
             .unwrap_or(kinds[0])
     }
 
-    /// A pause: the more often, the higher `pausing`.
+    /// A random pause; the higher `pausing`, the more frequent.
     fn pause(&mut self, pausing: u32) -> Pause {
         if self.random.random_range(0..6) >= pausing {
             Pause::None
@@ -215,7 +215,7 @@ impl<'c> Generator<'c> {
             0 => Change::Put(self.next_value()),
             1 => Change::Keep,
             2 => Change::Remove,
-            // A sum tells which additions it has, as far as there are bits for them.
+            // The bits of a sum show which additions it contains, as far as the bits suffice.
             _ => Change::Add(1 << self.random.random_range(32..60)),
         }
     }
@@ -247,17 +247,17 @@ impl<'c> Generator<'c> {
     }
 }
 
-/// The turns that a thread spins at most between two calls: about as long as some calls take.
+/// The most turns that a thread spins between two calls: about as long as some calls take.
 const LONGEST_SPIN: u32 = 200;
 
-/// The keys that are looked up together, at most: more than an engine is likely to have under way
-/// at once.
+/// The most keys that are looked up together: more than an engine is likely to have under way at
+/// once.
 const LARGEST_BATCH: usize = 20;
 
-/// The entries that are inserted in one step, at most.
+/// The most entries that are inserted in one step.
 const LONGEST_LIST: usize = 5;
 
-/// How often there are operations of a kind, where there are others.
+/// The relative frequency of operations of a kind.
 const fn weight(kind: Kind) -> u32 {
     match kind {
         Kind::Insert | Kind::Remove => 8,

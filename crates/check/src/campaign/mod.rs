@@ -1,12 +1,13 @@
-//! Histories in great number: generated, recorded and checked.
+//! Generates, records and checks many histories.
 //!
-//! Random operations, with three things added that find faults sooner:
+//! The operations are random, with three additions that find faults sooner:
 //!
-//! - Each history has its own subset of the operations (Groce et al., "Swarm testing", ISSTA
-//!   2012): what hides one another is apart in some, what needs one another is alone in some.
-//! - Each value is written once, so that an answer tells which write it saw.
-//! - The few keys that threads fight over lie beside a number of others that fills nodes of the
-//!   usual capacities to the brim, and at the places where keys share bytes or stop to.
+//! - Each history has its own subset of the operations (Groce et al., "Swarm testing", ISSTA 2012):
+//!   operations that mask each other are separated in some histories, and operations that need each
+//!   other are alone in some.
+//! - Each value is written once, so an answer shows which write it saw.
+//! - The few keys for which threads contend lie beside a number of other keys that fills nodes of
+//!   the usual capacities completely, and where keys begin or cease to share bytes.
 
 mod generate;
 
@@ -33,29 +34,29 @@ use std::ops::RangeInclusive;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The threads of a history.
+    /// The number of threads in a history.
     pub threads: RangeInclusive<usize>,
-    /// The operations of a history, of all threads together.
+    /// The number of operations in a history, of all threads together.
     pub operations: RangeInclusive<usize>,
-    /// The keys that the operations of a session are about.
+    /// The number of keys that the operations of a session use.
     pub keys: RangeInclusive<usize>,
-    /// The numbers of other keys that a map may be filled with first.
+    /// The possible numbers of other keys that are inserted first.
     pub fillers: &'static [usize],
-    /// The subjects, each new.
+    /// The number of subjects. Each is new.
     pub sessions: usize,
-    /// The histories that are recorded on each subject, one after another. More than one takes a
-    /// subject that offers scans, snapshots or ranges.
+    /// The number of histories recorded on each subject, one after another. More than one requires
+    /// a subject that offers scans, snapshots or ranges.
     pub rounds: usize,
-    /// The kinds of operations, as far as the subject offers them.
+    /// The kinds of operations, if the subject offers them.
     pub kinds: &'static [Kind],
     /// Whether each history has only some of the kinds.
     pub swarm: bool,
     /// Whether to check by key, for histories that are long or have many keys, instead of as a
     /// whole.
     pub by_key: bool,
-    /// The configurations that each search may visit.
+    /// The most configurations that each search may visit.
     pub budget: usize,
-    /// Where all that is random comes from, but for the schedule.
+    /// The source of all randomness except the schedule.
     pub seed: u64,
 }
 
@@ -95,14 +96,14 @@ impl Campaign {
         }
     }
 
-    /// How many histories there will be.
+    /// The number of histories.
     #[must_use]
     pub const fn histories(&self) -> usize {
         self.sessions * self.rounds
     }
 
-    /// Records and checks all histories, each on a subject that `make` makes or on one that had
-    /// its rounds before. Subjects must be empty.
+    /// Records and checks all histories. Each session has a subject of its own, which `make` makes
+    /// and which must be empty.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ impl Campaign {
     }
 }
 
-/// The sessions that are recorded by the same threads before they are checked.
+/// The number of sessions that the same threads record before they are checked.
 const BATCH: usize = 64;
 
 /// Numbers of keys around which nodes of the usual capacities split, merge, grow and shrink.
@@ -170,16 +171,16 @@ const FILLERS: [usize; 20] = [
     0, 0, 0, 0, 2, 4, 7, 8, 14, 15, 16, 17, 31, 32, 48, 49, 63, 64, 65, 130,
 ];
 
-/// What a campaign has checked.
+/// The totals of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The histories.
+    /// The number of histories.
     pub histories: usize,
-    /// The operations in them, with the closing looks.
+    /// The number of operations in them, including the looks at the end.
     pub operations: usize,
-    /// The pairs of operations that overlapped.
+    /// The number of pairs of operations that overlapped.
     pub overlaps: usize,
-    /// The configurations that the searches visited.
+    /// The number of configurations that the searches visited.
     pub configurations: usize,
 }
 
@@ -202,20 +203,20 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A history that a campaign stopped at.
+/// The history at which a campaign stopped.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("after {histories} good histories (seed {seed}): {fault}")]
 pub struct Caught {
     /// What is wrong.
     pub fault: Fault,
-    /// The histories that passed before.
+    /// The number of histories that passed before.
     pub histories: usize,
-    /// The seed of the campaign. The schedule is not in it: the same seed makes the same calls,
-    /// which need not overlap in the same way.
+    /// The seed of the campaign. It does not determine the schedule: the same seed makes the same
+    /// calls, which need not overlap in the same way.
     pub seed: u64,
 }
 
-/// What a campaign can find.
+/// A fault that a campaign can find.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Fault {
     /// A history with a fault in it, or one that cannot be decided.

@@ -1,17 +1,17 @@
 //! What `len` and `is_empty` may answer.
 //!
-//! They promise to be exact when nothing else is under way, and else to be off by no more than what
-//! is being changed. A counter beside the map keeps that promise: each call that adds or takes
-//! entries changes the counter at some moment of the call, not the one at which it changes the map.
-//! So `len` counts in full what had ended before it began, and of what overlaps with it, any part.
-//! There is nothing to search for: what each call added or took is in its answer.
+//! They promise to be exact when nothing else is under way, and otherwise to be off by at most the
+//! changes under way. A counter beside the map keeps that promise: each call that adds or removes
+//! entries changes the counter at some moment of the call, not necessarily when it changes the map.
+//! So `len` counts calls that ended before it began in full, and calls that overlap with it in any
+//! part. This needs no search, because each answer contains what the call added or removed.
 
 use super::operation::{Change, Operation, Response};
 use crate::history::Event;
 use std::collections::BTreeSet;
 
-/// Checks each `len` and `is_empty` among the calls, which are sorted by when they began, of a
-/// map that had `initial` entries; says what is wrong with the first bad one.
+/// Checks each `len` and `is_empty` among the calls, which are sorted by their beginning, of a map
+/// that had `initial` entries. Returns what is wrong with the first bad one.
 pub(super) fn check(events: &[Event<Operation, Response>], initial: usize) -> Result<(), String> {
     let counts = |event: &&Event<Operation, Response>| {
         matches!(event.operation, Operation::Len | Operation::IsEmpty)
@@ -68,7 +68,7 @@ impl Effect {
         }
     }
 
-    /// Of a call that may have had all of its effect or none, as far as anyone knows.
+    /// The effect of a call that may have had all of its effect or none.
     fn perhaps(self) -> Self {
         Self {
             least: self.least.min(0),
@@ -121,13 +121,13 @@ impl Effect {
     }
 }
 
-/// A call as the counter sees it.
+/// A call as seen by the counter.
 struct Counted {
     called: u64,
     end: u64,
-    /// What it did, once it has ended.
+    /// Its effect, once it has ended.
     whole: Effect,
-    /// What it may have done while it is under way.
+    /// Its possible effect while it is under way.
     partial: Effect,
 }
 

@@ -1,14 +1,14 @@
-//! Which calls have to be explained together.
+//! Which calls must be explained together.
 //!
-//! A call that happens at one moment ties together the keys that it came by: its answer says how
-//! they were at the same time. Keys that nothing ties together are maps of their own, as it were,
-//! and a history is linearizable if those of its objects are (Herlihy and Wing's locality). So
-//! the search is made for one group of tied keys after another, and for point operations for one
-//! key after another. This is the P-compositionality of Horn and Kroening, with as fine a
-//! partition as each history allows.
+//! A call that happens at one moment ties together the keys that it visits: its answer says how
+//! they were at the same time. Keys that nothing ties together are like maps of their own, and a
+//! history is linearizable if those of its objects are (Herlihy and Wing's locality). So the search
+//! handles one group of tied keys after another, and for point operations one key after another.
+//! This is the P-compositionality of Horn and Kroening, with as fine a partition as each history
+//! allows.
 //!
-//! A call that promises less than one moment ties nothing: its parts in the single keys are to be
-//! explained each by itself.
+//! A call that promises less than one moment ties nothing: each of its parts in single keys is
+//! explained by itself.
 
 use super::operation::{Operation, Response, Span};
 use super::specification::{Entries, MapSpecification};
@@ -23,12 +23,12 @@ use tremula_index::Direction;
 pub(super) type MapEvent = Event<Operation, Response>;
 pub(super) type PartEvent = Event<Part, Response>;
 
-/// What a call, or its part in one key, comes to.
+/// A call, or its part in one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// What is to be explained.
+    /// The operation that must be explained.
     operation: Operation,
-    /// The call that it is part of.
+    /// The call to which it belongs.
     of: Operation,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// The specification of a map, of which the parts of calls are asked.
+/// The specification of a map, applied to parts of calls.
 pub(super) struct Parts(pub(super) MapSpecification);
 
 impl Specification for Parts {
@@ -68,15 +68,15 @@ impl Specification for Parts {
     }
 }
 
-/// Keys that calls tie together, and those calls.
+/// Keys that calls tie together, with those calls.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) keys: Vec<u64>,
     pub(super) parts: Vec<PartEvent>,
 }
 
-/// The groups into which calls tie the keys of a map, if those that `strict` picks happen at one
-/// moment each.
+/// The groups into which calls tie the keys of a map, if each call that `strict` selects happens at
+/// one moment.
 pub(super) fn groups(
     events: &[MapEvent],
     initial: &BTreeMap<u64, u64>,
@@ -94,7 +94,7 @@ pub(super) fn groups(
     }
     let mut groups: Vec<Group> = Vec::new();
     let mut group_of = BTreeMap::new();
-    // By the first key of each.
+    // The number of each group, by the place of the group's first key.
     let mut numbers = BTreeMap::new();
     for (place, &key) in keys.iter().enumerate() {
         let number = *numbers.entry(ties.first(place)).or_insert(groups.len());
@@ -104,7 +104,7 @@ pub(super) fn groups(
         groups[number].keys.push(key);
         group_of.insert(key, number);
     }
-    // Of a call that came by no key, the answer is that of an empty map.
+    // A call that visited no key has the answer of an empty map.
     let mut keyless = Group::default();
     for event in events {
         let together = |group: &mut Group| {
@@ -138,8 +138,8 @@ pub(super) fn groups(
     groups
 }
 
-/// Which of some keys in ascending order are tied together: a union-find forest, in which the root
-/// of each key is the first that it is tied to.
+/// Which of some ascending keys are tied together: a union-find forest, in which the root of each
+/// key is the first key that it is tied to.
 struct Ties(Vec<usize>);
 
 impl Ties {
@@ -156,7 +156,7 @@ impl Ties {
         place
     }
 
-    /// Ties these together.
+    /// Ties these keys together.
     fn tie(&mut self, places: impl IntoIterator<Item = usize>) {
         let mut one = None;
         for place in places {
@@ -201,7 +201,7 @@ fn part(event: &MapEvent, operation: Operation, returned: Option<Returned<Respon
     }
 }
 
-/// The parts of a call in the keys that it says something of.
+/// The parts of a call in the keys of which it says something.
 fn in_each_key(event: &MapEvent, keys: &[u64]) -> Vec<(u64, PartEvent)> {
     let answered = |response| {
         event.returned.as_ref().map(|returned| Returned {
@@ -238,7 +238,7 @@ fn in_each_key(event: &MapEvent, keys: &[u64]) -> Vec<(u64, PartEvent)> {
             let found = view.found.get(&key).copied();
             let returned = match event.operation {
                 Operation::RemoveRange(_) if !none => answered(Response::Done),
-                // It may have taken this key, or another.
+                // It may have removed this key, or another.
                 Operation::PopFirst | Operation::PopLast if unknown => None,
                 Operation::PopFirst | Operation::PopLast if found.is_some() => {
                     answered(Response::Value(found))
@@ -255,7 +255,7 @@ const NOTHING: Span = Span {
     high: Bound::Excluded(0),
 };
 
-/// The keys that a call came by, with those that it found.
+/// The keys that a call visited, with the entries that it found.
 struct View {
     span: Span,
     found: BTreeMap<u64, u64>,
@@ -302,7 +302,7 @@ impl View {
         })
     }
 
-    /// Which of some keys in ascending order it came by.
+    /// Which of some ascending keys it visited.
     fn among(&self, keys: &[u64]) -> Range<usize> {
         let begin = keys.partition_point(|&key| !self.span.starts_before(key));
         let length = keys[begin..].partition_point(|&key| self.span.ends_after(key));
@@ -310,7 +310,7 @@ impl View {
     }
 }
 
-/// The way in which a call that finds one entry comes by keys.
+/// The direction in which a call that finds one entry visits keys.
 const fn way(operation: &Operation) -> Direction {
     match operation {
         Operation::Last | Operation::PopLast | Operation::Prev(_) => Direction::Descending,

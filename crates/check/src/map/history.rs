@@ -10,7 +10,7 @@ use crate::history::{Event, History, Malformed};
 use crate::search::{Verdict, search};
 use std::collections::BTreeMap;
 
-/// What threads did to an ordered map, and what was in it before.
+/// What threads did to an ordered map, and its entries before.
 ///
 /// ```
 /// use tremula_check::map::{Failure, MapHistory, Operation, Response};
@@ -32,22 +32,22 @@ use std::collections::BTreeMap;
 pub struct MapHistory {
     initial: BTreeMap<u64, u64>,
     history: History<Operation, Response>,
-    /// The kinds of operations that promise less than one moment here.
+    /// The kinds of operations that promise less than one moment in this history.
     loose: Vec<Kind>,
-    /// How many entries a `range` shows as of one moment, if it is not longer.
+    /// The most entries of a `range` that is as of one moment.
     short_range: Option<usize>,
 }
 
-/// That a history passed, and what that took.
+/// The cost of checking a history that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The calls in it.
+    /// The number of calls in it.
     pub operations: usize,
-    /// The configurations that were searched.
+    /// The number of configurations that were searched.
     pub configurations: usize,
 }
 
-/// What is wrong with a history, told for a reader.
+/// A fault of a history, explained for a reader.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// An answer that no map can give.
@@ -59,23 +59,23 @@ pub enum Failure {
     /// No order of the calls explains their answers.
     #[error("not linearizable{}; calls that show it: {calls}\n\n{report}", of_key(*key))]
     NotLinearizable {
-        /// The key whose calls these are, where it was checked alone.
+        /// The key whose calls these are, if it was checked alone.
         key: Option<u64>,
-        /// The calls that are left after all that is not needed has been left out.
+        /// The number of calls left after all unneeded ones were left out.
         calls: usize,
-        /// The calls as a table, how far an order could be found, and where it ended.
+        /// The calls as a table, the longest order found, and where it ended.
         report: String,
     },
-    /// The budget was spent before an order was found, or known not to exist.
+    /// The budget was exhausted before an order was found or ruled out.
     #[error(
         "undecided{}: {calls} calls are more than {budget} configurations suffice for; check \
          shorter histories, or allow more",
         of_key(*key)
     )]
     Undecided {
-        /// The key whose calls these are, where it was checked alone.
+        /// The key whose calls these are, if it was checked alone.
         key: Option<u64>,
-        /// The calls.
+        /// The number of calls.
         calls: usize,
         /// The budget.
         budget: usize,
@@ -104,17 +104,17 @@ impl MapHistory {
         })
     }
 
-    /// The same history of a map whose operations of these kinds need not be of one moment. What
-    /// they say of each key has to be right still: that what they found was there, and what they
-    /// passed over was away, at some moment of the call.
+    /// The same history of a map whose operations of these kinds need not be as of one moment. They
+    /// must still be right for each key: entries that they found were present, and keys that they
+    /// skipped were absent, at some moment of the call.
     #[must_use]
     pub fn loosely(mut self, kinds: impl IntoIterator<Item = Kind>) -> Self {
         self.loose.extend(kinds);
         self
     }
 
-    /// The same history of a map whose `range` is of one moment, if it shows no more than so many
-    /// entries. Longer ones are held to what they say of each key.
+    /// The same history of a map whose `range` is as of one moment if it shows at most `up_to`
+    /// entries. Longer ranges are checked for each key.
     #[must_use]
     pub const fn with_ranges_of_one_moment(mut self, up_to: usize) -> Self {
         self.short_range = Some(up_to);
@@ -140,9 +140,9 @@ impl MapHistory {
         &self.history
     }
 
-    /// Checks all that the map promises (see the [module](super)). Each search may visit at
-    /// most `budget` configurations. For any number of point operations, and for some thousands
-    /// of others if the map is small.
+    /// Checks everything that the map promises (see the [module](super)). Each search may visit at
+    /// most `budget` configurations. Suits any number of point operations, and some thousands of
+    /// others if the map is small.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ impl MapHistory {
     }
 
     /// Checks what the calls say of single keys: everything for point operations, but not that
-    /// scans and the like are of one moment. For any number of calls, if there are not many more
-    /// than ten thousand a key.
+    /// scans and other operations on several keys are as of one moment. Suits any number of calls,
+    /// if there are not many more than ten thousand per key.
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl MapHistory {
         Ok(self.checked(configurations))
     }
 
-    /// Looks for an order of the calls on each group of keys that the strict ones tie together;
-    /// returns the configurations that this took.
+    /// Searches for an order of the calls on each group of keys that the strict ones tie together.
+    /// Returns the number of configurations visited.
     fn place(&self, strict: impl Fn(&MapEvent) -> bool, budget: usize) -> Result<usize, Failure> {
         let groups = groups(self.history.events(), &self.initial, strict);
         groups.into_iter().try_fold(0, |configurations, group| {
@@ -200,7 +200,7 @@ impl MapHistory {
         }
     }
 
-    /// Checks each answer alone.
+    /// Checks each answer by itself.
     fn check_answers(&self) -> Result<(), Failure> {
         self.history.events().iter().try_for_each(|event| {
             event.response().map_or(Ok(()), |response| {
@@ -209,13 +209,14 @@ impl MapHistory {
         })
     }
 
-    /// Checks the counts, once the answers that they are computed from are known to be right.
+    /// Checks the counts, after the answers on which they are based are known to be right.
     fn check_counts(&self) -> Result<(), Failure> {
         count::check(self.history.events(), self.initial.len()).map_err(Failure::Count)
     }
 }
 
-/// Looks for an order of the calls on a group of keys; returns the configurations that this took.
+/// Searches for an order of the calls on a group of keys. Returns the number of configurations
+/// visited.
 fn place(group: Group, specification: MapSpecification, budget: usize) -> Result<usize, Failure> {
     let key = match group.keys[..] {
         [only] => Some(only),

@@ -1,8 +1,8 @@
-//! Keys and values as a reader can tell them apart.
+//! Keys and values in a readable form.
 
 use std::fmt;
 
-/// A number in a report: a large one, which only its bits make sense of, in hexadecimal.
+/// A number in a report. A large one, of which only the bits are meaningful, is in hexadecimal.
 #[derive(Clone, Copy)]
 pub(super) struct Number(pub(super) u64);
 

@@ -1,4 +1,4 @@
-//! The operations of an ordered map, and what may be seen of their answers.
+//! The operations of an ordered map, and their answers as far as they are seen.
 
 use super::number::{Number, entry};
 use std::fmt;
@@ -6,9 +6,9 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use tremula_index::{Direction, KeyRange, Update};
 
-/// An operation with its arguments. Each is the method of
-/// [`OrderedIndex`](tremula_index::OrderedIndex) that has its name, but for
-/// [`InsertMany`](Self::InsertMany), which is for maps that have more.
+/// An operation with its arguments. Each is the method of the same name of
+/// [`OrderedIndex`](tremula_index::OrderedIndex), except [`InsertMany`](Self::InsertMany), which is
+/// for maps that have more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// `get` of a key.
@@ -23,7 +23,8 @@ pub enum Operation {
     Insert(u64, u64),
     /// `insert_if_absent` of a key and a value.
     InsertIfAbsent(u64, u64),
-    /// All these keys and values inserted in one step; of those with the same key the last counts.
+    /// The insertion of all these entries in one step. Of entries with the same key the last
+    /// counts.
     InsertMany(Arc<[(u64, u64)]>),
     /// `remove` of a key.
     Remove(u64),
@@ -41,11 +42,11 @@ pub enum Operation {
     PopFirst,
     /// `pop_last`.
     PopLast,
-    /// `scan` of at most so many entries.
+    /// `scan` with a limit on the number of entries.
     Scan(Span, Direction, usize),
     /// `snapshot`.
     Snapshot(Span),
-    /// `range`, left after so many entries.
+    /// `range`, stopped after this number of entries.
     Range(Span, Direction, usize),
     /// `remove_range`.
     RemoveRange(Span),
@@ -108,8 +109,8 @@ impl Kind {
         Self::IsEmpty,
     ];
 
-    /// The operations that promise something of single keys only, by which their histories can be
-    /// split without loss.
+    /// The operations that promise something of single keys only. Histories of these can be split
+    /// by key without loss.
     pub const POINT: [Self; 8] = [
         Self::Get,
         Self::GetWith,
@@ -121,7 +122,7 @@ impl Kind {
         Self::Update,
     ];
 
-    /// Whether any map is to answer these operations as of one moment: all but `get_many`, `range`
+    /// Whether every map promises these operations as of one moment: all but `get_many`, `range`
     /// and the counts, which promise less everywhere.
     #[must_use]
     pub const fn of_one_moment(self) -> bool {
@@ -149,7 +150,7 @@ impl Kind {
 }
 
 impl Operation {
-    /// What is done, without what it is done to.
+    /// The kind of the operation.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -177,7 +178,7 @@ impl Operation {
         }
     }
 
-    /// The key of an operation on one.
+    /// The key of an operation on a single key.
     pub(crate) const fn point(&self) -> Option<u64> {
         match *self {
             Self::Get(key)
@@ -197,11 +198,11 @@ impl Operation {
 pub enum Change {
     /// To store a value.
     Put(u64),
-    /// To store so much more than there was, or so much if there was none.
+    /// To add this to the value, or to store it if the key is absent.
     Add(u64),
-    /// To leave it.
+    /// To leave the entry.
     Keep,
-    /// To remove it.
+    /// To remove the entry.
     Remove,
 }
 
@@ -274,30 +275,30 @@ impl Span {
         }
     }
 
-    /// The same bounds, for keys made of numbers.
+    /// The same bounds, for keys made from numbers.
     pub(crate) fn bounds<K: From<u64>>(&self) -> (Bound<K>, Bound<K>) {
         (self.low.map(K::from), self.high.map(K::from))
     }
 }
 
-/// The range between two bounds, as the index takes it.
+/// The range between two bounds, in the index's form.
 pub(crate) fn key_range<K>((low, high): &(Bound<K>, Bound<K>)) -> KeyRange<'_, K> {
     KeyRange::new(low.as_ref(), high.as_ref())
 }
 
-/// What was seen of an answer.
+/// An answer, or the part of it that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
     /// The value found, replaced or removed: of `get`, `get_with`, `insert` and `remove`.
     Value(Option<u64>),
     /// The values found, in the order of the keys: of `get_many`.
     Values(Vec<Option<u64>>),
-    /// Of `contains_key` and `is_empty`; of `insert_if_absent`, whether it inserted. From a
-    /// subject that tells no more, also whether `get`, `insert` and `remove` found a value.
+    /// Of `contains_key` and `is_empty`; of `insert_if_absent`, whether it inserted. From a subject
+    /// that reports no more, also whether `get`, `insert` and `remove` found a value.
     Flag(bool),
     /// Of `update`: each value that the closure was shown, and the value returned.
     Updated {
-        /// One, if all is well.
+        /// One element in a correct answer.
         shown: Vec<Option<u64>>,
         /// The value replaced or removed.
         returned: Option<u64>,
@@ -308,8 +309,8 @@ pub enum Response {
     Entries(Vec<(u64, u64)>),
     /// Of `remove_range` and `len`.
     Count(usize),
-    /// That it returned: of `InsertMany`. Any operation of a subject that tells no more may answer
-    /// so.
+    /// Only that it returned: of `InsertMany`, and of any operation of a subject that reports no
+    /// more.
     Done,
 }
 
@@ -367,7 +368,7 @@ const fn arrow(direction: Direction) -> &'static str {
     }
 }
 
-/// A limit as an argument: none if it is none.
+/// A limit as an argument; empty for no limit.
 struct Limit(usize);
 
 impl fmt::Display for Limit {

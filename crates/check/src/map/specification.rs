@@ -1,4 +1,4 @@
-//! The ordered map that every subject is measured by.
+//! The ordered map against which every subject is checked.
 
 use super::number::entry;
 use super::operation::{Change, Operation, Response, Span};
@@ -6,15 +6,15 @@ use crate::specification::Specification;
 use std::fmt;
 use tremula_index::{Direction, Update};
 
-/// An ordered map, with what is in it before the history begins.
+/// An ordered map, with its entries before the history begins.
 #[derive(Clone, Debug)]
 pub struct MapSpecification {
     initial: Entries,
 }
 
 impl MapSpecification {
-    /// The specification of a map that begins with these entries. Of those with the same key
-    /// the last counts.
+    /// The specification of a map that begins with these entries. Of entries with the same key the
+    /// last counts.
     pub fn new(initial: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut entries = Entries::default();
         for (key, value) in initial {
@@ -25,7 +25,7 @@ impl MapSpecification {
 }
 
 /// The entries of a map in the order of their keys. States are small, and copied and compared far
-/// more often than changed: a vector is the fastest.
+/// more often than changed, so a vector is the fastest.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Entries(Vec<(u64, u64)>);
 
@@ -46,7 +46,7 @@ impl Entries {
         self.place(key).ok().map(|place| self.0[place].1)
     }
 
-    /// Stores a value, or removes it, and returns the one before.
+    /// Stores a value, or removes it, and returns the previous one.
     fn put(&mut self, key: u64, value: Option<u64>) -> Option<u64> {
         match (self.place(key), value) {
             (Ok(place), Some(value)) => Some(std::mem::replace(&mut self.0[place].1, value)),
@@ -155,8 +155,8 @@ impl Specification for MapSpecification {
         }
     }
 
-    /// An answer may be seen in part: [`Response::Done`] says nothing of it, and
-    /// [`Response::Flag`] only whether there was a value.
+    /// An answer may be seen in part: [`Response::Done`] says nothing of it, and [`Response::Flag`]
+    /// only whether there was a value.
     fn accepts(&self, answer: &Response, observed: &Response) -> bool {
         match (answer, observed) {
             (_, Response::Done) => true,

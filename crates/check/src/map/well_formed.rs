@@ -1,10 +1,10 @@
-//! Answers that are wrong whatever the map holds.
+//! Answers that are wrong for any content of the map.
 
 use super::operation::{Operation, Response, Span};
 use std::ops::Bound;
 use tremula_index::Direction;
 
-/// Whether an answer could be one to this operation at all; says why not.
+/// Checks whether an answer could belong to this operation at all. Returns why not.
 pub(super) fn check(operation: &Operation, response: &Response) -> Result<(), String> {
     use Operation as O;
     use Response as R;

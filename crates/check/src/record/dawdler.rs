@@ -1,4 +1,4 @@
-//! Keys and values that let other threads come in between.
+//! Keys and values that let other threads run in the middle of calls.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -6,27 +6,27 @@ use std::fmt;
 use std::thread;
 use tremula_index::ByteKey;
 
-/// A number that now and then gives the processor away when it is compared, cloned or read byte by
-/// byte: where an operation must be one step and is two, another thread comes between them, on
-/// however few cores.
+/// A number that sometimes yields the processor when it is compared, cloned or read byte by byte.
+/// If an operation must be one step and is two, another thread then runs in between, even on few
+/// cores.
 ///
-/// Only threads that [record](super::record_sessions) dawdle; filling a map takes no longer.
-/// As a key it reaches all engines, as a value all that clone values.
+/// Only threads that [record](super::record_sessions) dawdle, so filling a map takes no longer. As
+/// a key it affects all engines, as a value all that clone values.
 pub struct Dawdler(pub u64);
 
-/// One comparison in so many dawdles, on average.
+/// One comparison in this many dawdles, on average.
 const COMPARISONS: u32 = 24;
 
-/// One clone in so many dawdles, on average. Clones are rarer, and are made where results are:
-/// in the middle of scans, and between finding and returning.
+/// One clone in this many dawdles, on average. Clones are rarer than comparisons, and happen where
+/// results are made: in the middle of scans, and between finding and returning.
 const CLONES: u32 = 6;
 
 thread_local! {
-    /// The state of this thread's random numbers; zero in threads that do not dawdle.
+    /// The state of this thread's random generator; zero in threads that do not dawdle.
     static STATE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Makes this thread dawdle from now on, as the seed says.
+/// Makes this thread dawdle from now on, with this seed.
 pub(super) fn dawdle_from_now_on(seed: usize) {
     STATE.set((seed as u32).wrapping_mul(0x9e37_79b9) | 1);
 }
@@ -36,7 +36,7 @@ fn one_in(chances: u32) {
     if state == 0 {
         return;
     }
-    // Marsaglia's xorshift, which never comes to zero.
+    // Marsaglia's xorshift, which never reaches zero.
     state ^= state << 13;
     state ^= state >> 17;
     state ^= state << 5;
@@ -92,7 +92,7 @@ impl PartialEq for Dawdler {
 
 impl Eq for Dawdler {}
 
-/// The byte form of the number: reading it dawdles as comparing does.
+/// The byte form of the number. Reading it dawdles like a comparison.
 impl ByteKey for Dawdler {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         one_in(COMPARISONS);

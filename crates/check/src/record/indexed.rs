@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use tremula_index::{OrderedIndex, Update};
 
-/// An [`OrderedIndex`] as a [`Subject`], whatever numbers it has for keys and values: `u64`, or
+/// An [`OrderedIndex`] as a [`Subject`]. Its keys and values may be `u64` or
 /// [`Dawdler`](super::Dawdler)s.
 ///
 /// ```
@@ -26,7 +26,7 @@ pub struct Indexed<K, V, I> {
 }
 
 impl<K, V, I> Indexed<K, V, I> {
-    /// A subject that is this index.
+    /// A subject for this index.
     pub const fn new(index: I) -> Self {
         Self {
             index,
@@ -35,7 +35,7 @@ impl<K, V, I> Indexed<K, V, I> {
         }
     }
 
-    /// The same, of an engine whose page says that operations of these kinds are not of one moment.
+    /// Sets the kinds of operations that, by the engine's docs, are not as of one moment.
     #[must_use]
     pub const fn loosely(mut self, kinds: &'static [Kind]) -> Self {
         self.loose = kinds;
@@ -57,7 +57,7 @@ where
     fn offers(&self, kind: Kind) -> bool {
         let nothing = Span::of(0..0).bounds();
         match kind {
-            // An engine that cannot give snapshots says so.
+            // An engine that cannot give snapshots returns `None`.
             Kind::Snapshot => self.index.snapshot(key_range(&nothing)).is_some(),
             // An index has no such operation.
             Kind::InsertMany => false,

@@ -11,13 +11,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 use tremula_index::Direction;
 
-/// What one thread is to do in one round.
+/// The steps of one thread in one round.
 pub type Script = Vec<Step>;
 
-/// A call, and what to do before it.
+/// A call, and a pause before it.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What to do first.
+    /// The pause before the call.
     pub pause: Pause,
     /// The call.
     pub operation: Operation,
@@ -32,35 +32,35 @@ impl From<Operation> for Step {
     }
 }
 
-/// What a thread does between two calls, so that it meets the others at other places.
+/// A pause between two calls, so that a thread meets the others at different points.
 #[derive(Clone, Copy, Debug)]
 pub enum Pause {
     /// Nothing.
     None,
-    /// Gives the processor away.
+    /// Yields the processor.
     Yield,
-    /// Spins so many turns.
+    /// Spins for this number of turns.
     Spin(u32),
 }
 
-/// A subject, and what threads are to do to it.
+/// A subject, and the scripts that threads run on it.
 pub struct Session<'s> {
-    /// The subject. Nobody else may use it meanwhile.
+    /// The subject. No other thread may use it meanwhile.
     pub subject: &'s dyn Subject,
-    /// What is in it.
+    /// The entries in it.
     pub initial: Vec<(u64, u64)>,
-    /// The rounds, each with the scripts of its threads. Each becomes a history of its own.
+    /// The rounds, each with the scripts of its threads. Each round becomes a history.
     pub rounds: Vec<Vec<Script>>,
 }
 
-/// What was recorded in one round.
+/// The recording of one round.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The calls. The last are of one thread when all others were done: a look at the whole map
-    /// and at its length, as far as the subject offers them.
+    /// The calls. The last ones are made by one thread after all others have finished: a look at
+    /// the whole map and at its length, if the subject offers them.
     pub history: MapHistory,
-    /// The calls that panicked. In the history they never returned, and what was left of the
-    /// thread's script was not done.
+    /// The calls that panicked. In the history they never returned, and the thread did not run the
+    /// rest of its script.
     pub panics: Vec<Panicked>,
 }
 
@@ -71,12 +71,12 @@ pub struct Panicked {
     pub thread: usize,
     /// The call.
     pub operation: Operation,
-    /// What the panic said, if it was a text.
+    /// The message of the panic, if it was a text.
     pub message: String,
 }
 
-/// Records one round: each thread runs one of the scripts, all at once, on a subject that holds
-/// the entries of `initial` when it begins.
+/// Records one round: each thread runs one of the scripts, all at the same time, on a subject that
+/// holds the entries of `initial` at the beginning.
 ///
 /// # Panics
 ///
@@ -95,15 +95,16 @@ pub fn record(
     record_sessions(&[session]).remove(0)
 }
 
-/// Records many rounds, on one subject after another, with the same threads; returns a
-/// recording for each round.
+/// Records many rounds, on one subject after another, with the same threads. Returns a recording
+/// for each round.
 ///
-/// A round after a session's first begins with what was seen at the end of the one before.
+/// Each round of a session after the first begins with the entries seen at the end of the previous
+/// one.
 ///
 /// # Panics
 ///
-/// When a thread cannot be started, or a session has several rounds but its subject offers
-/// neither snapshots nor scans nor ranges, so that nobody knows what is in it after the first.
+/// When a thread cannot be started, or a session has several rounds but its subject offers neither
+/// snapshots nor scans nor ranges, so that its entries after the first round are unknown.
 pub fn record_sessions(sessions: &[Session<'_>]) -> Vec<Recording> {
     for session in sessions {
         assert!(
@@ -127,12 +128,12 @@ pub fn record_sessions(sessions: &[Session<'_>]) -> Vec<Recording> {
     assemble(sessions, logs)
 }
 
-/// What one thread saw in one round.
+/// The recording of one thread in one round.
 #[derive(Default)]
 struct Log {
     events: Vec<Event<Operation, Response>>,
     panics: Vec<Panicked>,
-    /// What was left in the map, from the thread that looked.
+    /// The entries left in the map, from the thread that looked.
     left: Option<Vec<(u64, u64)>>,
 }
 
@@ -143,7 +144,7 @@ fn entries(event: &Event<Operation, Response>) -> Option<Vec<(u64, u64)>> {
     }
 }
 
-/// A session, with what is done after each round.
+/// A session, with the script that runs after each round.
 struct Closed<'s> {
     subject: &'s dyn Subject,
     rounds: &'s [Vec<Script>],
@@ -178,7 +179,7 @@ fn work(thread: usize, sessions: &[Closed<'_>], clock: &Clock, meeting: &Meeting
 }
 
 impl Log {
-    /// Looks at what is left in the map, when nobody changes it any more.
+    /// Looks at the entries left in the map, when no thread changes it any more.
     fn close(&mut self, thread: usize, session: &Closed<'_>, clock: &Clock) {
         let before = self.events.len();
         self.run(thread, session.subject, &session.closing, clock);
@@ -230,10 +231,10 @@ fn message(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "no text".to_owned())
 }
 
-/// A call that shows everything in a map that nobody changes.
+/// A call that shows everything in a map that no thread is changing.
 fn whole(subject: &dyn Subject) -> Option<Operation> {
     let ways = [
-        // Before snapshots, which an engine may offer and not be able to give.
+        // Before snapshots, which an engine may offer without being able to give one.
         Operation::Scan(Span::ALL, Direction::Ascending, usize::MAX),
         Operation::Snapshot(Span::ALL),
         Operation::Range(Span::ALL, Direction::Ascending, usize::MAX),
@@ -251,7 +252,7 @@ fn closing(subject: &dyn Subject) -> Script {
         .collect()
 }
 
-/// Puts the logs of the threads together, round by round.
+/// Combines the logs of the threads, round by round.
 fn assemble(sessions: &[Session<'_>], logs: Vec<Vec<Log>>) -> Vec<Recording> {
     let mut logs: Vec<_> = logs.into_iter().map(Vec::into_iter).collect();
     let mut recordings = Vec::new();

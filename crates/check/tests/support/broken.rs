@@ -1,7 +1,7 @@
-//! Maps that are wrong in one way each: a right one with a flaw around it.
+//! Maps that are each wrong in one way: a correct map with a flaw around it.
 //!
-//! The flaws do nothing to be noticed: where one step is two, nothing but the schedule and the
-//! dawdling of keys and values lets another thread come between.
+//! The flaws do nothing to be noticed: where one step is two, only the schedule and the dawdling of
+//! keys and values let another thread come in between.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,33 +14,34 @@ use tremula_index::{Direction, Locked};
 pub(crate) enum Flaw {
     /// A scan reads the lower and the upper half of its range one after the other.
     ScanInHalves,
-    /// A scan looks up what it has found entry by entry.
+    /// A scan looks up the value of each entry that it has found.
     SnapshotThenValues,
     /// An update reads, decides and inserts.
     UpdateInTwoSteps,
-    /// An insertion if absent looks, and then inserts.
+    /// An insertion if absent first looks, and then inserts.
     InsertIfAbsentInTwoSteps,
     /// Many entries are inserted one by one.
     InsertManyOneByOne,
     /// A range is removed key by key.
     RemoveRangeKeyByKey,
-    /// A pop looks at the first, and then removes what it saw, whoever has removed it.
+    /// A pop looks at the first entry, and returns it even if another thread has removed it
+    /// meanwhile.
     PopWithoutLooking,
-    /// The first key is found, and its value looked up.
+    /// The first key is found, and its value is looked up afterwards.
     FirstThenGet,
     /// `next` goes up key by key.
     NextByProbing,
-    /// A lookup may answer with what it found a few calls ago.
+    /// A lookup may answer with what a lookup a few calls ago found.
     StaleCache,
     /// An insertion over an old value removes it first.
     InsertThroughAbsence,
-    /// A removal marks first and removes later, after it has returned.
+    /// A removal marks the key, and removes it later, after it has returned.
     RemoveLater,
-    /// Now and then a write is dropped.
+    /// Some writes are dropped.
     LostInsert,
     /// A counter beside the map is read before a write, and written after it.
     CounterLosesUpdates,
-    /// A range visits a key twice where it goes on after a batch.
+    /// A range visits a key twice where it continues after a batch.
     RangeRepeats,
 }
 
@@ -63,7 +64,7 @@ impl Flaw {
         Self::RangeRepeats,
     ];
 
-    /// The flaws that show in single keys.
+    /// The flaws that show in the calls on single keys.
     pub(crate) const IN_ONE_KEY: [Self; 6] = [
         Self::UpdateInTwoSteps,
         Self::InsertIfAbsentInTwoSteps,
@@ -78,9 +79,9 @@ impl Flaw {
 pub(crate) struct Broken {
     flaw: Flaw,
     inner: Indexed<Dawdler, Dawdler, Locked<Dawdler, Dawdler>>,
-    /// How many calls there were, by which some flaws choose when to show.
+    /// The number of calls so far, by which some flaws choose when to show.
     calls: AtomicU64,
-    /// Lookups of the past, or removals to be done.
+    /// Earlier lookups, or removals yet to be done.
     remembered: Mutex<Vec<(u64, Option<u64>)>>,
     /// A length beside the map.
     len: AtomicU64,
@@ -118,7 +119,7 @@ impl Broken {
         }
     }
 
-    /// Every so many calls.
+    /// Whether this is one of every `calls` calls.
     fn every(&self, calls: u64) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed) % calls == calls - 1
     }
@@ -146,7 +147,7 @@ impl Broken {
         entries
     }
 
-    /// What the flaw makes of an operation; `None` if it does not touch it.
+    /// The flawed answer to an operation; `None` if the flaw does not affect it.
     fn flawed(&self, operation: &Operation) -> Option<Response> {
         use Flaw as F;
         use Operation as O;
@@ -276,14 +277,14 @@ impl Broken {
 
 impl Subject for Broken {
     fn offers(&self, kind: Kind) -> bool {
-        // The counter counts what goes by it.
+        // Only the operations that the flawed counter counts.
         match self.flaw {
             Flaw::CounterLosesUpdates => matches!(
                 kind,
                 Kind::Get | Kind::Insert | Kind::Remove | Kind::Scan | Kind::Len
             ),
             Flaw::InsertManyOneByOne => true,
-            // One lookup has the cache; with others, as stale, it would be no worse.
+            // With `StaleCache` only `get` uses the cache; one kind of lookup suffices.
             _ => self.inner.offers(kind),
         }
     }

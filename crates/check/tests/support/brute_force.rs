@@ -1,10 +1,10 @@
-//! Linearizability by its definition: every order of every choice of calls, one by one. Shares
-//! nothing with the search but the specification.
+//! Linearizability by its definition: every order of every choice of calls, one by one. Shares only
+//! the specification with the search.
 
 use tremula_check::{History, HistoryOf, Specification};
 
 /// Whether there is an order of the calls that returned, and of some of the others, that keeps
-/// what did not overlap in order and is a run of the specification.
+/// calls that did not overlap in order and is a run of the specification.
 pub(crate) fn linearizable<S: Specification>(specification: &S, history: &HistoryOf<S>) -> bool {
     let numbers: Vec<usize> = (0..history.events().len()).collect();
     let (returned, pending): (Vec<usize>, Vec<usize>) = numbers
@@ -41,7 +41,8 @@ fn orders(things: Vec<usize>) -> Vec<Vec<usize>> {
     all
 }
 
-/// Whether an order of calls keeps apart what was apart, and gives the answers that were seen.
+/// Whether an order keeps calls that did not overlap in order, and gives the answers that were
+/// seen.
 pub(crate) fn explains<S: Specification>(
     specification: &S,
     history: &HistoryOf<S>,
