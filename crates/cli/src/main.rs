@@ -38,7 +38,7 @@ fn main() -> ExitCode {
             if error.use_stderr()
                 && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
-            // One line: what was wrong. `--help` has the rest.
+            // Prints one line with the error. `--help` has the rest.
             let text = error.to_string();
             let words: Vec<_> = text
                 .lines()

@@ -1,5 +1,5 @@
-//! Large values that are appended to, in the cache of `tremula serve --cache`: beside a real
-//! `redis-server`, and where their room is spent.
+//! Large values that are appended to, in the cache of `tremula serve --cache`: compared with a real
+//! `redis-server`, and with the cache full.
 
 mod support;
 
@@ -47,8 +47,8 @@ fn command(random: &mut StdRng) -> Vec<Vec<u8>> {
     }
 }
 
-/// Would fail if a value were not the same wherever it lies: in the index while it is short or was
-/// set, in the cache when it has been appended to.
+/// Would fail if a value depended on where it is: in the index while it is short or was set, or in
+/// the cache after an append.
 #[test]
 fn large_values_are_what_they_are_in_redis() {
     let redis = Server::redis();
@@ -82,8 +82,8 @@ fn append(connection: &mut Connection, key: &str, value: &[u8]) -> String {
     String::from_utf8(reply).expect("a number")
 }
 
-/// A cache of 8 MiB in eight shards, and 32 MiB of values: most of them go, with their keys, and
-/// those that are there are whole.
+/// A cache of 8 MiB in eight shards, and 32 MiB of values. Most values are evicted with their keys,
+/// and the remaining ones are complete.
 #[test]
 fn the_least_recently_used_values_go_with_their_keys() {
     for strategy in STRATEGIES {
@@ -104,7 +104,7 @@ fn the_least_recently_used_values_go_with_their_keys() {
             let value = bulk(&client.call(&[b"GET".to_vec(), bulk(key)]));
             assert_eq!(value, piece);
         }
-        // What was set stays: it lies in the index.
+        // A value that was set stays, because it is in the index.
         client.call(&[&b"SET"[..], b"set", &piece]);
         for key in 0..1024 {
             append(&mut client, &format!("other:{key}"), &piece);
@@ -113,7 +113,7 @@ fn the_least_recently_used_values_go_with_their_keys() {
     }
 }
 
-/// One that no shard of the cache has room for.
+/// A value that no shard of the cache has room for.
 #[test]
 fn a_value_too_large_for_the_cache_is_kept_in_the_index() {
     let server = Server::tremula(&["--cache", "1mb"]);

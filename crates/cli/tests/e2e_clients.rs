@@ -1,5 +1,5 @@
-//! The clients that people use against the real `tremula serve`: `redis-cli`,
-//! `redis-benchmark`, and the Python client `redis`.
+//! Common clients with the real `tremula serve`: `redis-cli`, `redis-benchmark`, and the Python
+//! client `redis`.
 
 mod support;
 
@@ -137,7 +137,7 @@ fn redis_benchmark_runs_without_an_error() {
     }
 }
 
-/// The interpreter that has the client: `TREMULA_PYTHON`, or the one under `target/venv`.
+/// The interpreter with the client: `TREMULA_PYTHON`, or the one under `target/venv`.
 fn python() -> PathBuf {
     let python = std::env::var_os("TREMULA_PYTHON")
         .map_or_else(|| root().join("target/venv/bin/python"), PathBuf::from);

@@ -1,10 +1,10 @@
-//! The same commands to a real `redis-server` 7.0 and to `tremula`, and every reply compared
+//! Sends the same commands to a real `redis-server` 7.0 and to `tremula`, and compares every reply
 //! byte for byte.
 //!
-//! The streams are generated from seeds, which are printed; `TREMULA_SEED` adds one. What may
-//! differ is in [`comparison`], one place, and is documented in `crates/server/README.md`. The
-//! test would fail on a wrong value, type, error text, order of replies, null of the wrong
-//! version, or a connection that one server closes and the other does not.
+//! The streams are generated from seeds, which are printed; `TREMULA_SEED` adds one. The permitted
+//! differences are all in [`comparison`], and are documented in `crates/server/README.md`. The test
+//! would fail on a wrong value, type, error text, order of replies, null of the wrong version, or a
+//! connection that only one server closes.
 
 #[path = "support/generator.rs"]
 mod generator;
@@ -18,21 +18,22 @@ use support::Server;
 use support::resp::{Connection, bulk, elements, encode};
 
 const SEEDS: [u64; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
-/// Commands of one seed; with all seeds well above 20 000.
+/// Commands of one seed.
 const COMMANDS_PER_SEED: usize = 20_000;
 const DEEPEST_PIPELINE: usize = 40;
 
-/// How two replies are compared. Anything but `Exactly` is an exception that the README lists.
+/// How two replies are compared. Every variant except `Exactly` is an exception that the README
+/// lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     Exactly,
-    /// The order of the elements is each server's own.
+    /// Each server has its own order of the elements.
     AsSets,
-    /// Client numbers are each server's own.
+    /// Each server has its own client numbers.
     WithoutClientId,
 }
 
-/// The one list of exceptions among the commands that are generated.
+/// All exceptions among the generated commands.
 fn comparison(arguments: &[Vec<u8>]) -> Comparison {
     let word = |index: usize| {
         let word = arguments.get(index).map_or(&b""[..], |word| word);
@@ -85,7 +86,7 @@ fn replies_equal_those_of_redis() {
     assert!(total >= 20_000);
 }
 
-/// Every value that is appended to lies in the cache, under each strategy; nothing is evicted.
+/// Every value that is appended to is in the cache, under each strategy, and none is evicted.
 #[test]
 fn replies_equal_those_of_redis_with_values_in_the_cache() {
     let redis = Server::redis();
@@ -98,7 +99,7 @@ fn replies_equal_those_of_redis_with_values_in_the_cache() {
     }
 }
 
-/// The two servers, spoken to in step.
+/// The two servers, which get the same commands.
 struct Pair<'a> {
     redis: &'a Server,
     tremula: &'a Server,
@@ -141,7 +142,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// After a (re)connection: both versions of the protocol are spoken half of the time.
+    /// After a connection, chooses each version of the protocol half of the time.
     fn start(&mut self) {
         if self.random.random_bool(0.5) {
             self.pipeline(&[vec![b"HELLO".to_vec(), b"3".to_vec()]], false);
@@ -163,7 +164,7 @@ impl<'a> Pair<'a> {
         self.connections.each_mut().map(Connection::reply)
     }
 
-    /// Sends commands at once and compares their replies.
+    /// Sends commands in one pipeline and compares their replies.
     fn pipeline(&mut self, commands: &[Arguments], inline: bool) {
         let encoded: Vec<_> = commands
             .iter()
@@ -195,7 +196,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// A whole iteration on both, compared as sets.
+    /// Compares a whole iteration on both servers as sets.
     fn scan(&mut self) {
         let random = &mut self.random;
         let mut options: Arguments = Vec::new();
@@ -233,7 +234,7 @@ impl<'a> Pair<'a> {
         self.compared += 1;
     }
 
-    /// Input after which the server says one thing more and closes.
+    /// Sends input after which a server replies once more and closes.
     fn last_words(&mut self) {
         let long = "1".repeat(70_000);
         let inputs: [&[u8]; 24] = [
@@ -269,8 +270,8 @@ impl<'a> Pair<'a> {
         self.compared += 1;
     }
 
-    /// Compares the replies to this input until both servers close, and connects anew. Returns how
-    /// many there were.
+    /// Compares the replies to this input until both servers close, and connects again. Returns the
+    /// number of replies.
     fn until_closed(&mut self, input: &[u8]) -> usize {
         let mut count = 0;
         loop {
@@ -291,7 +292,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Valid input with some bytes changed, and then the end of it.
+    /// Sends valid input with some changed bytes, and ends the input.
     fn noise(&mut self) {
         let random = &mut self.random;
         let mut bytes = Vec::new();
@@ -327,7 +328,7 @@ fn show(reply: &Option<Vec<u8>>) -> String {
     }
 }
 
-/// A command as an inline line, each word quoted in one of the ways there are.
+/// A command as an inline line, each word quoted in a random way.
 fn quote(arguments: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
     let mut line = Vec::new();
     for argument in arguments {

@@ -1,11 +1,11 @@
-//! Histories over sockets: several clients of the real server at once, their calls recorded with
-//! what was replied, and checked for one order that explains all replies.
+//! Histories over sockets. Several clients use the real server at once. Their calls and replies are
+//! recorded, and checked for one order that explains all replies.
 //!
 //! The server promises that a `RANGE` of up to 1024 keys is of one moment, as are `RANGE …
 //! SNAPSHOT` of any size and `DELRANGE`. So every round begins with hundreds of keys, and some
-//! clients remove many of them in one step while others read them all. A `RANGE` that was read in
-//! two batches shows keys from before the removal, and lacks others that were there just as long:
-//! no order of the calls explains that.
+//! clients remove many of them in one step while others read them all. A `RANGE` that were read in
+//! two batches could show some of the removed keys and lack others, which no order of the calls
+//! explains.
 
 mod support;
 
@@ -23,7 +23,7 @@ use tremula_index::Direction;
 use tremula_index::Engine;
 use tremula_store::{ONE_MOMENT, served_engines};
 
-/// The first database of a server as a map. Each call has a connection to itself.
+/// The first database of a server as a map. Each concurrent call has a connection of its own.
 struct Wire<'s> {
     server: &'s Server,
     idle: Mutex<Vec<Connection>>,
@@ -38,7 +38,7 @@ fn number(text: &[u8]) -> u64 {
     text.trim_start_matches('k').parse().expect("a number")
 }
 
-/// A value, or none.
+/// The value in a reply, if any.
 fn value(reply: &[u8]) -> Option<u64> {
     (!reply.starts_with(b"$-1")).then(|| number(&bulk(reply)))
 }
@@ -63,7 +63,7 @@ fn entries(reply: &[u8]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The bounds of a range as the commands spell them.
+/// The bounds of a range as the commands write them.
 fn bounds(span: Span) -> [String; 2] {
     let spell = |bound, open: &str| match bound {
         Bound::Included(key) => format!("[{}", name_of(key)),
@@ -88,7 +88,7 @@ impl<'s> Wire<'s> {
         reply
     }
 
-    /// Makes these the only keys, each its own value.
+    /// Makes these the only keys, each with itself as value.
     fn fill(&self, keys: u64) -> Vec<(u64, u64)> {
         assert_eq!(self.command(&["FLUSHDB"]), b"+OK\r\n");
         let mut arguments = vec!["MSET".to_owned()];
@@ -167,10 +167,10 @@ const WRITERS: usize = 2;
 /// The ranges that a reader reads in a round.
 const RANGES: usize = 3;
 
-/// The turns that a client spins at most before a call: about as long as a `RANGE` takes.
+/// The most turns that a client spins before a call, about the time of a `RANGE`.
 const LONGEST_SPIN: u32 = 20_000;
 
-/// What is done in one round, on keys from 0 to `keys`.
+/// The calls of one round, on keys from 0 to `keys`.
 struct Round {
     random: StdRng,
     keys: u64,
@@ -266,8 +266,7 @@ fn check(server: &Server, engine: Engine, rounds: u64, keys: u64, snapshots: boo
         let history = recording.history;
         overlaps += history.history().overlaps();
         calls += history.history().events().len();
-        // Longer ranges are of one moment only with SNAPSHOT; without, what they say of each key
-        // is right.
+        // Longer ranges are of one moment only with SNAPSHOT. Without, they are right for each key.
         let checked = if snapshots || keys <= ONE_MOMENT as u64 {
             history.check(DEFAULT_BUDGET)
         } else {
@@ -281,7 +280,7 @@ fn check(server: &Server, engine: Engine, rounds: u64, keys: u64, snapshots: boo
     assert!(overlaps > 0, "{engine}: no call overlapped with another");
 }
 
-/// How many times as much there is to check as in an ordinary run.
+/// The factor by which a deep run checks more than an ordinary run.
 fn times() -> u64 {
     match std::env::var("TREMULA_DEEP") {
         Ok(_) => 50,
@@ -289,7 +288,8 @@ fn times() -> u64 {
     }
 }
 
-/// Several batches of the index's `range`, and no more keys than are promised to be of one moment.
+/// Several batches of the index's `range`, with at most the keys that are promised to be of one
+/// moment.
 #[test]
 fn histories_with_ranges_of_hundreds_of_keys_are_right() {
     for engine in served_engines() {

@@ -1,4 +1,4 @@
-//! Mailboxes over the server: order, waiting, and that nothing is lost when a client goes away.
+//! Mailboxes over the server: order, waiting, and no loss when a client goes away.
 
 mod support;
 
@@ -104,7 +104,7 @@ fn a_waiting_receiver_gets_what_is_sent_and_a_second_one_an_error() {
     let server = Server::tremula(&[]);
     let (mut sender, mut receiver) = (server.connect(), server.connect());
     sender.text("MAILBOX.NEW q");
-    // What lies behind it in the pipeline waits, too.
+    // The commands behind it in the pipeline wait, too.
     receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
     receiver.send(&encode(&["PING"]));
     await_receiver(&mut sender, true);
@@ -115,7 +115,7 @@ fn a_waiting_receiver_gets_what_is_sent_and_a_second_one_an_error() {
     assert_eq!(sender.text("MAILBOX.SEND q hello"), ":1\r\n");
     assert_eq!(receiver.reply().unwrap(), b"$5\r\nhello\r\n");
     assert_eq!(receiver.reply().unwrap(), b"+PONG\r\n");
-    // A mailbox that is dropped wakes its receiver.
+    // Dropping a mailbox wakes its receiver.
     receiver.send(&encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]));
     await_receiver(&mut sender, true);
     assert_eq!(sender.text("MAILBOX.DROP q"), ":0\r\n");
@@ -123,7 +123,7 @@ fn a_waiting_receiver_gets_what_is_sent_and_a_second_one_an_error() {
         receiver.reply().unwrap(),
         b"-NOMAILBOX mailbox 'q' was dropped\r\n"
     );
-    // A sender does not send into what took the name.
+    // A sender to the old mailbox does not send to the new one of the same name.
     sender.text("MAILBOX.NEW q");
     assert_eq!(sender.text("MAILBOX.SEND q again"), ":1\r\n");
     assert_eq!(receiver.text("MAILBOX.RECV q"), "$5\r\nagain\r\n");
@@ -148,10 +148,10 @@ fn a_receiver_that_goes_away_loses_nothing() {
     }
 }
 
-/// More than a client that waits for a message is read ahead.
+/// More bytes than the server reads ahead from a client that waits for a message.
 const FAR_AHEAD: usize = 70_000;
 
-/// A command that waits for a message in `q`, and behind it so many bytes of other commands.
+/// A command that waits for a message in `q`, and behind it `bytes` bytes of other commands.
 fn receive_with_others_behind(bytes: usize) -> Vec<u8> {
     let ping = encode(&["PING"]);
     let mut all = encode(&["MAILBOX.RECV", "q", "BLOCK", "0"]);
@@ -159,8 +159,8 @@ fn receive_with_others_behind(bytes: usize) -> Vec<u8> {
     all
 }
 
-/// The end of what a client has sent then lies behind commands that are not read yet. A server that
-/// looks for it only where it reads keeps the mailbox for a client that is gone, and gives it the
+/// The end of the client's input is then behind commands that are not read yet. A server that
+/// notices the end only while reading keeps the mailbox for a client that is gone, and gives it the
 /// next message.
 #[test]
 fn a_receiver_that_sends_much_ahead_and_goes_away_loses_nothing() {
@@ -181,7 +181,7 @@ fn a_receiver_that_sends_much_ahead_and_goes_away_loses_nothing() {
     }
 }
 
-/// Waits until the server's system knows that the client has ended its input: the client's own end
+/// Waits until the server's system knows that the client has ended its input. The client's own end
 /// of the connection is then beyond ESTABLISHED (01) and FIN_WAIT1 (04).
 fn await_end_of_input(client: &Connection) {
     let port = client.stream.local_addr().expect("its address").port();
@@ -202,13 +202,13 @@ fn await_end_of_input(client: &Connection) {
     }
 }
 
-/// The message is sent after the client has ended its input, and where that lies behind much else,
-/// before the server has looked for it: a server that takes the message first and looks at the
-/// client then, or never, loses it.
+/// The message is sent after the client has ended its input. If the end is behind much input, the
+/// message is sent before the server has checked for the end. A server that takes the message first
+/// and checks the client later, or never, loses it.
 #[test]
 fn what_is_sent_after_a_receiver_left_is_not_given_to_it() {
     let server = Server::tremula(&["--threads", "2"]);
-    // On either thread.
+    // A connection on each thread.
     let mut senders = [server.connect(), server.connect()];
     senders[0].text("MAILBOX.NEW q");
     for round in 0..40 {
@@ -225,7 +225,7 @@ fn what_is_sent_after_a_receiver_left_is_not_given_to_it() {
     }
 }
 
-/// Of the two clients that are allowed one is gone, so there is room for another.
+/// One of the two permitted clients is gone, so there is room for another.
 #[test]
 fn a_receiver_that_sent_much_ahead_and_left_takes_no_place() {
     let server = Server::tremula(&["--max-clients", "2"]);
@@ -242,7 +242,7 @@ fn a_receiver_that_sent_much_ahead_and_left_takes_no_place() {
     }
 }
 
-/// As with `nc -N`: all that the client wants to say has been said, and it waits for the replies.
+/// As with `nc -N`: the client has sent everything, and waits for the replies.
 #[test]
 fn a_client_that_ended_its_input_gets_the_messages_that_are_there() {
     let server = Server::tremula(&[]);
@@ -260,9 +260,9 @@ fn a_client_that_ended_its_input_gets_the_messages_that_are_there() {
     assert_eq!(receiver.reply(), None);
 }
 
-/// What a connection keeps of a mailbox that it sent to is about a kilobyte. A worker that answers
-/// to reply mailboxes, each made for one answer, makes the server grow by as much with every
-/// answer if the connection keeps them all.
+/// A connection keeps about a kilobyte for each mailbox that it has sent to. Some workers send each
+/// answer to a mailbox made for it. The server would grow by that much with every answer if the
+/// connection kept them all.
 #[test]
 fn a_connection_does_not_keep_the_mailboxes_that_were_dropped() {
     const MAILBOXES: usize = 40_000;
@@ -284,7 +284,7 @@ fn a_connection_does_not_keep_the_mailboxes_that_were_dropped() {
             assert_eq!(client.reply().unwrap(), b":1\r\n");
         }
     };
-    // What the server takes once is there when the measuring begins.
+    // The server allocates what it needs only once before the measurement begins.
     (0..5).for_each(|batch| answer(batch * AT_ONCE));
     let before = server.resident_kib();
     (5..MAILBOXES / AT_ONCE).for_each(|batch| answer(batch * AT_ONCE));
@@ -295,8 +295,8 @@ fn a_connection_does_not_keep_the_mailboxes_that_were_dropped() {
     );
 }
 
-/// A client that does not read its reply, far longer than the system buffers, and leaves: what
-/// was on its way goes back to the front.
+/// A client leaves without reading its reply, which is far longer than the system's buffers. The
+/// messages in the reply go back to the front.
 #[test]
 fn messages_that_could_not_be_written_go_back_in_order() {
     let server = Server::tremula(&[]);
@@ -365,8 +365,8 @@ fn a_server_that_is_told_to_stop_lets_go_of_who_waits() {
     assert_eq!(receiver.reply(), None);
 }
 
-/// It gets the replies to all that it sent. If the server did not see that it was told to stop, it
-/// would leave without them when the time to drain is over.
+/// It gets the replies to everything that it has sent. If the server did not notice the request to
+/// stop, it would exit without them when the drain time is over.
 #[test]
 fn a_server_that_is_told_to_stop_answers_who_waits_and_sent_much_ahead() {
     let mut server = Server::tremula(&[]);

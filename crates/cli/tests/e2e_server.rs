@@ -1,5 +1,5 @@
-//! The real `tremula serve` as a process: how it starts and ends, what it refuses, and what
-//! clients cannot do to it.
+//! The real `tremula serve` as a process: how it starts and ends, what it refuses, and what clients
+//! cannot make it do.
 
 mod support;
 
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use support::resp::{Connection, bulk, elements, encode};
 use support::{PATIENCE, Server, root, run};
 
-/// Runs `tremula serve` where it is expected to leave at once.
+/// Runs `tremula serve` with arguments with which it exits at once.
 fn serve(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
     run(command.arg("serve").args(arguments), b"")
 }
 
-/// What a failure to start says on standard error.
+/// The standard error of a failure to start.
 fn failure(arguments: &[&str]) -> String {
     let output = serve(arguments);
     assert!(!output.status.success(), "{arguments:?}");
@@ -26,7 +26,7 @@ fn failure(arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// Waits for something that another process brings about.
+/// Waits for a condition that another process brings about.
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
@@ -77,8 +77,8 @@ fn both_signals_end_it_with_success() {
     }
 }
 
-/// Would fail if the signal closed connections before their commands were answered: the
-/// replies are far more than the system buffers, so most are still to be sent by then.
+/// Would fail if the signal closed connections before their commands were answered: the replies are
+/// far larger than the system's buffers, so most are not sent yet by then.
 #[test]
 fn commands_in_flight_get_their_replies() {
     const LENGTH: usize = 1 << 20;
@@ -242,7 +242,7 @@ fn a_reply_beyond_the_limit_is_an_error_and_the_end() {
     assert_eq!(found, 200);
 }
 
-/// Would fail if the server went on running the commands of a client that takes no replies.
+/// Would fail if the server went on running the commands of a client that reads no replies.
 #[test]
 fn a_client_that_does_not_read_takes_no_memory_and_no_time_of_others() {
     let server = Server::tremula(&["--threads", "1"]);
@@ -288,7 +288,7 @@ fn declared_lengths_take_no_memory() {
 
 #[test]
 fn clients_from_elsewhere_are_refused_in_protected_mode() {
-    // No packet is sent by this; it asks which address the machine would send from.
+    // Sends no packet. It finds the address that the machine would send from.
     let outward = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
         socket.local_addr()
@@ -368,8 +368,8 @@ fn ranges_and_neighbours_follow_the_order_of_the_keys() {
     assert_eq!(client.text("FIRST"), "_\r\n");
 }
 
-/// More keys than one batch: the options of a range mean the same with `SNAPSHOT`, in both versions
-/// of the protocol, and the copies are counted and limited.
+/// With more keys than one batch, the options of a range mean the same with `SNAPSHOT` in both
+/// versions of the protocol, and the copies are counted and limited.
 #[test]
 fn snapshots_show_what_ranges_show_and_are_counted_and_limited() {
     const KEYS: usize = 2_500;
@@ -433,7 +433,7 @@ fn snapshots_show_what_ranges_show_and_are_counted_and_limited() {
     );
 }
 
-/// Counts would be lost if a read-modify-write were not one step.
+/// Increments would be lost if a read-modify-write were not one step.
 #[test]
 fn counters_lose_nothing_under_contention() {
     const CLIENTS: usize = 8;
@@ -460,8 +460,8 @@ fn counters_lose_nothing_under_contention() {
     assert_eq!(client.text("STRLEN s"), format!(":{total}\r\n"));
 }
 
-/// The oracle: keys named `stay:` are there from before the first scan until after the last, so
-/// each scan must return every one, whatever comes and goes between them.
+/// The oracle: keys named `stay:` are present from before the first scan until after the last, so
+/// each scan must return all of them, while other keys between them come and go.
 #[test]
 fn scans_miss_nothing_that_stays() {
     const STAYING: usize = 300;

@@ -1,5 +1,4 @@
-//! Whose a table is, over the server: connections, heirs, mailboxes, and tables that come back from
-//! files.
+//! The owners of tables over the server: connections, heirs, mailboxes, and tables from files.
 
 mod support;
 
@@ -57,7 +56,7 @@ fn an_heir_is_told_through_its_mailbox() {
     drop(owner);
     let mut told = Vec::new();
     for _ in 0..3 {
-        // The mailbox has room for one message: the others wait for it.
+        // The mailbox has room for one message; the others wait.
         let message = ask(&mut heir, "MAILBOX.RECV  heirs  BLOCK  0");
         let (before, after) = message.split_once("#Pid<").expect("who had it");
         let (_, after) = after.split_once('>').expect("who had it");
@@ -77,7 +76,7 @@ fn an_heir_is_told_through_its_mailbox() {
         &[
             ("ETS.LOOKUP  one  1", "[{1,kept}]"),
             ("ETS.INSERT  one  {2}", "true"),
-            // The mailbox owns them now: they end with it.
+            // The mailbox owns them now, and they end with it.
             ("ETS.ALL", "[one,two,three]"),
             ("MAILBOX.DROP  heirs", ":0"),
             ("ETS.ALL", "[]"),
@@ -97,7 +96,7 @@ fn a_table_is_given_away_to_a_mailbox() {
         refused.starts_with("-BADARG give_away, argument 1: "),
         "{refused}"
     );
-    // That one is the server's.
+    // The server owns that table.
     let refused = ask(&mut owner, "ETS.GIVE_AWAY  shared  q  x");
     assert!(
         refused.starts_with("-BADARG give_away, argument 1: "),
@@ -170,8 +169,7 @@ fn files_are_in_one_directory_only() {
     std::fs::remove_dir_all(&directory).expect("removed");
 }
 
-/// Fails if the rows of a private table become everybody's by way of a file, or the table somebody
-/// else's.
+/// Fails if the file of a private table makes its rows public, or the table another connection's.
 #[test]
 fn a_table_comes_back_from_its_file_for_those_who_had_it() {
     let directory = std::env::temp_dir().join(format!("tremula-again-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Tables over the server: every function of `ets`, both forms of terms, and what is refused.
+//! Tables over the server: every function of `ets`, both formats of terms, and refused calls.
 
 mod support;
 
@@ -124,7 +124,7 @@ fn match_specifications_and_patterns_pick_rows() {
             ),
             (&format!("ETS.TEST_MS  {{x, 7}}  {above}"), "{ok,x}"),
             (&format!("ETS.TEST_MS  {{x, 0}}  {above}"), "{ok,false}"),
-            // What is no row is no error.
+            // A term that is not a row is not an error.
             (&format!("ETS.TEST_MS  #{{a => 1}}  {above}"), "{ok,false}"),
             ("ETS.TEST_MS  [1]  [{['$1'], [], ['$1']}]", "{ok,1}"),
             (
@@ -146,7 +146,7 @@ fn match_specifications_and_patterns_pick_rows() {
     assert!(me.starts_with("{ok,#Pid<"), "{me}");
 }
 
-/// What a chunk found, and its continuation.
+/// The rows that a chunk found, and its continuation.
 fn split(chunk: &str) -> (&str, &str) {
     let inside = chunk
         .strip_prefix('{')
@@ -212,7 +212,7 @@ fn chunks_go_on_on_any_connection_whatever_happened_meanwhile() {
     );
 }
 
-/// As [`split`], of lists of lists, too.
+/// Like [`split`], also for lists of lists.
 fn split_lists(chunk: &str) -> (&str, String) {
     let end = chunk
         .find("],{{#Ref")
@@ -243,7 +243,7 @@ fn the_external_format_goes_both_ways() {
         rows
     );
     assert_eq!(bulk(&client.call(&["ETS.LOOKUP", "t", "7"])), rows);
-    // The format is the connection's.
+    // The format belongs to the connection.
     assert_eq!(ask(&mut other, "ETS.LOOKUP  t  7"), "[{7,[]}]");
     assert_eq!(ask(&mut client, "ETS.FORMAT  text"), "+OK");
     assert_eq!(ask(&mut client, "ETS.LOOKUP  t  7"), "[{7,[]}]");
@@ -398,7 +398,7 @@ fn a_pipeline_of_long_commands_is_answered_in_order() {
     }
 }
 
-/// The commands of tables, by what `COMMAND` says.
+/// The commands of tables, as `COMMAND` lists them.
 fn table_commands(client: &mut Connection) -> Vec<String> {
     let all = client.call(&["COMMAND"]);
     let names = elements(&all).into_iter().map(|command| {
@@ -425,8 +425,8 @@ fn every_command_of_tables_is_listed_and_tried_here() {
     }
 }
 
-/// Calls of every command with arguments of all kinds, most of them wrong, and some damaged: each
-/// is answered with a term or an error, and the connection goes on.
+/// Calls every command with arguments of all kinds, most of them wrong and some damaged. Each call
+/// must return a term or an error, and the connection must go on.
 #[test]
 fn no_arguments_bring_a_connection_down() {
     const CALLS: usize = 400;

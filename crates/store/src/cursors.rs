@@ -1,30 +1,30 @@
 //! The cursors of `SCAN`: numbers that stand for keys.
 //!
-//! A scan goes through the keys in order, so where it stands is the last key that it returned,
-//! and every key that is present from its start to its end is returned. A client holds only a
-//! 64-bit number for that key; this table knows which key it is.
+//! A scan goes through the keys in order, so the last returned key is its position, and it returns
+//! every key that is present from its start to its end. A client holds only a 64-bit number for
+//! that key; this table maps the number to the key.
 //!
 //! The table is bounded. Cursors that have been resumed from are forgotten first, oldest first:
 //! their scan has moved on to another cursor. Then come cursors that no scan has resumed from,
-//! oldest first. A forgotten cursor means the beginning: such a scan returns some elements again,
-//! as `SCAN` is allowed to, but loses none. That happens to a scan only when [`MAX_CURSORS`] other
-//! scans have been begun and left alone since its last call, or when they hold [`MAX_CURSOR_BYTES`]
-//! of keys.
+//! oldest first. A forgotten cursor stands for the beginning: its scan returns some elements again,
+//! as `SCAN` may, but misses none. This happens to a scan only if, since its last call,
+//! [`MAX_CURSORS`] other scans have begun without going on, or their keys fill
+//! [`MAX_CURSOR_BYTES`].
 //!
-//! Scans that stop at the same key of the same database share a cursor, so that many clients
-//! that sample the first few keys take one entry.
+//! Scans that stop at the same key of the same database share a cursor, so that many clients that
+//! read only the first few keys take one entry.
 
 use crate::Key;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-/// The number of cursors kept: more than there are clients, each with a scan or two under way.
+/// The most cursors kept: enough for every client to have a scan or two under way.
 pub const MAX_CURSORS: usize = 32_768;
 
-/// Bytes of keys that the cursors may hold, as long as there is more than one.
+/// The most bytes of keys that the cursors hold, unless there is only one cursor.
 pub const MAX_CURSOR_BYTES: usize = 64 << 20;
 
-/// Where a scan stands: behind this key of this database.
+/// The position of a scan: behind this key of this database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
     /// The number of the database.
@@ -33,15 +33,15 @@ pub struct Position {
     pub after: Key,
 }
 
-/// Which cursors go first: those that were resumed from, then by age.
+/// The order in which cursors are forgotten: first those that were resumed from, then by age.
 type Rank = (bool, u64);
 
 /// The cursors of one server.
 pub struct Cursors {
     positions: HashMap<u64, (Position, Rank)>,
     cursors: HashMap<Position, u64>,
-    /// All cursors, the one to forget next at the front. `false` sorts before `true`, so the
-    /// first half of a rank says whether the cursor is still waited for.
+    /// All cursors, the next one to forget first. `false` sorts before `true`, so the first part of
+    /// a rank says whether no scan has resumed from the cursor yet.
     forget_order: BTreeMap<Rank, u64>,
     bytes: usize,
     next_cursor: u64,
@@ -58,8 +58,8 @@ impl Cursors {
     /// No cursors.
     #[must_use]
     pub fn new() -> Self {
-        // Not from one: a cursor from before a restart must not by chance mean another key.
-        // Below 2^63, since some clients keep cursors in signed numbers.
+        // Random, so that a cursor from before a restart does not refer to another key. Below 2^63,
+        // because some clients keep cursors in signed numbers.
         let first = RandomState::new().hash_one(0) >> 2;
         Self {
             positions: HashMap::new(),
@@ -71,8 +71,8 @@ impl Cursors {
         }
     }
 
-    /// The key that a scan of `database` with this cursor goes on behind; `None` for the
-    /// beginning, which an unknown cursor means too.
+    /// The key behind which a scan of `database` with this cursor goes on. `None` is the beginning,
+    /// also for an unknown cursor.
     pub fn resume(&mut self, cursor: u64, database: usize) -> Option<Key> {
         let (position, _) = self.positions.get(&cursor)?;
         let after = (position.database == database).then(|| position.after.clone())?;
@@ -96,7 +96,7 @@ impl Cursors {
         cursor
     }
 
-    /// Makes `cursor` the youngest of those that are waited for, or of those that are not.
+    /// Makes `cursor` the youngest of those that no scan has resumed from, or else of the others.
     fn rank(&mut self, cursor: u64, waited_for: bool) {
         if let Some((_, rank)) = self.positions.get_mut(&cursor) {
             self.forget_order.remove(rank);
@@ -112,7 +112,7 @@ impl Cursors {
                 return;
             };
             if cursor == kept {
-                // The only one left: a single key beyond the bound.
+                // The only cursor left, whose key alone exceeds the bound.
                 self.rank(cursor, true);
                 return;
             }

@@ -3,7 +3,7 @@
 use std::fmt;
 use tremula_index::{Engine, Facts, Scans};
 
-/// The engine cannot keep what the server promises of its commands.
+/// The engine cannot keep the promises of the server's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfitEngine {
     /// The name of the engine that was asked for.
@@ -44,7 +44,7 @@ pub(crate) fn check(engine: Engine) -> Result<(), UnfitEngine> {
     check_facts(engine.name(), engine.facts())
 }
 
-/// Whether an engine of this name can be served that promises this.
+/// Whether an engine with this name and these facts can be served.
 pub(crate) fn check_facts(engine: &'static str, facts: Facts) -> Result<(), UnfitEngine> {
     if facts.scans == Scans::OneMoment {
         Ok(())
@@ -57,7 +57,7 @@ pub(crate) fn check_facts(engine: &'static str, facts: Facts) -> Result<(), Unfi
 ///
 /// # Errors
 ///
-/// A sentence, if there is no such engine or it cannot be served.
+/// The engine does not exist or cannot be served. The error is a sentence.
 pub fn parse_engine(name: &str) -> Result<Engine, String> {
     let engine: Engine = name
         .parse()

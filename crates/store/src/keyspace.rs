@@ -29,7 +29,7 @@ impl Keyspace {
         })
     }
 
-    /// The database with this number, which must be below [`DATABASES`].
+    /// The database with this number, which must be less than [`DATABASES`].
     #[must_use]
     pub fn database(&self, number: usize) -> &Database {
         &*self.databases[number]
@@ -196,8 +196,8 @@ mod tests {
         }
     }
 
-    /// All keys are removed while the walk shows the first one. A walk of several moments sees that
-    /// in its second batch, wherever that begins.
+    /// All keys are removed while the walk shows the first one. A walk of several moments would see
+    /// that in its second batch, wherever that begins.
     #[test]
     fn a_walk_of_as_many_keys_as_promised_is_of_one_moment() {
         for direction in [Direction::Ascending, Direction::Descending] {

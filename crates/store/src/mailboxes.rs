@@ -1,9 +1,9 @@
 //! The server's mailboxes: many clients send, and one at a time receives.
 //!
-//! A mailbox lives under a name until it is dropped. Each connection sends through a sender of its
-//! own, so that what it sends arrives in its order. One connection at a time has a lease of the
-//! receiving end ([`Lease`]), from when it begins to wait until the messages have been written to
-//! its socket. Messages that could not be written go back to the front.
+//! A mailbox has a name until it is dropped. Each connection sends through a sender of its own, so
+//! that what it sends arrives in its order. One connection at a time has a lease of the receiving
+//! end ([`Lease`]), from when it begins to wait until the messages have been written to its socket.
+//! Messages that could not be written go back to the front.
 
 use crate::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +36,7 @@ pub struct Post {
     receiver: Mutex<Option<Receiver>>,
     /// Messages that were received and could not be delivered.
     returned: AtomicUsize,
-    /// Its side of the tables, once it is an heir or has been given a table.
+    /// The mailbox as an owner of tables, from when it is an heir or gets a table.
     estate: Mutex<Option<Estate>>,
     dropped: AtomicBool,
     /// Notifies the receiver that waits for messages that the mailbox was dropped.
@@ -56,7 +56,7 @@ struct Estate {
 /// The receiving end.
 struct Receiver {
     mailbox: Mailbox<Value>,
-    /// Messages that come before all that are in the mailbox.
+    /// Messages in front of all that are in the mailbox.
     returned: VecDeque<Value>,
 }
 
@@ -98,9 +98,9 @@ impl Mailboxes {
         let left = post.len();
         post.dropped.store(true, SeqCst);
         post.gone.notify_waiters();
-        // If it is on lease, the lease drops it.
+        // If it is leased, the lease drops it.
         drop(post.receiver.lock().take());
-        // Its tables go to their heirs, outside of its lock.
+        // The tables go to their heirs, outside the lock.
         let estate = post.estate.lock().take();
         if estate.is_some() {
             drop(estate);
@@ -109,7 +109,7 @@ impl Mailboxes {
         Some(left)
     }
 
-    /// Sends each mailbox the messages about the tables that have come to it.
+    /// Sends each mailbox the messages about the tables that it has got.
     pub fn forward_transfers(&self) {
         let all: Vec<_> = self.0.lock().values().cloned().collect();
         for post in all {
@@ -119,7 +119,7 @@ impl Mailboxes {
 }
 
 impl Post {
-    /// A sender with an order of its own.
+    /// A sender. The messages of one sender keep their order.
     pub fn sender(&self) -> Sender<Value> {
         self.sender.clone()
     }
@@ -152,8 +152,8 @@ impl Post {
         Some(estate.owner.pid().clone())
     }
 
-    /// Sends this mailbox the messages about tables that have come to it, as far as there is room.
-    /// The others wait until a client receives again.
+    /// Sends this mailbox the messages about tables that it has got, as far as there is room. The
+    /// others wait until a client receives again.
     pub fn forward_transfers(&self) {
         if let Some(estate) = &mut *self.estate.lock() {
             estate.forward_transfers();
@@ -177,7 +177,7 @@ impl Post {
         loop {
             let back = self.back.notified();
             tokio::pin!(back);
-            // From here on a notification is not missed.
+            // No notification is missed from here on.
             back.as_mut().enable();
             if let Some(lease) = self.try_lease() {
                 return Some(lease);
@@ -203,7 +203,8 @@ impl Estate {
         loop {
             let message = self.waiting.take().or_else(|| {
                 let transfer = self.owner.transfers().try_recv().ok()?;
-                // Its owner is no connection, so all may use it. It may be deleted meanwhile.
+                // Its owner is not a connection, so everyone may use it. This fails if it is
+                // deleted meanwhile.
                 let _ = transfer.table.set_access(Access::Public);
                 Some(message_of(transfer))
             });
@@ -223,8 +224,8 @@ fn message_of(transfer: Transfer) -> Value {
     Value::from(format!("{{'ETS-TRANSFER',{name},{from},{data}}}").as_bytes())
 }
 
-/// The receiving end of a mailbox in the hands of one connection. Dropping it gives it back,
-/// with the messages that were not [delivered](Self::delivered) in front.
+/// One connection's lease of a mailbox's receiving end. Dropping it gives the end back, with the
+/// messages that were not [delivered](Self::delivered) in front.
 pub struct Lease {
     post: Arc<Post>,
     /// `Some` until the lease is dropped.
@@ -249,7 +250,7 @@ impl Lease {
         }
         let gone = self.post.gone.notified();
         tokio::pin!(gone);
-        // From here on a notification is not missed; one that came before shows in the flag.
+        // No notification is missed from here on; an earlier one shows in the flag.
         gone.as_mut().enable();
         if !self.post.is_dropped() {
             tokio::select! {
@@ -265,13 +266,13 @@ impl Lease {
         &self.taken
     }
 
-    /// Keeps the first `count` messages taken as those to be delivered; the others go back.
+    /// Keeps the first `count` taken messages for delivery; the others go back.
     pub fn keep(&mut self, count: usize) {
         let others = self.taken.split_off(count.min(self.taken.len()));
         self.give_back(others);
     }
 
-    /// Forgets the messages taken: their receiver has them.
+    /// Forgets the taken messages, which the client has received.
     pub fn delivered(mut self) {
         self.taken.clear();
     }

@@ -1,4 +1,4 @@
-//! Byte strings in 24 bytes, of which keys and values are made.
+//! Byte strings in 24 bytes, for keys and values.
 
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -67,11 +67,11 @@ impl Deref for SmallBytes {
     }
 }
 
-/// Compares short strings word by word: a few loads, where comparing slices is a call. An index
-/// search spends most of its time here.
+/// Compares short strings word by word: a few loads instead of the call that compares slices. An
+/// index search spends most of its time here.
 #[inline]
 fn compare_short(left: &[u8; INLINE_BYTES], right: &[u8; INLINE_BYTES]) -> Ordering {
-    // The last word begins two bytes early, to end where the bytes do.
+    // The last word begins two bytes early, to end with the bytes.
     for at in [0, 8, INLINE_BYTES - 8] {
         let (left, right) = (word(left, at), word(right, at));
         if left != right {
@@ -81,7 +81,7 @@ fn compare_short(left: &[u8; INLINE_BYTES], right: &[u8; INLINE_BYTES]) -> Order
     Ordering::Equal
 }
 
-/// Eight bytes as a number that is ordered as they are.
+/// Eight bytes as a number with the same order.
 #[inline]
 fn word(bytes: &[u8; INLINE_BYTES], at: usize) -> u64 {
     let mut word = [0; 8];
@@ -93,7 +93,7 @@ impl Ord for SmallBytes {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // Padding cannot decide wrongly: where it meets a zero byte of the other string, the
+            // Padding cannot decide wrongly: if it equals a zero byte of the other string, the
             // lengths decide.
             (
                 Self::Short { length, bytes },
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Few different bytes, zero among them, around the inline length.
+    /// Strings of few different bytes, including zero, of about the inline length.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop::sample::select(&[0, 0, 1, 255][..]);
         prop_oneof![

@@ -1,4 +1,4 @@
-//! Counters of snapshots: how many there were, and how much they copied.
+//! Counters of snapshots and of what they copied.
 
 use crate::{Key, Value};
 use tremula_sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -31,7 +31,7 @@ impl Snapshots {
         }
     }
 
-    /// Counts a snapshot that was refused for its length.
+    /// Counts a snapshot that was refused because of its length.
     pub fn refuse(&self) {
         self.refused.fetch_add(1, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! All that a server keeps.
+//! Everything that a server stores.
 
 use crate::cursors::Cursors;
 use crate::engines::UnfitEngine;
@@ -98,7 +98,7 @@ impl Store {
         self.keyspace.databases()
     }
 
-    /// The values of the database with this number, wherever they lie.
+    /// The values of the database with this number, in the index or in the cache.
     #[must_use]
     pub const fn values(&self, number: usize) -> Values<'_> {
         Values {

@@ -35,10 +35,10 @@ pub struct CacheSettings {
     pub from: usize,
 }
 
-/// The owner of a cached value: its number and its key, which an eviction reports.
+/// The identity of a cached value: its number, and its key, which an eviction reports.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedId {
-    /// The number by which the cache knows it.
+    /// The number of the value in the cache.
     pub number: u64,
     /// The database of its key.
     pub database: usize,
@@ -72,7 +72,7 @@ pub(crate) enum Appended {
     To(usize),
     /// The value would be too long, and is unchanged.
     TooLong,
-    /// The value is too large for the cache, which has given it up: here it is.
+    /// The value is too large for the cache, which has removed it. Holds its bytes.
     NoRoom(Bytes),
     /// The value has been evicted.
     Gone,
@@ -102,7 +102,7 @@ impl ValueCache {
         })
     }
 
-    /// Asks the shard of a number. `None` also if the shard cannot answer: then its value is lost.
+    /// Calls the shard of a number. `None` also if the shard cannot answer: then the value is lost.
     fn ask<R: Send + 'static>(
         &self,
         number: u64,
@@ -127,7 +127,7 @@ impl ValueCache {
         pieces: [&[u8]; 2],
         evicted: &mut Evicted,
     ) -> Option<u64> {
-        // Relaxed: only that no two are the same matters.
+        // Relaxed: the numbers need only be distinct.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let id = CachedId {
             number,
@@ -166,7 +166,7 @@ impl ValueCache {
         appended.unwrap_or(Appended::Gone)
     }
 
-    /// The length of a value, and the part of its bytes that `part` picks by the length.
+    /// The length of a value, and the range of its bytes that `part` chooses by the length.
     pub(crate) fn read(
         &self,
         number: u64,
@@ -176,7 +176,7 @@ impl ValueCache {
         self.ask(number, evicted, move |cache| cache.read(&number, part))
     }
 
-    /// Takes a value out. `None` if it has been evicted.
+    /// Removes and returns a value. `None` if it has been evicted.
     pub(crate) fn take(&self, number: u64, evicted: &mut Evicted) -> Option<Bytes> {
         self.ask(number, evicted, move |cache| {
             let bytes = cache.get(&number, usize::MAX);

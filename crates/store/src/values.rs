@@ -1,4 +1,4 @@
-//! The values of one database, wherever they lie: in the index, or in the cache.
+//! The values of one database, in the index or in the cache.
 //!
 //! A key whose value was evicted is removed from the index before the command that caused it is
 //! answered. A thread that comes in between finds the number in the index and nothing in the cache,
@@ -47,8 +47,8 @@ impl<'a> Values<'a> {
         self.keyspace.database(self.number)
     }
 
-    /// Calls `show` with the length of a key's value and the bytes that `part` picks, given the
-    /// length. Bytes in the index are shown without a copy. Returns whether the key has a value.
+    /// Calls `show` with the length of a key's value and the range of bytes that `part` chooses by
+    /// it. Bytes in the index are shown without a copy. Returns whether the key has a value.
     pub fn read(
         &self,
         key: &Key,
@@ -223,7 +223,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Where a part of a value ends that begins at `start` and is of this length.
+/// The end of a part of a value that begins at `start` and has this length.
 ///
 /// # Errors
 ///

@@ -24,7 +24,7 @@ pub(crate) fn check(client: &mut Connection, steps: &[(&str, &str)]) {
     }
 }
 
-/// Asks until the answer is this.
+/// Asks repeatedly until the answer is `expected`.
 pub(crate) fn await_answer(client: &mut Connection, command: &str, expected: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {

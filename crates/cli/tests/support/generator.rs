@@ -1,5 +1,5 @@
 //! Random commands for the comparison with a real Redis: mostly well formed, over few keys, with
-//! values at the edges of what the commands take.
+//! values at the limits of what the commands accept.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -161,14 +161,14 @@ pub(crate) fn command(random: &mut StdRng) -> Arguments {
         2 => arguments.truncate(1),
         3 => {
             let index = random.random_range(0..arguments.len());
-            // Not a command's name: the result could be a command that Tremula lacks.
+            // Not the command's name, because the result could be a command that Tremula lacks.
             if index > 0 {
                 arguments[index] = value(random);
             }
         }
         _ => (),
     }
-    // What must not become something else by these changes.
+    // Commands that these changes must not turn into something else.
     let name = arguments[0].to_ascii_lowercase();
     let unsafe_to_change = [
         &b"scan"[..],
@@ -260,7 +260,7 @@ fn well_formed(random: &mut StdRng) -> Arguments {
             vec![name("getrange"), key(random), from, to]
         }
         82..86 => {
-            // Not an offset that makes a string of half a gigabyte.
+            // Not an offset that would make a string of half a gigabyte.
             let far = ["536870912", "9223372036854775807", "-1", "x", "300"];
             let offset = match random.random_range(0..3) {
                 0 => name(far.choose(random).expect("some")),
@@ -296,7 +296,7 @@ fn well_formed(random: &mut StdRng) -> Arguments {
     }
 }
 
-/// Commands about the server and the connection that have one right answer.
+/// Commands about the server and the connection with only one right answer.
 fn about_the_server(random: &mut StdRng) -> Arguments {
     let all: [&[&str]; 62] = [
         &["hello"],

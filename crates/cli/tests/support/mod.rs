@@ -1,5 +1,5 @@
-//! What the end-to-end tests share: the real servers as child processes, and a client that
-//! keeps replies as the bytes they came as.
+//! Shared by the end-to-end tests: the real servers as child processes, and a client that keeps the
+//! bytes of replies.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -13,8 +13,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up: these tests also run on slow machines
-/// that are busy with something else.
+/// How long a test waits before it gives up. These tests also run on slow, busy machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The root of the workspace.
@@ -26,7 +25,7 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// The line that said it was ready.
+    /// The line by which the server said that it was ready.
     pub(crate) ready_line: String,
 }
 
@@ -58,7 +57,7 @@ impl Server {
 
     /// Starts a real `redis-server` without persistence and waits until it answers.
     pub(crate) fn redis() -> Self {
-        // Another process may take the port between the two; then there is another.
+        // Another process may take the port in between; then this tries another port.
         for _ in 0..20 {
             let address = free_address();
             let mut child = Command::new("redis-server")
@@ -105,7 +104,7 @@ impl Server {
         assert!(status.success());
     }
 
-    /// Waits until the server has left.
+    /// Waits until the server has exited.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -141,7 +140,7 @@ impl Drop for Server {
     }
 }
 
-/// An address on which nobody listens at the moment.
+/// An address on which no process listens at the moment.
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address")
@@ -159,7 +158,7 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
     let mut stdin = child.stdin.take().expect("its input is piped");
     let input = input.to_vec();
     let writer = thread::spawn(move || {
-        // The command may not want it.
+        // Fails if the command does not read its input.
         let _ = stdin.write_all(&input);
     });
     let stdout = read_all(child.stdout.take().expect("its output is piped"));

@@ -1,4 +1,4 @@
-//! A client that splits what it reads into replies and keeps their bytes.
+//! A client that splits its input into replies and keeps their bytes.
 
 use super::PATIENCE;
 use std::io::{ErrorKind, Read, Write};
@@ -34,13 +34,13 @@ impl Connection {
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
-        // The server may have closed after an error; what it said is still to be read.
+        // The server may have closed after an error; its last reply can still be read.
         if let Err(error) = self.stream.write_all(bytes) {
             assert!(is_hangup(error.kind()), "{error}");
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the output of this connection.
     pub(crate) fn finish(&self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
@@ -62,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// Reads some more; `false` at the end.
+    /// Reads more bytes; `false` at the end.
     fn fill(&mut self) -> bool {
         let mut chunk = [0; 64 << 10];
         match self.stream.read(&mut chunk) {
@@ -82,7 +82,7 @@ impl Connection {
         self.reply().expect("a reply")
     }
 
-    /// As [`call`](Self::call), for replies that are text.
+    /// Like [`call`](Self::call), for replies that are text.
     pub(crate) fn text(&mut self, command: &str) -> String {
         let arguments: Vec<_> = command.split(' ').collect();
         String::from_utf8(self.call(&arguments)).expect("text")
@@ -96,7 +96,7 @@ fn is_hangup(kind: ErrorKind) -> bool {
     )
 }
 
-/// Where the reply that begins at `start` ends, if it is all there.
+/// The end of the reply that begins at `start`, if the reply is complete.
 fn reply_end(bytes: &[u8], start: usize) -> Option<usize> {
     let (kind, length, mut position) = header(bytes, start)?;
     match kind {
@@ -115,7 +115,7 @@ fn reply_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Kind and number of the line at `start`, and where the next one begins.
+/// Kind and number of the line at `start`, and the beginning of the next one.
 fn header(bytes: &[u8], start: usize) -> Option<(u8, i64, usize)> {
     let line = bytes.get(start..)?;
     let end = line.windows(2).position(|pair| pair == b"\r\n")?;
