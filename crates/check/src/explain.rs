@@ -39,7 +39,6 @@ pub fn shorten<S: Specification>(
     Some(thin(&mut searches, cut))
 }
 
-/// The searches for one counterexample.
 struct Searches<'a, S> {
     specification: &'a S,
     budget: usize,

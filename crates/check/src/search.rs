@@ -154,7 +154,6 @@ impl<'a, S: Specification> Search<'a, S> {
         })
     }
 
-    /// The next call of a lane.
     fn next(&self, lane: usize) -> Option<usize> {
         let placed = self.placed[lane] as usize;
         self.history.lanes()[lane].get(placed).copied()

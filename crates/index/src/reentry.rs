@@ -59,7 +59,6 @@ mod noted {
 #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 pub(crate) use noted::{check, during};
 
-/// Checks nothing.
 #[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
 #[inline(always)]
 pub(crate) fn check<I: ?Sized>(_: &I) {}

@@ -17,7 +17,6 @@ const CLOSED: usize = 2;
 /// One credit.
 const CREDIT: usize = 4;
 
-/// The credits of a mailbox.
 pub(crate) struct Credits {
     capacity: usize,
     /// Free credits, times [`CREDIT`], and the marks.
@@ -201,7 +200,6 @@ impl Credits {
 }
 
 impl Turn {
-    /// Whether the wait is over.
     pub(crate) fn is_over(&self) -> bool {
         // Acquire: pairs with the Release store in `end`.
         self.over.load(Ordering::Acquire)

@@ -98,7 +98,6 @@ impl<T> Mailbox<T> {
         some
     }
 
-    /// Moves urgent messages to the inbox.
     #[cold]
     pub(crate) fn collect_urgent(&mut self) {
         let signals = self.shared.signals();

@@ -55,7 +55,6 @@ impl<T> Shared<T> {
         &self.receiver.signals
     }
 
-    /// Whether all senders are gone.
     pub(crate) fn is_disconnected(&self) -> bool {
         // Acquire: pairs with the AcqRel subtraction of the last sender; all messages were sent
         // before that.
@@ -92,7 +91,6 @@ impl<T> Shared<T> {
         self.extras()
     }
 
-    /// The capacity, if the mailbox is bounded.
     pub(crate) fn capacity(&self) -> Option<usize> {
         self.credits.as_ref().map(|credits| credits.capacity())
     }

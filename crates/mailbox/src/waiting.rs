@@ -34,7 +34,6 @@ impl BatchDelay {
         }
     }
 
-    /// Adapts to the number of messages found.
     #[inline]
     pub(crate) fn note(&mut self, count: u32) {
         self.pauses = match count {
@@ -74,7 +73,6 @@ impl YieldBudget {
         self.yields
     }
 
-    /// Adapts to the duration of the last sleep.
     pub(crate) fn note(&mut self, slept: Duration) {
         let yields = if slept <= BRIEF {
             2 * self.yields

@@ -17,7 +17,6 @@ pub(crate) fn next_thread_index() -> usize {
     THREADS.replace(THREADS.get() + 1)
 }
 
-/// Runs a model once.
 fn run(model: impl Fn()) {
     THREADS.set(0);
     crate::epoch::forget();

@@ -9,7 +9,6 @@ use rand::{RngExt, SeedableRng};
 use std::ops::Bound;
 use tremula_index::Direction;
 
-/// The initial entries and the rounds of one subject.
 pub(super) struct Plan {
     /// The entries inserted first, in this order.
     pub(super) initial: Vec<(u64, u64)>,
@@ -18,7 +17,6 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Puts the initial entries into the subject.
     pub(super) fn fill(&self, subject: &dyn Subject) {
         for &(key, value) in &self.initial {
             if subject.offers(Kind::Insert) {
@@ -44,7 +42,6 @@ const STRIDES: [u64; 4] = [1, 1, 0x100, 0x1_0001_0001_0001];
 /// Where the keys begin: at zero, and shortly before the common prefix changes.
 const ORIGINS: [u64; 3] = [0, 250, 65_530];
 
-/// Keys far from all others.
 const FAR: [u64; 3] = [0, 1 << 40, u64::MAX];
 
 impl<'c> Generator<'c> {
@@ -257,7 +254,6 @@ const LARGEST_BATCH: usize = 20;
 /// The most entries that are inserted in one step.
 const LONGEST_LIST: usize = 5;
 
-/// The relative frequency of operations of a kind.
 const fn weight(kind: Kind) -> u32 {
     match kind {
         Kind::Insert | Kind::Remove => 8,

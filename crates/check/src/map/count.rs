@@ -143,7 +143,6 @@ impl Counted {
     }
 }
 
-/// Sums of effects over time.
 struct Sums(Vec<(u64, Effect)>);
 
 impl Sums {

@@ -156,7 +156,6 @@ impl Ties {
         place
     }
 
-    /// Ties these keys together.
     fn tie(&mut self, places: impl IntoIterator<Item = usize>) {
         let mut one = None;
         for place in places {

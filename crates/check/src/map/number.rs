@@ -6,7 +6,6 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub(super) struct Number(pub(super) u64);
 
-/// The first number that is large.
 const LARGE: u64 = 1 << 20;
 
 impl fmt::Display for Number {
@@ -25,7 +24,6 @@ impl fmt::Debug for Number {
     }
 }
 
-/// An entry in a report.
 pub(super) const fn entry((key, value): (u64, u64)) -> (Number, Number) {
     (Number(key), Number(value))
 }

@@ -94,7 +94,6 @@ impl<'a> Heads<'a> {
         AtomicU64::new(UNUSED)
     }
 
-    /// The head at a place.
     #[inline]
     pub(crate) fn load(&self, at: usize) -> u64 {
         self.heads[at].load(Ordering::Relaxed)
@@ -106,7 +105,6 @@ impl<'a> Heads<'a> {
         count_below(self.hints, head)
     }
 
-    /// Where a segment begins.
     #[inline]
     pub(crate) fn start(segment: usize) -> usize {
         segment * STRIDE
@@ -118,7 +116,6 @@ impl<'a> Heads<'a> {
         self.heads.as_ptr().wrapping_add(at)
     }
 
-    /// Prefetches the cache lines of a segment.
     #[inline]
     pub(crate) fn prefetch(&self, segment: usize) {
         let start = self.address(Self::start(segment));

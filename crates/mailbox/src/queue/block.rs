@@ -401,7 +401,6 @@ impl<T> Spares<T> {
         block
     }
 
-    /// Frees all blocks.
     pub(crate) fn free(&mut self) {
         loop {
             let block = self.take();

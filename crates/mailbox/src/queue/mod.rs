@@ -119,7 +119,6 @@ impl SenderLane {
     }
 }
 
-/// The outcome of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a message that was not sent is still the caller's, and the receiver may sleep"]
 pub(crate) enum Sent {
@@ -435,7 +434,6 @@ impl<T> Queue<T> {
         base.free_memory();
     }
 
-    /// Whether the mailbox accepts no more messages.
     pub(crate) fn is_closed(&self) -> bool {
         self.base.lock().closed
     }
@@ -452,7 +450,6 @@ impl<T> Queue<T> {
         self.base.lock().down = true;
     }
 
-    /// The counts so far.
     pub(crate) fn stats(&self) -> Stats {
         let base = self.base.lock();
         let waiting = self

@@ -60,7 +60,6 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// The sum.
     pub(super) const fn and(self, other: Self) -> Self {
         Self {
             messages: self.messages.saturating_add(other.messages),
@@ -156,7 +155,6 @@ impl<T> Slot<T> {
         unsafe { self.children.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Grows an array below.
     pub(super) fn grow(&self) {
         let children = Box::into_raw(Array::with_slots(FAN_OUT));
         // Release: pairs with the Acquire load in `children`. The stripe of this slot is held, so
@@ -228,7 +226,6 @@ impl<T> Lane<T> {
         taken
     }
 
-    /// The messages in the lane.
     pub(super) const fn waiting(&self) -> Taken {
         Taken {
             messages: self.gathered,

@@ -16,8 +16,9 @@ static REGISTRY: Registry<Own> = Registry::new();
 /// The name of the next collector.
 static NAMES: AtomicU64 = AtomicU64::new(1);
 
-/// A turn frees at most the larger of [`LEAST_A_TURN`] things and this part of the garbage. So a
-/// turn is no long pause, and yet other threads soon free what one thread has left behind.
+/// After each advance a turn frees at most this number of things, or one part in [`PART_A_TURN`] of
+/// the garbage, whichever is more. So a turn is no long pause, and yet other threads soon free what
+/// one thread has left behind.
 const LEAST_A_TURN: usize = 8 * RETIRED_A_TURN as usize;
 const PART_A_TURN: usize = 4;
 
@@ -73,7 +74,6 @@ struct Own {
     random: Cell<u32>,
 }
 
-/// All pins are free.
 const ALL_FREE: u32 = (1 << Record::<Own>::PINS) - 1;
 
 /// The pin that several guards share.

@@ -32,7 +32,6 @@ struct Stripe {
     length: AtomicUsize,
 }
 
-/// What a structure has retired and not freed yet.
 pub(super) struct Limbo {
     /// Null until a thread retires something there; then a leaked box, freed with the limbo.
     stripes: [AtomicPtr<CachePadded<Stripe>>; STRIPES],

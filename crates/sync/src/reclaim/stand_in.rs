@@ -12,7 +12,6 @@ use std::marker::PhantomData;
 #[derive(Default)]
 pub struct Collector {
     garbage: RefCell<Vec<Box<dyn FnOnce()>>>,
-    /// How many guards live.
     guards: Cell<usize>,
 }
 
