@@ -10,7 +10,7 @@ const NOT_PRODUCT: [&str; 3] = ["check", "lab", "papers"];
 /// How many lines of `src/` the crates of the product may have together, without inline tests.
 const MOST: usize = 55_000;
 
-/// Prints the lines of each crate's `src/`, and whether those of the product stay within their limit.
+/// Prints the lines of each crate's `src/`. `Ok(true)` if the product stays within its limit.
 pub(crate) fn command(workspace: &Workspace) -> Result<bool, String> {
     let mut crates: Vec<(String, Count)> = Vec::new();
     for path in workspace.files()? {
@@ -74,8 +74,8 @@ fn source_of(path: &Path) -> Option<&str> {
     }
 }
 
-/// The lines of a file. A module of tests goes from its `#[cfg(test)]`, or `#[cfg(all(test, ...))]`, to the
-/// brace at the same depth that closes it; a file or folder `tests` is all tests.
+/// The lines of a file. A module of tests goes from its `#[cfg(test)]` or `#[cfg(all(test, ...))]`
+/// to the brace at the same depth that closes it; a file or folder `tests` is all tests.
 fn count(path: &Path, text: &str) -> Count {
     let all = text.lines().count();
     let is_test = path
@@ -96,8 +96,8 @@ fn count(path: &Path, text: &str) -> Count {
             continue;
         }
         tests += 1;
-        // A `mod` in braces ends with a brace as far to the right as its attribute; any other item is left
-        // to the lines that ship, but for its attribute.
+        // A `mod` in braces ends with a brace as far to the right as its attribute. Of any other
+        // item only the attribute counts as a test.
         let mut body = lines.clone();
         let Some(opening) = body.next() else { break };
         let opening = opening.trim();

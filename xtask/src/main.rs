@@ -38,7 +38,7 @@ enum Chore {
     Tidy,
     /// Plant known bugs, one at a time, and demand that the checker named for each catches it.
     Mutants(mutants::MutantsArgs),
-    /// Count the lines of each crate's source, and demand that those of the product stay within their limit.
+    /// Count the lines of each crate's source, and demand that the product stays within its limit.
     Lines,
 }
 

@@ -34,7 +34,7 @@ const SANITIZER_REPORTS: [&str; 3] = [
     "ERROR: LeakSanitizer",
 ];
 
-/// The test binaries that an output of `cargo test` tells of, in order.
+/// The test binaries that an output of `cargo test` names, in order.
 pub(crate) fn binaries(output: &str) -> Vec<Binary> {
     let mut binaries: Vec<Binary> = Vec::new();
     for line in output.lines() {

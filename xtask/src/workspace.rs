@@ -1,4 +1,4 @@
-//! What the workspace consists of, as cargo tells it.
+//! What the workspace consists of, according to cargo.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(crate) struct Package {
     pub(crate) unsaid: Vec<&'static str>,
 }
 
-/// What the manifest of a published package says, as `cargo metadata` names it, and as the manifest does.
+/// What a published package must state: the name in `cargo metadata`, and in the manifest.
 const SAID: [(&str, &str); 8] = [
     ("/description", "description"),
     ("/license", "license"),

@@ -17,7 +17,7 @@ pub(super) fn tidy(workspace: &Workspace, report: &mut Report) {
     }
 }
 
-/// The crates that take their primitives from `tremula-sync` and have no model that runs all of them.
+/// The crates that take their primitives from `tremula-sync` and have no model of their own.
 const SHARING: [&str; 3] = ["tremula-shard", "tremula-store", "tremula-table"];
 
 pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
@@ -43,8 +43,8 @@ pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
         let job = flavour.cargo("clippy", &workspace.root, &target, &workspace.host);
         let mut job = chosen.select(job.arg("--lib"));
         if flavour == Flavour::Shuttle {
-            // No model runs these whole, but what they share is to be within its reach. (Under loom, tokio
-            // leaves out its network.)
+            // No model runs these whole, but models must be able to reach what they share. (Under
+            // loom, tokio leaves out its network.)
             job = job.args(SHARING.iter().flat_map(|package| ["--package", *package]));
         }
         report.run(&job.args(strict));

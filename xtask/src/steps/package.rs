@@ -11,8 +11,7 @@ use std::path::Path;
 /// What every package must have in it.
 const NEEDED: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
-/// What no package may have in it, as the beginning of a path: what only this repository's own tests
-/// read.
+/// What no package may contain, as the beginning of a path: only this repository's tests read it.
 const KEPT_OUT: [&str; 3] = ["tests/", "results/", "benches/"];
 
 /// What is built of the packages: the library without and with its features, and the command.
@@ -54,7 +53,7 @@ pub(super) fn package(workspace: &Workspace, report: &mut Report) {
     }
     for package in &published {
         let archive = folder.join("package").join(package.full_name() + ".crate");
-        // -m: with the times of now, by which cargo sees what has changed; those in an archive never do.
+        // -m: with the present time, by which cargo sees changes; an archive's times never change.
         let job = Job::new("tar", &tree).args(["-xzmf", &archive.to_string_lossy()]);
         if succeeds(&job, report) {
             let unpacked = tree.join(package.full_name());

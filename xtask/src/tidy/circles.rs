@@ -1,8 +1,8 @@
 //! The imports between the files of a crate: no file may, by way of others, import itself.
 //!
 //! A file imports another if its code names something that the other defines. A name that is only
-//! passed on by `pub use` belongs to the file that defines it, so a `mod.rs` that lists what its folder
-//! offers closes no circle. Tests may name what they like.
+//! passed on by `pub use` belongs to the file that defines it, so a `mod.rs` that lists what its
+//! folder offers closes no circle. Tests may name what they like.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -85,7 +85,7 @@ fn reach(imports: &BTreeMap<&Path, BTreeSet<Path>>, from: &Path) -> BTreeSet<Pat
     reached
 }
 
-/// The module that defines what a path names; `None` if that is outside of the crate. `depth` counts
+/// The module that defines what a path names; `None` if it is outside of the crate. `depth` counts
 /// the `use` declarations that were followed.
 fn resolve(
     modules: &BTreeMap<Path, Module>,
@@ -218,8 +218,8 @@ fn leaves(tree: &str) -> Vec<(String, Path)> {
         .collect()
 }
 
-/// The paths of at least two segments in a line of code that begin with a module's name. Literals are
-/// passed over.
+/// The paths of at least two segments in a line of code that begin with a module's name. Literals
+/// are ignored.
 fn paths_in(line: &str) -> Vec<Path> {
     let line = line.replace("'\"'", "");
     let code = line.split('"').step_by(2);

@@ -2,6 +2,7 @@
 
 mod circles;
 mod library;
+mod prose;
 mod rules;
 
 use crate::mutants;
@@ -9,7 +10,7 @@ use crate::workspace::{Package, Workspace};
 use rules::File;
 use std::{collections::BTreeMap, path::Path};
 
-/// Prints every broken rule. `Ok(true)` if there is none.
+/// Prints every broken rule. `Ok(true)` if no rule is broken.
 pub(crate) fn command(workspace: &Workspace) -> Result<bool, String> {
     let broken = broken(workspace)?;
     for rule in &broken {
@@ -49,9 +50,11 @@ pub(crate) fn broken(workspace: &Workspace) -> Result<Vec<String>, String> {
             rules::RUST
                 .iter()
                 .for_each(|rule| broken.extend(rule(&file)));
+            broken.extend(prose::comments(&file));
         } else {
             let exists = |link: &Path| workspace.root.join(link).exists();
             broken.extend(rules::dead_links(&file, &exists));
+            broken.extend(prose::documents(&file));
         }
     }
     broken.extend(workspace.packages.iter().flat_map(|package| {

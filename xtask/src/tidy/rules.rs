@@ -124,7 +124,7 @@ fn second_switch(file: &File<'_>) -> Vec<String> {
     broken
 }
 
-/// A package has only what lies in its folder: a file from elsewhere is not there where it is built.
+/// A package has only the files of its folder: another file is missing where the package is built.
 fn outside_the_package(file: &File<'_>) -> Vec<String> {
     let Some(inside) = file.path.strip_prefix("crates/") else {
         return Vec::new();
