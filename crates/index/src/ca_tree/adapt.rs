@@ -103,7 +103,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         if self.trunk.is(node) {
             return;
         }
-        if let Node::Base(base) = node.get() {
+        if let Node::Base(base) = node.kind() {
             self.adaptations.keep_acquisitions(&base.lock);
         }
         // SAFETY: passed on to the caller.
@@ -230,7 +230,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     ) -> Option<Parent<'g, K, C>> {
         let mut above = None;
         let mut node = self.root.get(guard);
-        while let Node::Route(passed) = node.get() {
+        while let Node::Route(passed) = node.kind() {
             if std::ptr::eq(passed, route.route) {
                 return above;
             }
@@ -253,7 +253,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         let Some(route) = route else { return 0 };
         let mut depth = 1;
         let mut node = self.root.get(guard);
-        while let Node::Route(passed) = node.get() {
+        while let Node::Route(passed) = node.kind() {
             if std::ptr::eq(passed, route.route) {
                 break;
             }

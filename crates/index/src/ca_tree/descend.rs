@@ -97,7 +97,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         let mut node = link.get(guard);
         let (mut parent, mut low, mut high) = (None, None, None);
         loop {
-            match node.get() {
+            match node.kind() {
                 Node::Base(base) => {
                     return Place {
                         node,

@@ -1,7 +1,6 @@
 //! Route nodes, base nodes, and the links between them.
 
-use std::marker::PhantomData;
-use std::ops::Deref;
+use crate::kit;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, Ordering};
 use tremula_sync::reclaim::Guard;
@@ -70,29 +69,12 @@ impl<K, C> NewNode<K, C> {
 }
 
 /// A node that a pinned thread sees: linked, or unlinked but not freed yet.
-pub(super) struct NodeRef<'g, K, C> {
-    node: NonNull<Allocation<K, C>>,
-    pinned: PhantomData<&'g Node<K, C>>,
-}
-
-impl<K, C> Clone for NodeRef<'_, K, C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, C> Copy for NodeRef<'_, K, C> {}
+pub(super) type NodeRef<'g, K, C> = kit::NodeRef<'g, Allocation<K, C>>;
 
 impl<'g, K, C> NodeRef<'g, K, C> {
     #[inline]
-    pub(super) fn get(self) -> &'g Node<K, C> {
-        // SAFETY: the reference came from a link, and the thread stays pinned for `'g`: an unlinked
-        // node is retired, and so not freed before. The trunk lives as long as the tree.
-        unsafe { self.node.as_ref() }
-    }
-
-    pub(super) fn is(self, other: NodeRef<'_, K, C>) -> bool {
-        self.node == other.node
+    pub(super) fn kind(self) -> &'g Node<K, C> {
+        self.get()
     }
 
     /// Frees the node when every thread that is pinned now has unpinned.
@@ -101,20 +83,11 @@ impl<'g, K, C> NodeRef<'g, K, C> {
     ///
     /// The caller has unlinked the node, no link leads to it any more, and it is retired once.
     pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
-        let node = self.node.as_ptr();
+        let node = self.pointer().as_ptr();
         // SAFETY: the node came from a box. When this runs, every thread that was pinned while the
         // node was linked has unpinned. Any thread may drop the node at any time: keys and
         // containers are `Send` and `'static`.
         unsafe { guard.defer_unchecked(move || drop(Box::from_raw(node))) };
-    }
-}
-
-impl<K, C> Deref for NodeRef<'_, K, C> {
-    type Target = Node<K, C>;
-
-    #[inline]
-    fn deref(&self) -> &Node<K, C> {
-        self.get()
     }
 }
 
@@ -134,15 +107,14 @@ impl<K, C> Link<K, C> {
         let node = self.0.load(Ordering::Acquire);
         // SAFETY: a link is never null.
         let node = unsafe { NonNull::new_unchecked(node) };
-        NodeRef {
-            node,
-            pinned: PhantomData,
-        }
+        // SAFETY: the thread stays pinned for `'g`. An unlinked node is retired, so it is not freed
+        // before; the trunk lives as long as the tree.
+        unsafe { NodeRef::from_raw(node) }
     }
 
     #[inline]
     pub(super) fn leads_to(&self, node: NodeRef<'_, K, C>) -> bool {
-        ptr::eq(self.0.load(Ordering::Relaxed), node.node.as_ptr())
+        ptr::eq(self.0.load(Ordering::Relaxed), node.pointer().as_ptr())
     }
 
     /// Links a new node. The caller holds the locks that invariants 3 and 4 require.
@@ -153,7 +125,7 @@ impl<K, C> Link<K, C> {
     /// Links the trunk, or a node that is linked further down. The caller holds the locks that
     /// invariant 4 requires.
     pub(super) fn raise(&self, node: NodeRef<'_, K, C>) {
-        self.0.store(node.node.as_ptr(), Ordering::Release);
+        self.0.store(node.pointer().as_ptr(), Ordering::Release);
     }
 }
 
@@ -172,18 +144,16 @@ impl<K, C> Trunk<K, C> {
     /// The trunk, alive as long as the tree.
     #[inline]
     pub(super) fn get(&self) -> (NodeRef<'_, K, C>, &BaseNode<C>) {
-        let node = NodeRef {
-            node: self.0,
-            pinned: PhantomData,
-        };
-        match node.get() {
+        // SAFETY: the trunk is freed with the tree, or after it.
+        let node = unsafe { NodeRef::from_raw(self.0) };
+        match node.kind() {
             Node::Base(base) => (node, base),
             Node::Route(_) => unreachable!("the trunk is a base node"),
         }
     }
 
     pub(super) fn is(&self, node: NodeRef<'_, K, C>) -> bool {
-        node.node == self.0
+        node.pointer() == self.0
     }
 
     /// Frees the trunk and everything below `root`.

@@ -46,7 +46,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         C: 'g,
     {
         let place = self.locate(position, guard);
-        if !place.node.is(held.node) {
+        if place.node != held.node {
             return None;
         }
         let boundary = place.boundary(direction)?;

@@ -32,7 +32,7 @@ where
         // each node once.
         let mut nodes = vec![(self.root.get(&guard), 0)];
         while let Some((node, depth)) = nodes.pop() {
-            let place = match node.get() {
+            let place = match node.kind() {
                 Node::Route(route) => {
                     let children = [&route.right, &route.left];
                     nodes.extend(children.map(|child| (child.get(&guard), depth + 1)));

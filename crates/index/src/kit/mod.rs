@@ -6,6 +6,7 @@
 //! | [`Spec`]: what an engine is made of, in one type parameter | `spec` |
 //! | [`SearchKey`], [`SearchRange`]: a key, or a range of keys, that is looked for | `search_key` |
 //! | [`Position`]: where a search goes | `position` |
+//! | [`NodeRef`]: a reference to a node | `node_ref` |
 //! | [`StoredKey`], [`OwnedKey`]: a key as it is in a node | `stored_key` |
 //! | [`Packed`], [`Slot`], [`OwnedValue`]: a value as it is in a node | `packed` |
 //! | `Heads`, [`count_below`]: the heads of a node, and how they are searched | `heads` |
@@ -16,6 +17,7 @@
 
 pub(crate) mod bytes;
 mod heads;
+mod node_ref;
 mod packed;
 mod position;
 mod prefetch;
@@ -29,6 +31,7 @@ pub use crate::delegate_to_target;
 pub use crate::key::head::{OwnPacking, head_is_key};
 pub use heads::{GROUP, STRIDE, count_below};
 pub(crate) use heads::{Heads, close, open};
+pub use node_ref::NodeRef;
 pub use packed::{OwnedValue, Packed, Retire, Slot};
 pub use position::Position;
 pub use prefetch::prefetch;

@@ -2,10 +2,8 @@
 
 use super::invariants::check_before_change;
 use super::order::{MOST, Order};
-use crate::kit::{close, open, prefetch};
+use crate::kit::{self, close, open, prefetch};
 use std::array;
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use tremula_sync::reclaim::Guard;
@@ -316,7 +314,7 @@ impl<const W: usize> Node<W> {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         });
         self.slices[at].store(separator, Ordering::Relaxed);
-        self.words[at].store(child.as_ptr().cast(), Ordering::Relaxed);
+        self.words[at].store(child.pointer().as_ptr().cast(), Ordering::Relaxed);
         self.order.store(count as u64 + 1, Ordering::Relaxed);
     }
 
@@ -356,85 +354,18 @@ pub(super) const fn is_underfull(count: usize, width: usize) -> bool {
 }
 
 /// A node that stays allocated for `'g`.
-pub(super) struct NodeRef<'g, const W: usize> {
-    pointer: NonNull<Node<W>>,
-    life: PhantomData<&'g Node<W>>,
-}
+pub(super) type NodeRef<'g, const W: usize> = kit::NodeRef<'g, Node<W>>;
 
-impl<const W: usize> Clone for NodeRef<'_, W> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<const W: usize> Copy for NodeRef<'_, W> {}
-
-impl<const W: usize> Deref for NodeRef<'_, W> {
-    type Target = Node<W>;
-
-    #[inline]
-    fn deref(&self) -> &Node<W> {
-        self.get()
-    }
-}
-
-impl<const W: usize> PartialEq for NodeRef<'_, W> {
-    fn eq(&self, other: &Self) -> bool {
-        self.pointer == other.pointer
-    }
-}
-
-impl<'g, const W: usize> NodeRef<'g, W> {
-    /// # Safety
-    ///
-    /// The node lives for `'g`: it was linked at some time since the guard of that lifetime was
-    /// pinned, or no other thread has it.
-    #[inline]
-    pub(super) unsafe fn from_raw(pointer: NonNull<Node<W>>) -> Self {
-        Self {
-            pointer,
-            life: PhantomData,
-        }
-    }
-
-    /// A reference to a node that is not freed through it.
-    pub(super) fn of(node: &'g Node<W>) -> Self {
-        Self {
-            pointer: NonNull::from(node),
-            life: PhantomData,
-        }
-    }
-
+impl<const W: usize> NodeRef<'_, W> {
     /// A new, empty leaf, which no other thread has yet.
     pub(super) fn new(low: u64) -> Self {
-        let node = Box::new(Node::new(low));
-        Self {
-            // SAFETY: a box is not null.
-            pointer: unsafe { NonNull::new_unchecked(Box::into_raw(node)) },
-            life: PhantomData,
-        }
-    }
-
-    #[inline]
-    pub(super) fn get(self) -> &'g Node<W> {
-        // SAFETY: the caller of `from_raw` promised that the node lives for `'g`; `of` and `new`
-        // make sure.
-        unsafe { self.pointer.as_ref() }
-    }
-
-    #[inline]
-    pub(super) fn as_ptr(self) -> *mut Node<W> {
-        self.pointer.as_ptr()
-    }
-
-    pub(super) fn pointer(self) -> NonNull<Node<W>> {
-        self.pointer
+        Self::leak(Box::new(Node::new(low)))
     }
 
     /// Prefetches all cache lines of the node at once.
     #[inline]
     pub(super) fn prefetch(self) {
-        let start: *const u8 = self.pointer.as_ptr().cast();
+        let start: *const u8 = self.pointer().as_ptr().cast();
         for line in 0..size_of::<Node<W>>().div_ceil(64) {
             prefetch(start.wrapping_add(64 * line));
         }
@@ -447,7 +378,7 @@ impl<'g, const W: usize> NodeRef<'g, W> {
     /// It came from [`new`](Self::new), no thread has it any more, and it is freed once.
     pub(super) unsafe fn free(self) {
         // SAFETY: the caller's promise.
-        drop(unsafe { Box::from_raw(self.pointer.as_ptr()) });
+        drop(unsafe { Box::from_raw(self.pointer().as_ptr()) });
     }
 
     /// Frees the node once no thread that is pinned now can be looking at it.
@@ -457,16 +388,9 @@ impl<'g, const W: usize> NodeRef<'g, W> {
     /// As for [`free`](Self::free), except that threads that are pinned now may still have it. It
     /// has been unlinked.
     pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
-        let pointer = self.pointer;
-        let free = move || {
-            let node = NodeRef {
-                pointer,
-                life: PhantomData,
-            };
-            // SAFETY: each thread that could have reached the node has unpinned when this runs.
-            unsafe { node.free() };
-        };
-        // SAFETY: any thread may free a node, at any time.
-        unsafe { guard.defer_unchecked(free) };
+        let pointer = self.pointer();
+        // SAFETY: each thread that could have reached the node has unpinned when this runs. Any
+        // thread may free a node, at any time.
+        unsafe { guard.defer_unchecked(move || NodeRef::from_raw(pointer).free()) };
     }
 }

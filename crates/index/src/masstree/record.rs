@@ -65,6 +65,6 @@ pub(super) fn is_layer(word: Word) -> bool {
 
 /// The word of a layer with this root.
 pub(super) fn word_of_layer<const W: usize>(root: NodeRef<'_, W>) -> Word {
-    let pointer: Word = root.as_ptr().cast();
+    let pointer: Word = root.pointer().as_ptr().cast();
     pointer.map_addr(|address| address | LAYER)
 }
