@@ -243,7 +243,7 @@ impl<'g, S: Spec> Path<'g, S> {
             _ => edit.root(made),
         };
         Edit {
-            root: Root(root.map(NodeRef::as_ptr)),
+            root: Root(root.map(NodeRef::pointer)),
             moved: edit.moved,
             made: edit.made,
             shared: edit.shared,
@@ -401,7 +401,7 @@ impl<'g, S: Spec> Making<'g, S> {
             [Some(only), None] if is_shared => {
                 let root = super::join::collapse(OwnedTree::of(only)).into_root();
                 // SAFETY: it has a count, which the edit owns.
-                let root = root.0.map(|root| unsafe { NodeRef::of(root) });
+                let root = root.0.map(|root| unsafe { NodeRef::from_raw(root) });
                 self.shared = [root, None];
                 root
             }
@@ -479,7 +479,7 @@ impl<S: Spec> Edit<'_, '_, S> {
                 key.give();
             }
         }
-        let root = is_shared.then(|| self.path.step(self.moved).node.as_ptr());
+        let root = is_shared.then(|| self.path.step(self.moved).node.pointer());
         (replaced, Root(root))
     }
 

@@ -59,7 +59,7 @@ impl<S: Spec> Root<S> {
     pub(super) unsafe fn view<'g>(self) -> View<'g, S> {
         View {
             // SAFETY: the caller's promise.
-            root: self.0.map(|node| unsafe { NodeRef::of(node) }),
+            root: self.0.map(|node| unsafe { NodeRef::from_raw(node) }),
         }
     }
 
@@ -96,7 +96,7 @@ impl<S: Spec> OwnedTree<S> {
     /// A tree of this root. It takes over a count.
     fn of(root: NodeRef<'_, S>) -> Self {
         Self {
-            root: Root(Some(root.as_ptr())),
+            root: Root(Some(root.pointer())),
             entry: PhantomData,
         }
     }
@@ -126,7 +126,7 @@ impl<S: Spec> Drop for OwnedTree<S> {
         if let Some(root) = self.root.0 {
             // SAFETY: this has a count. Pinned threads find the root only through a base node,
             // whose count is released only after they have unpinned.
-            unsafe { NodeRef::of(root).release() };
+            unsafe { NodeRef::from_raw(root).release() };
         }
     }
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::tests;
 use super::word::Word;
-use crate::kit::{SearchKey, Spec, key_of_head, prefetch};
+use crate::kit::{self, SearchKey, Spec, key_of_head, prefetch};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -73,11 +73,7 @@ pub(in crate::lfca_tree) struct Node<S: Spec> {
 }
 
 /// A node that lives during `'g`, because of a count or of a pin.
-#[derive(Clone, Copy)]
-pub(in crate::lfca_tree) struct NodeRef<'g, S: Spec> {
-    node: NonNull<Node<S>>,
-    alive: PhantomData<&'g Node<S>>,
-}
+pub(in crate::lfca_tree) type NodeRef<'g, S> = kit::NodeRef<'g, Node<S>>;
 
 /// An entry of a node, as words. It owns nothing.
 pub(super) struct Entry<S: Spec> {
@@ -102,7 +98,7 @@ impl<S: Spec> Entry<S> {
         Self {
             head,
             key,
-            word: child.node.as_ptr().cast(),
+            word: child.pointer().as_ptr().cast(),
             entry: PhantomData,
         }
     }
@@ -137,34 +133,10 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// The node behind a pointer from [`as_ptr`](Self::as_ptr).
-    ///
-    /// # Safety
-    ///
-    /// The node lives during `'g`.
-    #[inline]
-    pub(in crate::lfca_tree) unsafe fn of(node: NonNull<Node<S>>) -> Self {
-        Self {
-            node,
-            alive: PhantomData,
-        }
-    }
-
-    #[inline]
-    pub(in crate::lfca_tree) fn as_ptr(self) -> NonNull<Node<S>> {
-        self.node
-    }
-
-    #[inline]
-    fn fixed(&self) -> &'g Node<S> {
-        // SAFETY: the node lives during `'g`, and is written only through atomics.
-        unsafe { self.node.as_ref() }
-    }
-
     /// Prefetches the node, so that its cache lines are not loaded one after the other.
     #[inline]
     pub(super) fn prefetch(self) {
-        let first = self.node.as_ptr().cast::<u8>();
+        let first = self.pointer().as_ptr().cast::<u8>();
         for line in 0..LINES {
             prefetch(first.wrapping_add(line * LINE));
         }
@@ -172,12 +144,12 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     #[inline]
     pub(super) fn len(self) -> usize {
-        self.fixed().len.into()
+        self.get().len.into()
     }
 
     #[inline]
     pub(super) fn level(self) -> u16 {
-        self.fixed().level
+        self.get().level
     }
 
     pub(in crate::lfca_tree) fn bytes(self) -> usize {
@@ -189,7 +161,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     fn column(self, column: usize) -> NonNull<u64> {
         // SAFETY: the arrays follow the fixed part in the same allocation.
         unsafe {
-            self.node
+            self.pointer()
                 .byte_add(Self::ARRAYS)
                 .cast::<u64>()
                 .add(column * self.len())
@@ -243,7 +215,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         debug_assert_ne!(self.level(), 0);
         match NonNull::new(self.word(at).cast()) {
             // SAFETY: an inner node has counts of its children, and lives during `'g`.
-            Some(node) => unsafe { Self::of(node) },
+            Some(node) => unsafe { Self::from_raw(node) },
             None => unreachable!("an inner node's entries have children"),
         }
     }
@@ -323,14 +295,14 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn is_exclusive(self) -> bool {
         // Acquire: pairs with the decrement in `release`: another thread that has released its
         // count read the node before this thread moves what is in it.
-        self.fixed().count.load(Ordering::Acquire) == 1
+        self.get().count.load(Ordering::Acquire) == 1
     }
 
     /// Adds a count.
     #[inline]
     pub(in crate::lfca_tree) fn share(self) {
         // Relaxed: the caller's count keeps the node alive, and the increment orders nothing.
-        let counts = self.fixed().count.fetch_add(1, Ordering::Relaxed);
+        let counts = self.get().count.fetch_add(1, Ordering::Relaxed);
         if counts > MOST_COUNTS {
             // `Arc` aborts too: a count that wraps to 0 would free what others still have.
             std::process::abort();
@@ -340,7 +312,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// Pretends that the node has this many counts.
     #[cfg(test)]
     pub(super) fn pretend_counts(self, counts: usize) {
-        self.fixed().count.store(counts, Ordering::Relaxed);
+        self.get().count.store(counts, Ordering::Relaxed);
     }
 
     /// Adds a count to the key and the child or value of an entry.
@@ -377,7 +349,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 level,
                 entry: PhantomData,
             });
-            Self::of(node)
+            Self::from_raw(node)
         }
     }
 
@@ -464,7 +436,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(in crate::lfca_tree) unsafe fn release(self) {
         // AcqRel: pairs with itself: the thread that releases the last count frees the node after
         // all that other threads did before they released theirs.
-        if self.fixed().count.fetch_sub(1, Ordering::AcqRel) != 1 {
+        if self.get().count.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         let leaf = self.level() == 0;
@@ -494,8 +466,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         let layout = Self::layout(self.len());
         // SAFETY: it was allocated with this layout, and the caller says that no thread uses it.
         unsafe {
-            self.node.drop_in_place();
-            dealloc(self.node.as_ptr().cast(), layout);
+            self.pointer().drop_in_place();
+            dealloc(self.pointer().as_ptr().cast(), layout);
         }
     }
 }
@@ -517,8 +489,8 @@ impl<S: Spec> NodeList<S> {
     pub(super) fn push(&mut self, node: NodeRef<'_, S>) {
         // Relaxed: the thread that frees the list has synchronized with this one, through the
         // epoch if it is another thread.
-        node.fixed().next.store(self.0, Ordering::Relaxed);
-        self.0 = node.node.as_ptr();
+        node.get().next.store(self.0, Ordering::Relaxed);
+        self.0 = node.pointer().as_ptr();
     }
 
     /// Adds a node. If `key` or `value`, the key or the value of the entry at `at` is dead.
@@ -527,7 +499,7 @@ impl<S: Spec> NodeList<S> {
         if key || value {
             let flags = if key { DEAD_KEY } else { 0 } | if value { DEAD_VALUE } else { 0 };
             // Relaxed: as in `push`.
-            node.fixed()
+            node.get()
                 .dead
                 .store((at as u32) << 2 | flags, Ordering::Relaxed);
         }
@@ -544,9 +516,9 @@ impl<S: Spec> NodeList<S> {
         while let Some(node) = NonNull::new(next) {
             // SAFETY: no thread uses it, and it has not been freed.
             unsafe {
-                let node: NodeRef<'_, S> = NodeRef::of(node);
-                next = node.fixed().next.load(Ordering::Relaxed);
-                let dead = node.fixed().dead.load(Ordering::Relaxed);
+                let node: NodeRef<'_, S> = NodeRef::from_raw(node);
+                next = node.get().next.load(Ordering::Relaxed);
+                let dead = node.get().dead.load(Ordering::Relaxed);
                 let at = (dead >> 2) as usize;
                 if dead & DEAD_KEY != 0 {
                     node.key_word(at).release();
