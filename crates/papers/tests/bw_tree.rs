@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::counted::{Counted, Ledger};
 use support::suite::{Random, join_all, scaled};
-use tremula_index::{ByteKey, KeyRange, OrderedIndex, Update};
+use tremula_index::{ByteKey, KeyRange, OrderedIndex, Update, kit};
 use tremula_papers::BwTree;
 use tremula_papers::bw_tree::BwTreeConfig;
 use tremula_sync::epoch;
@@ -108,6 +108,33 @@ fn the_mapping_table_grows_and_shrinks_under_four_threads() {
     }
     tree.remove_range(KeyRange::all());
     settle(tree);
+}
+
+/// It would fail, naming the invariant, if a change or the tree at rest broke one.
+#[test]
+fn a_tree_keeps_its_invariants() {
+    for config in [
+        support::restless_bw(),
+        support::bw_with_deltas(),
+        support::bw_with_merge_deltas(),
+        support::bw_of_spread_leaves(),
+    ] {
+        let tree = BwTree::<u64, u64>::with_config(config);
+        let mut random = Random::new(5);
+        for turn in 0..4 {
+            for _ in 0..scaled(1_000) {
+                let key = u64::from(random.below(300));
+                if random.below(10) < if turn % 2 == 0 { 7 } else { 2 } {
+                    tree.insert(key, key);
+                } else {
+                    tree.remove(&key);
+                }
+            }
+            kit::Implementation::check_invariants(&tree);
+        }
+        tree.remove_range(KeyRange::new(Bound::Excluded(&50), Bound::Included(&250)));
+        kit::Implementation::check_invariants(&tree);
+    }
 }
 
 thread_local! {

@@ -44,7 +44,7 @@ pub(super) struct Fences<S: Spec> {
 
 /// What a base node has besides its entries.
 #[derive(Clone, Copy)]
-pub(super) struct Fittings {
+pub(super) struct BaseOptions {
     /// Places for deltas in its area.
     pub(super) slots: usize,
     pub(super) is_spread: bool,
@@ -57,7 +57,7 @@ pub(super) struct Fittings {
 ///
 /// ```text
 /// in front: deltas, claimed downward | sub-chains, if spread
-/// then:     this header | hints | heads | keys, unless heads determine them | values | margin
+/// then:     this header | hints | heads | keys, unless heads determine them | values | trailer
 /// ```
 ///
 /// The *hints* are copies of each sixteenth head but the first. A search waits for memory twice:
@@ -83,7 +83,7 @@ pub(super) struct Base<S: Spec> {
 
 /// What lookups do not need of a base node: it lies behind all else.
 #[repr(C)]
-struct Margin {
+struct Trailer {
     low_head: u64,
     low_word: *mut (),
     /// Compare-and-swaps on the leaf that were lost; those before this base node count by halves.
@@ -93,7 +93,7 @@ struct Margin {
 }
 
 /// The distances of a base node's parts from its header, in words unless said otherwise.
-struct Plan {
+struct NodeLayout {
     layout: Layout,
     /// Bytes of the area in front of the header.
     area: usize,
@@ -105,14 +105,14 @@ const fn arrays_of<S: Spec>() -> usize {
     if S::HEAD_IS_KEY { 2 } else { 3 }
 }
 
-fn plan<S: Spec>(count: usize, slots: usize, is_spread: bool) -> Plan {
+fn node_layout<S: Spec>(count: usize, slots: usize, is_spread: bool) -> NodeLayout {
     let words = arrays_of::<S>();
     let sub_chains = if is_spread { SUB_CHAINS } else { 0 };
     let area = slots * size_of::<Delta<S>>() + sub_chains * size_of::<SubChain>();
     let heads = heads_at::<S>(count);
-    let size = area + (heads + count * words) * size_of::<u64>() + size_of::<Margin>();
+    let size = area + (heads + count * words) * size_of::<u64>() + size_of::<Trailer>();
     match Layout::from_size_align(size, LINE) {
-        Ok(layout) => Plan {
+        Ok(layout) => NodeLayout {
             layout,
             area,
             heads,
@@ -251,35 +251,35 @@ impl<'g, S: Spec> BaseRef<'g, S> {
     }
 
     pub(super) fn bytes(self) -> usize {
-        plan::<S>(self.count as usize, self.slots as usize, self.is_spread())
+        node_layout::<S>(self.count as usize, self.slots as usize, self.is_spread())
             .layout
             .size()
     }
 
     #[inline]
-    fn margin(self) -> &'g Margin {
+    fn trailer(self) -> &'g Trailer {
         let words = arrays_of::<S>();
-        // SAFETY: the margin has been written behind the arrays.
+        // SAFETY: the trailer has been written behind the arrays.
         unsafe { &*self.arrays().add(words * self.count as usize).cast() }
     }
 
     #[inline]
     pub(super) fn low(self) -> Option<StoredKey<S>> {
         (self.flags & HAS_LOW != 0).then(|| {
-            let margin = self.margin();
-            StoredKey::of_words(margin.low_head, margin.low_word)
+            let trailer = self.trailer();
+            StoredKey::of_words(trailer.low_head, trailer.low_word)
         })
     }
 
     pub(super) fn contention(self) -> u32 {
         // Relaxed, here and below: only a heuristic.
-        self.margin().contention.load(Ordering::Relaxed)
+        self.trailer().contention.load(Ordering::Relaxed)
     }
 
     /// Counts contention, up to a limit; from then on nobody writes to the counter.
     pub(super) fn note_contention(self, limit: u32) {
         if self.contention() < limit {
-            self.margin().contention.fetch_add(1, Ordering::Relaxed);
+            self.trailer().contention.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -288,13 +288,13 @@ impl<'g, S: Spec> BaseRef<'g, S> {
     pub(super) fn may_be_split(self) -> bool {
         // Relaxed: a writer sets it before it publishes the word by which the caller came to the
         // delta.
-        self.margin().was_split.load(Ordering::Relaxed)
+        self.trailer().was_split.load(Ordering::Relaxed)
     }
 
     /// A writer calls this before it publishes a split delta.
     pub(super) fn announce_split(self) {
         // Relaxed: see `may_be_split`.
-        self.margin().was_split.store(true, Ordering::Relaxed);
+        self.trailer().was_split.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn bytes_of_area(self) -> usize {
@@ -396,12 +396,12 @@ pub(super) unsafe fn free_base<S: Spec>(base: NonNull<Base<S>>) {
     unsafe {
         let (count, slots) = (base.as_ref().count, base.as_ref().slots);
         let sub_chains = BaseRef::of(base).sub_chains();
-        let plan = plan::<S>(count as usize, slots as usize, !sub_chains.is_empty());
+        let node = node_layout::<S>(count as usize, slots as usize, !sub_chains.is_empty());
         ptr::from_ref(sub_chains).cast_mut().drop_in_place();
-        let margin = ptr::from_ref(BaseRef::of(base).margin()).cast_mut();
-        margin.drop_in_place();
+        let trailer = ptr::from_ref(BaseRef::of(base).trailer()).cast_mut();
+        trailer.drop_in_place();
         base.drop_in_place();
-        dealloc(base.as_ptr().cast::<u8>().sub(plan.area), plan.layout);
+        dealloc(base.as_ptr().cast::<u8>().sub(node.area), node.layout);
     }
 }
 
@@ -415,12 +415,12 @@ pub(super) struct Draft<S: Spec> {
 }
 
 impl<S: Spec> Draft<S> {
-    pub(super) fn new(fences: Fences<S>, count: usize, fittings: Fittings) -> Self {
-        let plan = plan::<S>(count, fittings.slots, fittings.is_spread);
+    pub(super) fn new(fences: Fences<S>, count: usize, options: BaseOptions) -> Self {
+        let node = node_layout::<S>(count, options.slots, options.is_spread);
         // SAFETY: a header has a size.
-        let start = unsafe { alloc(plan.layout) };
+        let start = unsafe { alloc(node.layout) };
         if start.is_null() {
-            handle_alloc_error(plan.layout);
+            handle_alloc_error(node.layout);
         }
         let words = |key: Option<StoredKey<S>>| {
             key.map_or((0, ptr::null_mut()), |key| (key.head, key.word))
@@ -430,12 +430,12 @@ impl<S: Spec> Draft<S> {
         let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
         let flags = flag(fences.high.is_some(), HAS_HIGH)
             | flag(fences.low.is_some(), HAS_LOW)
-            | flag(fittings.switches.search_shortcuts, SHORTCUTS)
-            | flag(fittings.switches.fast_consolidation, SORTED_RUNS)
-            | flag(!fittings.switches.whole_splits, SPLIT_DELTAS)
-            | flag(fittings.is_spread, SPREAD);
+            | flag(options.switches.search_shortcuts, SHORTCUTS)
+            | flag(options.switches.fast_consolidation, SORTED_RUNS)
+            | flag(!options.switches.whole_splits, SPLIT_DELTAS)
+            | flag(options.is_spread, SPREAD);
         // A filter that is not used has all bits set: all writers would compete for a shared one.
-        let filter = if fittings.switches.chain_filter && !fittings.is_spread {
+        let filter = if options.switches.chain_filter && !options.is_spread {
             0
         } else {
             u64::MAX
@@ -443,7 +443,7 @@ impl<S: Spec> Draft<S> {
         // SAFETY: the allocation has room for the header behind the area, and for the heads behind
         // that.
         unsafe {
-            let base = NonNull::new_unchecked(start.add(plan.area).cast::<Base<S>>());
+            let base = NonNull::new_unchecked(start.add(node.area).cast::<Base<S>>());
             base.write(Base {
                 filter: std::array::from_fn(|_| AtomicU64::new(filter)),
                 high_head,
@@ -453,19 +453,19 @@ impl<S: Spec> Draft<S> {
                 claimed: AtomicU32::new(0),
                 count: count as u32,
                 level: fences.level,
-                slots: fittings.slots as u16,
+                slots: options.slots as u16,
                 flags,
                 of: PhantomData,
             });
             let words = arrays_of::<S>();
-            let heads = base.cast::<u64>().add(plan.heads);
-            heads.add(words * count).cast::<Margin>().write(Margin {
+            let heads = base.cast::<u64>().add(node.heads);
+            heads.add(words * count).cast::<Trailer>().write(Trailer {
                 low_head,
                 low_word,
-                contention: AtomicU32::new(fittings.contention),
+                contention: AtomicU32::new(options.contention),
                 was_split: AtomicBool::new(false),
             });
-            if fittings.is_spread {
+            if options.is_spread {
                 for number in 1..=SUB_CHAINS {
                     let empty = SubChain::new(Word::base(base));
                     base.cast::<SubChain>().sub(number).write(empty);
@@ -480,8 +480,12 @@ impl<S: Spec> Draft<S> {
         }
     }
 
-    pub(super) fn of_entries(fences: Fences<S>, entries: &[Entry<S>], fittings: Fittings) -> Self {
-        let mut draft = Self::new(fences, entries.len(), fittings);
+    pub(super) fn of_entries(
+        fences: Fences<S>,
+        entries: &[Entry<S>],
+        options: BaseOptions,
+    ) -> Self {
+        let mut draft = Self::new(fences, entries.len(), options);
         entries.iter().for_each(|entry| draft.push(*entry));
         draft
     }

@@ -1,7 +1,7 @@
 //! Reading a chain, for one key or as a whole, and replacing a long chain by a new base node.
 
 use super::Tree;
-use super::base::{Draft, Fittings};
+use super::base::{BaseOptions, Draft};
 use super::descend::Place;
 use super::free::free_chain;
 use super::node::{Change, Delta, Entry, View};
@@ -12,7 +12,7 @@ use std::ops::Range;
 use tremula_index::kit::{SearchKey, Spec, StoredKey};
 
 /// What a leaf has of a key.
-pub(super) struct Found<S: Spec> {
+pub(super) struct SearchResult<S: Spec> {
     pub(super) entry: Option<Entry<S>>,
     /// How many keys of the base node lie below it.
     pub(super) offset: usize,
@@ -52,7 +52,7 @@ impl<'g, S: Spec> View<'g, S> {
     /// The entry that it finds is alive, and so is its value, whatever the comparisons say, because
     /// it is the newest of its cell: an entry of the base node lies within what the deltas have
     /// left, and each delta that overwrites an entry excludes that entry.
-    pub(super) fn find(&self, probe: &SearchKey<'_, S>) -> Found<S> {
+    pub(super) fn find(&self, probe: &SearchKey<'_, S>) -> SearchResult<S> {
         let search = |all, places| {
             if self.base.has_shortcuts() {
                 return self.base.search(probe, places);
@@ -71,7 +71,7 @@ impl<'g, S: Spec> View<'g, S> {
         &self,
         place: Result<usize, usize>,
         probe: &SearchKey<'_, S>,
-    ) -> Found<S> {
+    ) -> SearchResult<S> {
         self.find_beside(None, probe, |_, places| within(place, places))
     }
 
@@ -83,7 +83,7 @@ impl<'g, S: Spec> View<'g, S> {
         split: Option<&Delta<S>>,
         probe: &SearchKey<'_, S>,
         search: impl FnOnce(Range<usize>, Range<usize>) -> Result<usize, usize>,
-    ) -> Found<S> {
+    ) -> SearchResult<S> {
         let all = 0..split.map_or(self.base.count, |split| split.offset) as usize;
         let mut next = None;
         if self.base.may_have_deltas(probe.head) {
@@ -102,12 +102,12 @@ impl<'g, S: Spec> View<'g, S> {
                 Ordering::Greater => {
                     low = low.max(delta.offset as usize + usize::from(delta.overwrites));
                 }
-                Ordering::Equal => return Found::of(self.newest_on(delta)),
+                Ordering::Equal => return SearchResult::of(self.newest_on(delta)),
             }
             next = delta.next();
         }
         let found = search(all, low..high.max(low));
-        Found {
+        SearchResult {
             entry: found.ok().map(|at| self.base.entry(at)),
             offset: found.unwrap_or_else(|at| at),
             overwrites: found.is_ok(),
@@ -128,16 +128,16 @@ impl<'g, S: Spec> View<'g, S> {
     }
 
     /// Finds an entry that a leaf has, which is not spread. Runs no user code.
-    pub(super) fn find_entry(&self, entry: &Entry<S>) -> Found<S> {
+    pub(super) fn find_entry(&self, entry: &Entry<S>) -> SearchResult<S> {
         if let Some(delta) = self.changes().find(|delta| delta.key.is(entry.key)) {
-            return Found::of(delta);
+            return SearchResult::of(delta);
         }
         let end = self.end();
         // Most callers look for an entry at one of the ends.
         let at = (0..end)
             .flat_map(|at| [at, end - 1 - at])
             .find(|at| self.base.key(*at).is(entry.key));
-        Found {
+        SearchResult {
             entry: at.map(|at| self.base.entry(at)),
             offset: at.unwrap_or(end),
             overwrites: at.is_some(),
@@ -271,7 +271,7 @@ impl<'g, S: Spec> View<'g, S> {
     }
 }
 
-impl<S: Spec> Found<S> {
+impl<S: Spec> SearchResult<S> {
     /// The result of a search that ends at the newest delta on a cell.
     #[inline]
     fn of(delta: &Delta<S>) -> Self {
@@ -368,8 +368,8 @@ impl<S: Spec> Contents<'_, S> {
         }
     }
 
-    fn into_draft(self, view: &View<'_, S>, fittings: Fittings) -> Draft<S> {
-        let mut draft = Draft::new(view.fences(), self.count(view), fittings);
+    fn into_draft(self, view: &View<'_, S>, options: BaseOptions) -> Draft<S> {
+        let mut draft = Draft::new(view.fences(), self.count(view), options);
         self.each_part(view, |part| match part {
             Part::Run(run) => draft.push_run(view.base, run),
             Part::One(entry) => draft.push(entry),
@@ -386,11 +386,11 @@ impl<S: Spec> Contents<'_, S> {
 impl<S: Spec> Tree<S> {
     /// A base node with the contents of a node.
     pub(super) fn copy(&self, view: &View<'_, S>) -> Draft<S> {
-        self.copy_with(view, self.fittings(view.base.level))
+        self.copy_with(view, self.options(view.base.level))
     }
 
-    pub(super) fn copy_with(&self, view: &View<'_, S>, fittings: Fittings) -> Draft<S> {
-        view.contents().into_draft(view, fittings)
+    pub(super) fn copy_with(&self, view: &View<'_, S>, options: BaseOptions) -> Draft<S> {
+        view.contents().into_draft(view, options)
     }
 
     /// Gives a leaf a new base node, unless another thread changes the leaf meanwhile; splits or
@@ -410,8 +410,9 @@ impl<S: Spec> Tree<S> {
             self.split(place, &entries, view.appends(), guard);
             return;
         }
-        let fittings = self.fittings_after(view);
-        let copy = contents.into_draft(view, fittings);
+        let options = self.options_after(view);
+        let copy = contents.into_draft(view, options);
+        self.check_replaced(place, || copy.word(), guard);
         if !self.table.exchange(place.id, place.word, copy.word()) {
             return;
         }
@@ -420,7 +421,7 @@ impl<S: Spec> Tree<S> {
         // left.
         unsafe { self.retire(place.word, guard) };
         self.counters.consolidations.add(1);
-        self.count_spread(view, fittings.is_spread);
+        self.count_spread(view, options.is_spread);
         if count <= self.merge_below(level) {
             self.merge(place, guard);
         }
@@ -439,7 +440,7 @@ impl<S: Spec> Tree<S> {
 
     /// Consolidates a leaf if it is due, and then splits or merges it.
     #[inline]
-    pub(super) fn tend(&self, id: usize, word: Word, guard: &Guard) {
+    pub(super) fn consolidate_if_due(&self, id: usize, word: Word, guard: &Guard) {
         // SAFETY: the word was published during this pin.
         let Some(view) = (unsafe { View::of(word, guard) }) else {
             return;

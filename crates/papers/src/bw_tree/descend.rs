@@ -28,7 +28,7 @@ impl<S: Spec> Tree<S> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
         let Some(view) = (unsafe { View::of(word, guard) }) else {
-            self.make_way(word, guard);
+            self.help_merge(word, guard);
             return None;
         };
         view.base.prefetch();

@@ -47,7 +47,7 @@ impl FirstPanic {
 
     /// Resumes the panic that was kept, unless the thread is panicking already.
     #[inline]
-    pub(super) fn go_on(self) {
+    pub(super) fn resume(self) {
         let Some(panic) = self.0 else {
             return;
         };
@@ -91,7 +91,7 @@ pub(super) unsafe fn free_chain<S: Spec>(word: Word) {
     let mut panic = FirstPanic::default();
     // SAFETY: passed on to the caller.
     unsafe { free_chain_with::<S>(word, &mut panic) };
-    panic.go_on();
+    panic.resume();
 }
 
 /// # Safety
@@ -189,6 +189,6 @@ impl<S: Spec> Removed<S> {
                 panic.free_value::<S::Value>(entry.value);
             }
         }
-        panic.go_on();
+        panic.resume();
     }
 }

@@ -50,7 +50,7 @@ impl<'t, S: Spec> Holds<'t, S> {
             if self.try_hold(place.id, place.word) {
                 return place;
             }
-            self.tree.make_way(place.word, guard);
+            self.tree.help_merge(place.word, guard);
             backoff.wait();
         }
     }
@@ -71,7 +71,7 @@ impl<'t, S: Spec> Holds<'t, S> {
                 if self.try_hold(place.id, place.word) {
                     return place;
                 }
-                self.tree.make_way(place.word, guard);
+                self.tree.help_merge(place.word, guard);
             }
             backoff.wait();
         }
@@ -97,7 +97,7 @@ impl<'t, S: Spec> Holds<'t, S> {
             if self.try_hold(place.id, place.word) {
                 return Some(place);
             }
-            self.tree.make_way(place.word, guard);
+            self.tree.help_merge(place.word, guard);
             backoff.wait();
         }
         None

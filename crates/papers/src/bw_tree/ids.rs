@@ -130,14 +130,14 @@ impl Page {
 struct Chapter {
     /// A bit for each page that may have a free id, or does not exist. If a page has a free id, its
     /// bit is set, or a thread is about to set it.
-    rooms: AtomicU64,
+    may_have_free: AtomicU64,
     pages: [AtomicPtr<Page>; CHAPTER],
 }
 
 impl Chapter {
     fn new() -> Self {
         Self {
-            rooms: AtomicU64::new(u64::MAX >> (64 - CHAPTER)),
+            may_have_free: AtomicU64::new(u64::MAX >> (64 - CHAPTER)),
             pages: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
         }
     }
@@ -167,16 +167,16 @@ impl Chapter {
 
     /// Notes that a page was found full.
     fn note_full(&self, at: usize, page: &Page) {
-        // SeqCst, here and in `put_back` and `note_room`: if an id is put back before the load
+        // SeqCst, here and in `put_back` and `note_free`: if an id is put back before the load
         // below, that load sees it; if after it, `put_back` sets the bit after it is cleared here.
-        self.rooms.fetch_and(!(1 << at), Ordering::SeqCst);
+        self.may_have_free.fetch_and(!(1 << at), Ordering::SeqCst);
         if page.used.load(Ordering::SeqCst) != PAGE {
-            self.note_room(at);
+            self.note_free(at);
         }
     }
 
-    fn note_room(&self, at: usize) {
-        self.rooms.fetch_or(1 << at, Ordering::SeqCst);
+    fn note_free(&self, at: usize) {
+        self.may_have_free.fetch_or(1 << at, Ordering::SeqCst);
     }
 }
 
@@ -256,12 +256,12 @@ impl Ids {
         loop {
             let chapter = self.chapter(number);
             // SeqCst: see `Chapter::note_full`.
-            let rooms = chapter.rooms.load(Ordering::SeqCst);
-            if rooms == 0 {
+            let may_have_free = chapter.may_have_free.load(Ordering::SeqCst);
+            if may_have_free == 0 {
                 number += 1;
                 continue;
             }
-            let at = rooms.trailing_zeros() as usize;
+            let at = may_have_free.trailing_zeros() as usize;
             let page = chapter.open_page(at, guard);
             match page.take() {
                 Taken::At(place) => return (number * CHAPTER + at) * PAGE + place,
@@ -317,7 +317,7 @@ impl Ids {
         // SAFETY: the page of an id that is in use exists.
         let before = unsafe { (*page).put_back(id % PAGE) };
         if before == PAGE {
-            chapter.note_room(at);
+            chapter.note_free(at);
         }
         (before == 1).then_some(number)
     }

@@ -147,4 +147,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
     fn shape(&self) -> Shape {
         self.tree.describe(self.engine())
     }
+
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.tree.check_at_rest();
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::Position;
 use super::base::{BaseRef, Draft, Fences};
 use super::descend::Place;
 use super::hold::Holds;
+use super::invariants::check_merged;
 use super::node::{Claim, Entry, View};
 use super::reclaim::Guard;
 use super::word::Word;
@@ -72,6 +73,9 @@ impl<S: Spec> Tree<S> {
         }
         let merged = self.merged(&left.view, &right.view, || pair.separator);
         let shorter = self.without(parent, pair);
+        check_merged(&left, &right);
+        self.check_replaced(&left, || merged.word(), guard);
+        self.check_replaced(parent, || shorter.word(), guard);
         // A thread that still comes to the right node finds its old contents, which no thread
         // changes: its entries are also in the left node, which is held until no thread comes to
         // the right one any more.
@@ -131,9 +135,9 @@ impl<S: Spec> Tree<S> {
             right: right.right(),
             ..fences
         };
-        let fittings = self.fittings(fences.level);
+        let options = self.options(fences.level);
         Merged {
-            base: Draft::of_entries(fences, &entries, fittings),
+            base: Draft::of_entries(fences, &entries, options),
             moved,
         }
     }
@@ -201,7 +205,7 @@ impl<S: Spec> Tree<S> {
             None => Shorter::Base(Draft::of_entries(
                 view.fences(),
                 &pair.others,
-                self.fittings(view.base.level),
+                self.options(view.base.level),
             )),
         }
     }
@@ -230,6 +234,7 @@ impl<S: Spec> Tree<S> {
             return false;
         }
         let copy = self.copy(&child.view);
+        self.check_replaced(&root, || copy.word(), guard);
         holds.set(ROOT, copy.word());
         holds.release(child_id, Word::REMOVED);
         holds.release(ROOT, copy.word());

@@ -86,6 +86,8 @@
 //!     gives up after a while if it goes left. So no order of keys makes two threads wait for each
 //!     other.
 //!
+//! Those that speak of the state of the tree are functions (`invariants.rs`).
+//!
 //! # What a lookup costs
 //!
 //! On each level a lookup reads the node's word, then the header with the *hints* (copies of each
@@ -146,6 +148,7 @@ mod free;
 mod hold;
 mod ids;
 mod inner;
+mod invariants;
 mod map;
 mod mapping_table;
 mod merge;
@@ -166,7 +169,7 @@ mod write;
 pub use multi_map::BwMultiMap;
 pub use switches::BwTreeSwitches;
 
-use base::{Draft, Fences, Fittings, NO_NODE};
+use base::{BaseOptions, Draft, Fences, NO_NODE};
 use free::FirstPanic;
 use mapping_table::MappingTable;
 use pending::Pending;
@@ -359,14 +362,14 @@ impl<S: Spec> Tree<S> {
             right: NO_NODE,
             first_child: NO_NODE,
         };
-        let leaf = Draft::<S>::new(fences, 0, tree.fittings(0));
+        let leaf = Draft::<S>::new(fences, 0, tree.options(0));
         tree.table.store(root, leaf.word());
         leaf.give();
         tree
     }
 
     /// What a base node of a level has besides its entries.
-    fn fittings(&self, level: u32) -> Fittings {
+    fn options(&self, level: u32) -> BaseOptions {
         let switches = self.config.switches;
         let chain = match level {
             0 => self.config.leaf_chain,
@@ -375,7 +378,7 @@ impl<S: Spec> Tree<S> {
         };
         // A split delta takes one place more.
         let slots = chain + usize::from(!switches.whole_splits && chain > 0);
-        Fittings {
+        BaseOptions {
             slots: if switches.preallocation { slots } else { 0 },
             is_spread: false,
             contention: 0,
@@ -413,6 +416,6 @@ impl<S: Spec> Drop for Tree<S> {
             }
         }
         drop(guard);
-        panic.go_on();
+        panic.resume();
     }
 }

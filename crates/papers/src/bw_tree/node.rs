@@ -2,6 +2,7 @@
 
 use super::Position;
 use super::base::{Base, BaseRef, Fences, LINE};
+use super::invariants::check_written;
 use super::reclaim::Guard;
 use super::spread::SubChain;
 use super::steps::MergeDelta;
@@ -174,8 +175,13 @@ impl<S: Spec> Claim<S> {
         delta.owns = delta.owns_something() || delta.next().is_some_and(|below| below.owns);
         base.announce_delta(delta.key.head);
         // SAFETY: only the caller has the place.
-        unsafe { self.at.write(delta) };
-        Word::delta(self.at, self.distance)
+        let written = unsafe {
+            self.at.write(delta);
+            self.at.as_ref()
+        };
+        let word = Word::delta(self.at, self.distance);
+        check_written(written, base, word);
+        word
     }
 
     /// Passes ownership of the delta to its chain.

@@ -93,7 +93,7 @@ impl<S: Spec> Drop for Pinned<'_, S> {
     fn drop(&mut self) {
         let tree = self.tree;
         if Tree::<S>::DROPS_KEYS && tree.pending.is_due() && !tremula_sync::thread::panicking() {
-            tree.see_to_deleted_keys(&self.guard);
+            tree.consolidate_noted(&self.guard);
         }
     }
 }
@@ -131,19 +131,19 @@ impl<S: Spec> Tree<S> {
     /// keys panics, the operation that ends is not affected: that leaf is left as it is.
     #[cold]
     #[inline(never)]
-    fn see_to_deleted_keys(&self, guard: &Guard) {
+    fn consolidate_noted(&self, guard: &Guard) {
         let mut panics = FirstPanic::default();
         for leaf in self.pending.take() {
-            panics.catch(|| self.see_to_leaf(leaf, guard));
+            panics.catch(|| self.consolidate_noted_leaf(leaf, guard));
         }
         panics.forget();
     }
 
-    fn see_to_leaf(&self, leaf: usize, guard: &Guard) {
+    fn consolidate_noted_leaf(&self, leaf: usize, guard: &Guard) {
         let Some(place) = self.has_deleted_keys(leaf, guard) else {
             return;
         };
-        self.make_way(place.word, guard);
+        self.help_merge(place.word, guard);
         self.consolidate(&place, guard);
         if self.has_deleted_keys(leaf, guard).is_some() {
             // Another thread holds it, or it was split by a delta.

@@ -85,7 +85,7 @@ impl<S: Spec> Tree<S> {
         let middle = entries[cut];
         let fences = place.view.fences();
         let level = fences.level;
-        let (left_fittings, right_fittings) = self.fittings_of_halves(&place.view, middle.key);
+        let (left_options, right_options) = self.options_of_halves(&place.view, middle.key);
         // SAFETY: it is an entry of a node that can be read.
         let copy = || unsafe { OwnedKey::<S>::copy_of(middle.key) };
         let (low, high) = (copy(), copy());
@@ -103,7 +103,7 @@ impl<S: Spec> Tree<S> {
                 ..fences
             },
             right_entries,
-            right_fittings,
+            right_options,
         );
         let right = self.new_node(right, guard);
         if let Some((_, offset)) = by_delta {
@@ -125,7 +125,9 @@ impl<S: Spec> Tree<S> {
             let base = place.view.base;
             let claim = Claim::new(base).unwrap_or_else(|| Claim::on_heap(base));
             base.announce_split();
-            if !(self.table).exchange(place.id, place.word, claim.write(base, delta)) {
+            let word = claim.write(base, delta);
+            self.check_halves(|| word, right.id, guard);
+            if !(self.table).exchange(place.id, place.word, word) {
                 return;
             }
             claim.forget();
@@ -137,8 +139,9 @@ impl<S: Spec> Tree<S> {
                     ..fences
                 },
                 left_entries,
-                left_fittings,
+                left_options,
             );
+            self.check_halves(|| left.word(), right.id, guard);
             if !self.replace_by_left(place, left, copy, right.id, guard) {
                 return;
             }
@@ -154,7 +157,7 @@ impl<S: Spec> Tree<S> {
             }
         }
         self.counters.splits.add(1);
-        let is_spread = left_fittings.is_spread || right_fittings.is_spread;
+        let is_spread = left_options.is_spread || right_options.is_spread;
         self.count_spread(&place.view, is_spread);
         if place.id != ROOT {
             // The descent finds the separator missing, and posts it.
@@ -220,18 +223,21 @@ impl<S: Spec> Tree<S> {
                     first_child: left.id,
                 },
                 &[separator(&up, right)],
-                self.fittings(level + 1),
+                self.options(level + 1),
             );
+            self.check_replaced(place, || root.word(), guard);
             if !self.table.exchange(ROOT, place.word, root.word()) {
                 return false;
             }
             root.give();
             up.give();
             left.give();
-        } else if self.table.exchange(place.id, place.word, left.word()) {
-            left.give();
         } else {
-            return false;
+            self.check_replaced(place, || left.word(), guard);
+            if !self.table.exchange(place.id, place.word, left.word()) {
+                return false;
+            }
+            left.give();
         }
         // SAFETY: the chain has just been unlinked; the two nodes have the entries that were left.
         unsafe { self.retire(place.word, guard) };
@@ -264,7 +270,7 @@ impl<S: Spec> Tree<S> {
             return;
         };
         if !parent.word.is_open() {
-            self.make_way(parent.word, guard);
+            self.help_merge(parent.word, guard);
             return;
         }
         if base.level != left.base.level + 1 {
@@ -349,6 +355,7 @@ impl<S: Spec> Tree<S> {
     /// new word.
     fn replace_inner(&self, place: &Place<'_, S>, new: Draft<S>, guard: &Guard) -> Option<Word> {
         let word = new.word();
+        self.check_replaced(place, || word, guard);
         if !self.table.exchange(place.id, place.word, word) {
             return None;
         }

@@ -21,7 +21,7 @@ const ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 
 /// How often a thread that holds leaves and goes left tries to hold the next one before it releases
 /// all.
-const PATIENCE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
+const LEFT_ATTEMPTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
 
 /// The contents of a leaf: its base node, if it has no deltas, else a private copy.
 enum Contents<'a, 'g, S: Spec> {
@@ -112,7 +112,7 @@ impl<'k, S: Spec> Walk<'k, S> {
     /// previous one; or the previous one has been merged away, and the leaf is one that the walk
     /// has not visited. If comparisons contradict each other, the walk may come to a leaf again,
     /// and has to end there.
-    fn gets_on(&mut self, place: &Place<'_, S>) -> bool {
+    fn makes_progress(&mut self, place: &Place<'_, S>) -> bool {
         if self.direction == Direction::Ascending {
             return true;
         }
@@ -133,7 +133,7 @@ impl<'k, S: Spec> Walk<'k, S> {
     }
 
     /// Whether the range continues to the right of a fence.
-    fn goes_on_at(&self, fence: StoredKey<S>) -> bool {
+    fn continues_at(&self, fence: StoredKey<S>) -> bool {
         // SAFETY: fences live as long as their node can be read.
         unsafe {
             match self.range.high {
@@ -145,10 +145,10 @@ impl<'k, S: Spec> Walk<'k, S> {
     }
 
     /// Whether the range continues to the left of a fence.
-    fn goes_on_below(&self, fence: StoredKey<S>) -> bool {
+    fn continues_below(&self, fence: StoredKey<S>) -> bool {
         match self.range.low {
             Bound::Unbounded => true,
-            // SAFETY: as in `goes_on_at`.
+            // SAFETY: as in `continues_at`.
             Bound::Included(low) | Bound::Excluded(low) => unsafe { low.compare(fence).is_lt() },
         }
     }
@@ -170,15 +170,15 @@ impl<'k, S: Spec> Walk<'k, S> {
     }
 
     /// Goes on to the end of a leaf. Returns whether the range may continue there.
-    fn go_on(&mut self, place: &Place<'_, S>) -> bool {
+    fn advance(&mut self, place: &Place<'_, S>) -> bool {
         match self.direction {
             Direction::Ascending => {
                 self.fence = place.view.high();
-                self.fence.is_some_and(|fence| self.goes_on_at(fence))
+                self.fence.is_some_and(|fence| self.continues_at(fence))
             }
             Direction::Descending => {
                 self.fence = place.view.base.low();
-                self.fence.is_some_and(|fence| self.goes_on_below(fence))
+                self.fence.is_some_and(|fence| self.continues_below(fence))
             }
         }
     }
@@ -208,12 +208,12 @@ impl<'k, S: Spec> Walk<'k, S> {
                 out.extend(places.rev().take(room).map(|at| contents.entry(at)));
             }
         }
-        out.len() < limit && self.go_on(place)
+        out.len() < limit && self.advance(place)
     }
 }
 
 /// How a range removal changes one leaf.
-struct Plan<'g, S: Spec> {
+struct RemovalPlan<'g, S: Spec> {
     place: Place<'g, S>,
     rest: Draft<S>,
     rest_count: usize,
@@ -260,7 +260,7 @@ impl<S: Spec> Tree<S> {
                 self.make_whole(&place, guard);
                 continue;
             }
-            if !walk.gets_on(&place) {
+            if !walk.makes_progress(&place) {
                 return true;
             }
             seen.push(place);
@@ -291,7 +291,7 @@ impl<S: Spec> Tree<S> {
                 _ => walk.at_next(|position| match direction {
                     Direction::Ascending => Some(holds.hold_leaf(position, guard)),
                     Direction::Descending => {
-                        holds.hold_left_leaf(position, last.as_ref(), PATIENCE, guard)
+                        holds.hold_left_leaf(position, last.as_ref(), LEFT_ATTEMPTS, guard)
                     }
                 }),
             };
@@ -368,7 +368,7 @@ impl<S: Spec> Tree<S> {
         let mut holds = Holds::new(self);
         if let Some(place) = (seen.iter()).find(|place| !holds.try_hold(place.id, place.word)) {
             drop(holds);
-            self.make_way(place.word, guard);
+            self.help_merge(place.word, guard);
             return None;
         }
         // SAFETY: the entry is in the tree during this pin.
@@ -380,7 +380,7 @@ impl<S: Spec> Tree<S> {
         let value = unsafe { Unlinked::<S::Value>::of_word(entry.value, guard) };
         self.len.add(-1);
         self.note_deletion(last.id, word, guard);
-        self.tend(last.id, word, guard);
+        self.consolidate_if_due(last.id, word, guard);
         Some((key, value.hand_out()))
     }
 
@@ -409,13 +409,13 @@ impl<S: Spec> Tree<S> {
             let place = linked.unwrap_or_else(|| {
                 walk.at_next(|position| self.descend_to_whole_leaf(position, guard))
             });
-            if !walk.gets_on(&place) {
+            if !walk.makes_progress(&place) {
                 return;
             }
             last = Some(place);
             entries.clear();
-            let goes_on = walk.read(&place, usize::MAX, &mut scratch, &mut entries);
-            if entries.iter().any(|entry| visit(entry).is_break()) || !goes_on {
+            let continues = walk.read(&place, usize::MAX, &mut scratch, &mut entries);
+            if entries.iter().any(|entry| visit(entry).is_break()) || !continues {
                 return;
             }
         }
@@ -458,7 +458,7 @@ impl<S: Spec> Tree<S> {
         range: &KeyRange<'_, S::Key>,
         holds: &mut Holds<'_, S>,
         guard: &'g Guard,
-    ) -> (Vec<Plan<'g, S>>, Vec<Entry<S>>) {
+    ) -> (Vec<RemovalPlan<'g, S>>, Vec<Entry<S>>) {
         let (mut plans, mut removed) = (Vec::new(), Vec::new());
         let mut walk = Walk::new(range, Direction::Ascending);
         let mut last = None;
@@ -472,17 +472,17 @@ impl<S: Spec> Tree<S> {
             let mut entries = Vec::new();
             place.view.entries(&mut entries);
             let inside = walk.places(&Contents::<S>::Copy(&entries));
-            let goes_on = walk.go_on(&place);
+            let continues = walk.advance(&place);
             if !inside.is_empty() {
                 removed.extend(entries.drain(inside));
                 let fences = place.view.fences();
-                plans.push(Plan {
+                plans.push(RemovalPlan {
                     place,
-                    rest: Draft::of_entries(fences, &entries, self.fittings(0)),
+                    rest: Draft::of_entries(fences, &entries, self.options(0)),
                     rest_count: entries.len(),
                 });
             }
-            if !goes_on {
+            if !continues {
                 return (plans, removed);
             }
         }
@@ -490,21 +490,24 @@ impl<S: Spec> Tree<S> {
 
     /// Gives held leaves their new base nodes, all at one moment, and releases all. Runs no user
     /// code.
-    fn carry_out(&self, plans: &[Plan<'_, S>], holds: Holds<'_, S>, guard: &Guard) {
+    fn carry_out(&self, plans: &[RemovalPlan<'_, S>], holds: Holds<'_, S>, guard: &Guard) {
+        for plan in plans {
+            self.check_replaced(&plan.place, || plan.rest.word(), guard);
+        }
         if plans.len() > 1 {
-            let turn = Turn::new(plans);
-            for (plan, switch) in plans.iter().zip(&turn.switches) {
+            let switches = SwitchSet::new(plans);
+            for (plan, switch) in plans.iter().zip(&switches.switches) {
                 self.table
                     .store(plan.place.id, Word::switch(*switch).held());
             }
-            // SAFETY: the flag lives as long as the turn. SeqCst: see `MappingTable::load`. This
+            // SAFETY: the flag lives as long as the switches. SeqCst: see `MappingTable::load`. This
             // store removes the range.
-            unsafe { turn.is_over.as_ref().store(true, Ordering::SeqCst) };
+            unsafe { switches.is_over.as_ref().store(true, Ordering::SeqCst) };
             for plan in plans {
                 self.table.store(plan.place.id, plan.rest.word().held());
             }
             // SAFETY: no node leads to the switches any more.
-            unsafe { guard.defer_unchecked(move || turn.free()) };
+            unsafe { guard.defer_unchecked(move || switches.free()) };
         }
         let mut plans = plans.iter().peekable();
         holds.release_all(|id, word| {
@@ -516,13 +519,13 @@ impl<S: Spec> Tree<S> {
 }
 
 /// The switches of all leaves of a range removal.
-struct Turn {
+struct SwitchSet {
     is_over: NonNull<AtomicBool>,
     switches: Vec<NonNull<Switch>>,
 }
 
-impl Turn {
-    fn new<S: Spec>(plans: &[Plan<'_, S>]) -> Self {
+impl SwitchSet {
+    fn new<S: Spec>(plans: &[RemovalPlan<'_, S>]) -> Self {
         let is_over = NonNull::from(Box::leak(Box::new(AtomicBool::new(false))));
         let switches = plans.iter().map(|plan| {
             NonNull::from(Box::leak(Box::new(Switch {

@@ -287,7 +287,7 @@ fn run(retired: Vec<Retired>) {
     for work in retired {
         panic.catch(|| (work.0)());
     }
-    panic.go_on();
+    panic.resume();
 }
 
 impl Drop for Epochs {

@@ -40,8 +40,8 @@
 
 use super::Position;
 use super::Tree;
-use super::base::{BaseRef, Fittings, LINE};
-use super::consolidate::Found;
+use super::base::{BaseOptions, BaseRef, LINE};
+use super::consolidate::SearchResult;
 use super::descend::Place;
 use super::node::{Claim, Delta, View};
 use super::reclaim::Guard;
@@ -104,7 +104,7 @@ impl SubChain {
 
 /// The sub-chain of a key with this hash.
 #[inline]
-fn sub_chain_of(hash: u64) -> usize {
+pub(super) fn sub_chain_of(hash: u64) -> usize {
     // The upper bits of a product depend on all bits of the hash.
     (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SUB_CHAINS.ilog2())) as usize
 }
@@ -194,11 +194,11 @@ impl<'g, S: Spec> View<'g, S> {
 
 impl<S: Spec> Tree<S> {
     /// What a leaf's next base node has, given the contention on the leaf.
-    pub(super) fn fittings_after(&self, view: &View<'_, S>) -> Fittings {
+    pub(super) fn options_after(&self, view: &View<'_, S>) -> BaseOptions {
         let base = view.base;
-        let fittings = self.fittings(base.level);
+        let options = self.options(base.level);
         if base.level > 0 || !self.config.switches.spread_leaves {
-            return fittings;
+            return options;
         }
         let contention = base.contention();
         let limit = self.config.leaf_contention as u32;
@@ -209,38 +209,38 @@ impl<S: Spec> Tree<S> {
                 limit
             };
         if is_contended && view.count() > self.config.leaf_merge && view.can_be_spread() {
-            self.spread(fittings)
+            self.spread(options)
         } else {
-            Fittings {
+            BaseOptions {
                 contention: contention / 2,
-                ..fittings
+                ..options
             }
         }
     }
 
-    fn spread(&self, fittings: Fittings) -> Fittings {
+    fn spread(&self, options: BaseOptions) -> BaseOptions {
         let has_area = self.config.switches.preallocation;
-        Fittings {
+        BaseOptions {
             slots: if has_area { SUB_CHAINS * SUB_CHAIN } else { 0 },
             is_spread: true,
-            ..fittings
+            ..options
         }
     }
 
     /// What the two halves of a leaf have that is split at `middle`.
-    pub(super) fn fittings_of_halves(
+    pub(super) fn options_of_halves(
         &self,
         view: &View<'_, S>,
         middle: StoredKey<S>,
-    ) -> (Fittings, Fittings) {
-        let fittings = self.fittings_after(view);
-        if !fittings.is_spread {
-            return (fittings, fittings);
+    ) -> (BaseOptions, BaseOptions) {
+        let options = self.options_after(view);
+        if !options.is_spread {
+            return (options, options);
         }
-        let cool = self.fittings(0);
+        let cool = self.options(0);
         match view.deltas_around(middle) {
-            (behind, in_front) if behind >= in_front => (cool, fittings),
-            _ => (fittings, cool),
+            (behind, in_front) if behind >= in_front => (cool, options),
+            _ => (options, cool),
         }
     }
 
@@ -251,7 +251,7 @@ impl<S: Spec> Tree<S> {
         &self,
         place: &Place<'_, S>,
         probe: &SearchKey<'_, S>,
-        decide: impl Fn(&Found<S>) -> Option<Decision<S>>,
+        decide: impl Fn(&SearchResult<S>) -> Option<Decision<S>>,
         guard: &Guard,
     ) -> Option<Option<Changed>> {
         let base = place.view.base;
@@ -306,11 +306,12 @@ impl<S: Spec> Tree<S> {
     #[cold]
     pub(super) fn make_whole(&self, place: &Place<'_, S>, guard: &Guard) {
         self.freeze(&place.view);
-        let fittings = Fittings {
+        let options = BaseOptions {
             contention: place.view.base.contention() / 2,
-            ..self.fittings(0)
+            ..self.options(0)
         };
-        let copy = self.copy_with(&place.view, fittings);
+        let copy = self.copy_with(&place.view, options);
+        self.check_replaced(place, || copy.word(), guard);
         if !self.table.exchange(place.id, place.word, copy.word()) {
             return;
         }
@@ -387,7 +388,7 @@ mod tests {
             right: NO_NODE,
             first_child: NO_NODE,
         };
-        let draft = Draft::<Words>::new(fences, 0, tree.spread(tree.fittings(0)));
+        let draft = Draft::<Words>::new(fences, 0, tree.spread(tree.options(0)));
         let guard = tree.pin();
         // SAFETY: it lives as long as the draft.
         let view = unsafe { View::<Words>::of(draft.word(), &guard) };

@@ -53,6 +53,7 @@
 use super::Tree;
 use super::base::{LINE, NO_NODE};
 use super::descend::Place;
+use super::invariants::check_merged;
 use super::merge::Pair;
 use super::node::View;
 use super::reclaim::Guard;
@@ -137,7 +138,7 @@ impl<S: Spec> Tree<S> {
         guard: &Guard,
     ) -> bool {
         if !parent.word.is_open() {
-            self.make_way(parent.word, guard);
+            self.help_merge(parent.word, guard);
             return false;
         }
         // SAFETY: they were in use when the word of their parent was read, during this pin.
@@ -161,7 +162,7 @@ impl<S: Spec> Tree<S> {
     /// one of the nodes. The word was read during the pin.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_way(&self, word: Word, guard: &Guard) -> bool {
+    pub(super) fn help_merge(&self, word: Word, guard: &Guard) -> bool {
         if word.kind() != Kind::MergeDelta {
             return true;
         }
@@ -179,10 +180,10 @@ impl<S: Spec> Tree<S> {
             let can_go_on = match (self.left_of(merge, remove.as_ref(), guard), remove) {
                 (Left::Open(left), _) => self.mark_below(Phase::Merge, merge, &left, guard),
                 (Left::Marked(_), None) => self
-                    .glance(merge.right, guard)
+                    .peek_node(merge.right, guard)
                     .is_none_or(|right| self.mark_below(Phase::Remove, merge, &right, guard)),
                 (Left::Marked(left), Some(right)) => {
-                    self.unite(merge, &abort, &left, &right, guard);
+                    self.merge_into_left(merge, &abort, &left, &right, guard);
                     true
                 }
                 (Left::Over, Some(right)) => {
@@ -199,7 +200,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// A node of a merge as it is now, without helping; `None` if it cannot be read.
-    fn glance<'g>(&self, id: usize, guard: &'g Guard) -> Option<Place<'g, S>> {
+    fn peek_node<'g>(&self, id: usize, guard: &'g Guard) -> Option<Place<'g, S>> {
         let word = self.table.load(id);
         // SAFETY: the word was read during the pin, and ids are not used again before its end.
         let view = unsafe { View::of(word, guard) }?;
@@ -249,7 +250,7 @@ impl<S: Spec> Tree<S> {
         let end = remove.map(|remove| remove.below.view.right());
         let mut id = merge.left;
         while id != NO_NODE && Some(id) != end {
-            let Some(place) = self.glance(id, guard) else {
+            let Some(place) = self.peek_node(id, guard) else {
                 break;
             };
             if let Some(found) = Self::step_of(merge, id, place.word, guard) {
@@ -295,7 +296,7 @@ impl<S: Spec> Tree<S> {
     ) -> bool {
         if place.word.kind() == Kind::MergeDelta {
             // It belongs to a merge of two nodes below this one.
-            return self.make_way(place.word, guard);
+            return self.help_merge(place.word, guard);
         }
         if !place.word.is_open() {
             return false;
@@ -309,7 +310,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Gives the left node the entries of both, and the right node's fence and link.
-    fn unite(
+    fn merge_into_left(
         &self,
         merge: &Merge,
         abort: &Marked<'_, S>,
@@ -319,6 +320,8 @@ impl<S: Spec> Tree<S> {
     ) {
         let separator = || Self::pair_of(merge, abort).separator;
         let merged = self.merged(&left.below.view, &right.below.view, separator);
+        check_merged(&left.below, &right.below);
+        self.check_replaced(&left.below, || merged.word(), guard);
         if !(self.table).exchange(left.below.id, left.word, merged.word()) {
             return;
         }
@@ -344,6 +347,7 @@ impl<S: Spec> Tree<S> {
     ) {
         let pair = Self::pair_of(merge, abort);
         let shorter = self.without(&abort.below, &pair);
+        self.check_replaced(&abort.below, || shorter.word(), guard);
         if !(self.table).exchange(abort.below.id, abort.word, shorter.word()) {
             return;
         }

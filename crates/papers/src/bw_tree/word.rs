@@ -67,8 +67,8 @@ impl Word {
     /// A delta at this distance in front of the header, in deltas; if 0, on the heap.
     #[inline]
     pub(super) fn delta<S: Spec>(delta: NonNull<Delta<S>>, distance: usize) -> Self {
-        let is_told = (1..=FARTHEST).contains(&distance);
-        Self::tagged(delta, if is_told { distance * STEP } else { APART })
+        let fits = (1..=FARTHEST).contains(&distance);
+        Self::tagged(delta, if fits { distance * STEP } else { APART })
     }
 
     pub(super) fn switch(switch: NonNull<Switch>) -> Self {

@@ -3,7 +3,7 @@
 use super::Position;
 use super::Tree;
 use super::base::NO_NODE;
-use super::consolidate::Found;
+use super::consolidate::SearchResult;
 use super::descend::Place;
 use super::hold::Holds;
 use super::node::{Change, Claim, Delta, Entry, View};
@@ -32,7 +32,7 @@ pub(super) type Changed = (usize, Word, Option<*mut ()>);
 #[inline]
 pub(super) fn delta<S: Spec>(
     change: Change,
-    found: &Found<S>,
+    found: &SearchResult<S>,
     new_key: Option<StoredKey<S>>,
     value: *mut (),
     word: Word,
@@ -105,7 +105,7 @@ impl<S: Spec> Tree<S> {
             key.give();
             self.len.add(1);
         }
-        self.tend(place, word, guard);
+        self.consolidate_if_due(place, word, guard);
         Ok(old)
     }
 
@@ -129,7 +129,7 @@ impl<S: Spec> Tree<S> {
         let old = old.map(|old| unsafe { Unlinked::of_word(old, guard) });
         self.len.add(-1);
         self.note_deletion(id, word, guard);
-        self.tend(id, word, guard);
+        self.consolidate_if_due(id, word, guard);
         old
     }
 
@@ -141,7 +141,7 @@ impl<S: Spec> Tree<S> {
     fn change(
         &self,
         probe: &SearchKey<'_, S>,
-        decide: impl Fn(&Found<S>) -> Option<Decision<S>>,
+        decide: impl Fn(&SearchResult<S>) -> Option<Decision<S>>,
         guard: &Guard,
     ) -> Option<Changed> {
         let position = Position::At(*probe);
@@ -162,7 +162,7 @@ impl<S: Spec> Tree<S> {
             let found = place.view.find(probe);
             let (change, key, value) = decide(&found)?;
             if !place.word.is_open() {
-                self.make_way(place.word, guard);
+                self.help_merge(place.word, guard);
                 backoff.wait();
                 place = self.again(&place, &position, guard);
                 continue;
@@ -236,7 +236,7 @@ impl<S: Spec> Tree<S> {
             Change::Update | Change::Split => {}
         }
         drop(holds);
-        self.tend(place.id, word, guard);
+        self.consolidate_if_due(place.id, word, guard);
         old
     }
 

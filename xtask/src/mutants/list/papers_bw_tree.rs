@@ -86,6 +86,12 @@ const DELETED_KEYS: Checker = Checker {
     ..SPREAD
 };
 
+/// Trees that check their invariants after each change, and at rest.
+const INVARIANTS: Checker = Checker {
+    filter: "a_tree_keeps_its_invariants",
+    ..SPREAD
+};
+
 /// The unit test of claims.
 const CLAIMS: Checker = Checker {
     target: Target::Lib,
@@ -187,8 +193,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_write_goes_into_a_held_leaf",
         file: "crates/papers/src/bw_tree/write.rs",
-        original: "            if !place.word.is_open() {\n                self.make_way(place.word, guard);",
-        replacement: "            if !place.word.released().is_open() {\n                self.make_way(place.word, guard);",
+        original: "            if !place.word.is_open() {\n                self.help_merge(place.word, guard);",
+        replacement: "            if !place.word.released().is_open() {\n                self.help_merge(place.word, guard);",
         why: "A write slips in while another thread decides about the leaf, and is lost when that is done.",
         checker: LOOM,
         hangs: false,
@@ -389,6 +395,78 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "merge.is_moved.store(false, Ordering::Relaxed);",
         why: "A tree that is dropped in the middle of a merge frees what two nodes have twice.",
         checker: PANICS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_delta_is_prepended_to_a_merge_delta",
+        file: "crates/papers/src/bw_tree/write.rs",
+        original: "            if !place.word.is_open() {",
+        replacement: "            if place.word.is_held() {",
+        why: "A merge delta is no longer the head of its chain (invariant 1).",
+        checker: MERGES,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_merged_node_keeps_its_high_fence",
+        file: "crates/papers/src/bw_tree/merge.rs",
+        original: "            high: right.high(),\n            right: right.right(),",
+        replacement: "            right: right.right(),",
+        why: "The right link changes without the high fence (invariant 3).",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_right_half_keeps_the_low_fence",
+        file: "crates/papers/src/bw_tree/post.rs",
+        original: "                low: Some(low.stored()),",
+        replacement: "                low: fences.low,",
+        why: "The right half of a split does not begin where the left one ends (invariant 4).",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_deleted_key_is_found",
+        file: "crates/papers/src/bw_tree/consolidate.rs",
+        original: "(delta.change != Change::Delete).then_some(entry)",
+        replacement: "Some(entry)",
+        why: "A delta deletes a key that has been deleted (invariant 5).",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_delta_is_not_in_the_filter",
+        file: "crates/papers/src/bw_tree/node.rs",
+        original: "        base.announce_delta(delta.key.head);\n",
+        replacement: "",
+        why: "A delta is published whose bit is not in the filter (invariant 7).",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_offset_is_not_the_number_of_keys_below",
+        file: "crates/papers/src/bw_tree/consolidate.rs",
+        original: "offset: found.unwrap_or_else(|at| at),",
+        replacement: "offset: found.unwrap_or_else(|at| at / 2),",
+        why: "The offset of a delta is too low (invariant 8).",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_split_delta_is_not_announced",
+        file: "crates/papers/src/bw_tree/post.rs",
+        original: "            base.announce_split();\n",
+        replacement: "",
+        why: "A node has a split delta that its base node does not know of (invariant 9).",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "bw_sub_chain_is_not_frozen",
+        file: "crates/papers/src/bw_tree/spread.rs",
+        original: "self.sub_chains().iter().for_each(SubChain::freeze);",
+        replacement: "self.sub_chains().iter().skip(1).for_each(SubChain::freeze);",
+        why: "A spread leaf is replaced while a sub-chain can still be changed (invariant 10).",
+        checker: INVARIANTS,
         hangs: false,
     },
 ];
