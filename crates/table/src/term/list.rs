@@ -184,7 +184,7 @@ impl<'a> Elements<'a> {
         self.chunk.as_slice().is_empty() && self.tail.is_nil()
     }
 
-    /// Moves to the next chunk; `false` if there is none.
+    /// Moves to the next chunk; `false` at the end of the list.
     fn enter_tail(&mut self) -> bool {
         match self.tail {
             Term::List(list) if !list.is_empty() => {
