@@ -139,9 +139,12 @@ impl Atom {
 
 /// Atoms that exist from the start, as constants.
 macro_rules! known {
-    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+    ($($name:ident = $text:literal $(: $meaning:literal)?;)*) => {
         impl Atom {
-            $($(#[$doc])* pub const $name: Self = Self(&known::$name);)*
+            $(
+                #[doc = concat!("`", $text, "`", $($meaning)?)]
+                pub const $name: Self = Self(&known::$name);
+            )*
         }
 
         /// Each has one address, so that equal atoms are the same pointer.
@@ -163,99 +166,53 @@ macro_rules! known {
 }
 
 known! {
-    /// `true`
     TRUE = "true";
-    /// `false`
     FALSE = "false";
-    /// `undefined`
     UNDEFINED = "undefined";
-    /// `ok`
     OK = "ok";
-    /// `error`
     ERROR = "error";
-    /// `none`
     NONE = "none";
-    /// `'_'`, which matches anything in a pattern.
-    UNDERSCORE = "_";
-    /// `'$end_of_table'`
+    UNDERSCORE = "_": ", which matches anything in a pattern.";
     END_OF_TABLE = "$end_of_table";
-    /// `'$_'`, which is the whole row in a match specification.
-    WHOLE_ROW = "$_";
-    /// `'$$'`, which is the list of all variables' values in a match specification.
-    ALL_VARIABLES = "$$";
-    /// `const`, which marks a constant in a match specification.
-    CONST = "const";
-    /// `'EXIT'`, the value of a function without a value in the body of a match specification.
-    EXIT = "EXIT";
-    /// The node name of an Erlang that is not distributed.
-    NO_NODE = "nonode@nohost";
-    /// `set`
+    WHOLE_ROW = "$_": ", which is the whole row in a match specification.";
+    ALL_VARIABLES = "$$": ", which is the list of all variables' values in a match specification.";
+    CONST = "const": ", which marks a constant in a match specification.";
+    EXIT = "EXIT":
+        ", the value of a function without a value in the body of a match specification.";
+    NO_NODE = "nonode@nohost": ", the node name of an Erlang that is not distributed.";
     SET = "set";
-    /// `ordered_set`
     ORDERED_SET = "ordered_set";
-    /// `bag`
     BAG = "bag";
-    /// `duplicate_bag`
     DUPLICATE_BAG = "duplicate_bag";
-    /// `public`
     PUBLIC = "public";
-    /// `protected`
     PROTECTED = "protected";
-    /// `private`
     PRIVATE = "private";
-    /// `auto`
     AUTO = "auto";
-    /// `id`
     ID = "id";
-    /// `decentralized_counters`
     DECENTRALIZED_COUNTERS = "decentralized_counters";
-    /// `read_concurrency`
     READ_CONCURRENCY = "read_concurrency";
-    /// `write_concurrency`
     WRITE_CONCURRENCY = "write_concurrency";
-    /// `compressed`
     COMPRESSED = "compressed";
-    /// `memory`
     MEMORY = "memory";
-    /// `owner`
     OWNER = "owner";
-    /// `heir`
     HEIR = "heir";
-    /// `name`
     NAME = "name";
-    /// `size`
     SIZE = "size";
-    /// `node`
     NODE = "node";
-    /// `named_table`
     NAMED_TABLE = "named_table";
-    /// `type`
     TYPE = "type";
-    /// `keypos`
     KEYPOS = "keypos";
-    /// `protection`
     PROTECTION = "protection";
-    /// `binary`
     BINARY = "binary";
-    /// `fixed`
     FIXED = "fixed";
-    /// `safe_fixed`
     SAFE_FIXED = "safe_fixed";
-    /// `safe_fixed_monotonic_time`
     SAFE_FIXED_MONOTONIC_TIME = "safe_fixed_monotonic_time";
-    /// `stats`
     STATS = "stats";
-    /// `engine`
     ENGINE = "engine";
-    /// `version`
     VERSION = "version";
-    /// `extended_info`
     EXTENDED_INFO = "extended_info";
-    /// `object_count`
     OBJECT_COUNT = "object_count";
-    /// `md5sum`
     MD5SUM = "md5sum";
-    /// `end`
     END = "end";
 }
 
@@ -359,12 +316,6 @@ impl Hash for Atom {
 impl fmt::Display for Atom {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::text::write_atom(*self, formatter)
-    }
-}
-
-impl fmt::Debug for Atom {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
     }
 }
 

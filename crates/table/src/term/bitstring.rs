@@ -30,16 +30,10 @@ enum UnusedBits {
 }
 
 impl UnusedBits {
-    const ALL: [Self; 8] = [
-        Self::Zero,
-        Self::One,
-        Self::Two,
-        Self::Three,
-        Self::Four,
-        Self::Five,
-        Self::Six,
-        Self::Seven,
-    ];
+    const ALL: [Self; 8] = {
+        use UnusedBits::{Five, Four, One, Seven, Six, Three, Two, Zero};
+        [Zero, One, Two, Three, Four, Five, Six, Seven]
+    };
 }
 
 impl Bitstring {
@@ -75,8 +69,7 @@ impl Bitstring {
                     unused: UnusedBits::ALL[unused],
                 }
             }
-            Some(bytes) => Self::from_bytes(bytes),
-            None => Self::from_bytes(bytes),
+            fitting => Self::from_bytes(fitting.unwrap_or(bytes)),
         }
     }
 
@@ -133,12 +126,6 @@ impl Bitstring {
 impl fmt::Debug for Bitstring {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Term::Bitstring(self.clone()), formatter)
-    }
-}
-
-impl From<Bitstring> for Term {
-    fn from(bits: Bitstring) -> Self {
-        Self::Bitstring(bits)
     }
 }
 

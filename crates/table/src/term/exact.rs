@@ -30,9 +30,3 @@ impl fmt::Display for Exact {
         self.0.fmt(formatter)
     }
 }
-
-impl fmt::Debug for Exact {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, formatter)
-    }
-}

@@ -105,38 +105,17 @@ impl fmt::Display for Fun {
     }
 }
 
-impl fmt::Debug for Fun {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
-    }
-}
-
 impl fmt::Display for Export {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            module,
-            function,
-            arity,
-        } = self;
-        write!(formatter, "fun {module}:{function}/{arity}")
+        let (module, function) = (self.module, self.function);
+        write!(formatter, "fun {module}:{function}/{}", self.arity)
     }
 }
 
 impl fmt::Display for LocalFun {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            module,
-            index,
-            old_unique,
-            ..
-        } = self;
-        write!(formatter, "#Fun<{module}.{index}.{old_unique}>")
-    }
-}
-
-impl fmt::Debug for LocalFun {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
+        let (module, index) = (self.module, self.index);
+        write!(formatter, "#Fun<{module}.{index}.{}>", self.old_unique)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::inside::visit_all;
 use super::order::{Numbers, Whole, whole};
-use super::{Exact, Fun, FunKind, Term};
+use super::{Exact, FunKind, Term};
 use num_bigint::{BigInt, Sign};
 use std::hash::{Hash, Hasher};
 
@@ -69,81 +69,51 @@ fn feed_all<H: Hasher>(term: &Term, numbers: Numbers, state: &mut H) {
 #[inline]
 fn feed<H: Hasher>(term: &Term, numbers: Numbers, state: &mut H) {
     match term {
-        Term::Integer(value) => feed_small(*value, state),
+        Term::Integer(value) => feed_tagged(Tag::Integer, value, state),
         Term::BigInteger(value) => feed_big(value.value(), state),
         Term::Float(float) => match (numbers, whole(float.value())) {
-            (Numbers::ByValue, Some(Whole::Small(value))) => feed_small(value, state),
-            (Numbers::ByValue, Some(Whole::Big(value))) => feed_big(&value, state),
-            _ => {
-                state.write_u8(Tag::Float as u8);
-                // Adding zero makes the two zeros equal.
-                state.write_u64((float.value() + 0.0).to_bits());
+            (Numbers::ByValue, Some(Whole::Small(value))) => {
+                feed_tagged(Tag::Integer, &value, state);
             }
+            (Numbers::ByValue, Some(Whole::Big(value))) => feed_big(&value, state),
+            // Adding zero makes the two zeros equal.
+            _ => feed_tagged(Tag::Float, &(float.value() + 0.0).to_bits(), state),
         },
-        Term::Atom(atom) => {
-            state.write_u8(Tag::Atom as u8);
-            atom.hash(state);
-        }
-        Term::Reference(reference) => {
-            state.write_u8(Tag::Reference as u8);
-            reference.hash(state);
-        }
-        Term::Fun(fun) => feed_fun(fun, state),
-        Term::Port(port) => {
-            state.write_u8(Tag::Port as u8);
-            port.hash(state);
-        }
-        Term::Pid(pid) => {
-            state.write_u8(Tag::Pid as u8);
-            pid.hash(state);
-        }
-        Term::Tuple(tuple) => {
-            state.write_u8(Tag::Tuple as u8);
-            state.write_usize(tuple.len());
-        }
-        Term::Map(map) => {
-            state.write_u8(Tag::Map as u8);
-            state.write_usize(map.len());
-        }
-        Term::List(list) if list.is_empty() => state.write_u8(Tag::Nil as u8),
-        Term::List(list) => {
-            state.write_u8(Tag::List as u8);
-            state.write_usize(list.iter().remaining().0);
-        }
+        Term::Atom(atom) => feed_tagged(Tag::Atom, atom, state),
+        Term::Reference(reference) => feed_tagged(Tag::Reference, reference, state),
+        Term::Fun(fun) => match fun.kind() {
+            FunKind::Export(export) => feed_tagged(Tag::Export, export, state),
+            FunKind::Local(fun) => feed_tagged(Tag::LocalFun, &fun.code(), state),
+        },
+        Term::Port(port) => feed_tagged(Tag::Port, port, state),
+        Term::Pid(pid) => feed_tagged(Tag::Pid, pid, state),
+        Term::Tuple(tuple) => feed_tagged(Tag::Tuple, &tuple.len(), state),
+        Term::Map(map) => feed_tagged(Tag::Map, &map.len(), state),
+        Term::List(list) if list.is_empty() => feed_tagged(Tag::Nil, &(), state),
+        Term::List(list) => feed_tagged(Tag::List, &list.iter().remaining().0, state),
         Term::Bitstring(bits) => {
-            state.write_u8(Tag::Bitstring as u8);
-            state.write_usize(bits.bit_len());
+            feed_tagged(Tag::Bitstring, &bits.bit_len(), state);
             state.write(bits.bytes());
         }
     }
 }
 
 #[inline]
-fn feed_small<H: Hasher>(value: i64, state: &mut H) {
-    state.write_u8(Tag::Integer as u8);
-    state.write_i64(value);
+fn feed_tagged<H: Hasher>(tag: Tag, value: &impl Hash, state: &mut H) {
+    state.write_u8(tag as u8);
+    value.hash(state);
 }
 
 fn feed_big<H: Hasher>(value: &BigInt, state: &mut H) {
-    state.write_u8(Tag::BigInteger as u8);
-    state.write_u8(u8::from(value.sign() == Sign::Minus));
+    feed_tagged(
+        Tag::BigInteger,
+        &u8::from(value.sign() == Sign::Minus),
+        state,
+    );
     let digits = value.iter_u64_digits();
     state.write_usize(digits.len());
     for digit in digits {
         state.write_u64(digit);
-    }
-}
-
-fn feed_fun<H: Hasher>(fun: &Fun, state: &mut H) {
-    match fun.kind() {
-        FunKind::Export(export) => {
-            state.write_u8(Tag::Export as u8);
-            export.hash(state);
-        }
-        FunKind::Local(fun) => {
-            state.write_u8(Tag::LocalFun as u8);
-            fun.code().hash(state);
-        }
     }
 }
 

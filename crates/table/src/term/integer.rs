@@ -2,12 +2,11 @@
 
 use super::{Float, Term};
 use num_bigint::{BigInt, Sign};
-use std::cmp::Ordering;
 use triomphe::Arc;
 
 /// An integer outside the range of `i64`; those inside are [`Term::Integer`]. [`Term::from`] a
 /// [`BigInt`] chooses the variant, so that each integer has only one form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BigInteger(Arc<BigInt>);
 
 impl BigInteger {
@@ -28,31 +27,18 @@ impl BigInteger {
         let rest = self.0.magnitude().trailing_zeros().unwrap_or(0) < shift;
         let nearest = (high | u64::from(rest)) as f64;
         let power = i32::try_from(shift).ok().filter(|&shift| shift < 1024)?;
-        let value = nearest * 2_f64.powi(power);
-        Float::new(if self.0.sign() == Sign::Minus {
-            -value
+        let sign = if self.0.sign() == Sign::Minus {
+            -1.0
         } else {
-            value
-        })
-        .ok()
+            1.0
+        };
+        Float::new(sign * nearest * 2_f64.powi(power)).ok()
     }
 
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         let digits = usize::try_from(self.0.bits().div_ceil(64)).unwrap_or(usize::MAX / 8) * 8;
         size_of::<usize>() + size_of::<BigInt>() + digits
-    }
-}
-
-impl PartialOrd for BigInteger {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for BigInteger {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.cmp(&other.0)
     }
 }
 

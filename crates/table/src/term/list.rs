@@ -136,12 +136,6 @@ impl Drop for List {
     }
 }
 
-impl From<List> for Term {
-    fn from(list: List) -> Self {
-        Self::List(list)
-    }
-}
-
 /// The elements of a list, from [`List::iter`].
 #[derive(Clone)]
 pub struct Elements<'a> {

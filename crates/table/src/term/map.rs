@@ -93,6 +93,11 @@ impl Map {
     }
 }
 
+/// Pairs up alternating keys and values.
+pub(crate) fn pairs(mut values: impl Iterator<Item = Term>) -> Vec<(Term, Term)> {
+    std::iter::from_fn(|| Some((values.next()?, values.next()?))).collect()
+}
+
 /// Sorts by map order; entries with equal keys keep their order.
 fn sort(entries: &mut [(Term, Term)]) {
     entries.sort_by(|one, two| compare(&one.0, &two.0, Numbers::ByType));
@@ -104,12 +109,6 @@ impl Drop for Map {
         if let Some(entries) = self.0.take() {
             reclaim::release(entries, |entries| Term::Map(Self(Some(entries))));
         }
-    }
-}
-
-impl From<Map> for Term {
-    fn from(map: Map) -> Self {
-        Self::Map(map)
     }
 }
 

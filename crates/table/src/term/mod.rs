@@ -14,6 +14,7 @@
 //! | `limits` | limits for terms from outside |
 //! | `inside` | visiting the inner terms of a term |
 //! | `reclaim`, `size` | dropping, and counting bytes |
+//! | `traits` | implementations that several types share |
 //!
 //! # The two equalities
 //!
@@ -29,6 +30,9 @@
 //! A term may be nested as deep as memory allows. Comparing, hashing, printing, encoding, reading
 //! and dropping keep their pending work in a vector rather than on the stack. (Cloning copies a
 //! pointer.) Terms from outside are subject to [`Limits`].
+
+#[macro_use]
+pub(crate) mod traits;
 
 mod atom;
 mod bitstring;
@@ -65,8 +69,6 @@ pub use map::Map;
 pub use opaque::{Pid, Port, Reference};
 pub use text::{ParseError, ParseProblem};
 pub use tuple::Tuple;
-
-use std::fmt;
 
 /// A value of Erlang.
 ///
@@ -219,27 +221,13 @@ impl Default for Term {
     }
 }
 
-impl From<Atom> for Term {
-    fn from(atom: Atom) -> Self {
-        Self::Atom(atom)
-    }
-}
+variants!(
+    Atom, Bitstring, Float, List, Map, Pid, Port, Reference, Tuple
+);
+debug_as_text!(Atom, Exact, Fun, LocalFun, Pid, Port, Reference, Term);
 
 impl From<bool> for Term {
     fn from(value: bool) -> Self {
         Self::Atom(Atom::boolean(value))
-    }
-}
-
-impl From<Float> for Term {
-    fn from(float: Float) -> Self {
-        Self::Float(float)
-    }
-}
-
-/// Erlang's text, the same as `Display`.
-impl fmt::Debug for Term {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
     }
 }

@@ -1,16 +1,29 @@
 //! Process identifiers, ports and references: values of an Erlang node. Here they have no meaning,
 //! but are stored, compared and returned unchanged.
 
-use super::{Atom, Term};
+use super::Atom;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use triomphe::Arc;
 
-/// Implements the traits of a type that is ordered by its `key` and whose text is opaque:
-/// `#Name<node.number…>`.
+/// Implements the parts and the traits of a type that is ordered by its `key` and whose text is
+/// opaque: `#Name<node.number…>`.
 macro_rules! opaque {
-    ($name:ident, $key:expr) => {
+    ($name:ident, $parts:ident, $key:expr, $($(#[$doc:meta])* $part:ident: $type:ty;)*) => {
+        impl $name {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $part(&self) -> $type {
+                    self.0.$part
+                }
+            )*
+
+            /// Bytes on the heap.
+            pub(super) const HEAP_BYTES: usize = size_of::<usize>() + size_of::<$parts>();
+        }
+
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
                 let key: for<'a> fn(&'a Self) -> _ = $key;
@@ -18,30 +31,12 @@ macro_rules! opaque {
             }
         }
 
-        impl PartialOrd for $name {
-            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-                Some(self.cmp(other))
-            }
-        }
-
-        impl PartialEq for $name {
-            fn eq(&self, other: &Self) -> bool {
-                self.cmp(other).is_eq()
-            }
-        }
-
-        impl Eq for $name {}
+        compared!($name);
 
         impl Hash for $name {
             fn hash<H: Hasher>(&self, state: &mut H) {
                 let key: for<'a> fn(&'a Self) -> _ = $key;
                 key(self).hash(state);
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, formatter)
             }
         }
     };
@@ -71,13 +66,18 @@ struct PidParts {
     creation: u32,
 }
 
-// Erlang first compares a number whose high half is the serial.
-opaque!(Pid, |pid| (
-    pid.serial(),
-    pid.id(),
-    pid.node(),
-    pid.creation()
-));
+opaque! {
+    // Erlang first compares a number whose high half is the serial.
+    Pid, PidParts, |pid| (pid.serial(), pid.id(), pid.node(), pid.creation()),
+    /// The node that the process is on.
+    node: Atom;
+    /// The process's number.
+    id: u32;
+    /// How often the node's numbers had been used up.
+    serial: u32;
+    /// Which run of the node made it.
+    creation: u32;
+}
 
 impl Pid {
     /// The process with these numbers on this node.
@@ -90,33 +90,6 @@ impl Pid {
             creation,
         }))
     }
-
-    /// The node that the process is on.
-    #[must_use]
-    pub fn node(&self) -> Atom {
-        self.0.node
-    }
-
-    /// The process's number.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.0.id
-    }
-
-    /// How often the node's numbers had been used up.
-    #[must_use]
-    pub fn serial(&self) -> u32 {
-        self.0.serial
-    }
-
-    /// Which run of the node made it.
-    #[must_use]
-    pub fn creation(&self) -> u32 {
-        self.0.creation
-    }
-
-    /// Bytes on the heap.
-    pub(super) const HEAP_BYTES: usize = size_of::<usize>() + size_of::<PidParts>();
 }
 
 impl fmt::Display for Pid {
@@ -124,12 +97,6 @@ impl fmt::Display for Pid {
         let (node, id) = (self.node(), self.id());
         let (serial, creation) = (self.serial(), self.creation());
         write!(formatter, "#Pid<{node}.{id}.{serial}.{creation}>")
-    }
-}
-
-impl From<Pid> for Term {
-    fn from(pid: Pid) -> Self {
-        Self::Pid(pid)
     }
 }
 
@@ -143,7 +110,15 @@ struct PortParts {
     creation: u32,
 }
 
-opaque!(Port, |port| (port.node(), port.creation(), port.id()));
+opaque! {
+    Port, PortParts, |port| (port.node(), port.creation(), port.id()),
+    /// The node that the port is on.
+    node: Atom;
+    /// The port's number.
+    id: u64;
+    /// Which run of the node made it.
+    creation: u32;
+}
 
 impl Port {
     /// The port with this number on this node.
@@ -151,39 +126,12 @@ impl Port {
     pub fn new(node: Atom, id: u64, creation: u32) -> Self {
         Self(Arc::new(PortParts { node, id, creation }))
     }
-
-    /// The node that the port is on.
-    #[must_use]
-    pub fn node(&self) -> Atom {
-        self.0.node
-    }
-
-    /// The port's number.
-    #[must_use]
-    pub fn id(&self) -> u64 {
-        self.0.id
-    }
-
-    /// Which run of the node made it.
-    #[must_use]
-    pub fn creation(&self) -> u32 {
-        self.0.creation
-    }
-
-    /// Bytes on the heap.
-    pub(super) const HEAP_BYTES: usize = size_of::<usize>() + size_of::<PortParts>();
 }
 
 impl fmt::Display for Port {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (node, id, creation) = (self.node(), self.id(), self.creation());
         write!(formatter, "#Port<{node}.{id}.{creation}>")
-    }
-}
-
-impl From<Port> for Term {
-    fn from(port: Port) -> Self {
-        Self::Port(port)
     }
 }
 
@@ -199,12 +147,15 @@ struct ReferenceParts {
     length: u8,
 }
 
-// The words are compared as one number, so zeros at its upper end do not count.
-opaque!(Reference, |reference| (
-    reference.node(),
-    reference.creation(),
-    reference.most_significant_first()
-));
+opaque! {
+    // The words are compared as one number, so zeros at its upper end do not count.
+    Reference, ReferenceParts,
+    |reference| (reference.node(), reference.creation(), reference.most_significant_first()),
+    /// The node that made it.
+    node: Atom;
+    /// Which run of the node made it.
+    creation: u32;
+}
 
 impl Reference {
     /// Words that a reference may have.
@@ -224,18 +175,6 @@ impl Reference {
         })))
     }
 
-    /// The node that made it.
-    #[must_use]
-    pub fn node(&self) -> Atom {
-        self.0.node
-    }
-
-    /// Which run of the node made it.
-    #[must_use]
-    pub fn creation(&self) -> u32 {
-        self.0.creation
-    }
-
     /// The number that distinguishes it from others, the least significant word first.
     #[must_use]
     pub fn words(&self) -> &[u32] {
@@ -247,9 +186,6 @@ impl Reference {
         words.reverse();
         words
     }
-
-    /// Bytes on the heap.
-    pub(super) const HEAP_BYTES: usize = size_of::<usize>() + size_of::<ReferenceParts>();
 }
 
 impl fmt::Display for Reference {
@@ -259,11 +195,5 @@ impl fmt::Display for Reference {
             write!(formatter, ".{word}")?;
         }
         formatter.write_str(">")
-    }
-}
-
-impl From<Reference> for Term {
-    fn from(reference: Reference) -> Self {
-        Self::Reference(reference)
     }
 }

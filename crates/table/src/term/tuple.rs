@@ -64,9 +64,3 @@ impl Drop for Tuple {
         }
     }
 }
-
-impl From<Tuple> for Term {
-    fn from(tuple: Tuple) -> Self {
-        Self::Tuple(tuple)
-    }
-}

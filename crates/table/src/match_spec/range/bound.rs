@@ -1,6 +1,7 @@
 //! Positions in the order of keys.
 
 use super::stream::{Piece, Relation, Stream, compare, term_of};
+use crate::term::traits::compared;
 use crate::term::{Prefix, Term};
 use std::cmp::Ordering;
 use std::fmt;
@@ -138,19 +139,7 @@ impl Ord for KeyBound {
     }
 }
 
-impl PartialOrd for KeyBound {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for KeyBound {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for KeyBound {}
+compared!(KeyBound);
 
 /// The keys of the bound, as a pattern: `{user,17,'_'}`, `[a,b|'_']`, `5`.
 impl fmt::Display for KeyBound {

@@ -1,5 +1,6 @@
 //! Reading the external term format.
 
+use super::super::map::pairs;
 use super::super::{Limits, LocalFun, Map, Term, Tuple};
 use super::error::{DecodeError, DecodeProblem};
 use super::reader::Reader;
@@ -170,12 +171,7 @@ impl<'r, 'a, 'l> Decoder<'r, 'a, 'l> {
                 Term::list_with_tail(values, tail)
             }
             Shape::Map => {
-                let mut entries = Vec::with_capacity(values.len() / 2);
-                while let (Some(key), Some(value)) = (values.next(), values.next()) {
-                    entries.push((key, value));
-                }
-                drop(values);
-                let map = Map::from_distinct(entries)
+                let map = Map::from_distinct(pairs(values))
                     .ok_or_else(|| self.reader.error(open.offset, DecodeProblem::DuplicateKey))?;
                 Term::Map(map)
             }

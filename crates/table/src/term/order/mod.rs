@@ -129,7 +129,7 @@ impl Term {
     }
 }
 
-/// The term order.
+/// The term order. `==` is Erlang's: `1` and `1.0` are equal.
 impl Ord for Term {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
@@ -137,24 +137,7 @@ impl Ord for Term {
     }
 }
 
-impl PartialOrd for Term {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Erlang's `==`: `1` and `1.0` are equal.
-impl PartialEq for Term {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Term {}
-
-/// The map order.
+/// The map order. `==` is Erlang's `=:=`.
 impl Ord for Exact {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
@@ -162,19 +145,4 @@ impl Ord for Exact {
     }
 }
 
-impl PartialOrd for Exact {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Erlang's `=:=`.
-impl PartialEq for Exact {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.0.is_identical(&other.0)
-    }
-}
-
-impl Eq for Exact {}
+compared!(Exact, Term);

@@ -1,6 +1,7 @@
 //! Reads nested terms.
 
-use super::super::{Limits, Map, Term};
+use super::super::map::pairs;
+use super::super::{Limits, Term};
 use super::error::{ParseError, ParseProblem};
 use super::scan::Scanner;
 use super::{atom, number, opaque, quoted, segments, word};
@@ -165,14 +166,7 @@ impl Parser<'_, '_> {
                 let tail = values.next_back().unwrap_or_default();
                 Term::list_with_tail(values, tail)
             }
-            Place::MapKey | Place::MapValue => {
-                let mut entries = Vec::with_capacity(values.len() / 2);
-                while let (Some(key), Some(value)) = (values.next(), values.next()) {
-                    entries.push((key, value));
-                }
-                drop(values);
-                Term::Map(Map::new(entries))
-            }
+            Place::MapKey | Place::MapValue => Term::map(pairs(values)),
         }
     }
 }

@@ -6,12 +6,11 @@ use super::float::write_float;
 use std::fmt::{self, Write};
 use std::slice;
 
-/// The rest of a term of which an inner term has been printed.
+/// The rest of a term that is being printed.
 enum Open<'a> {
-    Tuple(slice::Iter<'a, Term>),
+    /// Elements, and what closes the term.
+    Elements(slice::Iter<'a, Term>, char),
     List(Elements<'a>),
-    /// Only the end of a list.
-    Tail,
     /// The value of an entry whose key has been printed, and the entries after it.
     Value(&'a Term, Entries<'a>),
     Entries(Entries<'a>),
@@ -28,10 +27,10 @@ impl fmt::Display for Term {
             next = match next {
                 Some(term) => begin(term, out, &mut open)?,
                 None => match open.pop() {
-                    Some(top) => go_on(top, out, &mut open)?,
+                    Some(top) => go_on(top, ",", out, &mut open)?,
                     None => return Ok(()),
                 },
-            };
+            }
         }
     }
 }
@@ -42,93 +41,59 @@ fn begin<'a>(
     out: &mut fmt::Formatter<'_>,
     open: &mut Vec<Open<'a>>,
 ) -> Result<Option<&'a Term>, fmt::Error> {
-    match term {
-        Term::Integer(value) => write!(out, "{value}")?,
-        Term::BigInteger(value) => write!(out, "{}", value.value())?,
-        Term::Float(value) => write_float(*value, out)?,
-        Term::Atom(atom) => write_atom(*atom, out)?,
-        Term::Reference(reference) => write!(out, "{reference}")?,
-        Term::Fun(fun) => write!(out, "{fun}")?,
-        Term::Port(port) => write!(out, "{port}")?,
-        Term::Pid(pid) => write!(out, "{pid}")?,
-        Term::Bitstring(bits) => write_bitstring(bits, out)?,
-        Term::Tuple(tuple) => {
-            let mut elements = tuple.iter();
-            if let Some(first) = elements.next() {
-                out.write_char('{')?;
-                open.push(Open::Tuple(elements));
-                return Ok(Some(first));
-            }
-            out.write_str("{}")?;
-        }
-        Term::List(list) if is_string(list) => write_string(list, out)?,
-        Term::List(list) => {
-            let mut elements = list.iter();
-            if let Some(first) = elements.next() {
-                out.write_char('[')?;
-                open.push(Open::List(elements));
-                return Ok(Some(first));
-            }
-            out.write_str("[]")?;
-        }
-        Term::Map(map) => {
-            let mut entries = map.entries().iter();
-            if let Some((key, value)) = entries.next() {
-                out.write_str("#{")?;
-                open.push(Open::Value(value, entries));
-                return Ok(Some(key));
-            }
-            out.write_str("#{}")?;
-        }
-    }
-    Ok(None)
+    let (opening, inside) = match term {
+        Term::Tuple(tuple) => ("{", Open::Elements(tuple.iter(), '}')),
+        Term::List(list) if is_string(list) => return write_string(list, out).map(|()| None),
+        Term::List(list) => ("[", Open::List(list.iter())),
+        Term::Map(map) => ("#{", Open::Entries(map.entries().iter())),
+        leaf => return write_leaf(leaf, out).map(|()| None),
+    };
+    out.write_str(opening)?;
+    go_on(inside, "", out, open)
 }
 
-/// Prints what is between two inner terms and returns the second one, or prints the end.
+fn write_leaf(leaf: &Term, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match leaf {
+        Term::Integer(value) => write!(out, "{value}"),
+        Term::BigInteger(value) => write!(out, "{}", value.value()),
+        Term::Float(value) => write_float(*value, out),
+        Term::Atom(atom) => write_atom(*atom, out),
+        Term::Reference(reference) => write!(out, "{reference}"),
+        Term::Fun(fun) => write!(out, "{fun}"),
+        Term::Port(port) => write!(out, "{port}"),
+        Term::Pid(pid) => write!(out, "{pid}"),
+        Term::Bitstring(bits) => write_bitstring(bits, out),
+        Term::Tuple(_) | Term::List(_) | Term::Map(_) => Ok(()),
+    }
+}
+
+/// Prints what is before the next inner term and returns that, or prints the end. `comma` is what
+/// stands before an element or an entry.
 fn go_on<'a>(
     top: Open<'a>,
+    comma: &'static str,
     out: &mut fmt::Formatter<'_>,
     open: &mut Vec<Open<'a>>,
 ) -> Result<Option<&'a Term>, fmt::Error> {
-    match top {
-        Open::Tuple(mut elements) => {
-            if let Some(next) = elements.next() {
-                out.write_char(',')?;
-                open.push(Open::Tuple(elements));
-                return Ok(Some(next));
-            }
-            out.write_char('}')?;
-        }
-        Open::List(mut elements) => {
-            if let Some(next) = elements.next() {
-                out.write_char(',')?;
-                open.push(Open::List(elements));
-                return Ok(Some(next));
-            }
-            let tail = elements.tail();
-            if !tail.is_nil() {
-                out.write_char('|')?;
-                open.push(Open::Tail);
-                return Ok(Some(tail));
-            }
-            out.write_char(']')?;
-        }
-        Open::Tail => out.write_char(']')?,
-        Open::Value(value, entries) => {
-            out.write_str(" => ")?;
-            open.push(Open::Entries(entries));
-            return Ok(Some(value));
-        }
-        Open::Entries(mut entries) => {
-            if let Some((key, value)) = entries.next() {
-                out.write_char(',')?;
-                open.push(Open::Value(value, entries));
-                return Ok(Some(key));
-            }
-            out.write_char('}')?;
-        }
-    }
-    Ok(None)
+    let (separator, next, rest) = match top {
+        Open::Elements(mut elements, closing) => match elements.next() {
+            Some(next) => (comma, next, Open::Elements(elements, closing)),
+            None => return out.write_char(closing).map(|()| None),
+        },
+        Open::List(mut elements) => match elements.next() {
+            Some(next) => (comma, next, Open::List(elements)),
+            None if elements.tail().is_nil() => return out.write_char(']').map(|()| None),
+            None => ("|", elements.tail(), Open::Elements([].iter(), ']')),
+        },
+        Open::Value(value, entries) => (" => ", value, Open::Entries(entries)),
+        Open::Entries(mut entries) => match entries.next() {
+            Some((key, value)) => (comma, key, Open::Value(value, entries)),
+            None => return out.write_char('}').map(|()| None),
+        },
+    };
+    out.write_str(separator)?;
+    open.push(rest);
+    Ok(Some(next))
 }
 
 /// The characters of Latin-1 that a string may contain when printed; a list with others is printed
