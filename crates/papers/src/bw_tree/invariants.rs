@@ -9,8 +9,8 @@
 //!
 //! - 2 by the models of loom in which operations hold leaves, such as
 //!   `a_range_is_removed_from_nodes_of_a_bw_tree_that_are_being_merged`,
-//! - 6 by the models of loom of ids, by `an_id_of_a_bw_tree_is_not_used_again_too_early`, and by the
-//!   tests of reclamation,
+//! - 6 by the models of loom of ids, by `an_id_of_a_bw_tree_is_not_used_again_too_early`, and by
+//!   the tests of reclamation,
 //! - 11 by the tests of panics, and by `a_drop_that_panics_leaves_the_tree_whole`,
 //! - 12 by the tests of keys that lie (`bw_tree_lies.rs`), in which each operation ends.
 

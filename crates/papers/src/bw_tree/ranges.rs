@@ -500,8 +500,8 @@ impl<S: Spec> Tree<S> {
                 self.table
                     .store(plan.place.id, Word::switch(*switch).held());
             }
-            // SAFETY: the flag lives as long as the switches. SeqCst: see `MappingTable::load`. This
-            // store removes the range.
+            // SAFETY: the flag lives as long as the switches. SeqCst: see `MappingTable::load`.
+            // This store removes the range.
             unsafe { switches.is_over.as_ref().store(true, Ordering::SeqCst) };
             for plan in plans {
                 self.table.store(plan.place.id, plan.rest.word().held());
