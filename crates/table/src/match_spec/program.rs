@@ -45,11 +45,7 @@ pub(super) enum Operation {
     /// Fails unless the operand is `true`.
     Require(Operand),
     /// Fails unless the comparison holds.
-    RequireComparison {
-        comparison: Comparison,
-        one: Operand,
-        two: Operand,
-    },
+    RequireComparison(Comparison, Operand, Operand),
     /// Fails.
     Never,
     /// Puts a value into a register. If there is no value, the clause fails in a guard, and the
@@ -77,6 +73,19 @@ impl Operation {
             | Self::Branch { to, .. } => *to + 1,
             Self::Test(Test::List { to, count, .. }) => *to + *count + 1,
             _ => 0,
+        }
+    }
+
+    /// The comparison of a variable with a constant, if that is what it requires.
+    pub(super) fn compares(&self, variable: Operand) -> Option<(Comparison, u32)> {
+        match *self {
+            Self::RequireComparison(comparison, one, Operand::Constant(two)) if one == variable => {
+                Some((comparison, two))
+            }
+            Self::RequireComparison(comparison, Operand::Constant(one), two) if two == variable => {
+                Some((comparison.swapped(), one))
+            }
+            _ => None,
         }
     }
 }
@@ -118,21 +127,11 @@ pub(super) enum Make {
         of: Operand,
         skip: u32,
     },
-    Comparison {
-        comparison: Comparison,
-        one: Operand,
-        two: Operand,
-    },
+    Comparison(Comparison, Operand, Operand),
     /// The value of a function.
-    Compute {
-        function: Compute,
-        arguments: Operands,
-    },
+    Compute(Compute, Operands),
     /// The value of a function that selects a part of its last argument.
-    Project {
-        function: Project,
-        arguments: Operands,
-    },
+    Project(Project, Operands),
     Tuple(Operands),
     /// The last operand is the tail.
     List(Operands),

@@ -84,27 +84,22 @@ fn is_same(pattern: &Term, expression: &Term, is_constant: bool) -> bool {
     let mut pairs = vec![(pattern, expression, is_constant)];
     while let Some((pattern, made, is_constant)) = pairs.pop() {
         match made {
-            Term::Tuple(tuple) if is_constant => {
+            Term::Tuple(expression) => {
+                let tuple = match expression.elements() {
+                    _ if is_constant => expression,
+                    [Term::Tuple(tuple)] => tuple,
+                    [word, value] if is_atom(word, Atom::CONST) => {
+                        pairs.push((pattern, value, true));
+                        continue;
+                    }
+                    _ => return false,
+                };
                 let Some(elements) = elements_of(pattern, tuple.len()) else {
                     return false;
                 };
-                pairs.extend(elements.iter().zip(tuple.iter()).map(|(a, b)| (a, b, true)));
+                let elements = elements.iter().zip(tuple.iter());
+                pairs.extend(elements.map(|(one, two)| (one, two, is_constant)));
             }
-            Term::Tuple(expression) => match expression.elements() {
-                [Term::Tuple(tuple)] => {
-                    let Some(elements) = elements_of(pattern, tuple.len()) else {
-                        return false;
-                    };
-                    pairs.extend(
-                        elements
-                            .iter()
-                            .zip(tuple.iter())
-                            .map(|(a, b)| (a, b, false)),
-                    );
-                }
-                [word, value] if is_atom(word, Atom::CONST) => pairs.push((pattern, value, true)),
-                _ => return false,
-            },
             Term::List(list) if !list.is_empty() => {
                 let Term::List(other) = pattern else {
                     return false;

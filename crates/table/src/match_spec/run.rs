@@ -6,7 +6,7 @@ use super::function::{Compute, Project};
 use super::program::{
     Clause, Make, Operand, Operands, Operation, Program, Shape, TailTest, Test, is_atom,
 };
-use crate::term::{Atom, Elements, List, Term, Tuple};
+use crate::term::{Atom, Elements, List, Term, Tuple, pairs};
 
 /// The content of a register: a part of the row or of a constant, or a term that was made.
 #[derive(Debug)]
@@ -259,11 +259,7 @@ impl<'r> Frame<'r, '_> {
         while let Some(operation) = operations.get(at) {
             at += 1;
             match *operation {
-                Operation::RequireComparison {
-                    comparison,
-                    one,
-                    two,
-                } => {
+                Operation::RequireComparison(comparison, one, two) => {
                     if !evaluate::compare(comparison, self.get(one), self.get(two)) {
                         return false;
                     }
@@ -313,10 +309,7 @@ impl<'r> Frame<'r, '_> {
                 matches!(self.get(of), Term::Tuple(tuple) if tuple.len() == size as usize)
             }
             Test::Element { of, index, to } => {
-                let element = self.part(of, |term| match term {
-                    Term::Tuple(tuple) => tuple.get(index as usize),
-                    _ => None,
-                })?;
+                let element = self.part(of, |term| element(term, index as usize))?;
                 self.set(to, element);
                 true
             }
@@ -331,10 +324,7 @@ impl<'r> Frame<'r, '_> {
             }
             Test::Value { of, key, to } => {
                 let key = &self.program.constants[key as usize];
-                let value = self.part(of, |term| match term {
-                    Term::Map(map) => map.get(key),
-                    _ => None,
-                })?;
+                let value = self.part(of, |term| value_of(term, key))?;
                 self.set(to, value);
                 true
             }
@@ -356,31 +346,18 @@ impl<'r> Frame<'r, '_> {
             Make::Row => self.row.term(),
             Make::Copy(of) => return Some(self.copy(of)),
             Make::Rest { of, skip } => return self.rest(of, skip),
-            Make::Comparison {
-                comparison,
-                one,
-                two,
-            } => evaluate::compare(comparison, self.get(one), self.get(two)).into(),
-            Make::Compute {
-                function,
-                arguments,
-            } => self.compute(function, arguments)?,
-            Make::Project {
-                function,
-                arguments,
-            } => return self.project(function, arguments),
+            Make::Comparison(comparison, one, two) => {
+                evaluate::compare(comparison, self.get(one), self.get(two)).into()
+            }
+            Make::Compute(function, arguments) => self.compute(function, arguments)?,
+            Make::Project(function, arguments) => return self.project(function, arguments),
             Make::Tuple(elements) => Term::tuple(self.clones(elements)),
             Make::List(elements) => {
                 let mut elements = self.clones(elements);
                 let tail = elements.pop().unwrap_or_default();
                 Term::list_with_tail(elements, tail)
             }
-            Make::Map(entries) => {
-                let entries = self.clones(entries);
-                let entries = entries.chunks_exact(2);
-                let entries = entries.map(|entry| (entry[0].clone(), entry[1].clone()));
-                Term::map(entries.collect())
-            }
+            Make::Map(entries) => Term::map(pairs(self.clones(entries).into_iter())),
         }))
     }
 
@@ -522,20 +499,28 @@ impl<'r> Frame<'r, '_> {
                     return None;
                 };
                 let index = usize::try_from(index).ok()?.checked_sub(1)?;
-                self.part(tuple, |term| match term {
-                    Term::Tuple(tuple) => tuple.get(index),
-                    _ => None,
-                })
+                self.part(tuple, |term| element(term, index))
             }
             (Project::MapGet, &[key, map]) => {
                 let key = self.get(key);
-                self.part(map, |term| match term {
-                    Term::Map(map) => map.get(key),
-                    _ => None,
-                })
+                self.part(map, |term| value_of(term, key))
             }
             _ => None,
         }
+    }
+}
+
+fn element(tuple: &Term, index: usize) -> Option<&Term> {
+    match tuple {
+        Term::Tuple(tuple) => tuple.get(index),
+        _ => None,
+    }
+}
+
+fn value_of<'t>(map: &'t Term, key: &Term) -> Option<&'t Term> {
+    match map {
+        Term::Map(map) => map.get(key),
+        _ => None,
     }
 }
 

@@ -165,7 +165,7 @@ impl<'a> Elements<'a> {
     }
 
     /// How many elements are left, and the list's tail.
-    pub(super) fn remaining(mut self) -> (usize, &'a Term) {
+    pub(crate) fn remaining(mut self) -> (usize, &'a Term) {
         let mut count = self.chunk.len();
         while self.enter_tail() {
             count += self.chunk.len();

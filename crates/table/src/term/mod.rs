@@ -66,6 +66,7 @@ pub use integer::BigInteger;
 pub use limits::Limits;
 pub use list::{Elements, List};
 pub use map::Map;
+pub(crate) use map::pairs;
 pub use opaque::{Pid, Port, Reference};
 pub use text::{ParseError, ParseProblem};
 pub use tuple::Tuple;

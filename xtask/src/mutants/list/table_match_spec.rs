@@ -39,8 +39,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "match_spec_registers_overlap",
         file: "crates/table/src/match_spec/compile/expression.rs",
-        original: "let register = self.clause.head_registers as usize + work.operands.len();",
-        replacement: "let register = work.operands.len();",
+        original: "let register = self.clause.head_registers as usize + self.stack.len();",
+        replacement: "let register = self.stack.len();",
         why: "The values of an expression overwrite what the head has bound inside of fields.",
         checker: ERLANG,
         hangs: false,

@@ -5,30 +5,25 @@
 //! register of that height, counted after the head's registers, unless it existed before (a field,
 //! a constant or a register of the head).
 
-use super::{Compiler, MAX_OPERANDS};
-use crate::match_spec::error::{Path, SpecError, SpecProblem, Step};
+use super::{Compiled, Compiler, MAX_OPERANDS, numbered};
+use crate::match_spec::error::{Path, SpecProblem, Step};
 use crate::match_spec::function::{Comparison, Compute, Function, Lookup, Project, lookup};
 use crate::match_spec::program::{Binding, Make, Operand, Operation, is_atom, variable};
-use crate::term::{Atom, Term, Tuple};
+use crate::term::{Atom, Term, Tuple, pairs};
 
 /// A step of the compilation.
-enum Task<'t> {
+pub(super) enum Task<'t> {
     Evaluate(&'t Term, Path),
     /// Combine the topmost operands.
     Finish(Build, usize, &'t Term, Path),
-    /// Leave a chain of `andalso` or `orelse` if the topmost operand decides it.
-    Leave {
-        decides: bool,
-        chain: usize,
-    },
+    /// Leave a chain of `andalso` or `orelse` if the topmost operand is this boolean, which decides.
+    Leave(bool, usize),
     /// End a chain. The topmost operand is its value if nothing has decided it before.
-    End {
-        chain: usize,
-    },
+    End(usize),
 }
 
 #[derive(Clone, Copy)]
-enum Build {
+pub(super) enum Build {
     Tuple,
     /// The last operand is the tail.
     List,
@@ -39,27 +34,10 @@ enum Build {
     Project(Project),
 }
 
-/// The state of compiling an expression.
-struct Work<'t> {
-    tasks: Vec<Task<'t>>,
-    operands: Vec<Operand>,
-    /// For each chain, the indices of the operations that leave it.
-    chains: Vec<Vec<usize>>,
-}
-
-impl Work<'_> {
-    /// Removes the topmost operand, which the previous task has left.
-    fn pop(&mut self) -> Operand {
-        self.operands
-            .pop()
-            .expect("an expression leaves an operand")
-    }
-}
-
-impl Compiler<'_> {
+impl<'t> Compiler<'t> {
     /// Compiles a guard, which fails unless it is `true`. Splits `andalso` and `and` into
     /// successive guards.
-    pub(super) fn guard(&mut self, guard: &Term, path: Path) -> Result<(), SpecError> {
+    pub(super) fn guard(&mut self, guard: &'t Term, path: Path) -> Compiled {
         let mut guards = vec![(guard, path)];
         while let Some((guard, path)) = guards.pop() {
             if let Term::Tuple(call) = guard
@@ -68,8 +46,8 @@ impl Compiler<'_> {
                 && ["andalso", "andthen", "and"].contains(&name.text())
             {
                 let first = guards.len();
-                for (index, argument) in arguments.iter().enumerate() {
-                    let path = self.paths.step(Some(path), Step::Argument(index + 1));
+                for (argument, step) in numbered(arguments, Step::Argument) {
+                    let path = self.step(path, step);
                     guards.push((argument, path));
                 }
                 guards[first..].reverse();
@@ -92,40 +70,26 @@ impl Compiler<'_> {
         // it, because a chain ends in another operation.
         if let Some(&Operation::Put { to, value }) = self.clause.operations.last()
             && of == Operand::Register(to)
-            && let Make::Comparison {
-                comparison,
-                one,
-                two,
-            } = value
+            && let Make::Comparison(comparison, one, two) = value
         {
             self.clause.operations.pop();
-            self.emit(Operation::RequireComparison {
-                comparison,
-                one,
-                two,
-            });
+            self.emit(Operation::RequireComparison(comparison, one, two));
             return;
         }
         self.emit(Operation::Require(of));
     }
 
     /// Compiles an expression. Returns where its value will be.
-    pub(super) fn expression(&mut self, term: &Term, path: Path) -> Result<Operand, SpecError> {
-        let mut work = Work {
-            tasks: vec![Task::Evaluate(term, path)],
-            operands: Vec::new(),
-            chains: Vec::new(),
-        };
-        while let Some(task) = work.tasks.pop() {
+    pub(super) fn expression(&mut self, term: &'t Term, path: Path) -> Compiled<Operand> {
+        self.tasks.push(Task::Evaluate(term, path));
+        while let Some(task) = self.tasks.pop() {
             match task {
-                Task::Evaluate(term, path) => self.evaluate(term, path, &mut work)?,
-                Task::Finish(build, count, term, path) => {
-                    self.build(build, count, term, path, &mut work)?;
-                }
-                Task::Leave { decides, chain } => {
-                    let of = work.pop();
-                    let to = self.register_of(&work, term, path)?;
-                    work.chains[chain].push(self.clause.operations.len());
+                Task::Evaluate(term, path) => self.evaluate(term, path)?,
+                Task::Finish(build, count, term, path) => self.build(build, count, term, path)?,
+                Task::Leave(decides, chain) => {
+                    let of = self.pop();
+                    let to = self.next_register(term, path)?;
+                    self.chains[chain].push(self.clause.operations.len());
                     let end = 0;
                     self.emit(Operation::Branch {
                         of,
@@ -134,233 +98,159 @@ impl Compiler<'_> {
                         end,
                     });
                 }
-                Task::End { chain } => {
-                    let from = work.pop();
-                    let to = self.register_of(&work, term, path)?;
-                    self.emit(Operation::Put {
-                        to,
-                        value: Make::Copy(from),
-                    });
+                Task::End(chain) => {
+                    let from = self.pop();
+                    self.put(Make::Copy(from), term, path)?;
                     let behind = self.count(self.clause.operations.len(), term, path)?;
-                    for &leave in &work.chains[chain] {
+                    for leave in std::mem::take(&mut self.chains[chain]) {
                         if let Operation::Branch { end, .. } = &mut self.clause.operations[leave] {
                             *end = behind;
                         }
                     }
-                    work.operands.push(Operand::Register(to));
                 }
             }
         }
-        Ok(work.pop())
+        Ok(self.pop())
+    }
+
+    /// Removes the topmost operand, which the previous task has left.
+    fn pop(&mut self) -> Operand {
+        self.stack.pop().expect("an expression leaves an operand")
     }
 
     /// The register of the next operand on the stack.
-    fn register_of(&self, work: &Work<'_>, term: &Term, path: Path) -> Result<u32, SpecError> {
-        let register = self.clause.head_registers as usize + work.operands.len();
+    fn next_register(&self, term: &Term, path: Path) -> Compiled<u32> {
+        let register = self.clause.head_registers as usize + self.stack.len();
         self.count(register, term, path)
     }
 
-    fn evaluate<'t>(
-        &mut self,
-        term: &'t Term,
-        path: Path,
-        work: &mut Work<'t>,
-    ) -> Result<(), SpecError> {
+    /// Puts a value into the next register, and pushes that.
+    fn put(&mut self, value: Make, term: &Term, path: Path) -> Compiled {
+        let to = self.next_register(term, path)?;
+        self.emit(Operation::Put { to, value });
+        self.stack.push(Operand::Register(to));
+        Ok(())
+    }
+
+    fn push_constant(&mut self, value: &Term, path: Path) -> Compiled {
+        let constant = self.constant(value, path)?;
+        self.stack.push(constant);
+        Ok(())
+    }
+
+    fn evaluate(&mut self, term: &'t Term, path: Path) -> Compiled {
         match term {
-            Term::Tuple(tuple) => return self.call(term, tuple, path, work),
+            Term::Tuple(tuple) => return self.call(term, tuple, path),
             Term::List(list) if !list.is_empty() => {
-                let mut elements = list.iter();
-                let length = elements.by_ref().count();
-                let tail = elements.tail();
-                work.tasks
-                    .push(Task::Finish(Build::List, length + 1, term, path));
-                let first = work.tasks.len();
-                for (index, element) in list.iter().enumerate() {
-                    let path = self.paths.step(Some(path), Step::Element(index + 1));
-                    work.tasks.push(Task::Evaluate(element, path));
-                }
-                let path = self.paths.step(Some(path), Step::Tail);
-                work.tasks.push(Task::Evaluate(tail, path));
-                work.tasks[first..].reverse();
-                return Ok(());
+                let tail = (list.iter().remaining().1, Step::Tail);
+                let parts = numbered(list, Step::Element).chain([tail]);
+                self.parts(Build::List, parts, path, term, path);
             }
             Term::Map(map) => {
-                let count = 2 * map.len();
-                work.tasks.push(Task::Finish(Build::Map, count, term, path));
-                let first = work.tasks.len();
-                for (index, (key, value)) in map.entries().iter().enumerate() {
-                    let key_path = self.paths.step(Some(path), Step::Key(index + 1));
-                    work.tasks.push(Task::Evaluate(key, key_path));
-                    let value_path = self.paths.step(Some(path), Step::Value(index + 1));
-                    work.tasks.push(Task::Evaluate(value, value_path));
-                }
-                work.tasks[first..].reverse();
-                return Ok(());
-            }
-            _ if is_atom(term, Atom::WHOLE_ROW) => {
-                let to = self.register_of(work, term, path)?;
-                self.emit(Operation::Put {
-                    to,
-                    value: Make::Row,
+                let entries = map.entries().iter().zip(1..);
+                let parts = entries.flat_map(|((key, value), index)| {
+                    [(key, Step::Key(index)), (value, Step::Value(index))]
                 });
-                work.operands.push(Operand::Register(to));
-                return Ok(());
+                self.parts(Build::Map, parts, path, term, path);
             }
+            _ if is_atom(term, Atom::WHOLE_ROW) => self.put(Make::Row, term, path)?,
             _ if is_atom(term, Atom::ALL_VARIABLES) => {
-                let before = work.operands.len();
+                let before = self.stack.len();
                 let bindings: Vec<_> = self.clause.variables.values().copied().collect();
-                if work.operands.len() + bindings.len() > MAX_OPERANDS {
+                if before + bindings.len() > MAX_OPERANDS {
                     return Err(self.error(path, term, SpecProblem::TooLarge));
                 }
                 for binding in bindings {
-                    self.load(binding, term, path, work)?;
+                    self.load(binding, term, path)?;
                 }
-                let nil = self.constant(&Term::NIL, path)?;
-                work.operands.push(nil);
-                let count = work.operands.len() - before;
-                return self.build(Build::List, count, term, path, work);
+                self.push_constant(&Term::NIL, path)?;
+                self.build(Build::List, self.stack.len() - before, term, path)?;
             }
-            _ => {}
-        }
-        match variable(term) {
-            Some(number) => match self.binding(number) {
-                Some(binding) => self.load(binding, term, path, work)?,
-                None => {
-                    let problem = SpecProblem::Unbound(term.clone());
-                    return Err(self.error(path, term, problem));
-                }
+            _ => match variable(term) {
+                None => self.push_constant(term, path)?,
+                Some(number) => match self.binding(number) {
+                    Some(binding) => self.load(binding, term, path)?,
+                    None => return Err(self.error(path, term, SpecProblem::Unbound(term.clone()))),
+                },
             },
-            None => {
-                let constant = self.constant(term, path)?;
-                work.operands.push(constant);
-            }
         }
         Ok(())
     }
 
     /// Pushes a variable's value.
-    fn load(
-        &mut self,
-        binding: Binding,
-        term: &Term,
-        path: Path,
-        work: &mut Work<'_>,
-    ) -> Result<(), SpecError> {
-        let operand = match binding {
-            Binding::Operand(operand) => operand,
-            Binding::Row => {
-                let to = self.register_of(work, term, path)?;
-                self.emit(Operation::Put {
-                    to,
-                    value: Make::Row,
-                });
-                Operand::Register(to)
+    fn load(&mut self, binding: Binding, term: &Term, path: Path) -> Compiled {
+        match binding {
+            Binding::Operand(operand) => {
+                self.stack.push(operand);
+                Ok(())
             }
-            Binding::Rest { of, skip } => {
-                let to = self.register_of(work, term, path)?;
-                self.emit(Operation::Put {
-                    to,
-                    value: Make::Rest { of, skip },
-                });
-                Operand::Register(to)
-            }
-        };
-        work.operands.push(operand);
-        Ok(())
+            Binding::Row => self.put(Make::Row, term, path),
+            Binding::Rest { of, skip } => self.put(Make::Rest { of, skip }, term, path),
+        }
     }
 
     /// A tuple: a function with its arguments, or a tuple in a tuple, which makes a tuple.
-    fn call<'t>(
-        &mut self,
-        term: &'t Term,
-        tuple: &'t Tuple,
-        path: Path,
-        work: &mut Work<'t>,
-    ) -> Result<(), SpecError> {
+    fn call(&mut self, term: &'t Term, tuple: &'t Tuple, path: Path) -> Compiled {
         let (name, arguments) = match tuple.elements() {
             [Term::Tuple(elements)] => {
-                let build = Build::Tuple;
-                work.tasks
-                    .push(Task::Finish(build, elements.len(), term, path));
-                let first = work.tasks.len();
-                let path = self.paths.step(Some(path), Step::Element(1));
-                for (index, element) in elements.iter().enumerate() {
-                    let path = self.paths.step(Some(path), Step::Element(index + 1));
-                    work.tasks.push(Task::Evaluate(element, path));
-                }
-                work.tasks[first..].reverse();
+                let within = self.step(path, Step::Element(1));
+                let elements = numbered(elements.iter(), Step::Element);
+                self.parts(Build::Tuple, elements, within, term, path);
                 return Ok(());
             }
             [Term::Atom(name), arguments @ ..] => (*name, arguments),
             _ => return Err(self.error(path, term, SpecProblem::NotACall)),
         };
-        let function = self.function(name, arguments.len(), term, path)?;
-        match function {
-            Function::Const => {
-                let constant = self.constant(&arguments[0], path)?;
-                work.operands.push(constant);
-            }
+        let build = match self.function(name, arguments.len(), term, path)? {
+            Function::Const => return self.push_constant(&arguments[0], path),
             Function::Myself => {
-                let constant = self.constant(&Term::from(self.environment.myself.clone()), path)?;
-                work.operands.push(constant);
+                return self.push_constant(&self.environment.myself.clone().into(), path);
             }
-            Function::Node => {
-                let constant = self.constant(&Term::from(self.environment.node), path)?;
-                work.operands.push(constant);
-            }
+            Function::Node => return self.push_constant(&self.environment.node.into(), path),
             Function::Branch(decides) => {
-                let chain = work.chains.len();
-                work.chains.push(Vec::new());
-                let first = work.tasks.len();
-                for (index, argument) in arguments.iter().enumerate() {
-                    if index > 0 {
-                        work.tasks.push(Task::Leave { decides, chain });
+                let chain = self.chains.len();
+                self.chains.push(Vec::new());
+                let first = self.tasks.len();
+                for (argument, step) in numbered(arguments, Step::Argument) {
+                    if self.tasks.len() > first {
+                        self.tasks.push(Task::Leave(decides, chain));
                     }
-                    let path = self.paths.step(Some(path), Step::Argument(index + 1));
-                    work.tasks.push(Task::Evaluate(argument, path));
+                    let path = self.step(path, step);
+                    self.tasks.push(Task::Evaluate(argument, path));
                 }
-                work.tasks.push(Task::End { chain });
-                work.tasks[first..].reverse();
+                self.tasks.push(Task::End(chain));
+                self.tasks[first..].reverse();
+                return Ok(());
             }
-            Function::Compare(function) => {
-                self.arguments(Build::Comparison(function), arguments, term, path, work);
-            }
-            Function::Compute(function) => {
-                self.arguments(Build::Compute(function), arguments, term, path, work);
-            }
-            Function::Project(function) => {
-                self.arguments(Build::Project(function), arguments, term, path, work);
-            }
-        }
+            Function::Compare(function) => Build::Comparison(function),
+            Function::Compute(function) => Build::Compute(function),
+            Function::Project(function) => Build::Project(function),
+        };
+        let arguments = numbered(arguments, Step::Argument);
+        self.parts(build, arguments, path, term, path);
         Ok(())
     }
 
-    /// Evaluates the arguments of a function, and then the function.
-    fn arguments<'t>(
+    /// Evaluates the parts of a term, which are within `within`, and then combines them.
+    fn parts(
         &mut self,
         build: Build,
-        arguments: &'t [Term],
+        parts: impl Iterator<Item = (&'t Term, Step)>,
+        within: Path,
         term: &'t Term,
         path: Path,
-        work: &mut Work<'t>,
     ) {
-        work.tasks
-            .push(Task::Finish(build, arguments.len(), term, path));
-        let first = work.tasks.len();
-        for (index, argument) in arguments.iter().enumerate() {
-            let path = self.paths.step(Some(path), Step::Argument(index + 1));
-            work.tasks.push(Task::Evaluate(argument, path));
+        let first = self.tasks.len();
+        for (part, step) in parts {
+            let path = self.step(within, step);
+            self.tasks.push(Task::Evaluate(part, path));
         }
-        work.tasks[first..].reverse();
+        let count = self.tasks.len() - first;
+        self.tasks.push(Task::Finish(build, count, term, path));
+        self.tasks[first..].reverse();
     }
 
-    fn function(
-        &self,
-        name: Atom,
-        arity: usize,
-        term: &Term,
-        path: Path,
-    ) -> Result<Function, SpecError> {
+    fn function(&self, name: Atom, arity: usize, term: &Term, path: Path) -> Compiled<Function> {
         let problem = match lookup(name.text(), arity) {
             Lookup::Found(function) => return Ok(function),
             Lookup::Takes(takes) => SpecProblem::Arity {
@@ -377,48 +267,24 @@ impl Compiler<'_> {
     }
 
     /// Combines the topmost operands into one.
-    fn build(
-        &mut self,
-        build: Build,
-        count: usize,
-        term: &Term,
-        path: Path,
-        work: &mut Work<'_>,
-    ) -> Result<(), SpecError> {
-        let parts = work.operands.split_off(work.operands.len() - count);
+    fn build(&mut self, build: Build, count: usize, term: &Term, path: Path) -> Compiled {
+        let parts = self.stack.split_off(self.stack.len() - count);
         if let Some(constant) = self.constructed(build, &parts) {
-            let constant = self.constant(&constant, path)?;
-            work.operands.push(constant);
-            return Ok(());
+            return self.push_constant(&constant, path);
         }
-        let to = self.register_of(work, term, path)?;
-        let value = match (build, parts.as_slice()) {
-            (Build::Comparison(comparison), &[one, two]) => Make::Comparison {
-                comparison,
-                one,
-                two,
-            },
-            (_, parts) => {
-                let parts = self.operand_list(parts, term, path)?;
-                match build {
-                    Build::Tuple => Make::Tuple(parts),
-                    Build::List => Make::List(parts),
-                    Build::Map => Make::Map(parts),
-                    Build::Compute(function) => Make::Compute {
-                        function,
-                        arguments: parts,
-                    },
-                    Build::Project(function) => Make::Project {
-                        function,
-                        arguments: parts,
-                    },
-                    Build::Comparison(_) => unreachable!("comparisons have two arguments"),
-                }
-            }
+        if let (Build::Comparison(comparison), &[one, two]) = (build, parts.as_slice()) {
+            return self.put(Make::Comparison(comparison, one, two), term, path);
+        }
+        let parts = self.list_of(&parts, term, path)?;
+        let value = match build {
+            Build::Tuple => Make::Tuple(parts),
+            Build::List => Make::List(parts),
+            Build::Map => Make::Map(parts),
+            Build::Compute(function) => Make::Compute(function, parts),
+            Build::Project(function) => Make::Project(function, parts),
+            Build::Comparison(_) => unreachable!("comparisons have two arguments"),
         };
-        self.emit(Operation::Put { to, value });
-        work.operands.push(Operand::Register(to));
-        Ok(())
+        self.put(value, term, path)
     }
 
     /// The tuple, list or map of these parts, if all of them are constants.
@@ -437,13 +303,7 @@ impl Compiler<'_> {
                 let tail = values.pop()?;
                 Some(Term::list_with_tail(values, tail))
             }
-            _ => Some(Term::map(pairs(values))),
+            _ => Some(Term::map(pairs(values.into_iter()))),
         }
     }
-}
-
-/// Pairs up alternating keys and values.
-fn pairs(values: Vec<Term>) -> Vec<(Term, Term)> {
-    let mut values = values.into_iter();
-    std::iter::from_fn(|| Some((values.next()?, values.next()?))).collect()
 }

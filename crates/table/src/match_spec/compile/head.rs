@@ -4,15 +4,15 @@
 //! the last field first. Erlang's programs use the same order. It decides which of two zeros a
 //! variable is bound to: the one that is tested first.
 
-use super::Compiler;
-use crate::match_spec::error::{Path, SpecError, SpecProblem, Step};
+use super::{Compiled, Compiler};
+use crate::match_spec::error::{Path, SpecProblem, Step};
 use crate::match_spec::program::{
     Binding, Make, Operand, Operation, Shape, TailTest, Test, is_atom, variable,
 };
 use crate::term::{Atom, List, Map, Term, Tuple};
 
 /// A nested pattern, with the location of the value that it has to match.
-struct Pending<'t> {
+pub(super) struct Pending<'t> {
     of: Operand,
     pattern: &'t Term,
     path: Path,
@@ -53,15 +53,14 @@ fn is_constant(pattern: &Term) -> bool {
     true
 }
 
-impl Compiler<'_> {
-    pub(super) fn head(&mut self, head: &Term, path: Path) -> Result<(), SpecError> {
-        let mut pending = Vec::new();
+impl<'t> Compiler<'t> {
+    pub(super) fn head(&mut self, head: &'t Term, path: Path) -> Compiled {
         let shape = match head {
             Term::Tuple(tuple) => {
                 for (index, element) in tuple.iter().enumerate() {
-                    let path = self.paths.step(Some(path), Step::Element(index + 1));
+                    let path = self.step(path, Step::Element(index + 1));
                     let field = Operand::Field(self.count(index, head, path)?);
-                    self.one(field, element, path, &mut pending)?;
+                    self.one(field, element, path)?;
                 }
                 Shape::Size(tuple.len())
             }
@@ -72,17 +71,17 @@ impl Compiler<'_> {
                     Shape::Any
                 }
                 None => {
-                    self.one(Operand::Field(0), head, path, &mut pending)?;
+                    self.one(Operand::Field(0), head, path)?;
                     Shape::NoTuple
                 }
             },
         };
         self.clause.shape = Some(shape);
-        while let Some(Pending { of, pattern, path }) = pending.pop() {
+        while let Some(Pending { of, pattern, path }) = self.pending.pop() {
             match pattern {
-                Term::Tuple(tuple) => self.tuple(of, tuple, path, &mut pending)?,
-                Term::List(list) => self.list(of, list, path, &mut pending)?,
-                Term::Map(map) => self.map(of, map, path, &mut pending)?,
+                Term::Tuple(tuple) => self.tuple(of, tuple, path)?,
+                Term::List(list) => self.list(of, list, path)?,
+                Term::Map(map) => self.map(of, map, path)?,
                 _ => {}
             }
         }
@@ -90,20 +89,14 @@ impl Compiler<'_> {
     }
 
     /// Makes a new register for a part of the matched term.
-    fn part(&mut self, pattern: &Term, path: Path) -> Result<u32, SpecError> {
+    fn part(&mut self, pattern: &Term, path: Path) -> Compiled<u32> {
         let register = self.count(self.clause.head_registers as usize, pattern, path)?;
         self.clause.head_registers = register + 1;
         Ok(register)
     }
 
-    /// Compiles a pattern without its nested patterns, which it adds to `pending`.
-    fn one<'t>(
-        &mut self,
-        of: Operand,
-        pattern: &'t Term,
-        path: Path,
-        pending: &mut Vec<Pending<'t>>,
-    ) -> Result<(), SpecError> {
+    /// Compiles a pattern without its nested patterns, which become pending.
+    fn one(&mut self, of: Operand, pattern: &'t Term, path: Path) -> Compiled {
         if let Some(number) = variable(pattern) {
             match self.binding(number) {
                 None => self.bind(number, Binding::Operand(of)),
@@ -121,7 +114,7 @@ impl Compiler<'_> {
                 self.emit(Operation::Test(Test::Zero { of, negative }));
             }
             Term::Tuple(_) | Term::List(_) | Term::Map(_) if !is_constant(pattern) => {
-                pending.push(Pending { of, pattern, path });
+                self.pending.push(Pending { of, pattern, path });
             }
             _ => {
                 let two = self.constant(pattern, path)?;
@@ -132,12 +125,7 @@ impl Compiler<'_> {
     }
 
     /// The location of a bound variable's value, while the head is being tested.
-    fn bound_in_head(
-        &mut self,
-        number: u64,
-        pattern: &Term,
-        path: Path,
-    ) -> Result<Operand, SpecError> {
+    fn bound_in_head(&mut self, number: u64, pattern: &Term, path: Path) -> Compiled<Operand> {
         match self.binding(number) {
             Some(Binding::Operand(operand)) => Ok(operand),
             Some(Binding::Rest { of, skip }) => {
@@ -158,36 +146,22 @@ impl Compiler<'_> {
         }
     }
 
-    fn tuple<'t>(
-        &mut self,
-        of: Operand,
-        tuple: &'t Tuple,
-        path: Path,
-        pending: &mut Vec<Pending<'t>>,
-    ) -> Result<(), SpecError> {
+    fn tuple(&mut self, of: Operand, tuple: &'t Tuple, path: Path) -> Compiled {
         let size = self.count(tuple.len(), &Term::NIL, path)?;
         self.emit(Operation::Test(Test::Tuple { of, size }));
         for (index, element) in (0..).zip(tuple.iter()) {
             if is_atom(element, Atom::UNDERSCORE) {
                 continue;
             }
-            let path = self
-                .paths
-                .step(Some(path), Step::Element(index as usize + 1));
+            let path = self.step(path, Step::Element(index as usize + 1));
             let to = self.part(element, path)?;
             self.emit(Operation::Test(Test::Element { of, index, to }));
-            self.one(Operand::Register(to), element, path, pending)?;
+            self.one(Operand::Register(to), element, path)?;
         }
         Ok(())
     }
 
-    fn list<'t>(
-        &mut self,
-        of: Operand,
-        list: &'t List,
-        path: Path,
-        pending: &mut Vec<Pending<'t>>,
-    ) -> Result<(), SpecError> {
+    fn list(&mut self, of: Operand, list: &'t List, path: Path) -> Compiled {
         let mut elements = list.iter();
         let length = elements.by_ref().count();
         let tail = elements.tail();
@@ -209,12 +183,10 @@ impl Compiler<'_> {
             to,
         }));
         for (index, element) in (0..).zip(list) {
-            let path = self
-                .paths
-                .step(Some(path), Step::Element(index as usize + 1));
-            self.one(Operand::Register(to + index), element, path, pending)?;
+            let path = self.step(path, Step::Element(index as usize + 1));
+            self.one(Operand::Register(to + index), element, path)?;
         }
-        let path = self.paths.step(Some(path), Step::Tail);
+        let path = self.step(path, Step::Tail);
         match variable(tail) {
             Some(number) if self.binding(number).is_none() => {
                 self.bind(number, Binding::Rest { of, skip: count });
@@ -225,37 +197,31 @@ impl Compiler<'_> {
                     to: rest,
                     value: Make::Rest { of, skip: count },
                 });
-                self.one(Operand::Register(rest), tail, path, pending)?;
+                self.one(Operand::Register(rest), tail, path)?;
             }
             None if test == TailTest::Improper => {
-                self.one(Operand::Register(to + count), tail, path, pending)?;
+                self.one(Operand::Register(to + count), tail, path)?;
             }
             None => {}
         }
         Ok(())
     }
 
-    fn map<'t>(
-        &mut self,
-        of: Operand,
-        map: &'t Map,
-        path: Path,
-        pending: &mut Vec<Pending<'t>>,
-    ) -> Result<(), SpecError> {
+    fn map(&mut self, of: Operand, map: &'t Map, path: Path) -> Compiled {
         let size = self.count(map.len(), &Term::NIL, path)?;
         self.emit(Operation::Test(Test::Map { of, size }));
         for (index, (key, value)) in map.entries().iter().enumerate() {
             if variable(key).is_some() || is_atom(key, Atom::UNDERSCORE) {
-                let path = self.paths.step(Some(path), Step::Key(index + 1));
+                let path = self.step(path, Step::Key(index + 1));
                 return Err(self.error(path, key, SpecProblem::OpenKey));
             }
-            let path = self.paths.step(Some(path), Step::Value(index + 1));
+            let path = self.step(path, Step::Value(index + 1));
             let Operand::Constant(key) = self.constant(key, path)? else {
                 continue;
             };
             let to = self.part(value, path)?;
             self.emit(Operation::Test(Test::Value { of, key, to }));
-            self.one(Operand::Register(to), value, path, pending)?;
+            self.one(Operand::Register(to), value, path)?;
         }
         Ok(())
     }

@@ -10,20 +10,32 @@ use super::error::{Path, Paths, SpecError, SpecProblem, Step};
 use super::program::{Binding, Clause, Operand, Operands, Operation, Program, Shape};
 use super::{Environment, Returns};
 use crate::term::{Atom, List, Term};
+use expression::Task;
+use head::Pending;
 use std::collections::BTreeMap;
 
 /// The most operands of all calls and constructions of a specification together. Each `'$$'` has
 /// one for every variable, so a program may be as long as the square of its specification's length.
 const MAX_OPERANDS: usize = 1 << 22;
 
+type Compiled<T = ()> = Result<T, SpecError>;
+
 /// The state of compiling a specification.
-pub(super) struct Compiler<'a> {
-    environment: &'a Environment,
+pub(super) struct Compiler<'t> {
+    environment: &'t Environment,
     paths: Paths,
     constants: Vec<Term>,
     operands: Vec<Operand>,
     clauses: Vec<Clause>,
     clause: Draft,
+    /// Nested patterns of the head that are not compiled yet.
+    pending: Vec<Pending<'t>>,
+    /// The steps left of an expression, the next one last.
+    tasks: Vec<Task<'t>>,
+    /// The operands of an expression that are needed later.
+    stack: Vec<Operand>,
+    /// For each chain of `andalso` or `orelse`, the indices of the operations that leave it.
+    chains: Vec<Vec<usize>>,
 }
 
 /// The clause being compiled.
@@ -58,19 +70,20 @@ pub(super) fn compile(spec: &Term, environment: &Environment) -> Result<Program,
 /// Compiles a clause with this head and without guards.
 pub(super) fn compile_pattern(head: &Term, returns: Returns) -> Result<Program, SpecError> {
     let environment = Environment::default();
+    let body = match returns {
+        Returns::Bindings => Atom::ALL_VARIABLES,
+        Returns::Row => Atom::WHOLE_ROW,
+        Returns::True => Atom::TRUE,
+    };
+    let (guards, body) = (Term::NIL, Term::list([body.into()]));
     let mut compiler = Compiler::new(&environment);
     let path = compiler.paths.step(None, Step::Clause(1));
-    let body = match returns {
-        Returns::Bindings => Term::Atom(Atom::ALL_VARIABLES),
-        Returns::Row => Term::Atom(Atom::WHOLE_ROW),
-        Returns::True => Term::Atom(Atom::TRUE),
-    };
-    compiler.clause(head, &Term::NIL, &Term::list([body]), path)?;
+    compiler.clause(head, &guards, &body, path)?;
     Ok(compiler.finish())
 }
 
-impl<'a> Compiler<'a> {
-    fn new(environment: &'a Environment) -> Self {
+impl<'t> Compiler<'t> {
+    fn new(environment: &'t Environment) -> Self {
         Self {
             environment,
             paths: Paths::default(),
@@ -78,6 +91,10 @@ impl<'a> Compiler<'a> {
             operands: Vec::new(),
             clauses: Vec::new(),
             clause: Draft::default(),
+            pending: Vec::new(),
+            tasks: Vec::new(),
+            stack: Vec::new(),
+            chains: Vec::new(),
         }
     }
 
@@ -89,32 +106,26 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn clause(
-        &mut self,
-        head: &Term,
-        guards: &Term,
-        body: &Term,
-        path: Path,
-    ) -> Result<(), SpecError> {
+    fn clause(&mut self, head: &'t Term, guards: &'t Term, body: &'t Term, path: Path) -> Compiled {
         self.clause = Draft::default();
-        let head_path = self.paths.step(Some(path), Step::Head);
+        let head_path = self.step(path, Step::Head);
         self.head(head, head_path)?;
 
-        let guards_path = self.paths.step(Some(path), Step::Guards);
+        let guards_path = self.step(path, Step::Guards);
         let guards = self.proper(guards, Some(guards_path), SpecProblem::NotGuards)?;
-        for (index, guard) in guards.iter().enumerate() {
-            let path = self.paths.step(Some(path), Step::Guard(index + 1));
+        for (guard, step) in numbered(guards.iter(), Step::Guard) {
+            let path = self.step(path, step);
             self.guard(guard, path)?;
         }
         let start = self.clause.operations.len();
 
-        let body_path = self.paths.step(Some(path), Step::Body);
+        let body_path = self.step(path, Step::Body);
         let expressions = self.proper(body, Some(body_path), SpecProblem::NotABody)?;
         let mut result = None;
-        for (index, expression) in expressions.iter().enumerate() {
+        for (expression, step) in numbered(expressions.iter(), Step::Expression) {
             // Only the value of the last expression counts; the others are only checked.
             self.clause.operations.truncate(start);
-            let path = self.paths.step(Some(path), Step::Expression(index + 1));
+            let path = self.step(path, step);
             result = Some(self.expression(expression, path)?);
         }
         let Some(result) = result else {
@@ -141,16 +152,20 @@ impl<'a> Compiler<'a> {
     }
 
     /// The elements of a term that must be a proper list.
-    fn proper<'t>(
+    fn proper<'l>(
         &self,
-        term: &'t Term,
+        term: &'l Term,
         path: Option<Path>,
         problem: SpecProblem,
-    ) -> Result<&'t List, SpecError> {
+    ) -> Compiled<&'l List> {
         match term {
             Term::List(list) if list.is_proper() => Ok(list),
             _ => Err(self.paths.error(path, term, problem)),
         }
+    }
+
+    fn step(&mut self, from: Path, step: Step) -> Path {
+        self.paths.step(Some(from), step)
     }
 
     fn error(&self, path: Path, term: &Term, problem: SpecProblem) -> SpecError {
@@ -162,7 +177,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Converts a count or an index; one that is too large is an error.
-    fn count(&self, count: usize, term: &Term, path: Path) -> Result<u32, SpecError> {
+    fn count(&self, count: usize, term: &Term, path: Path) -> Compiled<u32> {
         // The number one past it must fit, too.
         match u32::try_from(count) {
             Ok(count) if count < u32::MAX => Ok(count),
@@ -170,18 +185,13 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn constant(&mut self, value: &Term, path: Path) -> Result<Operand, SpecError> {
+    fn constant(&mut self, value: &Term, path: Path) -> Compiled<Operand> {
         let index = self.count(self.constants.len(), value, path)?;
         self.constants.push(value.clone());
         Ok(Operand::Constant(index))
     }
 
-    fn operand_list(
-        &mut self,
-        operands: &[Operand],
-        term: &Term,
-        path: Path,
-    ) -> Result<Operands, SpecError> {
+    fn list_of(&mut self, operands: &[Operand], term: &Term, path: Path) -> Compiled<Operands> {
         if self.operands.len() + operands.len() > MAX_OPERANDS {
             return Err(self.error(path, term, SpecProblem::TooLarge));
         }
@@ -199,4 +209,12 @@ impl<'a> Compiler<'a> {
     fn bind(&mut self, number: u64, binding: Binding) {
         self.clause.variables.insert(number, binding);
     }
+}
+
+/// Parts of a term with the steps to them.
+fn numbered<'t>(
+    parts: impl IntoIterator<Item = &'t Term>,
+    step: fn(usize) -> Step,
+) -> impl Iterator<Item = (&'t Term, Step)> {
+    parts.into_iter().zip((1..).map(step))
 }

@@ -13,10 +13,8 @@ const MAX_INTEGER_BITS: u64 = Limits::INTEGER_BITS;
 /// A function of one number.
 pub(super) fn unary(function: Compute, term: &Term) -> Option<Term> {
     let float = match term {
-        Term::Integer(value) => return small(function, *value),
-        Term::BigInteger(value) => return big(function, term, value.value()),
         Term::Float(float) => float.value(),
-        _ => return None,
+        _ => return of_integer(function, term),
     };
     match function {
         Compute::Plus | Compute::Float => Some(term.clone()),
@@ -31,29 +29,23 @@ pub(super) fn unary(function: Compute, term: &Term) -> Option<Term> {
     }
 }
 
-fn small(function: Compute, value: i64) -> Option<Term> {
-    match function {
-        Compute::Plus | Compute::Ceil | Compute::Floor | Compute::Round | Compute::Trunc => {
-            Some(value.into())
+fn of_integer(function: Compute, term: &Term) -> Option<Term> {
+    let to_integer = matches!(
+        function,
+        Compute::Plus | Compute::Ceil | Compute::Floor | Compute::Round | Compute::Trunc
+    );
+    match (function, term) {
+        (_, Term::Integer(_) | Term::BigInteger(_)) if to_integer => Some(term.clone()),
+        (Compute::Float, _) => to_float(term).and_then(finite),
+        (Compute::Negate, Term::Integer(value)) => Some((-i128::from(*value)).into()),
+        (Compute::Negate, Term::BigInteger(value)) => Some((-value.value()).into()),
+        (Compute::Abs, Term::Integer(value)) => Some(value.unsigned_abs().into()),
+        (Compute::Abs, Term::BigInteger(value)) if value.value().sign() == Sign::Minus => {
+            Some((-value.value()).into())
         }
-        Compute::Float => finite(value as f64),
-        Compute::Negate => Some((-i128::from(value)).into()),
-        Compute::Abs => Some(value.unsigned_abs().into()),
-        Compute::BitNot => Some((!value).into()),
-        _ => None,
-    }
-}
-
-fn big(function: Compute, term: &Term, value: &BigInt) -> Option<Term> {
-    match function {
-        Compute::Plus | Compute::Ceil | Compute::Floor | Compute::Round | Compute::Trunc => {
-            Some(term.clone())
-        }
-        Compute::Float => to_float(term).and_then(finite),
-        Compute::Negate => Some((-value).into()),
-        Compute::Abs if value.sign() == Sign::Minus => Some((-value).into()),
-        Compute::Abs => Some(term.clone()),
-        Compute::BitNot => Some(Term::from(-value - 1_u32)),
+        (Compute::Abs, Term::BigInteger(_)) => Some(term.clone()),
+        (Compute::BitNot, Term::Integer(value)) => Some((!value).into()),
+        (Compute::BitNot, Term::BigInteger(value)) => Some((-value.value() - 1_u32).into()),
         _ => None,
     }
 }

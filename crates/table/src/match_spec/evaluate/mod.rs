@@ -3,7 +3,7 @@
 mod arithmetic;
 
 use super::function::{Comparison, Compute};
-use crate::term::{Atom, Bitstring, Term};
+use crate::term::{Atom, Term};
 use std::cmp::Ordering;
 
 /// Whether a comparison holds. For two integers it takes one instruction.
@@ -64,56 +64,38 @@ pub(super) fn unary(function: Compute, term: &Term) -> Option<Term> {
         Compute::IsReference => matches!(term, Term::Reference(_)).into(),
         Compute::IsTuple => matches!(term, Term::Tuple(_)).into(),
         Compute::Not => (!boolean(term)?).into(),
-        Compute::BitSize => bits(term)?.bit_len().into(),
-        Compute::ByteSize => bits(term)?.bytes().len().into(),
-        Compute::TupleSize => match term {
-            Term::Tuple(tuple) => tuple.len().into(),
-            _ => return None,
-        },
-        Compute::MapSize => match term {
-            Term::Map(map) => map.len().into(),
-            _ => return None,
-        },
-        Compute::Size => match term {
-            Term::Tuple(tuple) => tuple.len().into(),
-            // Only full bytes count.
-            Term::Bitstring(bits) => (bits.bit_len() / 8).into(),
-            _ => return None,
-        },
-        Compute::Length => match term {
-            Term::List(list) => list.proper_len()?.into(),
-            _ => return None,
-        },
-        Compute::Tail => match term {
-            Term::List(list) => list.rest()?,
-            _ => return None,
-        },
-        Compute::NodeOf => match term {
-            Term::Pid(pid) => pid.node().into(),
-            Term::Port(port) => port.node().into(),
-            Term::Reference(reference) => reference.node().into(),
-            _ => return None,
-        },
+        _ => return size(function, term),
+    })
+}
+
+/// A size or a part of a term, or a function of a number.
+fn size(function: Compute, term: &Term) -> Option<Term> {
+    Some(match (function, term) {
+        (Compute::BitSize, Term::Bitstring(bits)) => bits.bit_len().into(),
+        (Compute::ByteSize, Term::Bitstring(bits)) => bits.bytes().len().into(),
+        // Only full bytes count.
+        (Compute::Size, Term::Bitstring(bits)) => (bits.bit_len() / 8).into(),
+        (Compute::Size | Compute::TupleSize, Term::Tuple(tuple)) => tuple.len().into(),
+        (Compute::MapSize, Term::Map(map)) => map.len().into(),
+        (Compute::Length, Term::List(list)) => list.proper_len()?.into(),
+        (Compute::Tail, Term::List(list)) => list.rest()?,
+        (Compute::NodeOf, Term::Pid(pid)) => pid.node().into(),
+        (Compute::NodeOf, Term::Port(port)) => port.node().into(),
+        (Compute::NodeOf, Term::Reference(reference)) => reference.node().into(),
         _ => return arithmetic::unary(function, term),
     })
 }
 
 /// A function of two arguments.
 pub(super) fn binary(function: Compute, one: &Term, two: &Term) -> Option<Term> {
-    Some(match function {
-        Compute::IsMapKey => match two {
-            Term::Map(map) => map.get(one).is_some().into(),
-            _ => return None,
-        },
-        Compute::Xor => (boolean(one)? != boolean(two)?).into(),
+    Some(match (function, two) {
+        (Compute::IsMapKey, Term::Map(map)) => map.get(one).is_some().into(),
+        (Compute::Xor, _) => (boolean(one)? != boolean(two)?).into(),
         // Of two equal terms the first, as in Erlang.
-        Compute::Max => if one >= two { one } else { two }.clone(),
-        Compute::Min => if one <= two { one } else { two }.clone(),
-        Compute::BinaryPart => match two {
-            Term::Tuple(part) => match part.elements() {
-                [start, length] => binary_part(one, start, length)?,
-                _ => return None,
-            },
+        (Compute::Max, _) => if one >= two { one } else { two }.clone(),
+        (Compute::Min, _) => if one <= two { one } else { two }.clone(),
+        (Compute::BinaryPart, Term::Tuple(part)) => match part.elements() {
+            [start, length] => binary_part(one, start, length)?,
             _ => return None,
         },
         _ => return arithmetic::binary(function, one, two),
@@ -129,19 +111,14 @@ pub(super) fn ternary(function: Compute, one: &Term, two: &Term, three: &Term) -
     }
 }
 
-fn bits(term: &Term) -> Option<&Bitstring> {
-    match term {
-        Term::Bitstring(bits) => Some(bits),
-        _ => None,
-    }
-}
-
 /// `length` bytes from `start` on, or the bytes before `start` if the length is negative.
 fn binary_part(binary: &Term, start: &Term, length: &Term) -> Option<Term> {
-    let (&Term::Integer(start), &Term::Integer(length)) = (start, length) else {
+    let (Term::Bitstring(bits), &Term::Integer(start), &Term::Integer(length)) =
+        (binary, start, length)
+    else {
         return None;
     };
-    let bytes = bits(binary)?.as_binary()?;
+    let bytes = bits.as_binary()?;
     let end = start.checked_add(length)?;
     let (from, to) = (start.min(end), start.max(end));
     let part = bytes.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)?;

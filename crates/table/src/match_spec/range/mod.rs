@@ -45,10 +45,15 @@ impl KeyInterval {
     /// `1.0`.
     #[must_use]
     pub fn key(&self) -> Option<&Term> {
+        self.only()?.key()
+    }
+
+    /// The bound before its keys, if the interval has exactly those.
+    fn only(&self) -> Option<&KeyBound> {
         let (low, high) = (self.low.as_ref()?, self.high.as_ref()?);
-        let one =
+        let only =
             low.side() == Side::Before && high.side() == Side::Behind && low.is_of_same_keys(high);
-        one.then(|| low.key()).flatten()
+        only.then_some(low)
     }
 
     /// Whether it contains this key.
@@ -71,14 +76,10 @@ impl KeyInterval {
 /// For people: `5`, `{user,'_'}`, `from 3 to 9`, `behind {user,7}, before {user,9}`, `all keys`.
 impl fmt::Display for KeyInterval {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(keys) = self.only() {
+            return write!(formatter, "{keys}");
+        }
         match (&self.low, &self.high) {
-            (Some(low), Some(high))
-                if low.side() == Side::Before
-                    && high.side() == Side::Behind
-                    && low.is_of_same_keys(high) =>
-            {
-                write!(formatter, "{low}")
-            }
             (None, None) => formatter.write_str("all keys"),
             (low, high) => {
                 if let Some(low) = low {

@@ -4,9 +4,7 @@ use super::KeyInterval;
 use super::bound::{KeyBound, Side};
 use super::stream::{Piece, term_of};
 use crate::match_spec::function::Comparison;
-use crate::match_spec::program::{
-    Binding, Clause, Operand, Operation, Program, Shape, is_atom, variable,
-};
+use crate::match_spec::program::{Binding, Clause, Operation, Program, Shape, is_atom, variable};
 use crate::term::{Atom, Elements, Term};
 
 /// The keys that a clause can match.
@@ -162,20 +160,7 @@ fn limits<'a>(binding: Option<&Binding>, guards: &[Operation], program: &'a Prog
     let Some(&Binding::Operand(variable)) = binding else {
         return limits;
     };
-    for guard in guards {
-        let Operation::RequireComparison {
-            comparison,
-            one,
-            two,
-        } = *guard
-        else {
-            continue;
-        };
-        let (comparison, constant) = match (one, two) {
-            (one, Operand::Constant(two)) if one == variable => (comparison, two),
-            (Operand::Constant(one), two) if two == variable => (comparison.swapped(), one),
-            _ => continue,
-        };
+    for (comparison, constant) in guards.iter().filter_map(|guard| guard.compares(variable)) {
         let value = &program.constants[constant as usize];
         match comparison {
             Comparison::Equal | Comparison::Identical => {

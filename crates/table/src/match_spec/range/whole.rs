@@ -95,30 +95,19 @@ fn is_only_itself(term: &Term) -> bool {
 /// Whether an operation is a step of the head, or a guard that only bounds the interval through
 /// this variable.
 fn is_bound(operation: &Operation, bounded: Option<&Binding>) -> bool {
-    match *operation {
-        Operation::Test(_) => true,
-        Operation::RequireComparison {
-            comparison,
-            one,
-            two,
-        } => {
-            let Some(&Binding::Operand(variable)) = bounded else {
-                return false;
-            };
-            let with_constant = matches!(
-                (one, two),
-                (Operand::Constant(_), other) | (other, Operand::Constant(_)) if other == variable
-            );
-            with_constant
-                && matches!(
-                    comparison,
-                    Comparison::Equal
-                        | Comparison::Greater
-                        | Comparison::AtLeast
-                        | Comparison::Less
-                        | Comparison::AtMost
-                )
-        }
-        _ => false,
+    if let Operation::Test(_) = operation {
+        return true;
     }
+    let Some(&Binding::Operand(variable)) = bounded else {
+        return false;
+    };
+    let bounds = |comparison| {
+        !matches!(
+            comparison,
+            Comparison::Identical | Comparison::NotIdentical | Comparison::NotEqual
+        )
+    };
+    operation
+        .compares(variable)
+        .is_some_and(|(comparison, _)| bounds(comparison))
 }

@@ -24,12 +24,11 @@ pub(super) fn leaf(
     Ok(Some(match tag {
         tag::SMALL_INTEGER => Term::from(reader.u8()?),
         tag::INTEGER => Term::from(i32::from_be_bytes(reader.array()?)),
-        tag::SMALL_BIG => {
-            let length = reader.u8()?;
-            big(reader, offset, length.into(), limits)?
-        }
-        tag::LARGE_BIG => {
-            let length = reader.u32()?;
+        tag::SMALL_BIG | tag::LARGE_BIG => {
+            let length = match tag {
+                tag::SMALL_BIG => reader.u8()?.into(),
+                _ => reader.u32()?,
+            };
             big(reader, offset, length, limits)?
         }
         tag::NEW_FLOAT => float(reader, offset)?,
@@ -100,6 +99,20 @@ fn bits(reader: &mut Reader<'_>, offset: usize) -> Result<Term> {
     Ok(Bitstring::from_bits(string, string.len() * 8 - unused).into())
 }
 
+#[cold]
+fn wrong_tag(reader: &Reader<'_>, offset: usize, found: u8, wanted: &'static str) -> DecodeError {
+    reader.error(offset, DecodeProblem::WrongTag { found, wanted })
+}
+
+/// Reads the creation of a node, which has 8 bits in `old` forms.
+fn creation(reader: &mut Reader<'_>, old: bool) -> Result<u32> {
+    if old {
+        reader.u8().map(u32::from)
+    } else {
+        reader.u32()
+    }
+}
+
 /// Reads an atom, including its tag.
 pub(super) fn atom(reader: &mut Reader<'_>, limits: &Limits) -> Result<Atom> {
     let offset = reader.position();
@@ -108,10 +121,7 @@ pub(super) fn atom(reader: &mut Reader<'_>, limits: &Limits) -> Result<Atom> {
         tag::ATOM | tag::SMALL_ATOM | tag::ATOM_UTF8 | tag::SMALL_ATOM_UTF8 => {
             atom_of(reader, offset, found, limits)
         }
-        _ => {
-            let wanted = "an atom";
-            Err(reader.error(offset, DecodeProblem::WrongTag { found, wanted }))
-        }
+        _ => Err(wrong_tag(reader, offset, found, "an atom")),
     }
 }
 
@@ -142,10 +152,7 @@ pub(super) fn integer(reader: &mut Reader<'_>, limits: &Limits) -> Result<i64> {
     let found = reader.u8()?;
     match leaf(reader, offset, found, limits)? {
         Some(Term::Integer(value)) => Ok(value),
-        _ => {
-            let wanted = "an integer";
-            Err(reader.error(offset, DecodeProblem::WrongTag { found, wanted }))
-        }
+        _ => Err(wrong_tag(reader, offset, found, "an integer")),
     }
 }
 
@@ -154,20 +161,14 @@ pub(super) fn pid(reader: &mut Reader<'_>, limits: &Limits) -> Result<Pid> {
     let offset = reader.position();
     match reader.u8()? {
         tag @ (tag::NEW_PID | tag::PID) => pid_of(reader, tag, limits),
-        found => {
-            let wanted = "a pid";
-            Err(reader.error(offset, DecodeProblem::WrongTag { found, wanted }))
-        }
+        found => Err(wrong_tag(reader, offset, found, "a pid")),
     }
 }
 
 fn pid_of(reader: &mut Reader<'_>, tag: u8, limits: &Limits) -> Result<Pid> {
     let node = atom(reader, limits)?;
     let (id, serial) = (reader.u32()?, reader.u32()?);
-    let creation = match tag {
-        tag::PID => reader.u8()?.into(),
-        _ => reader.u32()?,
-    };
+    let creation = creation(reader, tag == tag::PID)?;
     Ok(Pid::new(node, id, serial, creation))
 }
 
@@ -177,60 +178,44 @@ fn port(reader: &mut Reader<'_>, tag: u8, limits: &Limits) -> Result<Term> {
         tag::V4_PORT => reader.u64()?,
         _ => reader.u32()?.into(),
     };
-    let creation = match tag {
-        tag::PORT => reader.u8()?.into(),
-        _ => reader.u32()?,
-    };
+    let creation = creation(reader, tag == tag::PORT)?;
     Ok(Port::new(node, id, creation).into())
 }
 
 fn reference(reader: &mut Reader<'_>, offset: usize, tag: u8, limits: &Limits) -> Result<Term> {
-    // The old form has its single word before the creation.
-    if tag == tag::REFERENCE {
-        let node = atom(reader, limits)?;
-        let word = reader.u32()?;
-        let creation = reader.u8()?;
-        let reference = Reference::new(node, creation.into(), &[word]);
-        return reference_of(reader, offset, 1, reference);
-    }
-    let count = reader.u16()?;
+    let count = match tag {
+        tag::REFERENCE => 1,
+        _ => reader.u16()?,
+    };
+    let too_many = DecodeProblem::ReferenceWords(count);
     if usize::from(count) > Reference::MAX_WORDS {
-        return Err(reader.error(offset, DecodeProblem::ReferenceWords(count)));
+        return Err(reader.error(offset, too_many));
     }
     let node = atom(reader, limits)?;
-    let creation = match tag {
-        tag::NEW_REFERENCE => reader.u8()?.into(),
-        _ => reader.u32()?,
-    };
     let mut words = [0; Reference::MAX_WORDS];
     let words = &mut words[..count.into()];
-    for word in words.iter_mut() {
-        *word = reader.u32()?;
+    // The old form has its single word before the creation.
+    if tag == tag::REFERENCE {
+        words[0] = reader.u32()?;
+    }
+    let creation = creation(reader, tag != tag::NEWER_REFERENCE)?;
+    if tag != tag::REFERENCE {
+        for word in words.iter_mut() {
+            *word = reader.u32()?;
+        }
     }
     let reference = Reference::new(node, creation, words);
-    reference_of(reader, offset, count, reference)
-}
-
-fn reference_of(
-    reader: &Reader<'_>,
-    offset: usize,
-    words: u16,
-    reference: Option<Reference>,
-) -> Result<Term> {
     reference
         .map(Term::Reference)
-        .ok_or_else(|| reader.error(offset, DecodeProblem::ReferenceWords(words)))
+        .ok_or_else(|| reader.error(offset, too_many))
 }
 
 fn export(reader: &mut Reader<'_>, limits: &Limits) -> Result<Term> {
     let module = atom(reader, limits)?;
     let function = atom(reader, limits)?;
     let offset = reader.position();
-    let arity = u8::try_from(integer(reader, limits)?).map_err(|_| {
-        let wanted = "an arity";
-        let found = tag::INTEGER;
-        reader.error(offset, DecodeProblem::WrongTag { found, wanted })
-    })?;
+    let arity = u8::try_from(integer(reader, limits)?)
+        .map_err(|_| wrong_tag(reader, offset, tag::INTEGER, "an arity"))?;
     Ok(Term::from(Export {
         module,
         function,

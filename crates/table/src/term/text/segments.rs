@@ -4,7 +4,7 @@ use super::super::{Bitstring, Float, Term};
 use super::error::{ParseError, ParseProblem};
 use super::scan::Scanner;
 use super::{number, parse, quoted};
-use num_bigint::BigInt;
+use num_bigint::{BigInt, Sign};
 
 /// The value of a segment.
 enum Value {
@@ -185,7 +185,7 @@ fn write(
 ) -> Result<(), ParseError> {
     let unit = layout.unit.unwrap_or(1);
     let size = layout.size.map(|size| size.saturating_mul(unit));
-    match layout.kind {
+    let written = match layout.kind {
         Kind::Integer => {
             let size = size.unwrap_or(8);
             let limit = scanner.limits.expanded_bytes;
@@ -194,32 +194,26 @@ fn write(
             if scanner.expanded > limit {
                 return Err(Scanner::error(start, ParseProblem::ExpandsTooFar(limit)));
             }
-            integer(start, value, size, layout.little, bits)
+            integer(value, size, layout.little, bits)
         }
-        Kind::Float => float(start, value, size.unwrap_or(64), layout.little, bits),
-        _ if size.is_some() => Err(wrong(start, "a character has no size")),
-        kind => character(start, value, kind, layout.little, bits),
-    }
+        Kind::Float => float(value, size.unwrap_or(64), layout.little, bits),
+        _ if size.is_some() => Err("a character has no size"),
+        kind => character(value, kind, layout.little, bits),
+    };
+    written.map_err(|what| wrong(start, what))
 }
 
+/// The result of adding a number, or what is wrong with it.
+type Written = Result<(), &'static str>;
+
 /// Adds the low `size` bits of an integer.
-fn integer(
-    start: usize,
-    value: &Term,
-    size: u64,
-    little: bool,
-    bits: &mut Bits,
-) -> Result<(), ParseError> {
+fn integer(value: &Term, size: u64, little: bool, bits: &mut Bits) -> Written {
     let value = match value {
         Term::Integer(value) => BigInt::from(*value),
         Term::BigInteger(value) => value.value().clone(),
-        _ => return Err(wrong(start, "a float is not an integer")),
+        _ => return Err("a float is not an integer"),
     };
-    let fill = if value.sign() == num_bigint::Sign::Minus {
-        0xff
-    } else {
-        0
-    };
+    let fill = if value.sign() == Sign::Minus { 0xff } else { 0 };
     let mut bytes = value.to_signed_bytes_le();
     bytes.resize(size.div_ceil(8) as usize, fill);
     // The high byte may be partial.
@@ -239,24 +233,18 @@ fn integer(
     Ok(())
 }
 
-fn float(
-    start: usize,
-    value: &Term,
-    size: u64,
-    little: bool,
-    bits: &mut Bits,
-) -> Result<(), ParseError> {
+fn float(value: &Term, size: u64, little: bool, bits: &mut Bits) -> Written {
     let value = match value {
         Term::Float(value) => value.value(),
         Term::Integer(value) => *value as f64,
-        _ => return Err(wrong(start, "an integer too large for a float")),
+        _ => return Err("an integer too large for a float"),
     };
     let narrow = value as f32;
     let mut bytes = match size {
         64 => value.to_be_bytes().to_vec(),
         32 if Float::new(narrow.into()).is_ok() => narrow.to_be_bytes().to_vec(),
-        32 => return Err(wrong(start, "a float too large for 32 bits")),
-        _ => return Err(wrong(start, "a float of 32 or 64 bits can be read")),
+        32 => return Err("a float too large for 32 bits"),
+        _ => return Err("a float of 32 or 64 bits can be read"),
     };
     if little {
         bytes.reverse();
@@ -265,18 +253,12 @@ fn float(
     Ok(())
 }
 
-fn character(
-    start: usize,
-    value: &Term,
-    kind: Kind,
-    little: bool,
-    bits: &mut Bits,
-) -> Result<(), ParseError> {
+fn character(value: &Term, kind: Kind, little: bool, bits: &mut Bits) -> Written {
     let character = match value {
         Term::Integer(value) => u32::try_from(*value).ok().and_then(char::from_u32),
         _ => None,
     };
-    let character = character.ok_or_else(|| wrong(start, "no Unicode character"))?;
+    let character = character.ok_or("no Unicode character")?;
     let in_order = |mut bytes: Vec<u8>| {
         if little {
             bytes.reverse();
