@@ -47,7 +47,6 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// The beginning of a search.
     pub(super) fn begin(table: &Table, spec: MatchSpec, action: Action) -> Self {
         let keys = Keys::of(table, &spec);
         Self {
@@ -145,13 +144,11 @@ impl Table {
             _ => return None,
         };
         let reverse = options::boolean(backwards)?;
-        let limit = usize::try_from(*limit)
-            .ok()
-            .filter(|limit| is_limit(*limit));
+        let limit = usize::try_from(*limit).ok();
+        let limit = Some(limit.filter(|limit| is_limit(*limit))?);
         if !table.is_identical(&self.id().into()) {
             return None;
         }
-        let limit = Some(limit?);
         let mut at = Continuation::begin(self, spec.clone(), Action::Select { reverse, limit });
         at.search.progress = progress;
         at.search.found = options::proper(left)?.iter().cloned().collect();

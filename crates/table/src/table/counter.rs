@@ -12,7 +12,6 @@ const FUNCTION: &str = "update_counter";
 /// The forms of an update, for the error.
 const FORMS: &str = "an integer, {Pos, Incr} or {Pos, Incr, Threshold, SetValue} of integers, or a list of these tuples";
 
-/// One step of an update.
 struct Step<'a> {
     /// Counted from 1.
     position: Term,
@@ -67,32 +66,28 @@ impl Table {
         let default = self.default_row(default, FUNCTION)?;
         let result = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
             let key_position = self.shared.layout.key_position;
-            steps
-                .iter()
-                .map(|step| step.apply(row, key_position))
-                .collect()
+            let values = steps.iter().map(|step| step.apply(row, key_position));
+            values.collect()
         });
         drop(guard);
         let mut values: Vec<Term> = result?;
         match values.pop() {
             Some(value) if !is_list => Ok(value),
-            last => Ok(Term::list(
-                values.into_iter().chain(last).collect::<Vec<_>>(),
-            )),
+            last => {
+                values.extend(last);
+                Ok(Term::list(values))
+            }
         }
     }
 
     /// The steps of an update, and whether they are in a list; or the term that is not a step.
     fn steps<'a>(&self, update: &'a Term) -> std::result::Result<(Vec<Step<'a>>, bool), Term> {
-        if is_integer(update) {
-            let step = Step {
-                position: Term::from(self.shared.options.keypos + 1),
-                increment: update,
-                threshold: None,
-            };
-            return Ok((vec![step], false));
-        }
-        if let Some(step) = Step::of(update) {
+        let behind_the_key = || Step {
+            position: Term::from(self.shared.options.keypos + 1),
+            increment: update,
+            threshold: None,
+        };
+        if let Some(step) = Step::of(update).or_else(|| is_integer(update).then(behind_the_key)) {
             return Ok((vec![step], false));
         }
         let list = proper(update).ok_or_else(|| update.clone())?;
@@ -177,10 +172,8 @@ impl Table {
         let Term::Integer(number) = position else {
             return Err(wrong());
         };
-        let place = usize::try_from(*number)
-            .ok()
-            .and_then(|number| number.checked_sub(1))
-            .ok_or_else(wrong)?;
+        let number = usize::try_from(*number).map_err(|_| wrong())?;
+        let place = number.checked_sub(1).ok_or_else(wrong)?;
         if place == key_position {
             return Err(Problem::KeyPosition(place + 1));
         }
@@ -200,9 +193,7 @@ impl<'a> Step<'a> {
             }
             _ => return None,
         };
-        let parts = [Some(position), Some(increment), threshold.map(|(t, _)| t)];
-        let all = parts.into_iter().chain([threshold.map(|(_, value)| value)]);
-        all.flatten().all(is_integer).then(|| Self {
+        tuple.iter().all(is_integer).then(|| Self {
             position: position.clone(),
             increment,
             threshold,
@@ -219,12 +210,8 @@ impl<'a> Step<'a> {
             });
         };
         if let Some((threshold, start)) = self.threshold {
-            let down = *self.increment < Term::from(0);
-            if if down {
-                value < *threshold
-            } else {
-                value > *threshold
-            } {
+            let is_down = *self.increment < Term::from(0);
+            if is_down && value < *threshold || !is_down && value > *threshold {
                 value = start.clone();
             }
         }

@@ -69,17 +69,16 @@ fn pairs(update: &Term) -> std::result::Result<Vec<(&Term, &Term)>, Term> {
         return Ok(vec![pair]);
     }
     let list = proper(update).ok_or_else(|| update.clone())?;
-    list.iter()
-        .map(|term| pair(term).ok_or(term.clone()))
-        .collect()
+    let pairs = list.iter().map(|term| pair(term).ok_or(term.clone()));
+    pairs.collect()
 }
 
 fn pair(term: &Term) -> Option<(&Term, &Term)> {
-    match term {
-        Term::Tuple(tuple) => match tuple.elements() {
-            [position @ Term::Integer(_), value] => Some((position, value)),
-            _ => None,
-        },
+    let Term::Tuple(tuple) = term else {
+        return None;
+    };
+    match tuple.elements() {
+        [position @ Term::Integer(_), value] => Some((position, value)),
         _ => None,
     }
 }

@@ -20,7 +20,6 @@ pub struct TableEngine(&'static dyn OpensStores);
 trait OpensStores: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// An empty store; `None` if the engine cannot have terms as keys.
     fn open(&self) -> Option<Box<dyn Store>>;
 }
 

@@ -3,7 +3,6 @@
 use super::{Access, TableEngine};
 use crate::match_spec::SpecError;
 use crate::term::Term;
-use std::fmt;
 use thiserror::Error;
 
 /// Erlang's `badarg`, with the wrong argument and what is wrong with it.
@@ -19,13 +18,15 @@ use thiserror::Error;
 /// );
 /// # Ok::<(), tremula_table::BadArgument>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{function}, argument {argument}: {problem}")]
 pub struct BadArgument {
     /// The function, by its name in Erlang.
     pub function: &'static str,
     /// The argument, counted as in Erlang: the table is the first of most functions.
     pub argument: u8,
     /// What is wrong with it.
+    #[source]
     pub problem: Problem,
 }
 
@@ -140,22 +141,5 @@ impl BadArgument {
             argument,
             problem,
         }
-    }
-}
-
-impl fmt::Display for BadArgument {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            function,
-            argument,
-            problem,
-        } = self;
-        write!(formatter, "{function}, argument {argument}: {problem}")
-    }
-}
-
-impl std::error::Error for BadArgument {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.problem)
     }
 }

@@ -32,7 +32,6 @@ const DELETED: u64 = 1 << 63;
 /// How many times a reader reads without the lock before it takes the lock.
 const READS: usize = 3;
 
-/// The gate of one table.
 pub(super) struct Gate {
     version: AtomicU64,
     lock: StatisticsLock<()>,

@@ -1,14 +1,14 @@
 //! What a table is and holds: `info`, and `safe_fixtable`.
 
 use super::error::{BadArgument, Problem, Result};
-use super::registry::Caller;
-use super::store::{Layout, Span};
+use super::registry::{Caller, owner_pid};
+use super::store::Layout;
 use super::{Access, Heir, Kind, Right, Table, WriteConcurrency, no_table};
 use crate::term::{Atom, Pid, Reference, Term};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tremula_index::{Direction, LAST_BATCH};
+use tremula_index::Direction;
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
@@ -36,52 +36,41 @@ impl Fixations {
         self.is_fixed.load(Ordering::Acquire)
     }
 
-    /// Fixes the table for the caller, or releases it once. Returns whether the caller still fixes
-    /// it.
-    pub(super) fn set(&self, caller: Caller, fix: bool) -> bool {
-        if fix {
-            self.fix(caller);
-            return true;
-        }
-        self.release(caller)
-    }
-
     /// The callers that have fixed the table.
     pub(super) fn callers(&self) -> Vec<Caller> {
         self.fixed.lock().times.keys().copied().collect()
     }
 
-    fn fix(&self, caller: Caller) {
+    /// Fixes the table for the caller, or releases it once. Returns whether the caller still fixes
+    /// it.
+    pub(super) fn set(&self, caller: Caller, fix: bool) -> bool {
         let mut fixed = self.fixed.lock();
-        if fixed.times.is_empty() {
-            fixed.since = Some((SystemTime::now(), Instant::now()));
+        if fix {
+            fixed
+                .since
+                .get_or_insert_with(|| (SystemTime::now(), Instant::now()));
+            *fixed.times.entry(caller).or_default() += 1;
+            self.is_fixed.store(true, Ordering::Release);
+            return true;
         }
-        *fixed.times.entry(caller).or_default() += 1;
-        self.is_fixed.store(true, Ordering::Release);
-    }
-
-    fn release(&self, caller: Caller) -> bool {
-        let mut fixed = self.fixed.lock();
         let Some(times) = fixed.times.get_mut(&caller) else {
             return false;
         };
         *times -= 1;
         let is_left = *times > 0;
         if !is_left {
-            fixed.times.remove(&caller);
-            self.note(&mut fixed);
+            self.remove(&mut fixed, caller);
         }
         is_left
     }
 
     /// Removes all fixations of a caller that is gone.
     pub(super) fn forget(&self, caller: Caller) {
-        let mut fixed = self.fixed.lock();
-        fixed.times.remove(&caller);
-        self.note(&mut fixed);
+        self.remove(&mut self.fixed.lock(), caller);
     }
 
-    fn note(&self, fixed: &mut Fixed) {
+    fn remove(&self, fixed: &mut Fixed, caller: Caller) {
+        fixed.times.remove(&caller);
         if fixed.times.is_empty() {
             fixed.since = None;
             self.is_fixed.store(false, Ordering::Release);
@@ -129,25 +118,36 @@ pub struct Info {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Item(Atom);
 
+/// An item of `info/1`, and its value.
+type Shown = (Atom, fn(&Info) -> Term);
+
 impl Item {
     /// The items of `info/1`, in Erlang's order, and the engine.
-    const ALL: [Atom; 16] = [
-        Atom::ID,
-        Atom::DECENTRALIZED_COUNTERS,
-        Atom::READ_CONCURRENCY,
-        Atom::WRITE_CONCURRENCY,
-        Atom::COMPRESSED,
-        Atom::MEMORY,
-        Atom::OWNER,
-        Atom::HEIR,
-        Atom::NAME,
-        Atom::SIZE,
-        Atom::NODE,
-        Atom::NAMED_TABLE,
-        Atom::TYPE,
-        Atom::KEYPOS,
-        Atom::PROTECTION,
-        Atom::ENGINE,
+    const ALL: [Shown; 16] = [
+        (Atom::ID, |info| info.id.clone().into()),
+        (Atom::DECENTRALIZED_COUNTERS, |info| {
+            info.decentralized_counters.into()
+        }),
+        (Atom::READ_CONCURRENCY, |info| info.read_concurrency.into()),
+        (Atom::WRITE_CONCURRENCY, |info| {
+            info.write_concurrency.atom().into()
+        }),
+        (Atom::COMPRESSED, |info| info.compressed.into()),
+        (Atom::MEMORY, |info| info.memory.into()),
+        (Atom::OWNER, |info| info.owner.clone().into()),
+        (Atom::HEIR, |info| {
+            info.heir.clone().map_or(Atom::NONE.into(), Term::from)
+        }),
+        (Atom::NAME, |info| info.name.into()),
+        (Atom::SIZE, |info| info.size.into()),
+        (Atom::NODE, |_| Atom::NO_NODE.into()),
+        (Atom::NAMED_TABLE, |info| info.named.into()),
+        (Atom::TYPE, |info| info.kind.atom().into()),
+        (Atom::KEYPOS, |info| info.keypos.into()),
+        (Atom::PROTECTION, |info| info.access.atom().into()),
+        (Atom::ENGINE, |info| {
+            Term::atom(info.engine).unwrap_or(Atom::UNDEFINED.into())
+        }),
     ];
 
     /// Items that only `info/2` has.
@@ -163,8 +163,8 @@ impl Item {
     #[must_use]
     pub fn of(name: &Term) -> Option<Self> {
         let Term::Atom(name) = name else { return None };
-        let known = Self::ALL.iter().chain(&Self::MORE).any(|item| item == name);
-        known.then_some(Self(*name))
+        let mut all = Self::ALL.iter().map(|(item, _)| item).chain(&Self::MORE);
+        all.any(|item| item == name).then_some(Self(*name))
     }
 }
 
@@ -186,15 +186,10 @@ impl Table {
         let mut bytes = size_of_val(shared);
         let structure = shared.store.shape().get("bytes").unwrap_or(0);
         bytes += usize::try_from(structure).unwrap_or(usize::MAX);
-        let visited = self.entries(
-            Span::ALL,
-            Direction::Ascending,
-            LAST_BATCH,
-            &mut |key, kept| {
-                bytes += Layout::heap_bytes(key, kept);
-                ControlFlow::Continue(())
-            },
-        );
+        let visited = self.each_entry(Direction::Ascending, &mut |key, kept| {
+            bytes += Layout::heap_bytes(key, kept);
+            ControlFlow::Continue(())
+        });
         // A table that is deleted meanwhile has no rows left to count.
         visited.map_or(size_of_val(shared), |()| bytes)
     }
@@ -216,10 +211,10 @@ impl Table {
             keypos: options.keypos,
             size: shared.size(),
             memory: self.memory(),
-            owner: self.tables.pid(shared.owner()),
+            owner: owner_pid(shared.owner()),
             heir: shared.heir().map(|Heir { pid, .. }| pid),
             write_concurrency: options.has_write_concurrency(),
-            read_concurrency: options.has_read_concurrency(),
+            read_concurrency: options.read_concurrency && options.access != Access::Private,
             decentralized_counters: options.has_decentralized_counters(),
             compressed: options.compressed,
             engine: shared.store.engine(),
@@ -233,8 +228,8 @@ impl Table {
         let Some(info) = self.info() else {
             return Atom::UNDEFINED.into();
         };
-        let pair = |item: Atom| Some(Term::tuple([item.into(), info.item(item)?]));
-        Term::list(Item::ALL.into_iter().filter_map(pair).collect::<Vec<_>>())
+        let pair = |(item, of): Shown| Term::tuple([item.into(), of(&info)]);
+        Term::list(Item::ALL.map(pair))
     }
 
     /// One item: Erlang's `info/2`; `undefined` if the table is deleted. Besides those of
@@ -257,36 +252,28 @@ impl Table {
         }
         let wrong = || BadArgument::new("info", 2, Problem::NotAnItem(name.clone()));
         let Item(item) = Item::of(name).ok_or_else(wrong)?;
-        if item == Atom::SIZE {
-            return Ok(Term::from(self.shared.size()));
-        }
-        if item == Atom::FIXED {
-            return Ok(Term::from(self.shared.fixations.is_fixed()));
-        }
-        if item == Atom::SAFE_FIXED || item == Atom::SAFE_FIXED_MONOTONIC_TIME {
-            return Ok(self.fixed_term(item == Atom::SAFE_FIXED));
-        }
-        if item == Atom::STATS {
-            let figures = self.shape().figures;
-            let pair = |(name, value): (&str, u64)| {
+        Ok(match item.text() {
+            "size" => Term::from(self.shared.size()),
+            "fixed" => Term::from(self.shared.fixations.is_fixed()),
+            "safe_fixed" => self.fixed_term(true),
+            "safe_fixed_monotonic_time" => self.fixed_term(false),
+            "stats" => Term::tuple(self.shape().figures.into_iter().map(|(name, value)| {
                 Term::tuple([Term::binary(name.as_bytes()), Term::from(value)])
-            };
-            return Ok(Term::tuple(figures.into_iter().map(pair)));
-        }
-        if item == Atom::BINARY {
-            return Ok(self.binaries());
-        }
-        let info = self.info();
-        let value = info.and_then(|info| info.item(item));
-        Ok(value.unwrap_or_else(|| Atom::UNDEFINED.into()))
+            })),
+            "binary" => self.binaries(),
+            _ => {
+                let of = Item::ALL.into_iter().find(|(known, _)| *known == item);
+                let value = self.info().zip(of).map(|(info, (_, of))| of(&info));
+                value.unwrap_or_else(|| Atom::UNDEFINED.into())
+            }
+        })
     }
 
     /// `[{Number, Bytes, References}]`.
     fn binaries(&self) -> Term {
         let layout = &self.shared.layout;
         let (mut numbers, mut all) = (HashMap::new(), Vec::new());
-        let every = (Span::ALL, Direction::Ascending, LAST_BATCH);
-        let visited = self.entries(every.0, every.1, every.2, &mut |key, kept| {
+        let visited = self.each_entry(Direction::Ascending, &mut |key, kept| {
             for row in layout.rows(key, kept) {
                 Term::from(row).visit_binaries(&mut |binary| {
                     if binary.bytes().len() > MOST_BYTES_WITHIN {
@@ -307,16 +294,8 @@ impl Table {
 
     /// `{Time, [{Pid, Times}]}`, or `false`.
     fn fixed_term(&self, as_timestamp: bool) -> Term {
-        let (times, since) = {
-            let fixed = self.shared.fixations.fixed.lock();
-            let times: Vec<_> = fixed
-                .times
-                .iter()
-                .map(|(who, times)| (*who, *times))
-                .collect();
-            (times, fixed.since)
-        };
-        let Some((time, instant)) = since else {
+        let fixed = self.shared.fixations.fixed.lock();
+        let Some((time, instant)) = fixed.since else {
             return Term::from(false);
         };
         let time = if as_timestamp {
@@ -330,9 +309,10 @@ impl Table {
         } else {
             Term::from(instant.elapsed().as_nanos())
         };
-        let who = |(who, times)| Term::tuple([self.tables.pid(who).into(), Term::from(times)]);
-        let who: Vec<_> = times.into_iter().map(who).collect();
-        Term::tuple([time, Term::list(who)])
+        let callers = fixed.times.iter();
+        let callers =
+            callers.map(|(who, times)| Term::tuple([owner_pid(*who).into(), (*times).into()]));
+        Term::tuple([time, Term::list(callers.collect::<Vec<_>>())])
     }
 
     /// Fixes the table for this caller, or releases it: Erlang's `safe_fixtable/2`. A table that a
@@ -349,29 +329,5 @@ impl Table {
     pub fn safe_fixtable(&self, fix: bool) -> Result<()> {
         self.check(Right::Read, "safe_fixtable")?;
         self.tables.fix(self, fix)
-    }
-}
-
-impl Info {
-    fn item(&self, item: Atom) -> Option<Term> {
-        Some(match item.text() {
-            "id" => self.id.clone().into(),
-            "decentralized_counters" => self.decentralized_counters.into(),
-            "read_concurrency" => self.read_concurrency.into(),
-            "write_concurrency" => self.write_concurrency.atom().into(),
-            "compressed" => self.compressed.into(),
-            "memory" => self.memory.into(),
-            "owner" => self.owner.clone().into(),
-            "heir" => self.heir.clone().map_or(Atom::NONE.into(), Term::from),
-            "name" => self.name.into(),
-            "size" => self.size.into(),
-            "node" => Atom::NO_NODE.into(),
-            "named_table" => self.named.into(),
-            "type" => self.kind.atom().into(),
-            "keypos" => self.keypos.into(),
-            "protection" => self.access.atom().into(),
-            "engine" => Term::atom(self.engine).ok()?,
-            _ => return None,
-        })
     }
 }

@@ -108,10 +108,8 @@ use row_sizes::RowSizes;
 use std::fmt;
 use store::{HashStore, Kept, Layout, Store};
 use tremula_index::{Engine, Shape};
-use tremula_sync::Arc;
 use tremula_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use tremula_sync::{Mutex, RwLock};
-use tremula_sync::{ReadGuard, StripedCounter};
+use tremula_sync::{Arc, Mutex, ReadGuard, RwLock, StripedCounter};
 
 /// A handle of a table, for one caller: the node or an [`Owner`].
 ///
@@ -206,24 +204,12 @@ impl Shared {
         *self.name.read()
     }
 
-    fn set_name(&self, name: Atom) {
-        *self.name.write() = name;
-    }
-
     fn owner(&self) -> Caller {
         self.owner.load(Ordering::Acquire)
     }
 
-    fn set_owner(&self, owner: Caller) {
-        self.owner.store(owner, Ordering::Release);
-    }
-
     fn access(&self) -> Access {
-        match self.access.load(Ordering::Acquire) {
-            0 => Access::Public,
-            1 => Access::Protected,
-            _ => Access::Private,
-        }
+        Access::ALL[usize::from(self.access.load(Ordering::Acquire))]
     }
 
     fn heir(&self) -> Option<Heir> {
@@ -354,14 +340,6 @@ impl Table {
         Ok(())
     }
 
-    fn for_caller(&self, caller: Caller) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            tables: self.tables.clone(),
-            caller,
-        }
-    }
-
     /// The identifier of the table, for [`Tables::find`].
     #[must_use]
     pub fn id(&self) -> Reference {
@@ -461,21 +439,10 @@ impl Table {
                 return Err(wrong(option));
             };
             match parts.elements() {
-                [Term::Atom(name), Term::Atom(none)]
-                    if *name == Atom::HEIR && *none == Atom::NONE =>
-                {
-                    heir = Some(None);
-                }
-                [Term::Atom(name), Term::Pid(pid), data] if *name == Atom::HEIR => {
-                    heir = Some(Some(Heir {
-                        pid: pid.clone(),
-                        data: data.clone(),
-                    }));
-                }
                 [Term::Atom(name), Term::Atom(value)] if *name == Atom::PROTECTION => {
                     access = Some(Access::of_atom(*value).ok_or_else(|| wrong(option))?);
                 }
-                _ => return Err(wrong(option)),
+                parts => heir = Some(Heir::of(parts).ok_or_else(|| wrong(option))?),
             }
         }
         if let Some(heir) = heir {

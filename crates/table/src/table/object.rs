@@ -1,8 +1,10 @@
 //! Operations on rows by their keys: insert, look up, delete, take.
 
 use super::error::{BadArgument, Problem, Result};
-use super::{Kept, Kind, Shared, Table};
-use crate::term::{Term, Tuple};
+use super::gate::Deleted;
+use super::options::proper;
+use super::{Kept, Kind, Right, Shared, Table, no_table};
+use crate::term::{List, Term, Tuple};
 use tremula_index::Update;
 
 /// How an insertion treats a key that exists.
@@ -24,20 +26,7 @@ impl Table {
     /// The caller [may not write](super#errors), or the term is neither a row nor a proper list of
     /// rows: then nothing is inserted.
     pub fn insert(&self, objects: Term) -> Result<()> {
-        match self.rows_of(&objects, "insert")? {
-            Rows::One(row) => {
-                let _guard = self.enter("insert")?;
-                self.shared.put(row, Present::Goes);
-            }
-            Rows::Many(rows) => {
-                let _exclusive = self.enter_exclusive("insert")?;
-                for row in rows {
-                    self.shared.put(row, Present::Goes);
-                }
-            }
-            Rows::None => drop(self.enter("insert")?),
-        }
-        Ok(())
+        self.put_rows(&objects, Present::Goes, "insert").map(drop)
     }
 
     /// Inserts a row, or a list of rows, if no row has any of their keys: Erlang's `insert_new/2`.
@@ -47,74 +36,46 @@ impl Table {
     ///
     /// See [`insert`](Self::insert).
     pub fn insert_new(&self, objects: Term) -> Result<bool> {
-        match self.rows_of(&objects, "insert_new")? {
-            Rows::One(row) => {
-                let _guard = self.enter("insert_new")?;
-                Ok(self.shared.put(row, Present::Stays))
-            }
-            Rows::Many(rows) => {
-                let _exclusive = self.enter_exclusive("insert_new")?;
-                let is_there = |row: &Tuple| {
-                    let key = self.shared.layout.key_of(row);
-                    self.shared.store.get_with(key, &mut |_| ())
-                };
-                if rows.iter().any(is_there) {
-                    return Ok(false);
-                }
-                for row in rows {
-                    self.shared.put(row, Present::Goes);
-                }
-                Ok(true)
-            }
-            Rows::None => {
-                drop(self.enter("insert_new")?);
-                Ok(true)
-            }
-        }
+        self.put_rows(&objects, Present::Stays, "insert_new")
     }
 
-    /// The rows in the argument of an insertion.
-    fn rows_of(&self, objects: &Term, function: &'static str) -> Result<Rows> {
-        if let Some(row) = self.shared.checked_row(objects) {
-            return Ok(Rows::One(row.clone()));
-        }
-        let wrong = |problem| Err(BadArgument::new(function, 2, problem));
-        let list = match objects {
-            Term::List(list) if list.is_proper() => list,
-            Term::Tuple(_) => {
-                return wrong(Problem::NoKey {
-                    row: objects.clone(),
-                    keypos: self.shared.options.keypos,
-                });
-            }
-            _ => return wrong(Problem::NotRows(objects.clone())),
+    fn put_rows(&self, objects: &Term, present: Present, function: &'static str) -> Result<bool> {
+        let shared = &*self.shared;
+        let put_one = |row: Option<Tuple>| {
+            let _guard = self.enter(function)?;
+            Ok(row.is_none_or(|row| shared.put(row, present)))
         };
-        let mut rows = Vec::new();
-        for term in list {
-            match self.shared.checked_row(term) {
-                Some(row) => rows.push(row.clone()),
-                None => return wrong(Problem::NotRows(term.clone())),
-            }
+        if let Some(row) = shared.checked_row(objects) {
+            return put_one(Some(row.clone()));
         }
-        Ok(match (rows.pop(), rows.is_empty()) {
-            (None, _) => Rows::None,
-            (Some(row), true) => Rows::One(row),
-            (Some(row), false) => {
-                rows.push(row);
-                Rows::Many(rows)
-            }
-        })
+        let Some(list) = proper(objects) else {
+            let (row, keypos) = (objects.clone(), shared.options.keypos);
+            let problem = match objects {
+                Term::Tuple(_) => Problem::NoKey { row, keypos },
+                _ => Problem::NotRows(row),
+            };
+            return Err(BadArgument::new(function, 2, problem));
+        };
+        let mut rows = shared.rows_in(list, function)?;
+        if rows.len() < 2 {
+            return put_one(rows.pop());
+        }
+        let _exclusive = self.enter_exclusive(function)?;
+        let has_key = |row| shared.store.has(shared.layout.key_of(row));
+        if present == Present::Stays && rows.iter().any(has_key) {
+            return Ok(false);
+        }
+        for row in rows {
+            shared.put(row, Present::Goes);
+        }
+        Ok(true)
     }
 
     /// What is kept under a key.
     #[inline]
     pub(super) fn kept(&self, key: &Term, function: &'static str) -> Result<Option<Kept>> {
-        self.read(function, || {
-            let mut found = None;
-            let read = &mut |kept: &Kept| found = Some(kept.clone());
-            self.shared.store.get_with(key, read);
-            found
-        })
+        self.check(Right::Read, function)?;
+        self.shared.kept(key).map_err(|_| no_table(function))
     }
 
     /// The rows with this key, in a bag the oldest first: Erlang's `lookup/2`. One
@@ -172,10 +133,7 @@ impl Table {
             };
         };
         let layout = &self.shared.layout;
-        let of = |row: &Tuple| {
-            let element = row.get(position.wrapping_sub(1));
-            element.cloned().ok_or_else(wrong)
-        };
+        let of = |row: &Tuple| row.get(position.wrapping_sub(1)).cloned().ok_or_else(wrong);
         if !layout.is_bag {
             return of(&layout.row(key, &kept)).map(Some);
         }
@@ -186,7 +144,7 @@ impl Table {
     /// Whether a row has this key: Erlang's `member/2`. One [step](super#consistency). Fails if the
     /// caller [may not read](super#errors).
     pub fn member(&self, key: &Term) -> Result<bool> {
-        self.read("member", || self.shared.store.get_with(key, &mut |_| ()))
+        self.read("member", || self.shared.store.has(key))
     }
 
     /// Removes the rows with this key and returns them: Erlang's `take/2`. One
@@ -232,27 +190,42 @@ impl Table {
         Ok(())
     }
 
-    /// Removes the rows with this key for which `keep` returns false, and returns how many. The
+    /// Removes the rows with this key that `keep` refuses, in one step; returns how many. The
     /// caller holds the gate.
     pub(super) fn retain(&self, key: &Term, keep: &mut dyn FnMut(&Tuple) -> bool) -> usize {
+        self.change_rows(key, &mut |rows| {
+            let before = rows.len();
+            rows.retain(&mut *keep);
+            before - rows.len()
+        })
+    }
+
+    /// Lets `change` change the rows with this key in one step. Returns what `change` returns: how
+    /// many rows it has changed or removed. The caller holds the gate.
+    pub(super) fn change_rows(
+        &self,
+        key: &Term,
+        change: &mut dyn FnMut(&mut Vec<Tuple>) -> usize,
+    ) -> usize {
         let layout = &self.shared.layout;
-        let mut gone = 0;
+        let (mut changed, mut gone) = (0, 0);
         self.shared.store.update(key.clone(), &mut |kept| {
             let Some(kept) = kept else {
                 return Update::Keep;
             };
             let mut rows = layout.rows(key, kept);
             let before = rows.len();
-            rows.retain(&mut *keep);
+            changed = change(&mut rows);
             gone = before - rows.len();
-            match gone {
-                0 => Update::Keep,
-                _ if rows.is_empty() => Update::Remove,
-                _ => layout.keep_bag(rows).map_or(Update::Remove, Update::Put),
-            }
+            let kept = match changed {
+                0 => return Update::Keep,
+                _ if layout.is_bag => layout.keep_bag(rows),
+                _ => rows.pop().map(|row| layout.keep(row)),
+            };
+            kept.map_or(Update::Remove, Update::Put)
         });
         self.shared.count(-(gone as isize));
-        gone
+        changed
     }
 
     /// Removes all rows: Erlang's `delete_all_objects/1`. One [step](super#consistency). Fails if
@@ -275,6 +248,24 @@ impl Table {
 }
 
 impl Shared {
+    /// What is kept under a key. Does not check the caller.
+    #[inline]
+    pub(super) fn kept(&self, key: &Term) -> std::result::Result<Option<Kept>, Deleted> {
+        self.gate.read(|| {
+            let mut found = None;
+            let read = &mut |kept: &Kept| found = Some(kept.clone());
+            self.store.get_with(key, read);
+            found
+        })
+    }
+
+    /// The rows in a list, which is the second argument of `function`.
+    pub(super) fn rows_in(&self, list: &List, function: &'static str) -> Result<Vec<Tuple>> {
+        let wrong = |term: &Term| BadArgument::new(function, 2, Problem::NotRows(term.clone()));
+        let row = |term| self.checked_row(term).cloned().ok_or_else(|| wrong(term));
+        list.iter().map(row).collect()
+    }
+
     /// Puts one row into the store and returns whether it did. The caller holds the gate.
     pub(super) fn put(&self, row: Tuple, present: Present) -> bool {
         let layout = &self.layout;
@@ -319,22 +310,8 @@ impl Shared {
         });
         put
     }
-
-    /// Puts a row into a table that no other thread has yet.
-    pub(super) fn put_read(&self, row: Tuple) {
-        self.put(row, Present::Goes);
-    }
 }
 
-/// The rows in an argument.
-enum Rows {
-    None,
-    One(Tuple),
-    /// More than one.
-    Many(Vec<Tuple>),
-}
-
-/// Whether two rows are identical.
 pub(super) fn is_same(one: &Tuple, two: &Tuple) -> bool {
     std::ptr::eq(one.elements(), two.elements())
         || one.len() == two.len() && one.iter().zip(two.iter()).all(|(a, b)| a.is_identical(b))

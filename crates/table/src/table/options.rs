@@ -184,13 +184,7 @@ impl Options {
     pub fn from_term(term: &Term) -> Result<Self> {
         let wrong = |term: &Term| BadArgument::new("new", 2, Problem::NotAnOption(term.clone()));
         let mut options = Self::new();
-        let Term::List(list) = term else {
-            return Err(wrong(term));
-        };
-        if !list.is_proper() {
-            return Err(wrong(term));
-        }
-        for option in list {
+        for option in proper(term).ok_or_else(|| wrong(term))? {
             options.set(option).ok_or_else(|| wrong(option))?;
         }
         Ok(options)
@@ -204,15 +198,11 @@ impl Options {
             _ => return None,
         };
         match pair.elements() {
-            [Term::Atom(name), value] => self.set_value(*name, value),
-            [Term::Atom(name), Term::Pid(pid), data] if *name == Atom::HEIR => {
-                self.heir = Some(Heir {
-                    pid: pid.clone(),
-                    data: data.clone(),
-                });
+            [Term::Atom(name), value] if *name != Atom::HEIR => self.set_value(*name, value),
+            parts => {
+                self.heir = Heir::of(parts)?;
                 Some(())
             }
-            _ => None,
         }
     }
 
@@ -233,7 +223,8 @@ impl Options {
         Some(())
     }
 
-    fn set_value(&mut self, name: Atom, value: &Term) -> Option<()> {
+    /// Sets an option that is a pair; `None` if it is no option.
+    pub(super) fn set_value(&mut self, name: Atom, value: &Term) -> Option<()> {
         match name.text() {
             "keypos" => {
                 let Term::Integer(keypos) = value else {
@@ -241,16 +232,9 @@ impl Options {
                 };
                 self.keypos = usize::try_from(*keypos).ok().filter(|keypos| *keypos > 0)?;
             }
-            "heir" if is_atom(value, Atom::NONE) => self.heir = None,
-            "write_concurrency" if is_atom(value, Atom::AUTO) => {
-                self.write_concurrency = WriteConcurrency::Auto;
-            }
             "write_concurrency" => {
-                self.write_concurrency = if boolean(value)? {
-                    WriteConcurrency::On
-                } else {
-                    WriteConcurrency::Off
-                };
+                let is_it = |one: &WriteConcurrency| Term::from(one.atom()) == *value;
+                self.write_concurrency = WriteConcurrency::ALL.into_iter().find(is_it)?;
             }
             "read_concurrency" => self.read_concurrency = boolean(value)?,
             "decentralized_counters" => self.decentralized_counters = Some(boolean(value)?),
@@ -271,11 +255,6 @@ impl Options {
         }
     }
 
-    /// What `info` shows.
-    pub(super) fn has_read_concurrency(&self) -> bool {
-        self.read_concurrency && self.access != Access::Private
-    }
-
     /// What `info` shows: only counters that many threads write to are decentralized.
     pub(super) fn has_decentralized_counters(&self) -> bool {
         let by_default = match self.has_write_concurrency() {
@@ -287,8 +266,20 @@ impl Options {
     }
 }
 
-fn is_atom(term: &Term, atom: Atom) -> bool {
-    matches!(term, Term::Atom(other) if *other == atom)
+impl Heir {
+    /// The heir of the option with these parts, or that there is no heir; `None` if it is no such option.
+    pub(super) fn of(option: &[Term]) -> Option<Option<Self>> {
+        match option {
+            [Term::Atom(name), Term::Atom(none)] if [*name, *none] == [Atom::HEIR, Atom::NONE] => {
+                Some(None)
+            }
+            [Term::Atom(name), Term::Pid(pid), data] if *name == Atom::HEIR => Some(Some(Self {
+                pid: pid.clone(),
+                data: data.clone(),
+            })),
+            _ => None,
+        }
+    }
 }
 
 pub(super) fn boolean(term: &Term) -> Option<bool> {
@@ -322,6 +313,9 @@ impl Kind {
 }
 
 impl Access {
+    /// Every access, at the index that is its number.
+    pub(super) const ALL: [Self; 3] = [Self::Public, Self::Protected, Self::Private];
+
     /// Its name in Erlang.
     #[must_use]
     pub const fn atom(self) -> Atom {
@@ -333,13 +327,13 @@ impl Access {
     }
 
     pub(super) fn of_atom(atom: Atom) -> Option<Self> {
-        [Self::Public, Self::Protected, Self::Private]
-            .into_iter()
-            .find(|access| access.atom() == atom)
+        Self::ALL.into_iter().find(|access| access.atom() == atom)
     }
 }
 
 impl WriteConcurrency {
+    const ALL: [Self; 3] = [Self::Off, Self::On, Self::Auto];
+
     /// The value of the option in Erlang.
     #[must_use]
     pub const fn atom(self) -> Atom {

@@ -22,7 +22,6 @@ pub struct Transfer {
 
 /// The registry's entry for an owner.
 pub(super) struct Member {
-    pub(super) pid: Pid,
     /// A single sender, so that transfers arrive in the order in which they are sent.
     pub(super) sender: Arc<Sender<Transfer>>,
     /// The numbers of the tables that it owns, and of those that it has fixed.
@@ -49,36 +48,18 @@ pub(super) struct Member {
 /// # Ok::<(), tremula_table::BadArgument>(())
 /// ```
 pub struct Owner {
-    tables: Tables,
-    number: Caller,
-    pid: Pid,
-    transfers: Mailbox<Transfer>,
+    pub(super) tables: Tables,
+    /// The number by which tables know it.
+    pub(super) number: Caller,
+    pub(super) pid: Pid,
+    pub(super) transfers: Mailbox<Transfer>,
 }
 
 impl Owner {
-    pub(super) const fn new(
-        tables: Tables,
-        number: Caller,
-        pid: Pid,
-        transfers: Mailbox<Transfer>,
-    ) -> Self {
-        Self {
-            tables,
-            number,
-            pid,
-            transfers,
-        }
-    }
-
     /// The identifier, for [`Options::heir`] and [`Table::give_away`].
     #[must_use]
     pub const fn pid(&self) -> &Pid {
         &self.pid
-    }
-
-    /// The number by which tables know it.
-    pub(super) const fn number(&self) -> Caller {
-        self.number
     }
 
     /// The node.
@@ -107,7 +88,10 @@ impl Owner {
     /// The same table, as a handle of this owner.
     #[must_use]
     pub fn adopt_handle(&self, table: &Table) -> Table {
-        table.for_caller(self.number)
+        Table {
+            caller: self.number,
+            ..table.clone()
+        }
     }
 
     /// The mailbox for tables that this owner is given or inherits.

@@ -7,10 +7,8 @@ use crate::term::{Atom, Pid, Reference, Term};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use tremula_mailbox::{Config, Sender, mailbox};
-use tremula_sync::Arc;
-use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{LockDomain, StatisticsConfig};
+use tremula_sync::{Arc, LockDomain, Mutex, StatisticsConfig};
 
 /// A caller: the number of an [`Owner`], or [`NODE`].
 pub(super) type Caller = u64;
@@ -56,7 +54,7 @@ pub struct Tables(Arc<Registry>);
 struct Registry {
     listed: Mutex<Listed>,
     /// Where threads that hold the gate of a table shared make themselves visible.
-    domain: tremula_sync::Arc<LockDomain>,
+    domain: Arc<LockDomain>,
 }
 
 /// What changes together under one lock. A thread takes this lock before any lock of a table, never
@@ -103,7 +101,7 @@ impl Tables {
     pub fn new() -> Self {
         Self(Arc::new(Registry {
             listed: Mutex::default(),
-            domain: tremula_sync::Arc::new(LockDomain::new(StatisticsConfig::default())),
+            domain: Arc::new(LockDomain::new(StatisticsConfig::default())),
         }))
     }
 
@@ -121,16 +119,18 @@ impl Tables {
     pub fn owner(&self) -> Owner {
         let (sender, mailbox) = mailbox(Config::default());
         let number = next(&LAST_OWNER);
-        // As in Erlang, the two words of the identifier are the number.
-        let pid = Pid::new(Atom::NO_NODE, number as u32, (number >> 32) as u32, 0);
         let member = Member {
-            pid: pid.clone(),
             sender: Arc::new(sender),
             tables: BTreeSet::new(),
             fixed: BTreeSet::new(),
         };
         self.0.listed.lock().owners.insert(number, member);
-        Owner::new(self.clone(), number, pid, mailbox)
+        Owner {
+            tables: self.clone(),
+            number,
+            pid: owner_pid(number),
+            transfers: mailbox,
+        }
     }
 
     /// The table of this name, as a handle of the node.
@@ -154,12 +154,9 @@ impl Tables {
     }
 
     pub(super) fn create_for(&self, caller: Caller, name: &str, options: Options) -> Result<Table> {
-        let name = Atom::new(name).map_err(|_| {
-            let name = Term::binary(name.as_bytes());
-            BadArgument::new("new", 1, Problem::NotAName(name))
-        })?;
+        let name = atom(name).map_err(|problem| BadArgument::new("new", 1, problem))?;
         let shared = self.unlisted(caller, name, options)?;
-        self.list(shared, "new", 1)
+        self.list(shared, "new")
     }
 
     /// A new table that no caller can find yet.
@@ -168,20 +165,14 @@ impl Tables {
         Shared::new(self, number, caller, name, options)
     }
 
-    /// Lists a table, so that callers can find it. `argument` is the number of the argument that
-    /// has its name.
-    pub(super) fn list(
-        &self,
-        shared: Shared,
-        function: &'static str,
-        argument: u8,
-    ) -> Result<Table> {
+    /// Lists a table, so that callers can find it. Its name is the first argument of `function`.
+    pub(super) fn list(&self, shared: Shared, function: &'static str) -> Result<Table> {
         let name = shared.name();
         let mut listed = self.0.listed.lock();
         if shared.options.named {
             if listed.named(name.text()).is_some() {
                 let problem = Problem::NameTaken(name.into());
-                return Err(BadArgument::new(function, argument, problem));
+                return Err(BadArgument::new(function, 1, problem));
             }
             listed.named.insert(name.text(), shared.number);
         }
@@ -219,20 +210,13 @@ impl Tables {
         }
     }
 
-    /// Whether an owner with this identifier exists.
     pub(super) fn has_owner(&self, pid: &Pid) -> bool {
         self.0.listed.lock().member(pid).is_some()
     }
 
-    /// The identifier of an owner, even of one that is gone, or of the node.
-    pub(super) fn pid(&self, number: Caller) -> Pid {
-        self.0.listed.lock().pid_of(number)
-    }
-
     pub(super) fn rename(&self, shared: &Shared, name: &str) -> Result<()> {
         let wrong = |problem| BadArgument::new("rename", 2, problem);
-        let name =
-            Atom::new(name).map_err(|_| wrong(Problem::NotAName(Term::binary(name.as_bytes()))))?;
+        let name = atom(name).map_err(wrong)?;
         let mut listed = self.0.listed.lock();
         // A table that is no longer listed would keep its new name for ever.
         if listed.there(shared.number).is_none() {
@@ -245,11 +229,10 @@ impl Tables {
             listed.named.remove(shared.name().text());
             listed.named.insert(name.text(), shared.number);
         }
-        shared.set_name(name);
+        *shared.name.write() = name;
         Ok(())
     }
 
-    /// Removes a deleted table from the lists.
     pub(super) fn unlist(&self, shared: &Shared) {
         self.0.listed.lock().unlist(shared);
     }
@@ -268,7 +251,7 @@ impl Tables {
         }
         // An owner that is gone would never release the table.
         let Some(member) = listed.owners.get_mut(caller) else {
-            let problem = Problem::NoOwner(listed.pid_of(*caller).into());
+            let problem = Problem::NoOwner(owner_pid(*caller).into());
             return Err(BadArgument::new(FUNCTION, 1, problem));
         };
         if shared.fixations.set(*caller, fix) {
@@ -295,9 +278,8 @@ impl Tables {
         if number == table.caller {
             return Err(wrong(2, Problem::IsOwner(to.clone().into())));
         }
-        let from = listed.pid_of(table.caller);
         let handle = self.handle(number, &table.shared);
-        let delivery = listed.hand_over(handle, from, data);
+        let delivery = listed.hand_over(handle, owner_pid(table.caller), data);
         drop(listed);
         delivery.into_iter().for_each(Delivery::send);
         Ok(())
@@ -308,23 +290,21 @@ impl Tables {
     pub(super) fn forget_owner(&self, number: Caller) {
         let (mut orphans, mut deliveries) = (Vec::new(), Vec::new());
         let mut listed = self.0.listed.lock();
-        let from = listed.pid_of(number);
         let Some(member) = listed.owners.remove(&number) else {
             return;
         };
         for shared in member.fixed.iter().filter_map(|fixed| listed.there(*fixed)) {
             shared.fixations.forget(number);
         }
-        let owned = member.tables.iter();
-        let owned: Vec<_> = owned
-            .filter_map(|table| listed.there(*table).cloned())
-            .collect();
-        for shared in owned {
+        for table in &member.tables {
+            let Some(shared) = listed.there(*table).cloned() else {
+                continue;
+            };
             let heir = shared.heir();
             let heir = heir.and_then(|heir| Some((listed.member(&heir.pid)?, heir.data)));
             if let Some((to, data)) = heir {
                 let handle = self.handle(to, &shared);
-                deliveries.extend(listed.hand_over(handle, from.clone(), data));
+                deliveries.extend(listed.hand_over(handle, owner_pid(number), data));
             } else {
                 listed.unlist(&shared);
                 orphans.push(shared);
@@ -339,7 +319,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn domain(&self) -> &tremula_sync::Arc<LockDomain> {
+    pub(super) fn domain(&self) -> &Arc<LockDomain> {
         &self.0.domain
     }
 }
@@ -351,7 +331,6 @@ impl Listed {
         (!shared.is_deleted()).then_some(shared)
     }
 
-    /// The table that has this name.
     fn named(&self, name: &str) -> Option<&Arc<Shared>> {
         self.there(*self.named.get(name)?)
     }
@@ -359,15 +338,7 @@ impl Listed {
     /// The number of the owner with this identifier.
     fn member(&self, pid: &Pid) -> Option<Caller> {
         let number = u64::from(pid.serial()) << 32 | u64::from(pid.id());
-        let member = self.owners.get(&number)?;
-        (member.pid == *pid).then_some(number)
-    }
-
-    fn pid_of(&self, number: Caller) -> Pid {
-        match self.owners.get(&number) {
-            Some(member) => member.pid.clone(),
-            None => Pid::new(Atom::NO_NODE, number as u32, (number >> 32) as u32, 0),
-        }
+        (self.owners.contains_key(&number) && owner_pid(number) == *pid).then_some(number)
     }
 
     /// Makes the caller of a handle the owner of its table. Returns the message to the new owner.
@@ -376,7 +347,7 @@ impl Listed {
         if let Some(before) = self.owners.get_mut(&handle.shared.owner()) {
             before.tables.remove(&number);
         }
-        handle.shared.set_owner(handle.caller);
+        handle.shared.owner.store(handle.caller, Ordering::Release);
         let member = self.owners.get_mut(&handle.caller)?;
         member.tables.insert(number);
         let to = Arc::clone(&member.sender);
@@ -405,6 +376,16 @@ impl Listed {
             }
         }
     }
+}
+
+fn atom(name: &str) -> std::result::Result<Atom, Problem> {
+    Atom::new(name).map_err(|_| Problem::NotAName(Term::binary(name.as_bytes())))
+}
+
+/// The identifier of an owner, even of one that is gone, or of the node. As in Erlang, its two
+/// words are the number.
+pub(super) fn owner_pid(number: Caller) -> Pid {
+    Pid::new(Atom::NO_NODE, number as u32, (number >> 32) as u32, 0)
 }
 
 /// The identifier of the table with this number.

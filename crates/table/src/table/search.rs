@@ -56,14 +56,10 @@ impl Search {
     /// A search that has visited no key yet.
     #[inline]
     pub(super) fn new(table: &Table, action: Action) -> Self {
-        let (reverse, limit) = match action {
-            Action::Select { reverse, limit } => (reverse, limit),
-            Action::Count | Action::Delete | Action::Replace => (false, None),
-        };
-        let direction = if reverse {
-            Direction::Descending
-        } else {
-            Direction::Ascending
+        let (direction, limit) = match action {
+            Action::Select { reverse, limit } if reverse => (Direction::Descending, limit),
+            Action::Select { limit, .. } => (Direction::Ascending, limit),
+            Action::Count | Action::Delete | Action::Replace => (Direction::Ascending, None),
         };
         Self {
             action,
@@ -119,41 +115,31 @@ impl Search {
             let (found, count, progress) = (&mut self.found, &mut self.count, &self.progress);
             let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH).min(most), most);
             let (mut matcher, mut result) = (spec.matcher(), Ok(()));
-            let reached = match action {
-                Action::Select { .. } => {
-                    keys.visit(table, progress, direction, sizes, |key, kept| {
-                        // The results of one key stay together, even beyond the limit.
+            let reached = keys.visit(table, progress, direction, sizes, |key, kept| {
+                let changed = match action {
+                    Action::Select { .. } => {
                         table.run_rows(&mut matcher, key, kept, |made| found.push(made));
-                        if found.len() < limit {
-                            ControlFlow::Continue(())
-                        } else {
-                            ControlFlow::Break(())
-                        }
-                    })
+                        Ok(0)
+                    }
+                    Action::Count => {
+                        let counts = |made| *count += usize::from(is_true(&made));
+                        table.run_rows(&mut matcher, key, kept, counts);
+                        Ok(0)
+                    }
+                    Action::Delete => table.delete_rows(&mut matcher, key, kept, function),
+                    Action::Replace => table.replace_rows(&mut matcher, key, kept, function),
+                };
+                match changed {
+                    Ok(rows) => *count += rows,
+                    Err(error) => result = Err(error),
                 }
-                Action::Count => keys.visit(table, progress, direction, sizes, |key, kept| {
-                    let counts = |made| *count += usize::from(is_true(&made));
-                    table.run_rows(&mut matcher, key, kept, counts);
+                // The results of one key stay together, even beyond the limit.
+                if result.is_ok() && found.len() < limit {
                     ControlFlow::Continue(())
-                }),
-                Action::Delete | Action::Replace => {
-                    keys.visit(table, progress, direction, sizes, |key, kept| {
-                        let changed = if action == Action::Delete {
-                            table.delete_rows(&mut matcher, key, kept, function)
-                        } else {
-                            table.replace_rows(&mut matcher, key, kept, function)
-                        };
-                        match changed {
-                            Ok(rows) => *count += rows,
-                            Err(error) => {
-                                result = Err(error);
-                                return ControlFlow::Break(());
-                            }
-                        }
-                        ControlFlow::Continue(())
-                    })
+                } else {
+                    ControlFlow::Break(())
                 }
-            };
+            });
             self.progress = reached.map_err(|_| no_table(function))?;
             result?;
         }
@@ -279,12 +265,7 @@ fn visit_key(
     is_last: bool,
     visit: Visit<'_>,
 ) -> std::result::Result<ControlFlow<()>, Deleted> {
-    let kept = table.shared.gate.read(|| {
-        let mut found = None;
-        let read = &mut |kept: &Kept| found = Some(kept.clone());
-        table.shared.store.get_with(key, read);
-        found
-    })?;
+    let kept = table.shared.kept(key)?;
     Ok(kept.map_or(ControlFlow::Continue(()), |kept| visit(key, &kept, is_last)))
 }
 

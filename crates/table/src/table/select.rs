@@ -9,16 +9,12 @@ use super::traversal::Action;
 use super::{Kept, Kind, Table};
 use crate::match_spec::{MatchSpec, Matcher, Returns};
 use crate::term::{Atom, Term};
-use tremula_index::Update;
 
-const FORWARD: Action = Action::Select {
-    reverse: false,
-    limit: None,
-};
-const BACKWARD: Action = Action::Select {
-    reverse: true,
-    limit: None,
-};
+/// A search for all results.
+const fn all(reverse: bool) -> Action {
+    let limit = None;
+    Action::Select { reverse, limit }
+}
 
 impl Table {
     /// What the specification makes of each row that it matches, in an `ordered_set` in order:
@@ -37,12 +33,12 @@ impl Table {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn select(&self, spec: &MatchSpec) -> Result<Vec<Term>> {
-        Ok(self.search("select", spec, FORWARD)?.found)
+        Ok(self.search("select", spec, all(false))?.found)
     }
 
     /// As [`select`](Self::select), from the last row to the first: Erlang's `select_reverse/2`.
     pub fn select_reverse(&self, spec: &MatchSpec) -> Result<Vec<Term>> {
-        Ok(self.search("select_reverse", spec, BACKWARD)?.found)
+        Ok(self.search("select_reverse", spec, all(true))?.found)
     }
 
     /// The first `limit` results of [`select`](Self::select), and where to go on: Erlang's
@@ -118,18 +114,15 @@ impl Table {
         if kind == Kind::Bag {
             return Err(BadArgument::new(function, 1, Problem::TableType(kind)));
         }
-        match spec.changes_key(self.shared.layout.key_position) {
-            None => Ok(()),
-            Some((clause, body)) => {
-                let keypos = self.shared.options.keypos;
-                let problem = Problem::KeyNotKept {
-                    clause,
-                    body,
-                    keypos,
-                };
-                Err(BadArgument::new(function, 2, problem))
-            }
+        if let Some((clause, body)) = spec.changes_key(self.shared.layout.key_position) {
+            let problem = Problem::KeyNotKept {
+                clause,
+                body,
+                keypos: self.shared.options.keypos,
+            };
+            return Err(BadArgument::new(function, 2, problem));
         }
+        Ok(())
     }
 
     /// Replaces the rows with this key that the specification matches, in one step; returns how
@@ -148,33 +141,19 @@ impl Table {
             return Ok(0);
         }
         let _guard = self.enter(function)?;
-        let mut count = 0;
-        self.shared.store.update(key.clone(), &mut |kept| {
-            let Some(kept) = kept else {
-                return Update::Keep;
-            };
-            let mut rows = layout.rows(key, kept);
-            for row in &mut rows {
+        Ok(self.change_rows(key, &mut |rows| {
+            let mut count = 0;
+            for row in rows {
                 // `check_replacement` has accepted the specification, so it makes rows only.
-                let Some(Term::Tuple(new)) = matcher.run(row) else {
-                    continue;
-                };
-                debug_assert!(layout.key_of(&new).is_identical(layout.key_of(row)));
-                self.shared.row_sizes.note(new.len());
-                *row = new;
-                count += 1;
+                if let Some(Term::Tuple(new)) = matcher.run(row) {
+                    debug_assert!(layout.key_of(&new).is_identical(layout.key_of(row)));
+                    self.shared.row_sizes.note(new.len());
+                    *row = new;
+                    count += 1;
+                }
             }
-            let kept = if layout.is_bag {
-                layout.keep_bag(rows)
-            } else {
-                rows.pop().map(|row| layout.keep(row))
-            };
-            match kept {
-                Some(kept) if count > 0 => Update::Put(kept),
-                _ => Update::Keep,
-            }
-        });
-        Ok(count)
+            count
+        }))
     }
 
     /// The values of the pattern's variables, in the order of their numbers, for each row that it
@@ -195,7 +174,7 @@ impl Table {
     /// The caller [may not read](super#errors), or the term is no pattern.
     pub fn match_pattern(&self, pattern: &Term) -> Result<Vec<Term>> {
         let spec = pattern_spec(pattern, Returns::Bindings, "match")?;
-        Ok(self.search("match", &spec, FORWARD)?.found)
+        Ok(self.search("match", &spec, all(false))?.found)
     }
 
     /// As [`match_pattern`](Self::match_pattern), in chunks: Erlang's `match/3`. Also fails if the
@@ -209,7 +188,7 @@ impl Table {
     /// [`match_pattern`](Self::match_pattern).
     pub fn match_object(&self, pattern: &Term) -> Result<Vec<Term>> {
         let spec = pattern_spec(pattern, Returns::Row, "match_object")?;
-        Ok(self.search("match_object", &spec, FORWARD)?.found)
+        Ok(self.search("match_object", &spec, all(false))?.found)
     }
 
     /// As [`match_object`](Self::match_object), in chunks: Erlang's `match_object/3`. Also fails if
@@ -223,8 +202,7 @@ impl Table {
     /// Erlang's `match_delete/2`. Also fails if the term is no pattern.
     pub fn match_delete(&self, pattern: &Term) -> Result<()> {
         let spec = pattern_spec(pattern, Returns::True, "match_delete")?;
-        self.search("match_delete", &spec, Action::Delete)
-            .map(|_| ())
+        self.search("match_delete", &spec, Action::Delete).map(drop)
     }
 
     /// Runs a search to its end.
@@ -279,21 +257,19 @@ impl Table {
         if shared.options.kind != Kind::OrderedSet {
             return Ok(None);
         }
-        let Some((size, intervals)) = spec.whole_intervals(shared.layout.key_position) else {
+        let whole = spec.whole_intervals(shared.layout.key_position);
+        // A first check without the gate, so that no thread waits in vain. The second one decides.
+        let Some((size, intervals)) = whole.filter(|(size, _)| shared.row_sizes.are(*size)) else {
             return Ok(None);
         };
-        // A first check without the gate, so that no thread waits in vain. The second one decides.
-        if !shared.row_sizes.are(size) {
-            return Ok(None);
-        }
         let _exclusive = self.enter_exclusive(function)?;
         if !shared.row_sizes.are(size) {
             return Ok(None);
         }
-        let removed = intervals
-            .iter()
-            .map(|interval| shared.store.remove_range(Span::from(interval)));
-        Ok(Some(removed.sum()))
+        let spans = intervals.iter().map(Span::from);
+        Ok(Some(
+            spans.map(|span| shared.store.remove_range(span)).sum(),
+        ))
     }
 
     /// Deletes the rows with this key of which the specification makes `true`, in one step; returns

@@ -4,19 +4,19 @@ use super::error::{BadArgument, Problem, Result};
 use super::store::Kept;
 use super::{Kind, Table};
 use crate::term::{Term, Tuple};
-use tremula_index::Direction;
+use tremula_index::Direction::{self, Ascending, Descending};
 
 impl Table {
     /// The first key: Erlang's `first/1`, but `None` for `'$end_of_table'`. Consistency: see
     /// [move](super#consistency). Fails if the caller [may not read](super#errors).
     pub fn first(&self) -> Result<Option<Term>> {
-        self.end(Direction::Ascending, "first", Self::key)
+        self.end(Ascending, "first", Self::key)
     }
 
     /// The last key: Erlang's `last/1`; otherwise as [`first`](Self::first). In a table without
     /// order it is the first key.
     pub fn last(&self) -> Result<Option<Term>> {
-        self.end(Direction::Descending, "last", Self::key)
+        self.end(Descending, "last", Self::key)
     }
 
     /// The key behind this one: Erlang's `next/2`. An `ordered_set` need not contain the key; a
@@ -37,47 +37,42 @@ impl Table {
     ///
     /// The caller [may not read](super#errors), or the table has to contain the key and does not.
     pub fn next(&self, key: &Term) -> Result<Option<Term>> {
-        self.step(key, Direction::Ascending, "next", Self::key)
+        self.step(key, Ascending, "next", Self::key)
     }
 
     /// The key before this one: Erlang's `prev/2`; otherwise as [`next`](Self::next). In a table
     /// without order it is the next key.
     pub fn prev(&self, key: &Term) -> Result<Option<Term>> {
-        self.step(key, Direction::Descending, "prev", Self::key)
+        self.step(key, Descending, "prev", Self::key)
     }
 
     /// The first key with its rows at one moment: Erlang's `first_lookup/1` (OTP 27). Consistency:
     /// see [move](super#consistency). Fails if the caller [may not read](super#errors).
     pub fn first_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
-        self.end(Direction::Ascending, "first_lookup", Self::key_and_rows)
+        self.end(Ascending, "first_lookup", Self::key_and_rows)
     }
 
     /// The last key with its rows: Erlang's `last_lookup/1`; see
     /// [`first_lookup`](Self::first_lookup).
     pub fn last_lookup(&self) -> Result<Option<(Term, Vec<Tuple>)>> {
-        self.end(Direction::Descending, "last_lookup", Self::key_and_rows)
+        self.end(Descending, "last_lookup", Self::key_and_rows)
     }
 
     /// The key behind this one with its rows: Erlang's `next_lookup/2`; see [`next`](Self::next).
     pub fn next_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
-        self.step(key, Direction::Ascending, "next_lookup", Self::key_and_rows)
+        self.step(key, Ascending, "next_lookup", Self::key_and_rows)
     }
 
     /// The key before this one with its rows: Erlang's `prev_lookup/2`; see [`prev`](Self::prev).
     pub fn prev_lookup(&self, key: &Term) -> Result<Option<(Term, Vec<Tuple>)>> {
-        self.step(
-            key,
-            Direction::Descending,
-            "prev_lookup",
-            Self::key_and_rows,
-        )
+        self.step(key, Descending, "prev_lookup", Self::key_and_rows)
     }
 
     /// The direction, or `Ascending` if the table has no order.
     pub(super) fn way(&self, direction: Direction) -> Direction {
         match self.shared.options.kind {
             Kind::OrderedSet => direction,
-            _ => Direction::Ascending,
+            _ => Ascending,
         }
     }
 
@@ -106,7 +101,7 @@ impl Table {
         let needs_key = !is_ordered && (is_end(key) || !shared.fixations.is_fixed());
         let found = self.read(function, || {
             let is_refused = if needs_key {
-                !shared.store.get_with(key, &mut |_| ())
+                !shared.store.has(key)
             } else {
                 is_ordered && is_end(key)
             };

@@ -54,10 +54,7 @@ impl Table {
             value = value.take().map(|value| fold(row, value));
             ControlFlow::Continue(())
         })?;
-        match value {
-            Some(value) => Ok(value),
-            None => unreachable!("the value is put back each time"),
-        }
+        Ok(value.expect("the value is put back each time"))
     }
 
     /// Replaces all rows by those of an iterator whose items are rows or lists of rows: Erlang's
@@ -69,7 +66,6 @@ impl Table {
     /// then the table stays as it was.
     pub fn init_table(&self, objects: impl IntoIterator<Item = Term>) -> Result<()> {
         const FUNCTION: &str = "init_table";
-        let wrong = |term: &Term| BadArgument::new(FUNCTION, 2, Problem::NotRows(term.clone()));
         self.check(Right::Write, FUNCTION)?;
         let mut rows = Vec::new();
         for item in objects {
@@ -77,15 +73,9 @@ impl Table {
                 rows.push(row.clone());
                 continue;
             }
-            let list = super::options::proper(&item).ok_or_else(|| wrong(&item))?;
-            for term in list {
-                rows.push(
-                    self.shared
-                        .checked_row(term)
-                        .ok_or_else(|| wrong(term))?
-                        .clone(),
-                );
-            }
+            let wrong = || BadArgument::new(FUNCTION, 2, Problem::NotRows(item.clone()));
+            let list = super::options::proper(&item).ok_or_else(wrong)?;
+            rows.append(&mut self.shared.rows_in(list, FUNCTION)?);
         }
         let _exclusive = self.enter_exclusive(FUNCTION)?;
         self.clear();
@@ -102,29 +92,28 @@ impl Table {
         direction: Direction,
         visit: &mut dyn FnMut(Tuple) -> ControlFlow<()>,
     ) -> Result<()> {
+        self.check(Right::Read, function)?;
         let layout = &self.shared.layout;
-        self.each_entry(function, Span::ALL, direction, &mut |key, kept| {
+        let visited = self.each_entry(direction, &mut |key, kept| {
             if !layout.is_bag {
                 return visit(layout.row(key, kept));
             }
             layout.rows(key, kept).into_iter().try_for_each(&mut *visit)
-        })
-    }
-
-    /// Calls `visit` with each entry of the store in a span, with no lock held, until it breaks.
-    pub(super) fn each_entry(
-        &self,
-        function: &'static str,
-        span: Span<'_>,
-        direction: Direction,
-        visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
-    ) -> Result<()> {
-        self.check(Right::Read, function)?;
-        let visited = self.entries(span, direction, LAST_BATCH, visit);
+        });
         visited.map_err(|_| no_table(function))
     }
 
-    /// As [`each_entry`](Self::each_entry), but does not check the caller. The first batch has
+    /// Calls `visit` with each entry of the store, holding no lock, until it breaks. Does not check
+    /// the caller.
+    pub(super) fn each_entry(
+        &self,
+        direction: Direction,
+        visit: &mut dyn FnMut(&Term, &Kept) -> ControlFlow<()>,
+    ) -> std::result::Result<(), Deleted> {
+        self.entries(Span::ALL, direction, LAST_BATCH, visit)
+    }
+
+    /// As [`each_entry`](Self::each_entry), for the entries in a span. The first batch has
     /// `first_batch` entries. A batch is read within one read of the gate.
     pub(super) fn entries(
         &self,

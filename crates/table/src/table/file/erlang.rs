@@ -16,7 +16,7 @@ use super::error::FileProblem;
 use super::properties::TabfileInfo;
 use super::read::Opened;
 use super::records::Records;
-use crate::term::{Atom, List, Term};
+use crate::term::{Atom, List, Term, Tuple};
 
 /// The first bytes of such a file.
 pub(super) const MAGIC: [u8; 4] = [1, 2, 3, 4];
@@ -36,14 +36,12 @@ pub(super) fn properties(records: &mut Records) -> Result<TabfileInfo, FileProbl
         return Err(FileProblem::NotClosed);
     }
     let offset = records.offset();
-    let unexpected = FileProblem::Unexpected {
-        offset,
-        wanted: "the properties of a table",
+    let info = match item(records)? {
+        Term::Tuple(pairs) => TabfileInfo::from_pairs(pairs.iter()),
+        _ => None,
     };
-    match item(records)? {
-        Term::Tuple(pairs) => TabfileInfo::from_pairs(pairs.iter()).ok_or(unexpected),
-        _ => Err(unexpected),
-    }
+    let wanted = "the properties of a table";
+    info.ok_or(FileProblem::Unexpected { offset, wanted })
 }
 
 /// Passes all rows to `put`, which returns whether a term is a row.
@@ -62,35 +60,15 @@ pub(super) fn rows(opened: Opened, put: &mut dyn FnMut(&Term) -> bool) -> Result
             Term::List(list) if has_end => end(list),
             _ => None,
         };
-        let said = said.ok_or(FileProblem::Unexpected {
-            offset,
-            wanted: "a row, or the end",
-        })?;
-        if said.is_some_and(|said| said != found) {
-            return Err(FileProblem::Count {
-                offset,
-                said: said.unwrap_or(0),
-                found,
-            });
-        }
-        if !records.is_over() {
-            let offset = records.offset();
-            return Err(FileProblem::Trailing { offset });
-        }
-        return Ok(());
+        let wanted = "a row, or the end";
+        let said = said.ok_or(FileProblem::Unexpected { offset, wanted })?;
+        return records.check_end(offset, said.unwrap_or(found), found);
     }
     if has_end {
         let offset = records.offset();
         return Err(FileProblem::Truncated { offset });
     }
-    if found != opened.info.size {
-        return Err(FileProblem::Count {
-            offset: 8,
-            said: opened.info.size,
-            found,
-        });
-    }
-    Ok(())
+    records.check_end(8, opened.info.size, found)
 }
 
 /// The number of rows in the last item, if it has one; `None` if this is not a last item.
@@ -101,19 +79,21 @@ fn end(list: &List) -> Option<Option<u64>> {
     else {
         return None;
     };
-    if *mark != Atom::END_OF_TABLE {
-        return None;
-    }
-    let count = info.iter().find_map(|pair| match pair {
-        Term::Tuple(pair) => match pair.elements() {
-            [Term::Atom(name), Term::Integer(count)] if name.text() == "count" => {
-                u64::try_from(*count).ok()
-            }
-            _ => None,
-        },
+    let count = |pair: &Term| match pair {
+        Term::Tuple(pair) => count_of(pair, "count"),
         _ => None,
-    });
-    Some(count)
+    };
+    (*mark == Atom::END_OF_TABLE).then(|| info.iter().find_map(count))
+}
+
+/// The number in a pair with this name.
+pub(super) fn count_of(pair: &Tuple, name: &str) -> Option<u64> {
+    match pair.elements() {
+        [Term::Atom(atom), Term::Integer(count)] if atom.text() == name => {
+            u64::try_from(*count).ok()
+        }
+        _ => None,
+    }
 }
 
 fn item(records: &mut Records) -> Result<Term, FileProblem> {

@@ -1,6 +1,7 @@
 //! What a file says about its table.
 
-use crate::table::{Access, Kind, Options, Table, WriteConcurrency};
+use crate::table::options::boolean;
+use crate::table::{Access, Kind, Options, Table};
 use crate::term::{Atom, Term};
 use tremula_index::Engine;
 
@@ -83,20 +84,17 @@ impl TabfileInfo {
     pub(super) fn to_record(&self) -> Term {
         let options = &self.options;
         let mut pairs = self.erlang_pairs();
-        pairs.push(pair(Atom::COMPRESSED, options.compressed));
-        pairs.push(pair(
-            Atom::WRITE_CONCURRENCY,
-            options.write_concurrency.atom(),
-        ));
-        pairs.push(pair(Atom::READ_CONCURRENCY, options.read_concurrency));
-        if let Some(counters) = options.decentralized_counters {
-            pairs.push(pair(Atom::DECENTRALIZED_COUNTERS, counters));
-        }
-        if let Some(engine) = options.engine
-            && let Ok(name) = Term::atom(engine.name())
-        {
-            pairs.push(pair(Atom::ENGINE, name));
-        }
+        pairs.extend([
+            pair(Atom::COMPRESSED, options.compressed),
+            pair(Atom::WRITE_CONCURRENCY, options.write_concurrency.atom()),
+            pair(Atom::READ_CONCURRENCY, options.read_concurrency),
+        ]);
+        let counters = options.decentralized_counters;
+        pairs.extend(counters.map(|counters| pair(Atom::DECENTRALIZED_COUNTERS, counters)));
+        let engine = options
+            .engine
+            .and_then(|engine| Term::atom(engine.name()).ok());
+        pairs.extend(engine.map(|name| pair(Atom::ENGINE, name)));
         Term::list(pairs)
     }
 
@@ -125,17 +123,9 @@ impl TabfileInfo {
                 ("protection", Term::Atom(value)) => options.access = Access::of_atom(*value)?,
                 ("named_table", value) => options.named = boolean(value)?,
                 ("compressed", value) => options.compressed = boolean(value)?,
-                ("read_concurrency", value) => options.read_concurrency = boolean(value)?,
-                ("decentralized_counters", value) => {
-                    options.decentralized_counters = Some(boolean(value)?);
-                }
-                ("write_concurrency", Term::Atom(value)) => {
-                    let all = [
-                        WriteConcurrency::Off,
-                        WriteConcurrency::On,
-                        WriteConcurrency::Auto,
-                    ];
-                    options.write_concurrency = all.into_iter().find(|w| w.atom() == *value)?;
+                ("write_concurrency", Term::Atom(_))
+                | ("read_concurrency" | "decentralized_counters", _) => {
+                    options.set_value(*item, value)?;
                 }
                 // A table on an engine that this program lacks is read onto the default engine.
                 ("engine", Term::Atom(value)) => {
@@ -179,8 +169,4 @@ fn number(term: &Term) -> Option<u64> {
         Term::Integer(value) => u64::try_from(*value).ok(),
         _ => None,
     }
-}
-
-fn boolean(term: &Term) -> Option<bool> {
-    crate::table::options::boolean(term)
 }

@@ -5,9 +5,10 @@ use super::erlang;
 use super::error::{FileError, FileProblem};
 use super::properties::TabfileInfo;
 use super::records::Records;
+use crate::table::object::Present;
 use crate::table::registry::{Caller, NODE};
 use crate::table::{Access, Owner, Table, Tables};
-use crate::term::{Atom, Term, Tuple};
+use crate::term::Term;
 use std::fs::File;
 use std::path::Path;
 
@@ -47,14 +48,12 @@ impl Opened {
             return Err(FileProblem::Version(second[3]));
         }
         let offset = records.offset();
-        let unexpected = FileProblem::Unexpected {
-            offset,
-            wanted: "the properties of a table",
+        let info = match records.record()? {
+            Term::List(pairs) => TabfileInfo::from_pairs(pairs.iter()),
+            _ => None,
         };
-        let Term::List(pairs) = records.record()? else {
-            return Err(unexpected);
-        };
-        let info = TabfileInfo::from_pairs(pairs.iter()).ok_or(unexpected)?;
+        let wanted = "the properties of a table";
+        let info = info.ok_or(FileProblem::Unexpected { offset, wanted })?;
         Ok(Self {
             records,
             info,
@@ -64,17 +63,14 @@ impl Opened {
 
     /// Passes all rows to `put`, which returns whether a term is a row.
     fn rows(mut self, put: &mut dyn FnMut(&Term) -> bool) -> Result<(), FileProblem> {
-        match self.format {
-            Format::Erlang => return erlang::rows(self, put),
-            Format::Ours => (),
+        if let Format::Erlang = self.format {
+            return erlang::rows(self, put);
         }
         let mut found = 0;
         loop {
             let offset = self.records.offset();
-            let unexpected = || FileProblem::Unexpected {
-                offset,
-                wanted: "a list of rows, or the end",
-            };
+            let wanted = "a list of rows, or the end";
+            let unexpected = || FileProblem::Unexpected { offset, wanted };
             match self.records.record()? {
                 Term::List(rows) => {
                     for row in &rows {
@@ -85,33 +81,12 @@ impl Opened {
                     }
                 }
                 Term::Tuple(end) => {
-                    let said = end_of(&end).ok_or_else(unexpected)?;
-                    if said != found {
-                        return Err(FileProblem::Count {
-                            offset,
-                            said,
-                            found,
-                        });
-                    }
-                    if !self.records.is_over() {
-                        let offset = self.records.offset();
-                        return Err(FileProblem::Trailing { offset });
-                    }
-                    return Ok(());
+                    let said = erlang::count_of(&end, "end").ok_or_else(unexpected)?;
+                    return self.records.check_end(offset, said, found);
                 }
                 _ => return Err(unexpected()),
             }
         }
-    }
-}
-
-/// The number of rows in the last record.
-fn end_of(end: &Tuple) -> Option<u64> {
-    match end.elements() {
-        [Term::Atom(atom), Term::Integer(count)] if *atom == Atom::END => {
-            u64::try_from(*count).ok()
-        }
-        _ => None,
     }
 }
 
@@ -148,12 +123,12 @@ impl Tables {
             let shared = self.unlisted(caller, name, options)?;
             opened.rows(&mut |term| match shared.checked_row(term) {
                 Some(row) => {
-                    shared.put_read(row.clone());
+                    shared.put(row.clone(), Present::Goes);
                     true
                 }
                 None => false,
             })?;
-            Ok(self.list(shared, "file2tab", 1)?)
+            Ok(self.list(shared, "file2tab")?)
         };
         read().map_err(FileError::at(path))
     }
@@ -162,7 +137,7 @@ impl Tables {
 impl Owner {
     /// As [`Tables::file2tab`], for a table that belongs to this owner.
     pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
-        self.tables().file2tab_for(|_| self.number(), path.as_ref())
+        self.tables.file2tab_for(|_| self.number, path.as_ref())
     }
 
     /// As [`file2tab`](Self::file2tab), but a public table belongs to the node: for owners that
@@ -188,8 +163,8 @@ impl Owner {
     pub fn file2tab_unless_public(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
         let owner = |access| match access {
             Access::Public => NODE,
-            Access::Protected | Access::Private => self.number(),
+            Access::Protected | Access::Private => self.number,
         };
-        self.tables().file2tab_for(owner, path.as_ref())
+        self.tables.file2tab_for(owner, path.as_ref())
     }
 }

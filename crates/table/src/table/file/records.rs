@@ -32,6 +32,22 @@ impl Records {
         self.offset == self.length
     }
 
+    /// Fails unless the file ends here with `found` rows, as many as it says at `offset`.
+    pub(super) fn check_end(&self, offset: u64, said: u64, found: u64) -> Result<(), FileProblem> {
+        if said != found {
+            return Err(FileProblem::Count {
+                offset,
+                said,
+                found,
+            });
+        }
+        if !self.is_over() {
+            let offset = self.offset;
+            return Err(FileProblem::Trailing { offset });
+        }
+        Ok(())
+    }
+
     /// The next `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FileProblem> {
         let mut bytes = [0; N];

@@ -60,10 +60,8 @@ impl Table {
         let file = new_file(folder)?;
         let mut out = BufWriter::new(file);
         out.write_all(MAGIC)?;
-        write_record(
-            &mut out,
-            &TabfileInfo::of(self, size, extended_info).to_record(),
-        )?;
+        let info = TabfileInfo::of(self, size, extended_info);
+        write_record(&mut out, &info.to_record())?;
         let mut count = 0_u64;
         let mut rows = Vec::with_capacity(ROWS_OF_A_RECORD);
         let mut written = Ok(());
@@ -84,10 +82,8 @@ impl Table {
         if !rows.is_empty() {
             write_record(&mut out, &Term::list(rows))?;
         }
-        write_record(
-            &mut out,
-            &Term::tuple([Atom::END.into(), Term::from(count)]),
-        )?;
+        let end = Term::tuple([Atom::END.into(), Term::from(count)]);
+        write_record(&mut out, &end)?;
         let file = out
             .into_inner()
             .map_err(|error| Problem::System(error.into_error()))?;

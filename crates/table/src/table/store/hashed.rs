@@ -161,12 +161,8 @@ impl HashStore {
     ) -> impl Iterator<Item = &StatisticsLock<Shard>> {
         let first = low.map_or(0, |sought| self.index_of(sought.hash));
         let last = high.map_or(self.shards.len() - 1, |sought| self.index_of(sought.hash));
-        let mut left = first..(last + 1).max(first);
-        std::iter::from_fn(move || match direction {
-            Direction::Ascending => left.next(),
-            Direction::Descending => left.next_back(),
-        })
-        .map(|index| &*self.shards[index])
+        let shards = directed(first..(last + 1).max(first), direction);
+        shards.map(|index| &*self.shards[index])
     }
 
     /// The first entry strictly between these keys in this direction.
@@ -190,6 +186,17 @@ impl HashStore {
             Edge::Bound(bound) => unreachable!("{bound} is no place in the order of hashes"),
         }
     }
+}
+
+/// The items in this direction.
+fn directed<T>(
+    mut items: impl DoubleEndedIterator<Item = T>,
+    direction: Direction,
+) -> impl Iterator<Item = T> {
+    std::iter::from_fn(move || match direction {
+        Direction::Ascending => items.next(),
+        Direction::Descending => items.next_back(),
+    })
 }
 
 /// The upper bits of a hash, as a number.
@@ -256,18 +263,15 @@ impl Shard {
             key: &slot.key,
         };
         let (Ok(place) | Err(place)) = self.find(sought);
-        let empty = self.places[place..].iter().position(Option::is_none);
-        let empty = match empty {
-            Some(distance) => place + distance,
-            None => {
-                if self.places.len() == self.places.capacity() {
-                    // `push` would double the capacity.
-                    self.places.reserve_exact(TAIL);
-                }
-                self.places.push(None);
-                self.places.len() - 1
+        let occupied = self.places[place..].iter().position(Option::is_none);
+        let empty = place + occupied.unwrap_or(self.places.len() - place);
+        if empty == self.places.len() {
+            if empty == self.places.capacity() {
+                // `push` would double the capacity.
+                self.places.reserve_exact(TAIL);
             }
-        };
+            self.places.push(None);
+        }
         self.places[place..=empty].rotate_right(1);
         self.places[place] = Some(slot);
         self.len += 1;
@@ -305,14 +309,11 @@ impl Shard {
         self.homes = homes;
         let mut places = Vec::with_capacity(homes + TAIL);
         for slot in old.into_iter().flatten() {
-            while places.len() < self.home(slot.hash) {
-                places.push(None);
-            }
+            let home = self.home(slot.hash);
+            places.resize_with(places.len().max(home), || None);
             places.push(Some(slot));
         }
-        while places.len() < homes {
-            places.push(None);
-        }
+        places.resize_with(places.len().max(homes), || None);
         self.places = places;
     }
 
@@ -324,18 +325,7 @@ impl Shard {
         direction: Direction,
     ) -> impl Iterator<Item = &'a Slot> {
         let (first, end) = self.places_between(low, high);
-        let mut left = self.places[first..end].iter();
-        std::iter::from_fn(move || {
-            loop {
-                let place = match direction {
-                    Direction::Ascending => left.next(),
-                    Direction::Descending => left.next_back(),
-                }?;
-                if let Some(slot) = place {
-                    return Some(slot);
-                }
-            }
-        })
+        directed(self.places[first..end].iter(), direction).filter_map(Option::as_ref)
     }
 
     /// The places of the entries strictly between these keys.
@@ -461,14 +451,11 @@ impl Store for HashStore {
 
     fn clear(&self) {
         for shard in &self.shards {
-            let places = {
-                let mut shard = shard.write();
-                let places = mem::take(&mut shard.places);
-                self.len.add(-(shard.len as isize));
-                (shard.len, shard.homes) = (0, 0);
-                places
-            };
-            // Dropped after the lock is released.
+            let mut shard = shard.write();
+            let places = mem::take(&mut shard.places);
+            self.len.add(-(shard.len as isize));
+            (shard.len, shard.homes) = (0, 0);
+            drop(shard);
             drop(places);
         }
     }

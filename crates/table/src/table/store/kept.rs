@@ -158,21 +158,16 @@ impl Layout {
         if !self.is_bag || kept.0.is_empty() {
             return vec![self.row(key, kept)];
         }
-        let mut rows: Vec<_> = kept
-            .newest_first()
-            .map(|kept| self.row(key, &kept))
-            .collect();
+        let rows = kept.newest_first().map(|kept| self.row(key, &kept));
+        let mut rows: Vec<_> = rows.collect();
         rows.reverse();
         rows
     }
 
     /// The rows of a bag, as they are kept; `None` without a row.
     pub(in super::super) fn keep_bag(&self, oldest_first: Vec<Tuple>) -> Option<Kept> {
-        let mut all = None;
-        for row in oldest_first {
-            all = Some(self.keep_one_more(all.as_ref(), row));
-        }
-        all
+        let add = |older: Option<Kept>, row| Some(self.keep_one_more(older.as_ref(), row));
+        oldest_first.into_iter().fold(None, add)
     }
 
     /// What a bag keeps when this row is added behind the older ones.

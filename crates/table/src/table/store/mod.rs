@@ -66,6 +66,10 @@ pub(super) trait Store: Send + Sync {
     /// has.
     fn get_with(&self, key: &Term, read: &mut dyn FnMut(&Kept)) -> bool;
 
+    fn has(&self, key: &Term) -> bool {
+        self.get_with(key, &mut |_| ())
+    }
+
     /// Puts `kept` under `key` and returns what it replaced. An equal key in the store stays.
     fn insert(&self, key: Term, kept: Kept) -> Option<Kept>;
 
