@@ -276,9 +276,9 @@ fn pairs_of_keys_that_lie_are_dropped_once() {
 }
 
 /// A head type that claims that heads determine keys, and then returns none.
-struct Untold;
+struct KeylessHead;
 
-impl KeyHead<Key> for Untold {
+impl KeyHead<Key> for KeylessHead {
     type Word = u64;
     const IS_KEY: bool = true;
 
@@ -291,7 +291,7 @@ impl KeyHead<Key> for Untold {
     }
 }
 
-impl KeyHead<u64> for Untold {
+impl KeyHead<u64> for KeylessHead {
     type Word = u64;
     const IS_KEY: bool = true;
 
@@ -308,7 +308,7 @@ impl KeyHead<u64> for Untold {
 #[test]
 fn heads_that_do_not_tell_the_key_end_in_a_panic() {
     for config in configurations() {
-        let tree = BwTree::<u64, u64, Untold>::with_config(config);
+        let tree = BwTree::<u64, u64, KeylessHead>::with_config(config);
         for number in 0..50 {
             let insert = || tree.insert(number, number);
             assert!(catch_unwind(AssertUnwindSafe(insert)).is_err());
@@ -323,7 +323,7 @@ fn heads_that_do_not_tell_the_key_end_in_a_panic() {
 fn keys_with_a_drop_of_their_own_are_kept_whatever_is_said_of_their_heads() {
     let keys = &Ledger::default();
     for config in configurations() {
-        let tree = BwTree::<Key, u64, Untold>::with_config(config);
+        let tree = BwTree::<Key, u64, KeylessHead>::with_config(config);
         for number in 0..50 {
             tree.insert(Key::new(number, keys), number);
         }

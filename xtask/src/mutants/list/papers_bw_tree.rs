@@ -45,13 +45,13 @@ const LOOM_MERGES: Checker = Checker {
     ..LOOM
 };
 
-/// The test of those who help them.
+/// The test of merges that other threads help to finish.
 const MERGES: Checker = Checker {
     filter: "a_merge_is_finished",
     ..SPREAD
 };
 
-/// The tests of panics in the middle of them.
+/// The tests of panics in the middle of merges.
 const PANICS: Checker = Checker {
     target: Target::Test("engines"),
     filter: "panics_leave_bw_tree",
@@ -186,7 +186,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/papers/src/bw_tree/ranges.rs",
         original: "if plans.len() > 1 {",
         replacement: "if plans.len() > 2 {",
-        why: "Somebody sees one of two leaves without the range, and the other with it.",
+        why: "A reader sees one of two leaves without the range, and the other with it.",
         checker: LOOM,
         hangs: false,
     },
@@ -222,7 +222,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/papers/src/bw_tree/ids.rs",
         original: "(used != PAGE && used != CLOSED).then(|| used + 1)",
         replacement: "(used != PAGE).then(|| usize::wrapping_add(used, 1))",
-        why: "Who comes to a page that is being given back gets an id whose word is gone.",
+        why: "A thread that comes to a page that is being given back gets an id whose word is gone.",
         checker: LOOM_IDS,
         hangs: false,
     },
@@ -285,7 +285,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/papers/src/bw_tree/spread.rs",
         original: "limit.div_ceil(4)",
         replacement: "0",
-        why: "A leaf that nobody fights over any more keeps its sub-chains.",
+        why: "A leaf that is no longer contended keeps its sub-chains.",
         checker: SPREAD,
         hangs: false,
     },
@@ -348,7 +348,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/papers/src/bw_tree/steps.rs",
         original: "        if !place.word.is_open() {\n            return false;",
         replacement: "        if !place.word.released().is_open() {\n            return false;",
-        why: "Who holds the node overwrites the delta that is put on it, or brings back what has been merged away.",
+        why: "The thread that holds the node overwrites the delta that is put on it, or brings back what has been merged away.",
         checker: LOOM_MERGES,
         hangs: true,
     },
