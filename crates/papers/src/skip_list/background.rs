@@ -93,6 +93,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V>
     for BackgroundSkipList<K, V, H>
 {
     delegate_to_target!();
+
+    fn check_invariants(&self) {
+        (**self).check_invariants();
+    }
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Drop for BackgroundSkipList<K, V, H> {

@@ -1,6 +1,7 @@
 //! Changes of the list: placing a node and building its tower, removing a node and unlinking it.
 
 use super::List;
+use super::invariants::{check_building, check_retired};
 use super::node::{EntryGuard, Finished, NodeRef};
 use super::search::{Gap, Path};
 use std::cell::Cell;
@@ -81,6 +82,7 @@ impl<S: Spec> List<S> {
         }
         let fresh = Fresh(NodeRef::new(key, value, self.random_height()));
         let node = fresh.0;
+        check_building(node, 0);
         loop {
             for level in 0..node.height() {
                 node.tower().set(level, path.after[level]);
@@ -207,6 +209,7 @@ impl<S: Spec> List<S> {
                 }
                 if path.before[level].exchange(level, after, node.link()) {
                     linked.set(level + 1);
+                    check_building(node, level + 1);
                     break;
                 }
                 path = node.with_key(|key| self.path(&Gap::at(key), guard));
@@ -311,7 +314,7 @@ impl<S: Spec> List<S> {
 
     /// Frees a node once no thread that is pinned now can be looking at it.
     fn retire(&self, node: NodeRef<'_, S>, guard: &Guard<'_>) {
-        debug_assert!(node.height() == 1 || node.keepers() == 0);
+        check_retired(node);
         let node = node.link();
         // SAFETY: the last keeper is gone, and this thread took it away: no level has the node, and
         // no thread links it again. So no thread that pins from now on reaches it (invariants 5,

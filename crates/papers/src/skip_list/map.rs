@@ -381,4 +381,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
             figures,
         }
     }
+
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.list.check_at_rest();
+        }
+    }
 }

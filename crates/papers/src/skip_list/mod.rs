@@ -61,6 +61,7 @@
 
 mod background;
 mod edit;
+mod invariants;
 mod map;
 mod node;
 mod search;
@@ -106,12 +107,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> SkipList<K, V, H> {
         Self { list }
     }
 
-    /// Checks invariant 5 of a list at rest, and returns the keys of the nodes linked on each
-    /// level.
+    /// Checks invariants 1 and 5 of a list at rest, except the order of keys, and returns the keys
+    /// of the nodes linked on each level.
     ///
     /// # Panics
     ///
-    /// The keepers of a node are not the levels that it is linked on.
+    /// One of the two does not hold.
     #[cfg(loom)]
     pub fn linked_keys(&self) -> [Vec<K>; MOST_LEVELS] {
         self.list.linked_keys()

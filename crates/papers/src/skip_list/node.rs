@@ -1,5 +1,6 @@
 //! A node: an entry, and the tower of links by which it is linked on the levels of the list.
 
+use super::invariants::{check_locked, check_marked};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::marker::PhantomData;
@@ -15,13 +16,13 @@ use tremula_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 pub(super) const MOST_LEVELS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 24 };
 
 /// A writer holds the entry.
-const LOCKED: u32 = 1;
+pub(super) const LOCKED: u32 = 1;
 /// The entry has been removed; never cleared.
-const REMOVED: u32 = 1 << 1;
+pub(super) const REMOVED: u32 = 1 << 1;
 /// The entry has no value yet and counts as absent: [`update`](super::SkipList) is computing one.
-const VACANT: u32 = 1 << 2;
+pub(super) const VACANT: u32 = 1 << 2;
 /// The builder has not finished the tower. Only towers of more than one level have a builder.
-const BUILDING: u32 = 1 << 3;
+pub(super) const BUILDING: u32 = 1 << 3;
 /// The remover has marked every link of the tower, and leaves unlinking the node to the builder.
 const MARKED: u32 = 1 << 4;
 /// The unit of the count of keepers (invariant 5) in the rest of the state: the levels that the
@@ -315,19 +316,23 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         }
     }
 
-    /// Whether the entry is present: it has a value and is not removed.
     #[inline]
-    pub(super) fn is_present(self) -> bool {
+    pub(super) fn state(self) -> u32 {
         // Acquire: pairs with the release that publishes a vacant entry's value, so a thread that
         // finds the entry present sees the value. If the entry has been removed meanwhile, this
         // load was before the removal.
-        self.fixed().state.load(Ordering::Acquire) & (REMOVED | VACANT) == 0
+        self.fixed().state.load(Ordering::Acquire)
+    }
+
+    /// Whether the entry is present: it has a value and is not removed.
+    #[inline]
+    pub(super) fn is_present(self) -> bool {
+        self.state() & (REMOVED | VACANT) == 0
     }
 
     /// Whether the entry has been removed. It stays removed for ever.
     pub(super) fn is_removed(self) -> bool {
-        // Acquire: pairs with the release in `remove`.
-        self.fixed().state.load(Ordering::Acquire) & REMOVED != 0
+        self.state() & REMOVED != 0
     }
 
     /// The value of an entry that was present.
@@ -369,6 +374,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn mark(self) {
         for level in (0..self.height()).rev() {
             self.tower().mark(level);
+            check_marked(self, level);
         }
     }
 
@@ -511,6 +517,7 @@ impl<S: Spec> EntryGuard<'_, S> {
     /// Flips these bits of the state.
     fn unlock(self, flip: u32) {
         let guard = ManuallyDrop::new(self);
+        check_locked(guard.node);
         // Release: pairs with the acquire of the next writer and of readers that check for
         // presence.
         guard.node.node_state().fetch_xor(flip, Ordering::Release);
@@ -526,6 +533,7 @@ impl<S: Spec> NodeRef<'_, S> {
 
 impl<S: Spec> Drop for EntryGuard<'_, S> {
     fn drop(&mut self) {
+        check_locked(self.node);
         // Release: pairs with the acquire of the next writer in `lock`.
         self.node.node_state().fetch_xor(LOCKED, Ordering::Release);
     }

@@ -180,31 +180,4 @@ impl<S: Spec> List<S> {
     ) -> Option<NodeRef<'g, S>> {
         self.node(node.tower().load(0), guard)
     }
-
-    /// See [`SkipList::linked_keys`](super::SkipList::linked_keys).
-    #[cfg(loom)]
-    pub(super) fn linked_keys(&self) -> [Vec<S::Key>; MOST_LEVELS] {
-        let guard = self.collector.pin();
-        let mut linked = std::collections::HashMap::new();
-        let keys = std::array::from_fn(|level| {
-            let mut link = self.base().load(level);
-            let mut keys = Vec::new();
-            while let Some(node) = self.node(link, &guard) {
-                keys.push(node.with_key(S::Key::clone));
-                let (node_too, levels) = linked.entry(link.address()).or_insert((node, 0));
-                assert!(*node_too == node);
-                *levels += 1;
-                link = node.tower().load(level);
-            }
-            keys
-        });
-        for (node, levels) in linked.into_values() {
-            assert!(
-                node.height() == 1 || node.keepers() == levels,
-                "a node on {levels} levels is kept by {}",
-                node.keepers()
-            );
-        }
-        keys
-    }
 }

@@ -21,6 +21,14 @@ const fn dishonest(filter: &'static str) -> Checker {
     }
 }
 
+/// Lists that check their invariants after each change, and at rest.
+const INVARIANTS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-papers",
+    target: Target::Test("engines"),
+    filter: "skip_list::random_operations",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "skip_list_builder_is_not_told_of_the_removal",
@@ -97,6 +105,42 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Test("reclamation"),
             filter: "a_quiet_map_hands_out_the_value_itself",
         },
+        hangs: false,
+    },
+    Mutant {
+        name: "skip_list_builder_searches_from_the_front",
+        file: "crates/papers/src/skip_list/background.rs",
+        original: "node.with_key(|key| self.path(&Gap::at(key), guard))",
+        replacement: "self.path(&Gap::Start, guard)",
+        why: "Invariant 1: the keys of an upper level do not ascend. Searches find all keys, but more and more slowly.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "skip_list_marks_two_levels_only",
+        file: "crates/papers/src/skip_list/node.rs",
+        original: "for level in (0..self.height()).rev() {\n            self.tower().mark(level);",
+        replacement: "for level in (0..self.height().min(2)).rev() {\n            self.tower().mark(level);",
+        why: "Invariant 2: a removed node stays linked on its upper levels, and searches go down its tower.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "skip_list_lock_does_not_lock",
+        file: "crates/papers/src/skip_list/node.rs",
+        original: ".compare_exchange(seen, seen | LOCKED, Ordering::Acquire, Ordering::Relaxed)",
+        replacement: ".compare_exchange(seen, seen, Ordering::Acquire, Ordering::Relaxed)",
+        why: "Invariant 4: two writers change one entry at once.",
+        checker: INVARIANTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "skip_list_counts_a_keeper_too_many",
+        file: "crates/papers/src/skip_list/node.rs",
+        original: "let mut state = height as u32 * KEEPER;",
+        replacement: "let mut state = (height as u32 + 1) * KEEPER;",
+        why: "Invariant 5: the thread that takes away the last keeper does not see that, and the node is never freed.",
+        checker: INVARIANTS,
         hangs: false,
     },
 ];
