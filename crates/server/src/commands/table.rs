@@ -347,7 +347,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             "Change the heir of a table, or who may do what"),
     Command::new("ets.give_away", 4, ets::give_away, WRITE_FAST, &[])
         .docs("ets", "0.1.0", NOTHING, "ETS.GIVE_AWAY table mailbox data",
-            "Give a table of this connection to a mailbox, which is told"),
+            "Give a table of this connection to a mailbox, which gets a message"),
     Command::new("ets.safe_fixtable", 3, ets::safe_fixtable, WRITE_FAST, &[])
         .docs("ets", "0.1.0", NOTHING, "ETS.SAFE_FIXTABLE table true | false",
             "Fix a table, or release it"),
