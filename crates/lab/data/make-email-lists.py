@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the lists of this folder; README.md tells where its input is from.
+"""Makes the lists of this folder; README.md names the sources of its input.
 
     make-email-lists.py CENSUS_FOLDER GIT_REPOSITORY
 

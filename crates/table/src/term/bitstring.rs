@@ -113,14 +113,6 @@ impl Bitstring {
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_none()
     }
-
-    /// Bytes on the heap.
-    pub(super) fn heap_bytes(&self) -> usize {
-        match self.bytes().len() {
-            0 => 0,
-            length => 2 * size_of::<usize>() + length,
-        }
-    }
 }
 
 impl fmt::Debug for Bitstring {

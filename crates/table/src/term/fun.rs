@@ -1,5 +1,6 @@
 //! Functions; they cannot be called here.
 
+use super::size::bytes_of;
 use super::{Atom, Pid, Term, Tuple};
 use std::cmp::Ordering;
 use std::fmt;
@@ -83,7 +84,7 @@ impl Fun {
     pub(super) fn own_heap_bytes(&self) -> usize {
         let more = match self.kind() {
             FunKind::Export(_) => 0,
-            FunKind::Local(fun) => Pid::HEAP_BYTES + fun.free.own_heap_bytes(),
+            FunKind::Local(fun) => Pid::HEAP_BYTES + bytes_of(&fun.free),
         };
         size_of::<usize>() + size_of::<FunKind>() + more
     }

@@ -83,14 +83,6 @@ impl Map {
             .ok()?;
         Some(&entries[place].1)
     }
-
-    /// Bytes on the heap, without those of keys and values.
-    pub(super) fn own_heap_bytes(&self) -> usize {
-        match self.len() {
-            0 => 0,
-            length => 2 * size_of::<usize>() + length * size_of::<(Term, Term)>(),
-        }
-    }
 }
 
 /// Pairs up alternating keys and values.

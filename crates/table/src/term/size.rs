@@ -47,10 +47,19 @@ impl Term {
             Self::Fun(fun) => fun.own_heap_bytes(),
             Self::Port(_) => super::Port::HEAP_BYTES,
             Self::Pid(_) => super::Pid::HEAP_BYTES,
-            Self::Tuple(tuple) => tuple.own_heap_bytes(),
-            Self::Map(map) => map.own_heap_bytes(),
+            Self::Tuple(tuple) => bytes_of(tuple),
+            Self::Map(map) => bytes_of(map.entries()),
             Self::List(list) => list.heap_bytes_of_chunks(),
-            Self::Bitstring(bits) => bits.heap_bytes(),
+            Self::Bitstring(bits) => bytes_of(bits.bytes()),
         }
+    }
+}
+
+/// Bytes on the heap of elements with their reference count and length, without what the elements
+/// hold; no elements need no memory.
+pub(super) const fn bytes_of<T>(elements: &[T]) -> usize {
+    match elements {
+        [] => 0,
+        some => 2 * size_of::<usize>() + size_of_val(some),
     }
 }

@@ -37,14 +37,6 @@ impl Tuple {
     pub fn elements(&self) -> &[Term] {
         self.0.as_ref().map_or(&[], |elements| &elements.slice)
     }
-
-    /// Bytes on the heap, without those of the elements.
-    pub(super) fn own_heap_bytes(&self) -> usize {
-        match self.len() {
-            0 => 0,
-            length => 2 * size_of::<usize>() + length * size_of::<Term>(),
-        }
-    }
 }
 
 impl Deref for Tuple {

@@ -9,7 +9,18 @@ pub(super) struct Reader<'a> {
     in_expanded: bool,
 }
 
+macro_rules! numbers {
+    ($($number:ident),*) => {
+        $(#[inline]
+        pub(super) fn $number(&mut self) -> Result<$number, DecodeError> {
+            self.array().map($number::from_be_bytes)
+        })*
+    };
+}
+
 impl<'a> Reader<'a> {
+    numbers!(u8, u16, u32, u64);
+
     pub(super) const fn new(bytes: &'a [u8], in_expanded: bool) -> Self {
         Self {
             bytes,
@@ -60,26 +71,6 @@ impl<'a> Reader<'a> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N)?);
         Ok(array)
-    }
-
-    #[inline]
-    pub(super) fn u8(&mut self) -> Result<u8, DecodeError> {
-        self.array().map(u8::from_be_bytes)
-    }
-
-    #[inline]
-    pub(super) fn u16(&mut self) -> Result<u16, DecodeError> {
-        self.array().map(u16::from_be_bytes)
-    }
-
-    #[inline]
-    pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    #[inline]
-    pub(super) fn u64(&mut self) -> Result<u64, DecodeError> {
-        self.array().map(u64::from_be_bytes)
     }
 
     /// Reads bytes that follow their length of 32 bits.
