@@ -46,7 +46,7 @@ impl<S: Spec> Tree<S> {
             Direction::Descending => {
                 let place = self.descend(&Position::Last, guard)?;
                 let lock = self.lock_place(&place)?;
-                (place.leaf, lock)
+                (place.node, lock)
             }
         };
         if leaf.count() > 0 {
@@ -104,25 +104,25 @@ impl<S: Spec> Tree<S> {
         let mut removed = 0;
         let mut underfull = Vec::new();
         for span in &spans {
-            if span.places.is_empty() {
+            if span.indices.is_empty() {
                 continue;
             }
-            removed += span.places.len();
-            let key = span.leaf.key(span.places.start);
+            removed += span.indices.len();
+            let key = span.leaf.key(span.indices.start);
             if !S::HEAD_IS_KEY || Packed::<S::Value>::bytes_beside() > 0 {
-                for at in span.places.clone() {
+                for at in span.indices.clone() {
                     // SAFETY: the entry is unlinked below, while this thread holds the lock. It is
                     // freed when every thread that could have come to it before has unpinned.
                     unsafe { span.leaf.entry(at).retire(&guard) };
                 }
             }
-            span.leaf.remove_run(span.places.start, span.places.end);
+            span.leaf.remove_run(span.indices.start, span.indices.end);
             if span.leaf.is_underfull() {
                 underfull.push(key);
             }
         }
         for span in spans {
-            if span.places.is_empty() {
+            if span.indices.is_empty() {
                 span.lock.unchanged();
             }
         }

@@ -1,6 +1,7 @@
 //! Merges of underfull nodes with their neighbours. Where both do not fit into one node, they share
 //! their entries evenly.
 
+use super::invariants::{check_before_merge, check_changed, check_unlinked};
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use super::tree::{Parent, Tree, count, discount};
 use crate::kit::{SearchKey, Spec, StoredKey};
@@ -95,8 +96,9 @@ impl<S: Spec> Tree<S> {
             return;
         };
         // SAFETY: the children of a node that this thread has locked are linked.
-        self.set_root(unsafe { NodeRef::from_raw(child) });
+        self.set_root(unsafe { NodeRef::from_raw(child) }, root.node());
         lock.obsolete();
+        check_unlinked(root.node());
         discount(&self.counters.inner_nodes);
         // SAFETY: only the link to the root led to it, and now leads elsewhere.
         unsafe { root.node().retire(guard) };
@@ -136,6 +138,7 @@ impl<S: Spec> Tree<S> {
         // Only tried, because this thread holds the lock of the parent.
         let _left_lock = left.lock().try_lock()?;
         let right_lock = right.lock().try_lock()?;
+        check_before_merge(left, right, inner);
         let pair = Pair { inner, at };
         match (left.kind(), right.kind()) {
             (Kind::Leaf(left), Kind::Leaf(right)) => {
@@ -159,6 +162,8 @@ impl<S: Spec> Tree<S> {
         let separator = inner.key(at);
         inner.remove(at);
         right_lock.obsolete();
+        check_changed([left, inner.node()]);
+        check_unlinked(right);
         if right.level() == 0 {
             // SAFETY: this thread has just unlinked it. (Between inner nodes, it has moved down.)
             unsafe { separator.retire(guard) };
@@ -205,6 +210,7 @@ impl<S: Spec> Tree<S> {
         right.node().moved();
         let old = pair.inner.key(pair.at);
         pair.inner.replace_separator(pair.at, separator);
+        check_changed([left.node(), right.node(), pair.inner.node()]);
         // SAFETY: this thread has just unlinked it, under the lock of the parent.
         unsafe { old.retire(guard) };
         count(&self.counters.borrows);
@@ -228,6 +234,7 @@ impl<S: Spec> Tree<S> {
         left.node().moved();
         right.node().moved();
         pair.inner.replace_separator(pair.at, separators[half]);
+        check_changed([left.node(), right.node(), pair.inner.node()]);
         count(&self.counters.borrows);
     }
 }

@@ -25,7 +25,7 @@
 //! 1. A node's lock guards all of the node except `prev`: keys, values or children, count, `next`.
 //!    A reader validates what it has read of these before it relies on it or follows a pointer.
 //! 2. The keys of a child lie at or above the separator to its left and below the separator to its
-//!    right. A separator need not be a key.
+//!    right. A separator need not be a key. A child is one level below its parent.
 //! 3. Heads ascend, and keys ascend strictly. Beyond the count every head is the greatest head. A
 //!    hint equals the head that it stands for (`kit::heads`).
 //! 4. The range of keys that a node is responsible for changes only under the locks of the node
@@ -40,7 +40,8 @@
 //!    one, and unlinks the right one. So the first leaf is never unlinked.
 //! 8. A thread that holds a lock waits for another only to lock leaves from left to right. A thread
 //!    that holds the lock of a parent, or goes in another direction, only tries.
-//! 9. Unlinked nodes, keys and values are retired, each by the one thread that unlinked it.
+//! 9. Unlinked nodes, keys and values are retired, each by the one thread that unlinked it. The
+//!    lock of a node is obsolete exactly if the node has been unlinked.
 //! 10. Comparisons, clones and closures run before the first change of an operation: if one
 //!     panics, nothing has happened. Only the copy of what was removed is made after the change,
 //!     and the search for a node to merge: if these panic, the operation has happened.
@@ -94,6 +95,7 @@
 
 mod batch;
 mod ends;
+mod invariants;
 mod layout;
 mod load;
 mod merge;
@@ -321,5 +323,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
 
     fn shape(&self) -> Shape {
         self.tree.describe(self.engine())
+    }
+
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.tree.check_at_rest();
+        }
     }
 }

@@ -132,7 +132,7 @@ impl<S: Spec> Entry<S> {
 }
 
 /// What a search in a node finds: the index of the key, or, as an error, where the key belongs.
-pub(super) type Found = Result<usize, usize>;
+pub(super) type SearchResult = Result<usize, usize>;
 
 fn copy_word(to: &AtomicPtr<Header>, from: &AtomicPtr<Header>) {
     to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -343,9 +343,9 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// Prefetches the heads and values of `entries` entries, from the one at `at` on.
     #[inline]
     pub(super) fn prefetch_entries(self, at: usize, entries: usize) {
-        for place in (at..at + entries).step_by(STRIDE / 2) {
-            prefetch(self.heads().address(place));
-            prefetch(self.slot_address(place));
+        for index in (at..at + entries).step_by(STRIDE / 2) {
+            prefetch(self.heads().address(index));
+            prefetch(self.slot_address(index));
         }
     }
 
@@ -375,20 +375,24 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline]
     pub(super) fn heads(self) -> Heads<'g> {
         let plan = const { &Plan::of::<S>() };
-        // SAFETY: as `allocate` wrote them.
-        unsafe {
-            Heads::new(
-                self.array(plan.hints, Heads::hints_of(plan.capacity)),
-                self.array(plan.heads, plan.capacity),
-            )
-        }
+        // SAFETY: `allocate` wrote this array.
+        Heads::new(self.hints(), unsafe {
+            self.array(plan.heads, plan.capacity)
+        })
+    }
+
+    #[inline]
+    pub(super) fn hints(self) -> &'g [AtomicU64] {
+        let plan = const { &Plan::of::<S>() };
+        // SAFETY: `allocate` wrote this array.
+        unsafe { self.array(plan.hints, Heads::hints_of(plan.capacity)) }
     }
 
     #[inline]
     fn keys(self) -> &'g [AtomicPtr<()>] {
         let plan = const { &Plan::of::<S>() };
         let length = if S::HEAD_IS_KEY { 0 } else { plan.capacity };
-        // SAFETY: as `allocate` wrote them.
+        // SAFETY: `allocate` wrote this array.
         unsafe { self.array(plan.keys, length) }
     }
 
@@ -417,7 +421,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         self,
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
-    ) -> Result<Found, Restart> {
+    ) -> Result<SearchResult, Restart> {
         let segment = self.heads().segment(probe.head);
         self.find_in(segment, probe, sound)
     }
@@ -430,7 +434,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         segment: usize,
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
-    ) -> Result<Found, Restart> {
+    ) -> Result<SearchResult, Restart> {
         let (heads, count) = (self.heads(), self.count());
         let at = heads.below_in(segment, probe.head);
         if at >= count || heads.load(at) != probe.head {
@@ -448,7 +452,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         count: usize,
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
-    ) -> Result<Found, Restart> {
+    ) -> Result<SearchResult, Restart> {
         // Nearly always one or two heads are equal.
         let mut high = low + 1;
         if high < count && self.heads().load(high) == probe.head {
@@ -617,15 +621,15 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     /// Copies the entries at `from..to` to another leaf, from index `at` on, or to lower indices of
     /// this leaf. The caller calls [`NodeRef::seal`] after that.
     pub(super) fn copy_run(self, from: usize, to: usize, other: LeafRef<'_, S>, at: usize) {
-        for (offset, place) in (from..to).enumerate() {
-            other.store_entry(at + offset, self.entry(place));
+        for (offset, index) in (from..to).enumerate() {
+            other.store_entry(at + offset, self.entry(index));
         }
     }
 
-    /// Moves all entries up by `places`. The caller calls [`NodeRef::seal`] after that.
-    pub(super) fn make_way(self, places: usize) {
+    /// Moves all entries up by `by`. The caller calls [`NodeRef::seal`] after that.
+    pub(super) fn make_way(self, by: usize) {
         for at in (0..self.count()).rev() {
-            self.store_entry(at + places, self.entry(at));
+            self.store_entry(at + by, self.entry(at));
         }
     }
 
@@ -639,12 +643,8 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     /// Notes that an entry has been inserted at an index.
     #[inline]
     pub(super) fn note_insertion(self, at: usize) {
-        let (place, run) = self.insertions();
-        let run = if at == place {
-            (run + 1).min(0xffff)
-        } else {
-            0
-        };
+        let (next, run) = self.insertions();
+        let run = if at == next { (run + 1).min(0xffff) } else { 0 };
         let noted = (at as u32 + 1) << 16 | run;
         self.header().insertions.store(noted, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Operations on one key.
 
-use super::node::{Entry, Found, LeafRef};
-use super::tree::{Parent, Place, Position, Tree};
+use super::node::{Entry, LeafRef, SearchResult};
+use super::tree::{LeafPlace, Parent, Position, Tree};
 use crate::contract::Update;
 use crate::kit::{Packed, SearchKey, Spec, StoredKey};
 use tremula_sync::reclaim::Guard;
@@ -11,7 +11,7 @@ use tremula_sync::{Restart, Version, VersionGuard};
 struct Held<'g, S: Spec> {
     leaf: LeafRef<'g, S>,
     lock: VersionGuard<'g>,
-    at: Found,
+    at: SearchResult,
     parent: Option<Parent<'g, S>>,
 }
 
@@ -47,7 +47,7 @@ impl<S: Spec> Tree<S> {
         guard: &Guard<'_>,
     ) -> Result<Option<Packed<S::Value>>, Restart> {
         let place = self.descend(&Position::At(*probe), guard)?;
-        look_into(place.leaf, place.version, probe).or_else(|Restart| look_again(&place, probe))
+        look_into(place.node, place.version, probe).or_else(|Restart| look_again(&place, probe))
     }
 
     /// Finds the leaf of a key and locks it. Returns `None` if the key is present, or absent, and
@@ -60,7 +60,7 @@ impl<S: Spec> Tree<S> {
         guard: &'g Guard<'_>,
     ) -> Result<Option<Held<'g, S>>, Restart> {
         let place = self.descend(&Position::At(*probe), guard)?;
-        let leaf = place.leaf;
+        let leaf = place.node;
         // Search before locking, so that the cache misses do not happen under the lock. The
         // prefetches are for the entries that an insertion will move.
         let segment = leaf.heads().segment(probe.head);
@@ -90,13 +90,13 @@ impl<S: Spec> Tree<S> {
     #[cold]
     fn hold_contended<'g>(
         &self,
-        place: Place<'g, S>,
+        place: LeafPlace<'g, S>,
         probe: &SearchKey<'_, S>,
     ) -> Result<Held<'g, S>, Restart> {
         let lock = self.lock_place(&place)?;
-        let at = place.leaf.find(probe, locked)?;
+        let at = place.node.find(probe, locked)?;
         Ok(Held {
-            leaf: place.leaf,
+            leaf: place.node,
             lock,
             at,
             parent: place.parent,
@@ -104,16 +104,19 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Locks the leaf at which a descent ended, if it is still responsible for the same keys.
-    pub(super) fn lock_place<'g>(&self, place: &Place<'g, S>) -> Result<VersionGuard<'g>, Restart> {
-        if let Ok(lock) = place.leaf.lock().upgrade(place.version) {
+    pub(super) fn lock_place<'g>(
+        &self,
+        place: &LeafPlace<'g, S>,
+    ) -> Result<VersionGuard<'g>, Restart> {
+        if let Ok(lock) = place.node.lock().upgrade(place.version) {
             return Ok(lock);
         }
         if place.parent.is_none() {
             // It was the root, and `moves` does not say whether it still is.
             return Err(Restart);
         }
-        let lock = place.leaf.lock().lock()?;
-        if place.leaf.moves() == place.moves {
+        let lock = place.node.lock().lock()?;
+        if place.node.moves() == place.moves {
             Ok(lock)
         } else {
             lock.unchanged();
@@ -308,10 +311,10 @@ pub(super) fn look_into<S: Spec>(
 /// Looks into a leaf that other threads write to: at a newer version, instead of going down again.
 #[cold]
 fn look_again<S: Spec>(
-    place: &Place<'_, S>,
+    place: &LeafPlace<'_, S>,
     probe: &SearchKey<'_, S>,
 ) -> Result<Option<Packed<S::Value>>, Restart> {
-    let leaf = place.leaf;
+    let leaf = place.node;
     if place.parent.is_none() {
         // It was the root, and `moves` does not say whether it still is.
         return Err(Restart);

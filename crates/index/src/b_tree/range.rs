@@ -35,8 +35,8 @@ impl<S: Spec> Batch<S> {
 
     fn fill(&mut self, entries: impl Iterator<Item = Entry<S>>) {
         let mut length = 0;
-        for (place, entry) in self.entries.iter_mut().zip(entries) {
-            place.write(entry);
+        for (slot, entry) in self.entries.iter_mut().zip(entries) {
+            slot.write(entry);
             length += 1;
         }
         self.length = length;
@@ -55,7 +55,7 @@ struct Cursor<'g, S: Spec> {
     leaf: LeafRef<'g, S>,
     version: Version,
     /// The entries of the leaf that are still to be visited.
-    places: Range<usize>,
+    indices: Range<usize>,
     /// Whether the range goes on beyond the leaf.
     goes_on: bool,
 }
@@ -148,7 +148,7 @@ impl<S: Spec> Tree<S> {
                 Cursor::new(leaf, version, bounds, direction)?
             }
         };
-        while here.places.is_empty() {
+        while here.indices.is_empty() {
             let neighbour = if here.goes_on {
                 self.neighbour(here.leaf, here.version, direction)?
             } else {
@@ -162,7 +162,7 @@ impl<S: Spec> Tree<S> {
             here = Cursor::new(leaf, version, bounds, direction)?;
         }
         here.read(batch, size, direction)?;
-        let more = here.goes_on || !here.places.is_empty();
+        let more = here.goes_on || !here.indices.is_empty();
         *cursor = Some(here);
         Ok(more)
     }
@@ -175,15 +175,15 @@ impl<'g, S: Spec> Cursor<'g, S> {
         bounds: &SearchRange<'_, S>,
         direction: Direction,
     ) -> Result<Self, Restart> {
-        let places = bounds.places_in(leaf, leaf.still(version))?;
+        let indices = bounds.indices_in(leaf, leaf.still(version))?;
         let goes_on = match direction {
-            Direction::Ascending => places.end >= leaf.count(),
-            Direction::Descending => places.start == 0,
+            Direction::Ascending => indices.end >= leaf.count(),
+            Direction::Descending => indices.start == 0,
         };
         Ok(Self {
             leaf,
             version,
-            places,
+            indices,
             goes_on,
         })
     }
@@ -195,24 +195,24 @@ impl<'g, S: Spec> Cursor<'g, S> {
         size: usize,
         direction: Direction,
     ) -> Result<(), Restart> {
-        let (leaf, places) = (self.leaf, self.places.clone());
+        let (leaf, indices) = (self.leaf, self.indices.clone());
         // The beginning of the next batch arrives while this batch is read and visited.
-        let ahead = places.len().min(3 * size);
+        let ahead = indices.len().min(3 * size);
         match direction {
             Direction::Ascending => {
-                leaf.prefetch_entries(places.start, ahead);
-                if let (true, Some(next)) = (places.len() <= size && self.goes_on, leaf.next()) {
+                leaf.prefetch_entries(indices.start, ahead);
+                if let (true, Some(next)) = (indices.len() <= size && self.goes_on, leaf.next()) {
                     prefetch(next.as_ptr());
                 }
-                let end = places.end.min(places.start + size);
-                batch.fill((places.start..end).map(|at| leaf.entry(at)));
-                self.places.start = end;
+                let end = indices.end.min(indices.start + size);
+                batch.fill((indices.start..end).map(|at| leaf.entry(at)));
+                self.indices.start = end;
             }
             Direction::Descending => {
-                leaf.prefetch_entries(places.end - ahead, ahead);
-                let start = places.start.max(places.end.saturating_sub(size));
-                batch.fill((start..places.end).rev().map(|at| leaf.entry(at)));
-                self.places.end = start;
+                leaf.prefetch_entries(indices.end - ahead, ahead);
+                let start = indices.start.max(indices.end.saturating_sub(size));
+                batch.fill((start..indices.end).rev().map(|at| leaf.entry(at)));
+                self.indices.end = start;
             }
         }
         leaf.lock().validate(self.version)

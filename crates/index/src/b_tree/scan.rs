@@ -1,6 +1,6 @@
 //! Reading many entries as of one moment: first optimistically, then under locks.
 
-use super::node::{Entry, Found, LeafRef};
+use super::node::{Entry, LeafRef, SearchResult};
 use super::point::locked;
 use super::tree::{Position, Tree, count};
 use crate::contract::{Direction, KeyRange};
@@ -15,7 +15,7 @@ const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 impl<S: Spec> SearchRange<'_, S> {
     /// The indices of a leaf at which the range begins and ends. Either may be the end of the leaf:
     /// then the range begins, or ends, further right or between this leaf and the next.
-    pub(super) fn places_in(
+    pub(super) fn indices_in(
         &self,
         leaf: LeafRef<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
@@ -30,8 +30,8 @@ impl<S: Spec> SearchRange<'_, S> {
     ) -> Result<usize, Restart> {
         Ok(match &self.low {
             Bound::Unbounded => 0,
-            Bound::Included(low) => place(leaf, low, sound)?.unwrap_or_else(|at| at),
-            Bound::Excluded(low) => place(leaf, low, sound)?.map_or_else(|at| at, |at| at + 1),
+            Bound::Included(low) => index_of(leaf, low, sound)?.unwrap_or_else(|at| at),
+            Bound::Excluded(low) => index_of(leaf, low, sound)?.map_or_else(|at| at, |at| at + 1),
         })
     }
 
@@ -42,19 +42,19 @@ impl<S: Spec> SearchRange<'_, S> {
     ) -> Result<usize, Restart> {
         Ok(match &self.high {
             Bound::Unbounded => leaf.count(),
-            Bound::Included(high) => place(leaf, high, sound)?.map_or_else(|at| at, |at| at + 1),
-            Bound::Excluded(high) => place(leaf, high, sound)?.unwrap_or_else(|at| at),
+            Bound::Included(high) => index_of(leaf, high, sound)?.map_or_else(|at| at, |at| at + 1),
+            Bound::Excluded(high) => index_of(leaf, high, sound)?.unwrap_or_else(|at| at),
         })
     }
 }
 
 /// Where a bound is or belongs. Prefetches the values there.
 #[inline]
-fn place<S: Spec>(
+fn index_of<S: Spec>(
     leaf: LeafRef<'_, S>,
     bound: &SearchKey<'_, S>,
     sound: impl Fn() -> Result<(), Restart>,
-) -> Result<Found, Restart> {
+) -> Result<SearchResult, Restart> {
     let segment = leaf.heads().segment(bound.head);
     leaf.prefetch_slots(segment);
     leaf.find_in(segment, bound, sound)
@@ -101,7 +101,7 @@ pub(super) fn all_still<S: Spec>(seen: &[Seen<'_, S>]) -> Result<(), Restart> {
 pub(super) struct Span<'g, S: Spec> {
     pub(super) leaf: LeafRef<'g, S>,
     pub(super) lock: VersionGuard<'g>,
-    pub(super) places: Range<usize>,
+    pub(super) indices: Range<usize>,
 }
 
 impl<S: Spec> Tree<S> {
@@ -181,21 +181,24 @@ impl<S: Spec> Tree<S> {
         let mut seen: Vec<Seen<'_, S>> = Vec::new();
         loop {
             let still = leaf.still(version);
-            let places = bounds.places_in(leaf, still)?;
+            let indices = bounds.indices_in(leaf, still)?;
             let (covered, goes_on) = match direction {
                 Direction::Ascending => {
-                    let end = places.end.min(places.start.saturating_add(limit));
-                    for at in places.start..end {
+                    let end = indices.end.min(indices.start.saturating_add(limit));
+                    for at in indices.start..end {
                         sink.put(leaf.entry(at));
                     }
-                    (end.saturating_sub(places.start), places.end >= leaf.count())
+                    (
+                        end.saturating_sub(indices.start),
+                        indices.end >= leaf.count(),
+                    )
                 }
                 Direction::Descending => {
-                    let start = places.start.max(places.end.saturating_sub(limit));
-                    for at in (start..places.end).rev() {
+                    let start = indices.start.max(indices.end.saturating_sub(limit));
+                    for at in (start..indices.end).rev() {
                         sink.put(leaf.entry(at));
                     }
-                    (places.end.saturating_sub(start), places.start == 0)
+                    (indices.end.saturating_sub(start), indices.start == 0)
                 }
             };
             limit -= covered.min(limit);
@@ -230,7 +233,7 @@ impl<S: Spec> Tree<S> {
             return Ok((first, first.lock().read()?));
         }
         let place = self.descend(&position, guard)?;
-        Ok((place.leaf, place.version))
+        Ok((place.node, place.version))
     }
 
     /// The next leaf in a direction, and a version of it at which the two were neighbours.
@@ -295,7 +298,7 @@ impl<S: Spec> Tree<S> {
         match bounds.low {
             Bound::Included(low) | Bound::Excluded(low) => {
                 let place = self.descend(&Position::At(low), guard)?;
-                Ok((place.leaf, self.lock_place(&place)?))
+                Ok((place.node, self.lock_place(&place)?))
             }
             Bound::Unbounded => {
                 let first = self.first(guard);
@@ -314,7 +317,7 @@ impl<S: Spec> Tree<S> {
         let spans = self.lock_range(bounds, limit, guard);
         spans
             .iter()
-            .flat_map(|span| span.places.clone().map(|at| span.leaf.entry(at)))
+            .flat_map(|span| span.indices.clone().map(|at| span.leaf.entry(at)))
             .take(limit)
             .for_each(|entry| sink.put(entry));
         unlock_unchanged(spans);
@@ -344,13 +347,14 @@ impl<S: Spec> Tree<S> {
                     }
                 },
             };
-            let entries: usize = spans.iter().map(|span| span.places.len()).sum();
-            let begins = place.is_none() || spans.first().is_some_and(|span| span.places.start > 0);
+            let entries: usize = spans.iter().map(|span| span.indices.len()).sum();
+            let begins =
+                place.is_none() || spans.first().is_some_and(|span| span.indices.start > 0);
             if begins || entries >= limit {
                 spans
                     .iter()
                     .rev()
-                    .flat_map(|span| span.places.clone().rev().map(|at| span.leaf.entry(at)))
+                    .flat_map(|span| span.indices.clone().rev().map(|at| span.leaf.entry(at)))
                     .take(limit)
                     .for_each(|entry| sink.put(entry));
                 unlock_unchanged(spans);
@@ -394,10 +398,14 @@ fn lock_on<'g, S: Spec>(
     let mut entries = 0_usize;
     loop {
         // Never an error: nothing is validated.
-        let places = bounds.places_in(leaf, locked).unwrap_or(0..0);
-        entries += places.len();
-        let goes_on = places.end == leaf.count() && entries < limit;
-        spans.push(Span { leaf, lock, places });
+        let indices = bounds.indices_in(leaf, locked).unwrap_or(0..0);
+        entries += indices.len();
+        let goes_on = indices.end == leaf.count() && entries < limit;
+        spans.push(Span {
+            leaf,
+            lock,
+            indices,
+        });
         let next = leaf.next().filter(|_| goes_on);
         let Some(next) = next else {
             return spans;

@@ -1,5 +1,6 @@
 //! Splits of a full leaf that a key has to go into, and of full inner nodes on the way down.
 
+use super::invariants::{check_before_split, check_changed, check_linked, check_made};
 use super::node::{InnerRef, Kind, LeafRef, NodeRef};
 use super::point::locked;
 use super::tree::{Position, Tree, count};
@@ -22,10 +23,10 @@ fn is_near_the_end(at: usize, count: usize) -> bool {
 ///
 /// This is the middle, unless the insertions seem to go on upwards or downwards from `at`: then the
 /// leaf is split at `at`, so that they find room there and leave full leaves behind.
-fn place_to_split<S: Spec>(leaf: LeafRef<'_, S>, at: usize) -> usize {
+fn split_index<S: Spec>(leaf: LeafRef<'_, S>, at: usize) -> usize {
     let count = leaf.count();
-    let (place, run) = leaf.insertions();
-    let runs_upwards = run >= RUN && place == at;
+    let (next, run) = leaf.insertions();
+    let runs_upwards = run >= RUN && next == at;
     let appends = leaf.next().is_none() && is_near_the_end(at, count);
     if at == 0 || at == count || runs_upwards || appends {
         at
@@ -44,7 +45,8 @@ impl<S: Spec> Tree<S> {
         parent: Option<(InnerRef<'_, S>, usize)>,
         probe: &SearchKey<'_, S>,
     ) {
-        let (entries, middle) = (leaf.count(), place_to_split(leaf, at));
+        check_before_split(leaf.node(), parent.map(|(parent, _)| parent));
+        let (entries, middle) = (leaf.count(), split_index(leaf, at));
         // The separator is a copy of the lowest key that goes to the right. It is made first,
         // because the clone may panic.
         let separator = if middle < entries {
@@ -59,6 +61,7 @@ impl<S: Spec> Tree<S> {
         let next = leaf.next();
         right.set_next(next);
         right.set_prev(leaf);
+        check_made(right.node());
         if let Some(next) = next {
             // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
             unsafe { LeafRef::<S>::from_raw(next) }.set_prev(right);
@@ -66,12 +69,15 @@ impl<S: Spec> Tree<S> {
         leaf.set_next(NonNull::new(right.as_ptr()));
         leaf.node().seal(middle);
         leaf.node().moved();
+        check_changed([leaf.node()]);
+        check_linked(right);
         self.adopt(leaf.node(), parent, separator, right.node());
         count(&self.counters.leaves);
     }
 
     /// Like [`split_leaf`](Self::split_leaf), for a full inner node.
     fn split_inner(&self, inner: InnerRef<'_, S>, parent: Option<(InnerRef<'_, S>, usize)>) {
+        check_before_split(inner.node(), parent.map(|(parent, _)| parent));
         let separators = inner.count();
         let middle = separators / 2;
         let separator = inner.key(middle);
@@ -81,8 +87,10 @@ impl<S: Spec> Tree<S> {
             right.store_child(at - middle, inner.child(at + 1));
         }
         right.node().seal(separators - middle - 1);
+        check_made(right.node());
         inner.node().seal(middle);
         inner.node().moved();
+        check_changed([inner.node()]);
         self.adopt(inner.node(), parent, separator, right.node());
         count(&self.counters.inner_nodes);
     }
@@ -96,11 +104,14 @@ impl<S: Spec> Tree<S> {
         right: NodeRef<'_, S>,
     ) {
         match parent {
-            Some((parent, index)) => parent.insert(index, separator, right),
+            Some((parent, index)) => {
+                parent.insert(index, separator, right);
+                check_changed([parent.node()]);
+            }
             None => {
                 let root = InnerRef::new(left.level() + 1, NonNull::new(left.as_ptr()));
                 root.insert(0, separator, right);
-                self.set_root(root.node());
+                self.set_root(root.node(), left);
                 count(&self.counters.inner_nodes);
             }
         }
@@ -120,19 +131,19 @@ impl<S: Spec> Tree<S> {
             let (node, version) = (here.node, here.version);
             if node.is_full() {
                 // The parent, which is locked first, was not full when the descent passed it.
-                let parent = match &here.parent {
+                let parent_lock = match &here.parent {
                     Some(parent) => Some(parent.inner.lock().upgrade(parent.version)?),
                     None => None,
                 };
                 let _lock = node.lock().upgrade(version)?;
-                let place = here.parent.as_ref().zip(parent.as_ref());
-                let place = place.map(|(parent, _lock)| (parent.inner, parent.index));
+                let parent = here.parent.as_ref().zip(parent_lock.as_ref());
+                let parent = parent.map(|(parent, _lock)| (parent.inner, parent.index));
                 match node.kind() {
                     Kind::Leaf(leaf) => {
                         let at = leaf.find(probe, locked)?.unwrap_or_else(|at| at);
-                        self.split_leaf(leaf, at, place, probe);
+                        self.split_leaf(leaf, at, parent, probe);
                     }
-                    Kind::Inner(inner) => self.split_inner(inner, place),
+                    Kind::Inner(inner) => self.split_inner(inner, parent),
                 }
                 return Ok(());
             }
@@ -140,7 +151,7 @@ impl<S: Spec> Tree<S> {
                 Kind::Leaf(_) => return Ok(()),
                 Kind::Inner(inner) => {
                     let index = position.child(inner, inner.still(version))?;
-                    here = self.step(inner, version, index)?;
+                    here = self.enter(inner, version, index)?;
                 }
             }
         }

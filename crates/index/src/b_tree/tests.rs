@@ -2,97 +2,10 @@
 
 use super::OlcBTree;
 use super::layout::Plan;
-use super::node::{InnerRef, Kind, LeafRef, NodeRef};
-use super::tree::Tree;
 use crate::key::{ByteHead, KeyHead, NoHead};
-use crate::kit::{Parameters, Spec, StoredKey};
+use crate::kit::Parameters;
 use crate::{Direction, KeyRange, NotSorted, OrderedIndex};
 use std::ops::Bound;
-
-/// Panics if a tree at rest breaks an invariant.
-pub(super) fn assert_sound<S: Spec>(tree: &Tree<S>) {
-    let guard = tree.collector.pin();
-    let root = tree.root(&guard).unwrap().node;
-    let mut walk = Walk {
-        leaves: Vec::new(),
-        inner_nodes: 0,
-        entries: 0,
-    };
-    walk.node(root, None, None);
-    for pair in walk.leaves.windows(2) {
-        assert!(pair[0].next() == Some(pair[1].as_non_null()), "next");
-        assert!(
-            pair[1].prev().map(|leaf| leaf.node()) == Some(pair[0].node()),
-            "prev"
-        );
-    }
-    let (first, last) = (walk.leaves[0], walk.leaves[walk.leaves.len() - 1]);
-    assert!(first.node() == tree.first(&guard).node() && first.prev().is_none());
-    assert!(last.next().is_none());
-    let shape = tree.describe("");
-    assert_eq!(shape.get("entries"), Some(walk.entries));
-    assert_eq!(shape.get("leaves"), Some(walk.leaves.len() as u64));
-    assert_eq!(shape.get("inner_nodes"), Some(walk.inner_nodes));
-}
-
-struct Walk<'g, S: Spec> {
-    leaves: Vec<LeafRef<'g, S>>,
-    inner_nodes: u64,
-    entries: u64,
-}
-
-impl<'g, S: Spec> Walk<'g, S> {
-    fn node(
-        &mut self,
-        node: NodeRef<'g, S>,
-        low: Option<StoredKey<S>>,
-        high: Option<StoredKey<S>>,
-    ) {
-        let count = node.count();
-        assert!(count <= node.capacity());
-        let keys: Vec<_> = (0..count).map(|at| node.key(at)).collect();
-        // SAFETY: the tree is at rest, and its keys live as long as it.
-        let key_of = |key: &StoredKey<S>| unsafe { key.to_key() };
-        for key in &keys {
-            assert_eq!(key.head, S::Head::head(&key_of(key)));
-            assert!(low.is_none_or(|low| key_of(&low) <= key_of(key)), "low");
-            assert!(high.is_none_or(|high| key_of(key) < key_of(&high)), "high");
-        }
-        assert!(keys.iter().map(key_of).is_sorted_by(|a, b| a < b), "order");
-        // The hints agree with the heads, and a search does not count unused heads.
-        for wanted in keys.iter().map(|key| key.head).chain([0, u64::MAX]) {
-            let below = keys.iter().filter(|key| key.head < wanted).count();
-            assert_eq!(node.heads().below(wanted), below, "hints");
-        }
-        match node.kind() {
-            Kind::Leaf(leaf) => {
-                self.leaves.push(leaf);
-                self.entries += count as u64;
-            }
-            Kind::Inner(inner) => self.inner(inner, &keys, low, high),
-        }
-    }
-
-    fn inner(
-        &mut self,
-        inner: InnerRef<'g, S>,
-        keys: &[StoredKey<S>],
-        low: Option<StoredKey<S>>,
-        high: Option<StoredKey<S>>,
-    ) {
-        self.inner_nodes += 1;
-        let bounds: Vec<_> = std::iter::once(low)
-            .chain(keys.iter().copied().map(Some))
-            .chain([high])
-            .collect();
-        for (at, bounds) in bounds.windows(2).enumerate() {
-            // SAFETY: the children of a tree at rest are linked.
-            let child = unsafe { NodeRef::from_raw(inner.child(at).unwrap()) };
-            assert_eq!(child.level() + 1, inner.level());
-            self.node(child, bounds[0], bounds[1]);
-        }
-    }
-}
 
 /// Nodes of sixteen entries.
 type Low<K, H = ByteHead> = OlcBTree<K, u32, H, 0>;
@@ -116,18 +29,18 @@ where
             for number in 0..KEYS {
                 tree.insert(key(insertion(number)), 0);
             }
-            assert_sound(&tree.tree);
+            tree.tree.check_at_rest();
             for number in 0..KEYS {
                 tree.remove(&key(removal(number)));
                 if number % 1_000 == 999 {
-                    assert_sound(&tree.tree);
+                    tree.tree.check_at_rest();
                 }
             }
             let (low, high) = (key(KEYS / 4), key(KEYS / 2));
             tree.remove_range(KeyRange::new(Bound::Included(&low), Bound::Excluded(&high)));
-            assert_sound(&tree.tree);
+            tree.tree.check_at_rest();
             tree.remove_range(KeyRange::all());
-            assert_sound(&tree.tree);
+            tree.tree.check_at_rest();
             assert_eq!(tree.shape().get("leaves"), Some(1));
             assert_eq!(tree.shape().get("depth"), Some(1));
         }
@@ -160,7 +73,7 @@ fn popping_from_either_end_leaves_nothing_behind() {
         for left in (0..3_000).rev() {
             assert!(tree.tree.pop(direction).is_some());
             if left % 500 == 0 {
-                assert_sound(&tree.tree);
+                tree.tree.check_at_rest();
             }
         }
         assert_eq!(tree.shape().get("leaves"), Some(1));
@@ -216,7 +129,7 @@ fn a_loaded_tree_is_sound_and_as_full_as_was_asked_for() {
         for percent in [0, 50, 90, 100, 1_000] {
             let entries = (0..length).map(|n| (n * 2, n as u32));
             let tree = Low::<u64>::from_sorted_filled(entries.clone(), percent).unwrap();
-            assert_sound(&tree.tree);
+            tree.tree.check_at_rest();
             assert_eq!(
                 tree.snapshot(KeyRange::all()).unwrap(),
                 Vec::from_iter(entries)
@@ -225,7 +138,7 @@ fn a_loaded_tree_is_sound_and_as_full_as_was_asked_for() {
             for n in 0..length {
                 tree.insert(n * 2 + 1, 0);
             }
-            assert_sound(&tree.tree);
+            tree.tree.check_at_rest();
             assert_eq!(tree.len() as u64, length * 2);
         }
     }

@@ -87,22 +87,17 @@ pub(super) struct Parent<'g, S: Spec> {
     pub(super) index: usize,
 }
 
-/// A node that a descent has come to.
-pub(super) struct Step<'g, S: Spec> {
-    pub(super) node: NodeRef<'g, S>,
+/// The node at which a descent has ended, or has come to so far.
+pub(super) struct Place<'g, S: Spec, N = NodeRef<'g, S>> {
+    pub(super) node: N,
     pub(super) version: Version,
     /// What [`NodeRef::moves`] was when the node was responsible for the key.
     pub(super) moves: u32,
     pub(super) parent: Option<Parent<'g, S>>,
 }
 
-/// A leaf that a descent has come to.
-pub(super) struct Place<'g, S: Spec> {
-    pub(super) leaf: LeafRef<'g, S>,
-    pub(super) version: Version,
-    pub(super) moves: u32,
-    pub(super) parent: Option<Parent<'g, S>>,
-}
+/// A leaf at which a descent has ended.
+pub(super) type LeafPlace<'g, S> = Place<'g, S, LeafRef<'g, S>>;
 
 impl<S: Spec> Tree<S> {
     pub(super) fn new() -> Self {
@@ -143,7 +138,7 @@ impl<S: Spec> Tree<S> {
 
     /// The root, with a version at which it was the root.
     #[inline(always)]
-    pub(super) fn root<'g>(&self, _: &'g Guard<'_>) -> Result<Step<'g, S>, Restart> {
+    pub(super) fn root<'g>(&self, _: &'g Guard<'_>) -> Result<Place<'g, S>, Restart> {
         // Acquire: pairs with the release in `set_root`, for what the node was made with.
         let root = self.root.load(Ordering::Acquire);
         // SAFETY: a tree always has a root; a root that was read while this thread is pinned is not
@@ -156,7 +151,7 @@ impl<S: Spec> Tree<S> {
         if self.root.load(Ordering::Relaxed) != root {
             return Err(Restart);
         }
-        Ok(Step {
+        Ok(Place {
             node,
             version,
             moves,
@@ -165,7 +160,8 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Makes a node the root. The caller holds the lock of the present root.
-    pub(super) fn set_root(&self, node: NodeRef<'_, S>) {
+    pub(super) fn set_root(&self, node: NodeRef<'_, S>, old: NodeRef<'_, S>) {
+        self.check_before_new_root(old);
         // Release: pairs with the acquire in `root`.
         self.root.store(node.as_ptr(), Ordering::Release);
     }
@@ -197,19 +193,19 @@ impl<S: Spec> Tree<S> {
 
     /// Goes from an inner node to its child at `index`.
     #[inline(always)]
-    pub(super) fn step<'g>(
+    pub(super) fn enter<'g>(
         &self,
         inner: InnerRef<'g, S>,
         version: Version,
         index: usize,
-    ) -> Result<Step<'g, S>, Restart> {
+    ) -> Result<Place<'g, S>, Restart> {
         let node = self.child(inner, version, index)?;
         node.prefetch();
         let child_version = node.lock().read()?;
         let moves = node.moves();
         // Still the child: so the range that it was responsible for at `child_version` is known.
         inner.lock().validate(version)?;
-        Ok(Step {
+        Ok(Place {
             node,
             version: child_version,
             moves,
@@ -227,14 +223,14 @@ impl<S: Spec> Tree<S> {
         &self,
         position: &Position<'_, S>,
         guard: &'g Guard<'_>,
-    ) -> Result<Place<'g, S>, Restart> {
+    ) -> Result<LeafPlace<'g, S>, Restart> {
         let mut here = self.root(guard)?;
         loop {
             let version = here.version;
             match here.node.kind() {
                 Kind::Leaf(leaf) => {
                     return Ok(Place {
-                        leaf,
+                        node: leaf,
                         version,
                         moves: here.moves,
                         parent: here.parent,
@@ -242,7 +238,7 @@ impl<S: Spec> Tree<S> {
                 }
                 Kind::Inner(inner) => {
                     let index = position.child(inner, inner.still(version))?;
-                    here = self.step(inner, version, index)?;
+                    here = self.enter(inner, version, index)?;
                 }
             }
         }
@@ -255,14 +251,14 @@ impl<S: Spec> Tree<S> {
         probe: &SearchKey<'_, S>,
         level: u32,
         guard: &'g Guard<'_>,
-    ) -> Result<Step<'g, S>, Restart> {
+    ) -> Result<Place<'g, S>, Restart> {
         let position = Position::At(*probe);
         let mut here = self.root(guard)?;
         loop {
             match here.node.kind() {
                 Kind::Inner(inner) if inner.level() > level => {
                     let index = position.child(inner, inner.still(here.version))?;
-                    here = self.step(inner, here.version, index)?;
+                    here = self.enter(inner, here.version, index)?;
                 }
                 _ => return Ok(here),
             }

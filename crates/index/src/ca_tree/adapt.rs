@@ -84,10 +84,12 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         };
         let lower = std::mem::take(&mut base.container);
         let [lower, upper] = [lower, upper].map(|part| NewNode::base(part, &self.domain));
+        Self::check_before_split(place);
         self.link_to(place.node, place.parent)
             .set(NewNode::route(key, lower, upper));
         base.valid = false;
         self.adaptations.splits.fetch_add(1, Ordering::Relaxed);
+        self.check_unlinked(place.node, place.parent, &[base.valid], guard);
         drop(base);
         // SAFETY: this thread has replaced the only link to the node, while it held its lock and
         // the node was valid.
@@ -139,6 +141,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         separator = C::separator(parent.route.key.clone());
         let mut parent_valid = parent.route.join.lock();
         let grandparent = self.lock_grandparent(parent, guard);
+        let above = grandparent.as_ref().map(|(above, _)| *above);
+        Self::check_before_join(place, parent, &neighbour, above);
 
         let [lower, upper] = if is_left {
             [&mut base, &mut other]
@@ -148,19 +152,18 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         let mut joined = std::mem::take(&mut lower.container);
         joined.join_at(separator, std::mem::take(&mut upper.container));
         dropped = joined.take_dropped();
-        match (&grandparent, neighbour.parent) {
+        match (above, neighbour.parent) {
             // If the neighbour is the other child of the parent, the joined base node replaces the
             // parent.
             (None, None) => self.rejoin_trunk(joined),
-            (Some((above, _)), None) => {
-                self.link_to(parent.node, Some(*above))
+            (Some(_), None) => {
+                self.link_to(parent.node, above)
                     .set(NewNode::base(joined, &self.domain));
             }
             // If the neighbour is further down, the sibling replaces the parent, and then the
             // joined base node replaces the neighbour. In this order, because no thread may hold
             // the joined node while a descent can still pass the parent, which no longer bounds it.
             (_, Some(nearer)) => {
-                let above = grandparent.as_ref().map(|(above, _)| *above);
                 self.link_to(parent.node, above).raise(sibling.get(guard));
                 self.link_to(neighbour.node, Some(nearer))
                     .set(NewNode::base(joined, &self.domain));
@@ -170,6 +173,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         base.valid = false;
         other.valid = false;
         self.adaptations.joins.fetch_add(1, Ordering::Relaxed);
+        let are_valid = [*parent_valid, base.valid, other.valid];
+        self.check_unlinked(parent.node, above, &are_valid, guard);
         drop((grandparent, parent_valid, base, other));
         drop(dropped);
         // SAFETY: no link leads to any of the three any more. Each was valid until this thread
@@ -194,7 +199,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     }
 
     /// The link that leads to `node`, a child of `parent`.
-    fn link_to<'a>(
+    pub(super) fn link_to<'a>(
         &'a self,
         node: NodeRef<'_, K, C>,
         parent: Option<Parent<'a, K, C>>,

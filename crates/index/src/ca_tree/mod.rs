@@ -27,9 +27,9 @@
 //!
 //! 1. The key of a route node is above all keys to its left, and at or below all keys to its right.
 //!    It never changes.
-//! 2. A base node is *valid* exactly while it is linked. Both change together, under its lock. The
-//!    range of keys that a valid base node is responsible for never changes: split and join make
-//!    new base nodes.
+//! 2. A node is *valid* exactly while it is linked. Both change together, under its lock (the
+//!    `join` mutex of a route node). The range of keys that a valid base node is responsible for
+//!    never changes: split and join make new base nodes.
 //! 3. Only a thread that holds the lock of a base node changes the link to that base node.
 //! 4. Only a thread that holds the `join` mutex of a route node and, unless that node is the root,
 //!    the `join` mutex of its parent changes the link to the route node. Both are valid then.
@@ -68,6 +68,7 @@
 
 mod adapt;
 mod descend;
+mod invariants;
 mod node;
 mod ranges;
 mod shape;
@@ -463,5 +464,11 @@ where
 
     fn shape(&self) -> Shape {
         self.describe()
+    }
+
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.check_at_rest();
+        }
     }
 }

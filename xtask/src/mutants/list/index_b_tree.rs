@@ -3,6 +3,14 @@
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
 
+/// Compares a tree with a model. Changes and the tree at rest check their invariants meanwhile.
+const MODEL: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("engines"),
+    filter: "b_tree_of_small_nodes::random_operations_match",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_goes_down_without_looking_back",
@@ -49,8 +57,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_writer_waits_for_a_leaf_that_is_no_longer_its_own",
         file: "crates/index/src/b_tree/point.rs",
-        original: "        if place.leaf.moves() == place.moves {",
-        replacement: "        if !place.leaf.lock().is_obsolete() {",
+        original: "        if place.node.moves() == place.moves {",
+        replacement: "        if !place.node.lock().is_obsolete() {",
         why: "A writer that waited while the leaf was split writes to the wrong half.",
         checker: Checker {
             flavour: Flavour::Loom,
@@ -100,6 +108,69 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Lib,
             filter: "b_tree::tests::what_is_removed",
         },
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_share_keeps_the_old_separator",
+        file: "crates/index/src/b_tree/merge.rs",
+        original: "pair.inner.replace_separator(pair.at, separator);",
+        replacement: "let _ = separator;",
+        why: "Entries that have moved from one leaf to its neighbour are on the wrong side of the separator. (Invariant 2.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_split_leaves_heads_beyond_the_count",
+        file: "crates/index/src/b_tree/split.rs",
+        original: "leaf.node().seal(middle);",
+        replacement: "leaf.node().set_count(middle);",
+        why: "Searches in the left half of a split leaf count heads of entries that have moved to the right. (Invariant 3.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_merges_without_the_lock_of_the_parent",
+        file: "crates/index/src/b_tree/merge.rs",
+        original: "let _parent_lock = inner.lock().upgrade(parent.version)?;",
+        replacement: "inner.lock().validate(parent.version)?;",
+        why: "A descent that passes the parent of two nodes meanwhile ends at the one that is emptied. (Invariant 4.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_gives_the_root_up_before_its_link",
+        file: "crates/index/src/b_tree/merge.rs",
+        original: "self.set_root(unsafe { NodeRef::from_raw(child) }, root.node());\n        lock.obsolete();",
+        replacement: "lock.obsolete();\n        self.set_root(unsafe { NodeRef::from_raw(child) }, root.node());",
+        why: "The link to the root changes while no thread holds the lock of the root. (Invariant 5.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_split_leaves_a_link_to_the_left",
+        file: "crates/index/src/b_tree/split.rs",
+        original: "LeafRef::<S>::from_raw(next) }.set_prev(right);",
+        replacement: "LeafRef::<S>::from_raw(next) }.set_prev(leaf);",
+        why: "The right neighbour of a split leaf leads back to the left half: scans downwards start again for ever. (Invariant 6.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_merges_to_the_right",
+        file: "crates/index/src/b_tree/merge.rs",
+        original: "let (Some(left), Some(right)) = (child(at), child(at + 1)) else",
+        replacement: "let (Some(left), Some(right)) = (child(at + 1), child(at)) else",
+        why: "A merge unlinks the left one of two neighbours, which may be the first leaf. (Invariant 7.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_forgets_that_a_node_is_unlinked",
+        file: "crates/index/src/b_tree/merge.rs",
+        original: "        right_lock.obsolete();\n",
+        replacement: "        drop(right_lock);\n",
+        why: "A thread that waits for a leaf while it is merged goes on in the leaf that is unlinked. (Invariant 9.)",
+        checker: MODEL,
         hangs: false,
     },
 ];

@@ -3,6 +3,14 @@
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
 
+/// Compares a tree with a model. Changes and the tree at rest check their invariants meanwhile.
+const MODEL: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Test("engines"),
+    filter: "restless_ca_tree_on_b_tree::random_operations_match",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "split_leaves_the_old_node_valid",
@@ -184,6 +192,60 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Test("lying_orders"),
             filter: "ca_tree",
         },
+        hangs: false,
+    },
+    Mutant {
+        name: "ca_tree_split_changes_the_sides",
+        file: "crates/index/src/ca_tree/adapt.rs",
+        original: "NewNode::route(key, lower, upper)",
+        replacement: "NewNode::route(key, upper, lower)",
+        why: "After a split the keys are on the wrong sides of the route node. (Invariant 1.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "ca_tree_join_leaves_its_base_node_valid",
+        file: "crates/index/src/ca_tree/adapt.rs",
+        original: "        base.valid = false;\n        other.valid = false;\n",
+        replacement: "        other.valid = false;\n",
+        why: "A writer that waited for the base node during a join writes to the node that was replaced. (Invariant 2.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "ca_tree_split_unlocks_before_it_links",
+        file: "crates/index/src/ca_tree/adapt.rs",
+        original: "        Self::check_before_split(place);\n        self.link_to(place.node, place.parent)\n            .set(NewNode::route(key, lower, upper));\n        base.valid = false;\n        self.adaptations.splits.fetch_add(1, Ordering::Relaxed);\n        self.check_unlinked(place.node, place.parent, &[base.valid], guard);\n        drop(base);\n",
+        replacement: "        base.valid = false;\n        drop(base);\n        Self::check_before_split(place);\n        self.link_to(place.node, place.parent)\n            .set(NewNode::route(key, lower, upper));\n        self.adaptations.splits.fetch_add(1, Ordering::Relaxed);\n",
+        why: "Another thread may split or join the base node, which is linked and no longer locked, too. (Invariant 3.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "ca_tree_join_does_not_lock_the_grandparent",
+        file: "crates/index/src/ca_tree/adapt.rs",
+        original: "let grandparent = self.lock_grandparent(parent, guard);",
+        replacement: "let grandparent = self.parent_of(parent, guard).map(|above| (above, ()));",
+        why: "Two joins one above the other both change links of the upper route node: one of them links what the other has unlinked. (Invariant 4.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "ca_tree_joins_with_a_distant_base_node",
+        file: "crates/index/src/ca_tree/adapt.rs",
+        original: "(&parent.route.right, Position::First)",
+        replacement: "(&parent.route.right, Position::Last)",
+        why: "A base node is joined with one that is not its neighbour. (Invariant 5.)",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "ca_tree_ends_on_another_base_node_than_the_trunk",
+        file: "crates/index/src/ca_tree/adapt.rs",
+        original: "(None, None) => self.rejoin_trunk(joined),",
+        replacement: "(None, None) => self.root.set(NewNode::base(joined, &self.domain)),",
+        why: "A tree whose last two base nodes have been joined is not undivided again: every operation descends and pins. (Invariant 10.)",
+        checker: MODEL,
         hangs: false,
     },
 ];
