@@ -64,7 +64,7 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
                 if symbol_at(bytes, common) <= symbol_at(&self.last, common) {
                     return false;
                 }
-                self.part_at(common);
+                self.open_at(common);
             }
             self.last.clear();
             self.last.extend_from_slice(bytes);
@@ -79,7 +79,7 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
 
     /// Closes the nodes on the way of the last key that are not on the way of the next. Afterwards
     /// the lowest open node is one at this depth.
-    fn part_at(&mut self, depth: usize) {
+    fn open_at(&mut self, depth: usize) {
         while let Some(lowest) = self.open.pop_if(|lowest| lowest.depth > depth) {
             let above = self.open.last().map_or(0, |above| above.depth);
             self.close(lowest, above.max(depth));
@@ -88,11 +88,11 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
             let entries = self.spare.pop().unwrap_or_default();
             self.open.push(Open { depth, entries });
         }
-        self.hang();
+        self.insert_below();
     }
 
     /// Inserts what is below into the lowest open node.
-    fn hang(&mut self) {
+    fn insert_below(&mut self) {
         let (Some(below), Some(lowest)) = (self.below.take(), self.open.last_mut()) else {
             return;
         };
@@ -110,7 +110,7 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
     /// Makes a node of an open one, below a node at depth `above`.
     fn close(&mut self, lowest: Open, above: usize) {
         self.open.push(lowest);
-        self.hang();
+        self.insert_below();
         let Some(mut closed) = self.open.pop() else {
             return;
         };
@@ -124,11 +124,11 @@ impl<K: ByteKey, V: Storable> Builder<K, V> {
 
     fn finish(mut self) -> Art<K, V> {
         if self.below.is_some() {
-            self.part_at(0);
+            self.open_at(0);
         }
         let root = Child::of_word(self.tree.root.load(Ordering::Relaxed));
         // SAFETY: no other thread has the tree yet.
-        if let super::child::Is::Node(root) = unsafe { root.follow_alone::<K>() } {
+        if let super::child::ChildRef::Node(root) = unsafe { root.follow_alone::<K>() } {
             for (symbol, word) in self.open.drain(..).flat_map(|open| open.entries) {
                 root.insert(symbol, word);
             }

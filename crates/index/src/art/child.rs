@@ -1,6 +1,6 @@
 //! The words that nodes keep for their children: tagged pointers, or values.
 
-use super::header::Header;
+use super::header::{Header, Prefix, Symbol};
 use super::kinds::{FortyEight, Four, Full, Sixteen};
 use crate::byte_keyed::RecordRef;
 use std::marker::PhantomData;
@@ -25,8 +25,8 @@ const PLAIN: usize = 6;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Child(Word);
 
-/// What a child is.
-pub(super) enum Is<'g, K> {
+/// What the pointer to a child leads to.
+pub(super) enum ChildRef<'g, K> {
     Nothing,
     Leaf(RecordRef<'g, K>),
     Node(NodeRef<'g>),
@@ -76,7 +76,7 @@ impl Child {
     /// or from a full node, whose slots are published one by one. The child was linked at some time
     /// since `guard` was pinned, or no other thread has it.
     #[inline]
-    pub(super) unsafe fn follow<'g, K>(self, _guard: &'g Guard<'_>) -> Is<'g, K> {
+    pub(super) unsafe fn follow<'g, K>(self, _guard: &'g Guard<'_>) -> ChildRef<'g, K> {
         // SAFETY: the caller's promise; the guard keeps the child allocated.
         unsafe { self.follow_alone() }
     }
@@ -87,12 +87,12 @@ impl Child {
     ///
     /// As for [`follow`](Self::follow); no thread frees the child during `'g`.
     #[inline]
-    pub(super) unsafe fn follow_alone<'g, K>(self) -> Is<'g, K> {
+    pub(super) unsafe fn follow_alone<'g, K>(self) -> ChildRef<'g, K> {
         match self.tag() {
             // SAFETY: the tag says that it is a record, and the caller promises that it lives.
-            LEAF => Is::Leaf(unsafe { RecordRef::of_word(self.pointer()) }),
-            0 => Is::Nothing,
-            _ => Is::Node(NodeRef {
+            LEAF => ChildRef::Leaf(unsafe { RecordRef::of_word(self.pointer()) }),
+            0 => ChildRef::Nothing,
+            _ => ChildRef::Node(NodeRef {
                 child: self,
                 life: PhantomData,
             }),
@@ -125,15 +125,14 @@ impl<'g> NodeRef<'g> {
     #[inline]
     pub(super) fn kind(self) -> Kind<'g> {
         let pointer = self.child.pointer();
-        match self.child.tag() {
-            // SAFETY: the node lives for `'g`, and the tag gives its kind.
-            FOUR => Kind::Four(unsafe { &*pointer.cast() }),
-            // SAFETY: as for a node of four.
-            SIXTEEN => Kind::Sixteen(unsafe { &*pointer.cast() }),
-            // SAFETY: as for a node of four.
-            FORTY_EIGHT => Kind::FortyEight(unsafe { &*pointer.cast() }),
-            // SAFETY: as for a node of four.
-            _ => Kind::Full(unsafe { &*pointer.cast() }),
+        // SAFETY: the node lives for `'g`, and the tag gives its kind.
+        unsafe {
+            match self.child.tag() {
+                FOUR => Kind::Four(&*pointer.cast()),
+                SIXTEEN => Kind::Sixteen(&*pointer.cast()),
+                FORTY_EIGHT => Kind::FortyEight(&*pointer.cast()),
+                _ => Kind::Full(&*pointer.cast()),
+            }
         }
     }
 
@@ -168,16 +167,19 @@ impl<'g> NodeRef<'g> {
         Child::tagged(self.child.pointer(), tag)
     }
 
+    /// Puts the prefix of the parent, and this node's symbol there, before the node's own prefix.
+    /// The caller holds the locks of both nodes. Returns the pointer to store now.
+    pub(super) fn with_prefix_of_parent(self, prefix: Prefix, symbol: Symbol) -> Word {
+        let own = self.header().snapshot().prefix();
+        self.header()
+            .set_prefix(prefix.joined((symbol - 1) as u8, own));
+        self.child().word()
+    }
+
     /// A new node, which no other thread has yet.
-    pub(super) fn new(kind: NewNode) -> Self {
-        let (pointer, tag): (Word, _) = match kind {
-            NewNode::Four(node) => (Box::into_raw(node).cast(), FOUR),
-            NewNode::Sixteen(node) => (Box::into_raw(node).cast(), SIXTEEN),
-            NewNode::FortyEight(node) => (Box::into_raw(node).cast(), FORTY_EIGHT),
-            NewNode::Full(node) => (Box::into_raw(node).cast(), FULL),
-        };
+    pub(super) fn new<N: Allocated>(node: N) -> Self {
         Self {
-            child: Child::tagged(pointer, tag),
+            child: Child::tagged(Box::into_raw(Box::new(node)).cast(), N::TAG),
             life: PhantomData,
         }
     }
@@ -206,24 +208,33 @@ impl<'g> NodeRef<'g> {
     ///
     /// It has been unlinked, and is retired once.
     pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
-        let child = self.child;
-        let free = move || {
-            let node = NodeRef {
-                child,
-                life: PhantomData,
-            };
-            // SAFETY: each thread that could have reached the node has unpinned when this runs.
-            unsafe { node.free() };
+        let node: NodeRef<'static> = NodeRef {
+            child: self.child,
+            life: PhantomData,
         };
-        // SAFETY: any thread may free a node, at any time.
-        unsafe { guard.defer_unchecked(free) };
+        // SAFETY: any thread may free a node, at any time. When this runs, each thread that could
+        // have reached the node has unpinned.
+        unsafe { guard.defer_unchecked(move || node.free()) };
     }
 }
 
-/// A node that has just been allocated.
-pub(super) enum NewNode {
-    Four(Box<Four>),
-    Sixteen(Box<Sixteen>),
-    FortyEight(Box<FortyEight>),
-    Full(Box<Full>),
+/// The tag of pointers to nodes of a kind.
+pub(super) trait Allocated {
+    const TAG: usize;
+}
+
+impl Allocated for Four {
+    const TAG: usize = FOUR;
+}
+
+impl Allocated for Sixteen {
+    const TAG: usize = SIXTEEN;
+}
+
+impl Allocated for FortyEight {
+    const TAG: usize = FORTY_EIGHT;
+}
+
+impl Allocated for Full {
+    const TAG: usize = FULL;
 }

@@ -6,11 +6,11 @@
 //! removed.
 
 use super::Art;
-use super::child::{Child, Is, NodeRef, Word};
+use super::child::{Child, ChildRef, NodeRef, Word};
 use super::header::{END, Prefix, Symbol, symbol_at};
-use super::locate::Above;
-use super::walk::{Frame, Hold, Walk};
-use crate::byte_keyed::{Bounds, Walk as _};
+use super::locate::SlotRef;
+use super::walk::{Frame, Walk};
+use crate::byte_keyed::{Bounds, Hold, Walk as _};
 use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use std::cmp::Ordering as Order;
@@ -31,7 +31,7 @@ enum Outcome {
 struct Top<'g> {
     node: NodeRef<'g>,
     start: usize,
-    above: Option<Above<'g>>,
+    above: Option<SlotRef<'g>>,
 }
 
 /// An outcome on an edge of the range: of the child of this frame, under this symbol.
@@ -50,12 +50,12 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let lock_above = match &top.above {
             Some(above) => above.node.header().lock.upgrade(above.version)?,
             None => {
-                let stem = self.stem.lock()?;
+                let root_lock = self.root_lock.lock()?;
                 if !self.root(guard).is(top.node) {
-                    stem.unchanged();
+                    root_lock.unchanged();
                     return Err(Restart);
                 }
-                stem
+                root_lock
             }
         };
         let mut walk = Walk::<K, V>::new(bounds, Direction::Ascending, true, guard);
@@ -63,7 +63,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         walk.fill(usize::MAX)?;
         if walk.items.is_empty() {
             lock_above.unchanged();
-            walk.let_go();
+            walk.release();
             return Ok(0);
         }
         let has_root = top.above.is_none();
@@ -150,10 +150,10 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 break;
             };
             // SAFETY: validated; the node was reached since the guard was pinned.
-            let Is::Node(next) = (unsafe { Child::of_word(word).follow::<K>(guard) }) else {
+            let ChildRef::Node(next) = (unsafe { Child::of_word(word).follow::<K>(guard) }) else {
                 break;
             };
-            let above = Above {
+            let above = SlotRef {
                 node,
                 version,
                 symbol,
@@ -190,9 +190,9 @@ fn spare_keys<K: ByteKey, V: Storable>(
         if stays || frame.is_inside() || !Art::<K, V>::has_values_at(frame.depth) {
             continue;
         }
-        let entries = frame.node.entries();
-        let mut rest = entries.filter(|(symbol, _)| !frame.gives_up(*symbol));
-        if let (Some((symbol, _)), None) = (rest.next(), rest.next()) {
+        let mut rest = frame.node.entries();
+        rest.retain(|(symbol, _)| !frame.removes(*symbol));
+        if let [(symbol, _)] = rest[..] {
             spared.push((number, Art::<K, V>::key_of_value(frame.head, symbol)));
         }
     }
@@ -229,7 +229,7 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
             };
             outcomes[number] = outcome;
             if let Some(above) = frames.get(frame.above)
-                && (frame.symbol == above.low || frame.symbol == above.high)
+                && above.edges.contains(&frame.symbol)
             {
                 self.on_edges.push(OnEdge {
                     above: frame.above,
@@ -248,7 +248,7 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
         let mut rest = Vec::with_capacity(node.children());
         let mut changed = false;
         for (symbol, word) in node.entries() {
-            let outcome = if frame.gives_up(symbol) {
+            let outcome = if frame.removes(symbol) {
                 Outcome::Gone
             } else {
                 let mut known = self.on_edges.iter().rev();
@@ -288,7 +288,8 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
     /// The word that replaces a node with one child left: that child, with the longer prefix.
     fn raised(&mut self, prefix: Prefix, symbol: Symbol, word: Word) -> Word {
         // SAFETY: the node that has it is locked and linked, or has just been made.
-        let Is::Node(child) = (unsafe { Child::of_word(word).follow::<K>(self.guard) }) else {
+        let ChildRef::Node(child) = (unsafe { Child::of_word(word).follow::<K>(self.guard) })
+        else {
             return word;
         };
         // If several nodes in a row have one child left, the same child is raised more than once.
@@ -299,9 +300,6 @@ impl<'g, K: ByteKey, V: Storable> Pruner<'_, 'g, K, V> {
         if !locked && let Ok(lock) = child.header().lock.lock() {
             self.extended.push((child, lock));
         }
-        let header = child.header();
-        let behind = header.snapshot().prefix();
-        header.set_prefix(prefix.joined((symbol - 1) as u8, behind));
-        child.child().word()
+        child.with_prefix_of_parent(prefix, symbol)
     }
 }

@@ -270,8 +270,8 @@ impl Snapshot {
             let rest = word_at(bytes, start + IN_FRONT);
             let difference = (self.tail ^ rest) & lowest_bytes(stored - IN_FRONT);
             if difference != 0 {
-                let place = IN_FRONT + difference.trailing_zeros() as usize / 8;
-                return Agreement::Until(start + place);
+                let at = IN_FRONT + difference.trailing_zeros() as usize / 8;
+                return Agreement::Until(start + at);
             }
         }
         if left < length.min(STORED + 1) {
@@ -289,10 +289,10 @@ impl Snapshot {
         match self.agreement(bytes, start) {
             Agreement::Whole => Some(Order::Equal),
             Agreement::Stored => None,
-            Agreement::Until(place) => {
-                let own = self.prefix().stored()[place - start];
+            Agreement::Until(at) => {
+                let own = self.prefix().stored()[at - start];
                 // A key that ends inside the prefix precedes all keys that have the prefix.
-                Some(match bytes.get(place) {
+                Some(match bytes.get(at) {
                     Some(byte) => own.cmp(byte),
                     None => Order::Greater,
                 })

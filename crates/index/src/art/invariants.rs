@@ -14,7 +14,7 @@
 //! - 7: the tests of reclamation.
 
 use super::Art;
-use super::child::{Child, Is, Kind, NodeRef};
+use super::child::{Child, ChildRef, Kind, NodeRef};
 use super::form::Form;
 use super::header::{END, LAST, STORED, Symbol, symbol_at};
 use super::node::vacant;
@@ -32,11 +32,11 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         guard: &'g Guard<'_>,
     ) -> impl Iterator<Item = (Symbol, NodeRef<'g>)> {
         let of_values = Self::has_values_at(node.header().snapshot().depth());
-        let entries = node.entries().filter(move |_| !of_values);
+        let entries = node.entries().into_iter().filter(move |_| !of_values);
         entries.filter_map(|(symbol, word)| {
             // SAFETY: the children of a locked node are linked.
             match unsafe { Child::of_word(word).follow::<K>(guard) } {
-                Is::Node(below) => Some((symbol, below)),
+                ChildRef::Node(below) => Some((symbol, below)),
                 _ => None,
             }
         })
@@ -82,7 +82,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         }
         for (symbol, word) in node.entries() {
             // SAFETY: the tree is at rest.
-            if let Is::Leaf(leaf) = unsafe { Child::of_word(word).follow::<K>(guard) } {
+            if let ChildRef::Leaf(leaf) = unsafe { Child::of_word(word).follow::<K>(guard) } {
                 let agrees = Form::with(leaf.get().key(), |bytes| {
                     bytes.starts_with(&path) && symbol_at(bytes, depth) == symbol
                 });
@@ -94,7 +94,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// Invariant 2, for a node.
     fn nodes_have_two_children(node: NodeRef<'_>) {
-        let symbols: Vec<_> = node.entries().map(|(symbol, _)| symbol).collect();
+        let symbols: Vec<_> = node.entries().iter().map(|entry| entry.0).collect();
         assert!(
             symbols.len() == node.children() && symbols.is_sorted_by(|a, b| a < b),
             "invariant 2 of Art: the count of children is wrong"
@@ -125,7 +125,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         if let Kind::Full(full) = node.kind() {
             for symbol in END..=LAST {
                 let is_vacant = full.slot(symbol).load() == vacant(of_values && symbol != END);
-                let is_present = full.find(symbol).is_some();
+                let is_present = full.find(node.header().tail(), symbol).is_some();
                 // A value may be the same word as a vacant slot.
                 assert!(
                     is_vacant != is_present || of_values && is_present,

@@ -1,57 +1,44 @@
 //! Descents of writers: from the root to the place of a key.
 
 use super::Art;
-use super::child::{Child, Is, NodeRef};
+use super::child::{Child, ChildRef, NodeRef};
 use super::form::Form;
 use super::header::{Agreement, END, Prefix, STORED, Snapshot, Symbol, symbol_at};
 use super::leaf::common_bytes;
-use super::lookup::Arrival;
+use super::lookup::SlotContent;
 use crate::byte_keyed::{ByteForm, Record, RecordRef};
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
-/// The slot of a key in the last node on its way, at the version that the thread read.
+/// A slot of a node on the way of a key, at the version that the thread read.
 #[derive(Clone, Copy)]
-pub(super) struct Spot<'g> {
+pub(super) struct SlotRef<'g> {
     pub(super) node: NodeRef<'g>,
     pub(super) version: Version,
-    /// The depth of the node, and the symbol under which the key lies if it has the node's prefix.
-    pub(super) depth: usize,
+    /// The symbol under which the key lies if it has the node's prefix.
     pub(super) symbol: Symbol,
 }
 
-/// What a descent found in the last slot of a key, without working out how to insert the key.
-pub(super) enum Ahead<'g, K> {
-    /// The leaf of the key.
-    Leaf(RecordRef<'g, K>),
-    /// The slot is the key's value.
-    Value,
-    /// The slot is vacant.
-    Vacant,
-    /// The key is absent, or a part of a prefix has not been compared. [`Place`] has the details.
-    Other,
+impl SlotRef<'_> {
+    /// The depth of the node, which never changes.
+    #[inline]
+    pub(super) fn depth(&self) -> usize {
+        self.node.header().snapshot().depth()
+    }
 }
 
 /// Where a key is, or where it would be inserted, as of the versions noted in it.
 pub(super) struct Place<'g, K> {
-    pub(super) spot: Spot<'g>,
+    pub(super) slot: SlotRef<'g>,
     /// The slot in the node above; `None` at the root.
-    pub(super) parent: Option<Above<'g>>,
-    pub(super) found: Found<'g, K>,
+    pub(super) parent: Option<SlotRef<'g>>,
+    pub(super) state: KeyState<'g, K>,
 }
 
-/// A node on the way to a place, and the symbol under which the way continues.
-#[derive(Clone, Copy)]
-pub(super) struct Above<'g> {
-    pub(super) node: NodeRef<'g>,
-    pub(super) version: Version,
-    pub(super) symbol: Symbol,
-}
-
-/// Whether the key is at its place, and what an insertion has to do if it is not.
-pub(super) enum Found<'g, K> {
+/// Whether a key is at its place, and what an insertion has to do if it is not.
+pub(super) enum KeyState<'g, K> {
     /// The leaf of the key.
     Leaf(RecordRef<'g, K>),
     /// The slot is the key's value.
@@ -59,10 +46,22 @@ pub(super) enum Found<'g, K> {
     /// The slot is vacant, so the key is absent.
     Vacant,
     /// The slot has the leaf of another key. An insertion makes this node for both.
-    Other(RecordRef<'g, K>, Branch),
+    OtherLeaf(RecordRef<'g, K>, Branch),
     /// The key differs from the node's prefix. An insertion makes this node above, and the rest of
     /// the prefix stays.
-    Diverges(Branch, Prefix),
+    OtherPrefix(Branch, Prefix),
+}
+
+impl<'g, K> KeyState<'g, K> {
+    /// If the key is present, its leaf, or `Some(None)` if its value is in the slot.
+    #[inline]
+    pub(super) fn present(&self) -> Option<Option<RecordRef<'g, K>>> {
+        match self {
+            KeyState::Leaf(leaf) => Some(Some(*leaf)),
+            KeyState::Value => Some(None),
+            _ => None,
+        }
+    }
 }
 
 /// The node that an insertion has to make where the new key differs from what is there.
@@ -76,13 +75,14 @@ pub(super) struct Branch {
 
 impl<K: ByteKey, V: Storable> Art<K, V> {
     /// Descends to the last node on the way of a key: all that an operation needs that changes one
-    /// slot of it.
+    /// slot of it. `None` if the key is absent and its slot is not vacant, or if bytes of a prefix
+    /// have not been compared: then [`locate`](Self::locate) has to find its place.
     #[inline(always)]
     pub(super) fn reach<'g>(
         &self,
         bytes: &[u8],
         guard: &'g Guard<'_>,
-    ) -> Result<(Spot<'g>, Ahead<'g, K>), Restart> {
+    ) -> Result<(SlotRef<'g>, Option<KeyState<'g, K>>), Restart> {
         let mut node = self.root(guard);
         let mut start = 0;
         let mut skipped = false;
@@ -93,7 +93,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 && !Self::has_values_at(start)
             {
                 let word = full.slot(symbol_at(bytes, start)).load();
-                if let Arrival::Child(Is::Node(next)) = Self::arrive(start, word, guard) {
+                if let SlotContent::Child(ChildRef::Node(next)) = Self::content(start, word, guard)
+                {
                     node = next;
                     start += 1;
                     continue;
@@ -102,10 +103,9 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             let version = lock.read()?;
             let snapshot = node.header().snapshot();
             let depth = snapshot.depth();
-            let mut spot = Spot {
+            let mut slot = SlotRef {
                 node,
                 version,
-                depth,
                 symbol: END,
             };
             if plain.is_none() {
@@ -115,32 +115,32 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 let agreement = snapshot.agreement(bytes, start);
                 if matches!(agreement, Agreement::Until(_)) || bytes.len() < depth {
                     lock.validate(version)?;
-                    return Ok((spot, Ahead::Other));
+                    return Ok((slot, None));
                 }
                 skipped |= agreement == Agreement::Stored;
             }
-            spot.symbol = symbol_at(bytes, depth);
+            slot.symbol = symbol_at(bytes, depth);
             let word = match plain {
-                Some(full) => full.find(spot.symbol),
-                None => node.find(snapshot.tail(), spot.symbol),
+                Some(full) => full.find(snapshot.tail(), slot.symbol),
+                None => node.find(snapshot.tail(), slot.symbol),
             };
             lock.validate(version)?;
-            let child = match word.map(|word| Self::arrive(depth, word, guard)) {
-                Some(Arrival::Child(child)) => child,
-                Some(Arrival::Value(_)) => return Ok((spot, Ahead::Value)),
-                None => Is::Nothing,
+            let child = match word.map(|word| Self::content(depth, word, guard)) {
+                Some(SlotContent::Child(child)) => child,
+                Some(SlotContent::Value(_)) => return Ok((slot, Some(KeyState::Value))),
+                None => ChildRef::Nothing,
             };
-            let ahead = match child {
-                Is::Node(next) => {
+            let state = match child {
+                ChildRef::Node(next) => {
                     node = next;
                     start = depth + 1;
                     continue;
                 }
-                Is::Leaf(leaf) if leaf.get().is(bytes) => Ahead::Leaf(leaf),
-                Is::Nothing if !skipped => Ahead::Vacant,
-                _ => Ahead::Other,
+                ChildRef::Leaf(leaf) if leaf.get().is(bytes) => Some(KeyState::Leaf(leaf)),
+                ChildRef::Nothing if !skipped => Some(KeyState::Vacant),
+                _ => None,
             };
-            return Ok((spot, ahead));
+            return Ok((slot, state));
         }
     }
 
@@ -187,14 +187,13 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 return Err(Restart);
             }
             let mut place = Place {
-                spot: Spot {
+                slot: SlotRef {
                     node,
                     version,
-                    depth,
                     symbol: END,
                 },
                 parent,
-                found: Found::Vacant,
+                state: KeyState::Vacant,
             };
             let agreement = snapshot.agreement(bytes, start);
             if agreement != Agreement::Whole {
@@ -212,49 +211,44 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 };
                 if parts {
                     let divergence = Self::divergence(node, snapshot, bytes, start, guard)?;
-                    return Ok(divergence.filter(|_| !skipped).map(|found| {
-                        place.found = found;
-                        place
-                    }));
+                    return Ok(divergence
+                        .filter(|_| !skipped)
+                        .map(|state| Place { state, ..place }));
                 }
                 if bytes.len() < depth {
                     return Ok(None);
                 }
             }
             let symbol = symbol_at(bytes, depth);
-            place.spot.symbol = symbol;
+            place.slot.symbol = symbol;
             let word = node.find(snapshot.tail(), symbol);
             lock.validate(version)?;
             let child = match word {
-                None => Is::Nothing,
-                Some(word) => match Self::arrive(depth, word, guard) {
-                    Arrival::Child(child) => child,
-                    Arrival::Value(_) => {
-                        place.found = Found::Value;
+                None => ChildRef::Nothing,
+                Some(word) => match Self::content(depth, word, guard) {
+                    SlotContent::Child(child) => child,
+                    SlotContent::Value(_) => {
+                        place.state = KeyState::Value;
                         return Ok(Some(place));
                     }
                 },
             };
             match child {
-                Is::Node(next) => {
-                    parent = Some(Above {
-                        node,
-                        version,
-                        symbol,
-                    });
+                ChildRef::Node(next) => {
+                    parent = Some(place.slot);
                     node = next;
                     start = depth + 1;
                 }
-                Is::Nothing => {
+                ChildRef::Nothing => {
                     let compared = !skipped || {
                         let witness = Self::any_leaf(node, guard)?.get();
                         witness.agreement(bytes).0 >= depth
                     };
                     return Ok(compared.then_some(place));
                 }
-                Is::Leaf(leaf) => {
+                ChildRef::Leaf(leaf) => {
                     if leaf.get().is(bytes) {
-                        place.found = Found::Leaf(leaf);
+                        place.state = KeyState::Leaf(leaf);
                         return Ok(Some(place));
                     }
                     let (common, old) = leaf.get().agreement(bytes);
@@ -270,7 +264,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                         new,
                         old,
                     };
-                    place.found = Found::Other(leaf, branch);
+                    place.state = KeyState::OtherLeaf(leaf, branch);
                     return Ok(Some(place));
                 }
             }
@@ -285,7 +279,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         bytes: &[u8],
         start: usize,
         guard: &'g Guard<'_>,
-    ) -> Result<Option<Found<'g, K>>, Restart> {
+    ) -> Result<Option<KeyState<'g, K>>, Restart> {
         let depth = snapshot.depth();
         let part = |path: &[u8]| {
             // `path` has the bytes from `start` to `depth`.
@@ -297,7 +291,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 new: symbol_at(bytes, common),
                 old: Symbol::from(*old) + 1,
             };
-            Some(Found::Diverges(branch, Prefix::new(rest)))
+            Some(KeyState::OtherPrefix(branch, Prefix::new(rest)))
         };
         let length = depth - start;
         if length <= STORED {
@@ -319,14 +313,14 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         loop {
             let lock = &node.header().lock;
             let version = lock.read()?;
-            let child = node.ceil(END);
+            let child = node.first(|_| true);
             lock.validate(version)?;
-            let (_, word) = child.ok_or(Restart)?;
+            let word = child.ok_or(Restart)?;
             // SAFETY: validated, and the node was reached since `guard` was pinned.
             match unsafe { Child::of_word(word).follow(guard) } {
-                Is::Leaf(leaf) => return Ok(leaf),
-                Is::Node(next) => node = next,
-                Is::Nothing => return Err(Restart),
+                ChildRef::Leaf(leaf) => return Ok(leaf),
+                ChildRef::Node(next) => node = next,
+                ChildRef::Nothing => return Err(Restart),
             }
         }
     }

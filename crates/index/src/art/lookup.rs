@@ -9,7 +9,7 @@
 //! [`Snapshot::begins_at`]: super::header::Snapshot::begins_at
 
 use super::Art;
-use super::child::{Child, Is, NodeRef, Word};
+use super::child::{Child, ChildRef, NodeRef, Word};
 use super::header::{Agreement, symbol_at};
 use super::node::vacant;
 use crate::byte_keyed::{Lookups, RecordRef};
@@ -48,14 +48,14 @@ impl<K: ByteKey, V: Storable> Lookups<K, V> for Art<K, V> {
                 Some(found) => found,
                 None => return Ok(None),
             };
-            match Self::arrive(depth, word, guard) {
-                Arrival::Value(value) => return Ok(Some(value)),
-                Arrival::Child(Is::Nothing) => return Ok(None),
-                Arrival::Child(Is::Leaf(leaf)) => {
+            match Self::content(depth, word, guard) {
+                SlotContent::Value(value) => return Ok(Some(value)),
+                SlotContent::Child(ChildRef::Nothing) => return Ok(None),
+                SlotContent::Child(ChildRef::Leaf(leaf)) => {
                     let leaf = leaf.get();
                     return Ok(leaf.is(bytes).then(|| leaf.value()));
                 }
-                Arrival::Child(Is::Node(next)) => {
+                SlotContent::Child(ChildRef::Node(next)) => {
                     node = next;
                     start = depth + 1;
                 }
@@ -85,14 +85,14 @@ impl<K: ByteKey, V: Storable> Lookups<K, V> for Art<K, V> {
         let Some((depth, word)) = Self::step(node, bytes, start)? else {
             return Ok(ControlFlow::Break(None));
         };
-        match Self::arrive(depth, word, guard) {
-            Arrival::Value(value) => return Ok(ControlFlow::Break(Some(value))),
-            Arrival::Child(Is::Nothing) => return Ok(ControlFlow::Break(None)),
-            Arrival::Child(Is::Node(next)) => {
+        match Self::content(depth, word, guard) {
+            SlotContent::Value(value) => return Ok(ControlFlow::Break(Some(value))),
+            SlotContent::Child(ChildRef::Nothing) => return Ok(ControlFlow::Break(None)),
+            SlotContent::Child(ChildRef::Node(next)) => {
                 next.approach(symbol_at(bytes, depth + 1));
                 *lookup = Waiting::Node(next, depth + 1);
             }
-            Arrival::Child(Is::Leaf(leaf)) => {
+            SlotContent::Child(ChildRef::Leaf(leaf)) => {
                 prefetch(leaf.get());
                 *lookup = Waiting::Leaf(leaf);
             }
@@ -144,20 +144,24 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
 
     /// Decodes a word that [`step`](Self::step) found in a node at this depth.
     #[inline(always)]
-    pub(super) fn arrive<'g>(depth: usize, word: Word, guard: &'g Guard<'_>) -> Arrival<'g, K, V> {
+    pub(super) fn content<'g>(
+        depth: usize,
+        word: Word,
+        guard: &'g Guard<'_>,
+    ) -> SlotContent<'g, K, V> {
         if depth == Self::VALUES_AT {
-            Arrival::Value(Packed::of_word(word))
+            SlotContent::Value(Packed::of_word(word))
         } else {
             // SAFETY: it was loaded from a node that had been reached since `guard` was pinned, and
             // it has been validated, or the node is full. So the child was linked then, or when
             // that node was unlinked, which was after the pin.
-            Arrival::Child(unsafe { Child::of_word(word).follow(guard) })
+            SlotContent::Child(unsafe { Child::of_word(word).follow(guard) })
         }
     }
 }
 
 /// What a slot holds.
-pub(super) enum Arrival<'g, K, V> {
+pub(super) enum SlotContent<'g, K, V> {
     Value(Packed<V>),
-    Child(Is<'g, K>),
+    Child(ChildRef<'g, K>),
 }

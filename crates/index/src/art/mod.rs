@@ -38,7 +38,7 @@
 //!    at least two children.
 //! 3. A thread holds a node's [`VersionLock`] while it writes the node's slots, its prefix or the
 //!    values of its leaves. It changes a pointer to a node under the lock of the node that contains
-//!    the pointer, and the pointer to the root under `stem`.
+//!    the pointer, and the pointer to the root under `root_lock`.
 //! 4. A node is *obsolete* exactly when it has been unlinked. No thread writes it any more.
 //! 5. A thread follows a pointer out of a node only if it has validated the node's version after it
 //!    read the pointer, or if the node is full: a slot of a full node is one word that is published
@@ -88,7 +88,7 @@ mod write;
 use crate::byte_keyed::{Lookups, Trie, Walks, Writes, ordered_index};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::ByteKey;
-use child::{Child, Is, NodeRef};
+use child::{Child, ChildRef, NodeRef};
 use form::Form;
 use header::Prefix;
 use shape::Figures;
@@ -124,7 +124,7 @@ use tremula_sync::{StripedCounter, VersionLock};
 pub struct Art<K: ByteKey, V: Storable> {
     /// The pointer to the root, and the lock of that pointer.
     root: AtomicPtr<()>,
-    stem: VersionLock,
+    root_lock: VersionLock,
     figures: Figures,
     len: StripedCounter,
     restarts: StripedCounter,
@@ -144,7 +144,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let root = NodeRef::full(0, Prefix::default(), &[], Self::has_values_at(0));
         Self {
             root: AtomicPtr::new(root.child().word()),
-            stem: VersionLock::new(),
+            root_lock: VersionLock::new(),
             figures: Figures::default(),
             len: StripedCounter::new(),
             restarts: StripedCounter::new(),
@@ -165,7 +165,7 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         let root = Child::of_word(self.root.load(Ordering::Acquire));
         // SAFETY: the root is published by one store. It is linked now, so the guard keeps it.
         match unsafe { root.follow::<K>(guard) } {
-            Is::Node(root) => root,
+            ChildRef::Node(root) => root,
             _ => unreachable!("the root is a node"),
         }
     }

@@ -1,10 +1,11 @@
 //! The operations on a node of any kind, and how a node of one kind is made from another.
 
-use super::child::{Kind, NewNode, NodeRef, Word};
-use super::header::{Header, Prefix, Symbol, Tail};
+use super::child::{Kind, NodeRef, Word};
+use super::header::{END, Header, LAST, Prefix, Symbol, Tail};
 use super::kinds::{CAPACITIES, FortyEight, Four, Full, SHRINK_TO, Sixteen, Sorted};
 use crate::contract::Direction;
 use crate::kit::prefetch;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::ptr;
 
@@ -23,32 +24,28 @@ pub(super) fn vacant(of_values: bool) -> Word {
     }
 }
 
-impl<'g> NodeRef<'g> {
+/// Evaluates the same expression for a node of each kind.
+macro_rules! of_kind {
+    ($node:expr, $of_kind:ident => $result:expr) => {
+        match $node.kind() {
+            Kind::Four($of_kind) => $result,
+            Kind::Sixteen($of_kind) => $result,
+            Kind::FortyEight($of_kind) => $result,
+            Kind::Full($of_kind) => $result,
+        }
+    };
+}
+
+impl NodeRef<'_> {
     /// The word under a symbol. A reader without the lock has yet to validate it; the same holds
     /// for the next two methods.
     #[inline]
     pub(super) fn find(self, tail: Tail, symbol: Symbol) -> Option<Word> {
-        match self.kind() {
-            Kind::Four(node) => node.find(tail, symbol),
-            Kind::Sixteen(node) => node.find(tail, symbol),
-            Kind::FortyEight(node) => node.find(tail, symbol),
-            Kind::Full(node) => node.find(symbol),
-        }
-    }
-
-    /// The first symbol at or above `from` that is present, and its word.
-    #[inline]
-    pub(super) fn ceil(self, from: Symbol) -> Option<(Symbol, Word)> {
-        match self.kind() {
-            Kind::Four(node) => node.ceil(from),
-            Kind::Sixteen(node) => node.ceil(from),
-            Kind::FortyEight(node) => node.ceil(from),
-            Kind::Full(node) => node.ceil(from),
-        }
+        of_kind!(self, node => node.find(tail, symbol))
     }
 
     /// Visits the present symbols from `from` to `to` and their words, in this direction, until
-    /// `visit` breaks. A reader without the lock has yet to validate the words.
+    /// `visit` breaks.
     #[inline(always)]
     pub(super) fn sweep<B>(
         self,
@@ -57,23 +54,24 @@ impl<'g> NodeRef<'g> {
         to: Symbol,
         visit: impl FnMut(Symbol, Word) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        match self.kind() {
-            Kind::Four(node) => node.sweep(direction, from, to, visit),
-            Kind::Sixteen(node) => node.sweep(direction, from, to, visit),
-            Kind::FortyEight(node) => node.sweep(direction, from, to, visit),
-            Kind::Full(node) => node.sweep(direction, from, to, visit),
-        }
+        of_kind!(self, node => node.sweep(direction, from, to, visit))
+    }
+
+    /// The word under the first present symbol that is `wanted`.
+    #[inline]
+    pub(super) fn first(self, wanted: impl Fn(Symbol) -> bool) -> Option<Word> {
+        let see = |symbol, word| match wanted(symbol) {
+            true => ControlFlow::Break(word),
+            false => ControlFlow::Continue(()),
+        };
+        self.sweep(Direction::Ascending, END, LAST, see)
+            .break_value()
     }
 
     /// How many symbols are present.
     #[inline]
     pub(super) fn children(self) -> usize {
-        match self.kind() {
-            Kind::Four(node) => node.children(),
-            Kind::Sixteen(node) => node.children(),
-            Kind::FortyEight(node) => node.children(),
-            Kind::Full(node) => node.children(),
-        }
+        of_kind!(self, node => node.children())
     }
 
     /// Whether the node has no vacant slot for another child.
@@ -103,23 +101,13 @@ impl<'g> NodeRef<'g> {
     /// following methods the caller holds the lock, or no other thread has the node.
     #[inline]
     pub(super) fn insert(self, symbol: Symbol, word: Word) {
-        match self.kind() {
-            Kind::Four(node) => node.insert(symbol, word),
-            Kind::Sixteen(node) => node.insert(symbol, word),
-            Kind::FortyEight(node) => node.insert(symbol, word),
-            Kind::Full(node) => node.insert(symbol, word),
-        }
+        of_kind!(self, node => node.insert(symbol, word));
     }
 
     /// Replaces the word under a symbol that is present.
     #[inline]
     pub(super) fn replace(self, symbol: Symbol, word: Word) {
-        match self.kind() {
-            Kind::Four(node) => node.replace(symbol, word),
-            Kind::Sixteen(node) => node.replace(symbol, word),
-            Kind::FortyEight(node) => node.replace(symbol, word),
-            Kind::Full(node) => node.replace(symbol, word),
-        }
+        of_kind!(self, node => node.replace(symbol, word));
     }
 
     /// Removes a symbol that is present.
@@ -132,16 +120,20 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// All symbols and words, in order. The caller holds the lock, or no other thread has the node.
-    pub(super) fn entries(self) -> impl Iterator<Item = (Symbol, Word)> + use<'g> {
-        let mut from = Some(0);
-        std::iter::from_fn(move || {
-            let (symbol, word) = self.ceil(from?)?;
-            from = symbol
-                .checked_add(1)
-                .filter(|next| *next <= super::header::LAST);
-            Some((symbol, word))
-        })
+    /// Visits all present symbols and their words, in order.
+    #[inline(always)]
+    pub(super) fn for_each(self, mut see: impl FnMut(Symbol, Word)) {
+        let _ = self.sweep(Direction::Ascending, END, LAST, |symbol, word| {
+            see(symbol, word);
+            ControlFlow::<Infallible>::Continue(())
+        });
+    }
+
+    /// All present symbols and their words, in order. The vector has room for one more.
+    pub(super) fn entries(self) -> Vec<(Symbol, Word)> {
+        let mut entries = Vec::with_capacity(self.children() + 1);
+        self.for_each(|symbol, word| entries.push((symbol, word)));
+        entries
     }
 
     /// A new node of the smallest kind that can hold these entries.
@@ -152,20 +144,16 @@ impl<'g> NodeRef<'g> {
         of_values: bool,
     ) -> Self {
         let number = entries.len();
-        let new = if number <= CAPACITIES[0] {
-            NewNode::Four(Box::new(Four::new(depth, prefix)))
+        let node = if number <= CAPACITIES[0] {
+            Self::new(Four::new(depth, prefix))
         } else if number <= CAPACITIES[1] {
-            NewNode::Sixteen(Box::new(Sixteen::new(depth, prefix)))
+            Self::new(Sixteen::new(depth, prefix))
         } else if number <= CAPACITIES[2] {
-            NewNode::FortyEight(Box::new(FortyEight::new(depth, prefix)))
+            Self::new(FortyEight::new(depth, prefix))
         } else {
             return Self::full(depth, prefix, entries, of_values);
         };
-        let node = Self::new(new);
-        for (symbol, word) in entries {
-            node.insert(*symbol, *word);
-        }
-        node
+        node.with(entries)
     }
 
     /// A new full node with these entries.
@@ -175,12 +163,14 @@ impl<'g> NodeRef<'g> {
         entries: &[(Symbol, Word)],
         of_values: bool,
     ) -> Self {
-        let new = Full::new(depth, prefix, vacant(of_values));
-        let node = Self::new(NewNode::Full(Box::new(new)));
+        Self::new(Full::new(depth, prefix, vacant(of_values))).with(entries)
+    }
+
+    fn with(self, entries: &[(Symbol, Word)]) -> Self {
         for (symbol, word) in entries {
-            node.insert(*symbol, *word);
+            self.insert(*symbol, *word);
         }
-        node
+        self
     }
 
     /// Prefetches the memory that a search for this symbol will read.
@@ -223,12 +213,7 @@ impl<'g> NodeRef<'g> {
 
     /// The size of the node itself in bytes.
     pub(super) fn bytes(self) -> usize {
-        match self.kind() {
-            Kind::Four(_) => size_of::<Four>(),
-            Kind::Sixteen(_) => size_of::<Sixteen>(),
-            Kind::FortyEight(_) => size_of::<FortyEight>(),
-            Kind::Full(_) => size_of::<Full>(),
-        }
+        of_kind!(self, node => size_of_val(node))
     }
 }
 

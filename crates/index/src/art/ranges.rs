@@ -1,9 +1,9 @@
 //! How this tree begins a walk, and removes the first entry of one.
 
 use super::Art;
-use super::locate::{Above, Found, Place, Spot};
-use super::walk::{Hold, Walk};
-use crate::byte_keyed::{Bounds, Item, ItemKey, Trie, Walks};
+use super::locate::{KeyState, Place, SlotRef};
+use super::walk::{Frame, Walk};
+use crate::byte_keyed::{Bounds, Hold, Item, ItemKey, Trie, Walks};
 use crate::contract::Storable;
 use crate::key::ByteKey;
 use tremula_sync::Restart;
@@ -29,43 +29,34 @@ impl<K: ByteKey, V: Storable> Walks<K, V> for Art<K, V> {
         item: &Item<'g, K, V>,
         guard: &'g Guard<'_>,
     ) -> Result<bool, Restart> {
-        let (frame, symbol) = walk.place_of_last();
-        let Hold::Noted(version) = frame.hold else {
-            return Err(Restart);
-        };
-        let parent = walk.frames.get(frame.above).and_then(|above| {
-            let Hold::Noted(version) = above.hold else {
-                return None;
-            };
-            Some(Above {
-                node: above.node,
-                version,
-                symbol: frame.symbol,
-            })
-        });
-        let (found, head) = match item.key {
-            ItemKey::Record(leaf) => (Found::Leaf(leaf), 0),
-            ItemKey::Head(head) => (Found::Value, head),
-        };
-        let place = Place {
-            spot: Spot {
+        let (frame, symbol) = walk.last_slot();
+        let slot = |frame: &Frame<'g>, symbol| match frame.hold {
+            Hold::Noted(version) => Some(SlotRef {
                 node: frame.node,
                 version,
-                depth: frame.depth,
                 symbol,
-            },
-            parent,
-            found,
+            }),
+            Hold::Locked(_) => None,
         };
-        let loss = self.lock_for_removal(&place, guard)?;
+        let above = walk.frames.get(frame.above);
+        let (state, head) = match item.key {
+            ItemKey::Record(leaf) => (KeyState::Leaf(leaf), 0),
+            ItemKey::Head(head) => (KeyState::Value, head),
+        };
+        let place = Place {
+            slot: slot(frame, symbol).ok_or(Restart)?,
+            parent: above.and_then(|above| slot(above, frame.symbol)),
+            state,
+        };
+        let locks = self.lock_for_removal(&place, guard)?;
         // The locks cover the entry. It is still the first one if no node on the way has changed.
         let others = walk.frames.iter();
-        let mut others = others.filter(|frame| !loss.holds(frame.node, &place));
-        if others.try_for_each(Walk::<K, V>::validate_frame).is_err() {
-            loss.unchanged();
+        let mut others = others.filter(|frame| !locks.cover(frame.node, &place));
+        if others.try_for_each(Frame::validate).is_err() {
+            locks.unchanged();
             return Err(Restart);
         }
-        self.take_out(&place, loss, head, guard);
+        self.remove_at(&place, locks, head, guard);
         Ok(false)
     }
 

@@ -1,7 +1,8 @@
 //! The shape of the tree, and its destruction.
 
 use super::Art;
-use super::child::{Child, Is, Kind, NodeRef, Word};
+use super::child::{Child, ChildRef, Kind, NodeRef, Word};
+use super::header::Symbol;
 use crate::byte_keyed::Record;
 use crate::contract::{OrderedIndex, Shape, Storable};
 use crate::key::ByteKey;
@@ -45,12 +46,12 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
                 values += entries.len();
                 continue;
             }
-            for word in entries {
+            for (_, word) in entries {
                 // SAFETY: validated, and the node was reached since the guard was pinned.
                 match unsafe { Child::of_word(word).follow::<K>(&guard) } {
-                    Is::Leaf(_) => leaves += 1,
-                    Is::Node(node) => ahead.push((node, level + 1)),
-                    Is::Nothing => {}
+                    ChildRef::Leaf(_) => leaves += 1,
+                    ChildRef::Node(node) => ahead.push((node, level + 1)),
+                    ChildRef::Nothing => {}
                 }
             }
         }
@@ -80,12 +81,12 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     }
 }
 
-/// The words in the slots of a node at one moment; `None` if the node has been unlinked.
-fn entries_at_once(node: NodeRef<'_>) -> Option<Vec<Word>> {
+/// The entries of a node at one moment; `None` if the node has been unlinked.
+fn entries_at_once(node: NodeRef<'_>) -> Option<Vec<(Symbol, Word)>> {
     let lock = &node.header().lock;
     loop {
         let version = lock.read().ok()?;
-        let entries = node.entries().map(|(_, word)| word).collect();
+        let entries = node.entries();
         if lock.validate(version).is_ok() {
             return Some(entries);
         }
@@ -100,17 +101,19 @@ impl<K: ByteKey, V: Storable> Drop for Art<K, V> {
             // SAFETY: a thread that drops the tree has it to itself, and frees each part once; the
             // same holds for the other parts.
             match unsafe { child.follow_alone::<K>() } {
-                Is::Nothing => {}
+                ChildRef::Nothing => {}
                 // SAFETY: this thread has the tree to itself, and frees each part once.
-                Is::Leaf(leaf) => unsafe { leaf.free::<V>(true) },
-                Is::Node(node) => {
-                    let words = node.entries().map(|(_, word)| word);
-                    if Self::has_values_at(node.header().snapshot().depth()) {
-                        // SAFETY: this thread has the tree to itself, and frees each part once.
-                        words.for_each(|word| drop(unsafe { Packed::<V>::of_word(word).take() }));
-                    } else {
-                        ahead.extend(words.map(Child::of_word));
-                    }
+                ChildRef::Leaf(leaf) => unsafe { leaf.free::<V>(true) },
+                ChildRef::Node(node) => {
+                    let of_values = Self::has_values_at(node.header().snapshot().depth());
+                    node.for_each(|_, word| {
+                        if of_values {
+                            // SAFETY: this thread has the tree to itself, and frees each part once.
+                            drop(unsafe { Packed::<V>::of_word(word).take() });
+                        } else {
+                            ahead.push(Child::of_word(word));
+                        }
+                    });
                     // SAFETY: this thread has the tree to itself, and frees each part once.
                     unsafe { node.free() };
                 }

@@ -6,21 +6,20 @@
 //! number of the frame above, so a step needs no recursion and no new descent.
 
 use super::Art;
-use super::child::{Child, Is, NodeRef, Word};
+use super::child::{Child, ChildRef, NodeRef, Word};
 use super::form::Form;
 use super::header::{END, LAST, Snapshot, Symbol, symbol_at};
-use crate::byte_keyed::{Bounds, ByteForm, Item, ItemKey, RecordRef};
-use crate::contract::Direction;
-use crate::contract::Storable;
+use crate::byte_keyed::{Bounds, ByteForm, Hold, Item, ItemKey, RecordRef};
+use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use crate::kit::{Packed, prefetch};
 use std::cmp::Ordering as Order;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
+use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Restart, Version, VersionGuard};
 
-/// No symbol.
+/// No symbol: greater than each of them.
 const NONE: Symbol = Symbol::MAX;
 /// With fewer frames than this, a walk drops none between batches: it does no harm to validate a
 /// version once too often.
@@ -30,12 +29,6 @@ const WORTH_FORGETTING: usize = 48;
 const FARTHEST: usize = 32;
 /// No node above.
 const NOTHING_ABOVE: usize = usize::MAX;
-
-/// How a walk holds a node.
-pub(super) enum Hold<'g> {
-    Noted(Version),
-    Locked(VersionGuard<'g>),
-}
 
 /// A node that a walk has visited.
 pub(super) struct Frame<'g> {
@@ -48,21 +41,24 @@ pub(super) struct Frame<'g> {
     /// The symbols that the walk has yet to visit; none if `from` is above `to`.
     from: Symbol,
     to: Symbol,
-    /// The symbols under which the lower and the upper edge of the range continue, if they lead
-    /// here.
-    pub(super) low: Symbol,
-    pub(super) high: Symbol,
+    /// The symbols under which the lower and the upper edge of the range continue; [`NONE`] for an
+    /// edge that does not lead here.
+    pub(super) edges: [Symbol; 2],
     /// Whether the entries under these symbols belong to the range. Set when the walk visits them.
-    pub(super) takes_low: bool,
-    pub(super) takes_high: bool,
+    takes: [bool; 2],
     /// The bytes on the way here as the beginning of a head, if slots may be values.
     pub(super) head: u64,
 }
 
 impl Frame<'_> {
+    /// Validates the version of the node, if the walk has not locked it.
+    pub(super) fn validate(&self) -> Result<(), Restart> {
+        self.hold.validate(&self.node.header().lock)
+    }
+
     /// Whether the range contains the whole node.
     pub(super) fn is_inside(&self) -> bool {
-        self.low == NONE && self.high == NONE && !self.is_outside()
+        self.edges == [NONE; 2] && !self.is_outside()
     }
 
     /// Whether the range contains nothing of the node.
@@ -73,15 +69,14 @@ impl Frame<'_> {
     /// Decides whether the range contains its edges, in a node whose slots are values: all bytes
     /// have been compared, so the value under the symbol of an edge is that of the edge itself.
     fn settle_edges(&mut self, bounds: &Bounds<'_>) {
-        if self.low != NONE {
-            self.takes_low = !matches!(bounds.low, Bound::Excluded(_));
-            self.from += Symbol::from(!self.takes_low);
+        let [low, high] = self.edges.map(|edge| edge != NONE);
+        let excluded = [bounds.low, bounds.high].map(|edge| matches!(edge, Bound::Excluded(_)));
+        self.takes = [low && !excluded[0], high && !excluded[1]];
+        if low && excluded[0] {
+            self.pass(Direction::Ascending, self.edges[0]);
         }
-        if self.high != NONE {
-            self.takes_high = !matches!(bounds.high, Bound::Excluded(_));
-            if !self.takes_high {
-                self.pass(Direction::Descending, self.high);
-            }
+        if high && excluded[1] {
+            self.pass(Direction::Descending, self.edges[1]);
         }
     }
 
@@ -103,17 +98,15 @@ impl Frame<'_> {
 
     /// Whether the removal of the range removes everything under this symbol. A walk over the whole
     /// range has visited every entry of it.
-    pub(super) fn gives_up(&self, symbol: Symbol) -> bool {
-        self.has_all_of(symbol)
-            || symbol == self.low && self.takes_low
-            || symbol == self.high && self.takes_high
+    pub(super) fn removes(&self, symbol: Symbol) -> bool {
+        let taken = |edge| symbol == self.edges[edge] && self.takes[edge];
+        self.has_all_of(symbol) || taken(0) || taken(1)
     }
 
     /// Whether the range contains everything under this symbol, which is not an edge's.
     fn has_all_of(&self, symbol: Symbol) -> bool {
-        !self.is_outside()
-            && (self.low == NONE || self.low < symbol)
-            && (self.high == NONE || symbol < self.high)
+        let [low, high] = self.edges;
+        !self.is_outside() && (low == NONE || low < symbol) && symbol < high
     }
 }
 
@@ -212,15 +205,13 @@ impl<'g, 'b, K: ByteKey, V: Storable> crate::byte_keyed::Walk<'g, 'b, K, V> for 
         self.at = way.len() - 1;
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         for frame in self.frames.drain(..) {
-            if let Hold::Locked(lock) = frame.hold {
-                lock.unchanged();
-            }
+            frame.hold.release();
         }
     }
 
-    fn has_let_go(&self) -> bool {
+    fn is_released(&self) -> bool {
         self.frames.is_empty()
     }
 }
@@ -248,7 +239,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
     }
 
     /// The frame of the last item, and its symbol.
-    pub(super) fn place_of_last(&self) -> (&Frame<'g>, Symbol) {
+    pub(super) fn last_slot(&self) -> (&Frame<'g>, Symbol) {
         (&self.frames[self.at], self.last)
     }
 
@@ -264,12 +255,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         if start > 0 {
             self.approach(node, start, met);
         }
-        let lock = &node.header().lock;
-        let hold = if self.locks {
-            Hold::Locked(lock.lock()?)
-        } else {
-            Hold::Noted(lock.read()?)
-        };
+        let hold = Hold::new(&node.header().lock, self.locks)?;
         let snapshot = node.header().snapshot();
         if !snapshot.begins_at(start) {
             return Err(Restart);
@@ -283,32 +269,30 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
             symbol,
             from: END,
             to: LAST,
-            low: NONE,
-            high: NONE,
-            takes_low: false,
-            takes_high: false,
+            edges: [NONE; 2],
+            takes: [false; 2],
             head,
         };
         if Art::<K, V>::VALUES_AT != usize::MAX {
             frame.head |= snapshot.head_from(start);
         }
-        let [low, high] = self.bounds.edges();
-        if let (true, Some(low)) = (met[0], low) {
+        let [low, high] = self.bounds.edges_met(met);
+        if let Some(low) = low {
             match self.compare(node, snapshot, low, start)? {
                 Order::Less => frame.from = NONE,
                 Order::Equal => {
-                    frame.low = symbol_at(low, depth);
-                    frame.from = frame.low;
+                    frame.from = symbol_at(low, depth);
+                    frame.edges[0] = frame.from;
                 }
                 Order::Greater => {}
             }
         }
-        if let (true, Some(high)) = (met[1], high) {
+        if let Some(high) = high {
             match self.compare(node, snapshot, high, start)? {
                 Order::Less => {}
                 Order::Equal => {
-                    frame.high = symbol_at(high, depth);
-                    frame.to = frame.high;
+                    frame.to = symbol_at(high, depth);
+                    frame.edges[1] = frame.to;
                 }
                 Order::Greater => frame.from = NONE,
             }
@@ -324,11 +308,9 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
 
     /// Prefetches what the walk will read of a node, on the assumption that the node has no prefix.
     fn approach(&self, node: NodeRef<'g>, start: usize, met: [bool; 2]) {
-        let [low, high] = self.bounds.edges();
-        let from = low.filter(|_| met[0]);
-        let from = from.map_or(END, |low| symbol_at(low, start));
-        let to = high.filter(|_| met[1]);
-        let to = to.map_or(LAST, |high| symbol_at(high, start));
+        let [low, high] = self.bounds.edges_met(met);
+        let from = low.map_or(END, |low| symbol_at(low, start));
+        let to = high.map_or(LAST, |high| symbol_at(high, start));
         if Art::<K, V>::has_values_at(start) && self.ahead > 1 {
             prefetch(node.header());
             node.approach_run(self.direction, from, to, self.ahead);
@@ -388,12 +370,12 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         // node itself, the search for a leaf must begin below it.
         let depth = snapshot.depth();
         let leaf = if self.locks {
-            let (_, word) = node.ceil(END).ok_or(Restart)?;
+            let word = node.first(|_| true).ok_or(Restart)?;
             // SAFETY: the node that has it is locked and linked.
             match unsafe { Child::of_word(word).follow(self.guard) } {
-                Is::Leaf(leaf) => leaf,
-                Is::Node(below) => Art::<K, V>::any_leaf(below, self.guard)?,
-                Is::Nothing => return Err(Restart),
+                ChildRef::Leaf(leaf) => leaf,
+                ChildRef::Node(below) => Art::<K, V>::any_leaf(below, self.guard)?,
+                ChildRef::Nothing => return Err(Restart),
             }
         } else {
             Art::<K, V>::any_leaf(node, self.guard)?
@@ -407,14 +389,7 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
 
     /// Validates all noted versions.
     fn validate(&self) -> Result<(), Restart> {
-        self.frames.iter().try_for_each(Self::validate_frame)
-    }
-
-    pub(super) fn validate_frame(frame: &Frame<'g>) -> Result<(), Restart> {
-        match frame.hold {
-            Hold::Noted(version) => frame.node.header().lock.validate(version),
-            Hold::Locked(_) => Ok(()),
-        }
+        self.frames.iter().try_for_each(Frame::validate)
     }
 
     /// Takes the entries ahead in the current node, up to an entry on an edge of the range or a
@@ -431,19 +406,19 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
             self.take_values(number, limit);
             return Ok(());
         }
-        let (low, high) = (frame.low, frame.high);
+        let edges = frame.edges;
         let items = &mut self.items;
         let guard = self.guard;
         let stop = frame
             .node
             .sweep(self.direction, frame.from, frame.to, |symbol, word| {
                 let child = Child::of_word(word);
-                if symbol == low || symbol == high || !child.is_leaf() {
+                if edges.contains(&symbol) || !child.is_leaf() {
                     return ControlFlow::Break((symbol, Some(word)));
                 }
                 // SAFETY: the leaf is only remembered here; `fill` validates the node before it
                 // reads the leaf.
-                if let Is::Leaf(leaf) = unsafe { child.follow(guard) } {
+                if let ChildRef::Leaf(leaf) = unsafe { child.follow(guard) } {
                     items.push(unread(leaf));
                 }
                 if items.len() == limit {
@@ -460,30 +435,31 @@ impl<'g, 'b, K: ByteKey, V: Storable> Walk<'g, 'b, K, V> {
         self.last = symbol;
         match word {
             None => Ok(()),
-            Some(word) => self.come_by(number, symbol, word),
+            Some(word) => self.visit_child(number, symbol, word),
         }
     }
 
     /// Visits a child node, or the leaf on an edge of the range.
-    fn come_by(&mut self, number: usize, symbol: Symbol, word: Word) -> Result<(), Restart> {
+    fn visit_child(&mut self, number: usize, symbol: Symbol, word: Word) -> Result<(), Restart> {
         let frame = &self.frames[number];
-        let met = [symbol == frame.low, symbol == frame.high];
-        Self::validate_frame(frame)?;
+        let met = frame.edges.map(|edge| edge == symbol);
+        frame.validate()?;
         // SAFETY: validated; the node was reached since the guard was pinned.
         match unsafe { Child::of_word(word).follow::<K>(self.guard) } {
-            Is::Nothing => Err(Restart),
-            Is::Leaf(leaf) => {
+            ChildRef::Nothing => Err(Restart),
+            ChildRef::Leaf(leaf) => {
                 let bounds = self.bounds;
                 let frame = &mut self.frames[number];
                 let taken = Form::with(leaf.get().key(), |bytes| bounds.contain(bytes));
-                frame.takes_low |= met[0] && taken;
-                frame.takes_high |= met[1] && taken;
+                for (takes, met) in frame.takes.iter_mut().zip(met) {
+                    *takes |= met && taken;
+                }
                 if taken {
                     self.items.push(unread(leaf));
                 }
                 Ok(())
             }
-            Is::Node(node) => {
+            ChildRef::Node(node) => {
                 let start = frame.depth + 1;
                 let head = self.head_with(frame, symbol);
                 self.enter(node, start, met, symbol, head)

@@ -5,10 +5,10 @@
 //! blocks on a lock while it holds one; where it would have to, it starts over.
 
 use super::Art;
-use super::child::{Child, Is, NodeRef, Word};
+use super::child::{Child, ChildRef, NodeRef, Word};
 use super::form::Form;
 use super::header::Symbol;
-use super::locate::{Above, Ahead, Found, Place, Spot};
+use super::locate::{Branch, KeyState, Place, SlotRef};
 use crate::byte_keyed::{ByteForm, RecordRef, Writes, key_of};
 use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
@@ -18,55 +18,54 @@ use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
 
 /// The locks for an insertion.
-struct Room<'g> {
+struct InsertionLocks<'g> {
     node: VersionGuard<'g>,
     /// Held if the insertion replaces the node, or puts a node above it.
     above: Option<VersionGuard<'g>>,
 }
 
 /// The locks for a removal.
-pub(super) struct Loss<'g> {
+pub(super) struct RemovalLocks<'g> {
     node: VersionGuard<'g>,
     /// The slot in the node above, and that node's lock, if the removal replaces the node.
-    above: Option<(Above<'g>, VersionGuard<'g>)>,
+    above: Option<(SlotRef<'g>, VersionGuard<'g>)>,
     /// The only other child, if that is a node: it replaces the node.
-    heir: Option<(NodeRef<'g>, VersionGuard<'g>)>,
+    last_child: Option<(NodeRef<'g>, VersionGuard<'g>)>,
 }
 
-impl Room<'_> {
+impl InsertionLocks<'_> {
     fn unchanged(self) {
         self.node.unchanged();
-        if let Some(above) = self.above {
-            above.unchanged();
-        }
+        self.above.into_iter().for_each(VersionGuard::unchanged);
     }
 }
 
-impl Loss<'_> {
+impl RemovalLocks<'_> {
     /// Releases the locks. Nothing has been changed under them.
     pub(super) fn unchanged(self) {
-        self.node.unchanged();
-        if let Some((_, above)) = self.above {
-            above.unchanged();
-        }
-        if let Some((_, heir)) = self.heir {
-            heir.unchanged();
-        }
+        let above = self.above.map(|(_, lock)| lock);
+        let last_child = self.last_child.map(|(_, lock)| lock);
+        let locks = [Some(self.node), above, last_child];
+        locks
+            .into_iter()
+            .flatten()
+            .for_each(VersionGuard::unchanged);
     }
 
-    /// Whether one of the locks is that of this node.
-    pub(super) fn holds(&self, node: NodeRef<'_>, of: &Place<'_, impl Sized>) -> bool {
-        of.spot.node.is(node) || (self.above.as_ref()).is_some_and(|(above, _)| above.node.is(node))
+    /// Whether one of the locks, which are those of `place`, is that of this node.
+    pub(super) fn cover(&self, node: NodeRef<'_>, place: &Place<'_, impl Sized>) -> bool {
+        let above = self.above.as_ref();
+        place.slot.node.is(node) || above.is_some_and(|(above, _)| above.node.is(node))
     }
 }
 
-/// Locks a node and the one above it, if their versions have not changed.
+/// Locks the nodes of two slots, the upper one first, if their versions have not changed.
 fn lock_both<'g>(
-    above: &Above<'g>,
-    spot: &Spot<'g>,
+    upper: &SlotRef<'g>,
+    lower: &SlotRef<'g>,
 ) -> Result<(VersionGuard<'g>, VersionGuard<'g>), Restart> {
-    let upper = above.node.header().lock.upgrade(above.version)?;
-    match spot.lock() {
+    let upper = upper.lock()?;
+    match lower.lock() {
         Ok(lower) => Ok((upper, lower)),
         Err(restart) => {
             upper.unchanged();
@@ -75,7 +74,7 @@ fn lock_both<'g>(
     }
 }
 
-impl<'g> Spot<'g> {
+impl<'g> SlotRef<'g> {
     #[inline]
     fn lock(&self) -> Result<VersionGuard<'g>, Restart> {
         self.node.header().lock.upgrade(self.version)
@@ -106,33 +105,7 @@ impl<'g> Spot<'g> {
     /// Whether the node has to be replaced if it loses a child. The root never has to be.
     #[inline]
     fn is_sparse(&self) -> bool {
-        self.depth > 0 && self.node.is_sparse()
-    }
-}
-
-impl<'g, K> Ahead<'g, K> {
-    /// If the key is present, its leaf, or `Some(None)` if its value is in the slot.
-    #[inline]
-    fn present(&self) -> Option<Option<RecordRef<'g, K>>> {
-        match self {
-            Ahead::Leaf(leaf) => Some(Some(*leaf)),
-            Ahead::Value => Some(None),
-            _ => None,
-        }
-    }
-}
-
-impl<'g, K> Place<'g, K> {
-    fn leaf(&self) -> Option<RecordRef<'g, K>> {
-        match self.found {
-            Found::Leaf(leaf) => Some(leaf),
-            _ => None,
-        }
-    }
-
-    /// The value of the key, which is present. The caller holds the lock.
-    fn value<V: 'static>(&self) -> Option<Packed<V>> {
-        self.spot.value(self.leaf())
+        self.depth() > 0 && self.node.is_sparse()
     }
 }
 
@@ -147,20 +120,21 @@ impl<K: ByteKey, V: Storable> Writes<K, V> for Art<K, V> {
         let Some((key, _)) = entry else {
             return Ok(None);
         };
-        let (spot, ahead) = Form::with(key, |bytes| self.reach(bytes, guard))?;
-        if let Some(leaf) = ahead.present() {
+        let (slot, state) = Form::with(key, |bytes| self.reach(bytes, guard))?;
+        let state = state.as_ref();
+        if let Some(leaf) = state.and_then(KeyState::present) {
             return if replaces {
-                self.replace_value(&spot, leaf, entry, guard)
+                self.replace_value(&slot, leaf, entry, guard)
             } else {
                 Ok(None)
             };
         }
-        if matches!(ahead, Ahead::Vacant) && !spot.node.is_crowded() {
-            let lock = spot.lock()?;
+        if matches!(state, Some(KeyState::Vacant)) && !slot.node.is_crowded() {
+            let lock = slot.lock()?;
             let unused = entry.take().and_then(|(key, value)| {
                 self.len.add(1);
-                let (word, unused) = Self::entry_word(spot.depth, key, Packed::new(value));
-                spot.node.insert(spot.symbol, word);
+                let (word, unused) = Self::entry_word(slot.depth(), key, Packed::new(value));
+                slot.node.insert(slot.symbol, word);
                 unused
             });
             drop(lock);
@@ -172,18 +146,18 @@ impl<K: ByteKey, V: Storable> Writes<K, V> for Art<K, V> {
 
     #[inline]
     fn try_remove(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
-        let (spot, ahead) = Form::with(key, |bytes| self.reach(bytes, guard))?;
-        let Some(leaf) = ahead.present() else {
+        let (slot, state) = Form::with(key, |bytes| self.reach(bytes, guard))?;
+        let Some(leaf) = state.as_ref().and_then(KeyState::present) else {
             return Ok(None);
         };
-        if spot.is_sparse() {
+        if slot.is_sparse() {
             return self.remove_with_node(key, guard);
         }
-        let lock = spot.lock()?;
-        let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
+        let lock = slot.lock()?;
+        let old = slot.value::<K, V>(leaf).ok_or(Restart)?;
         self.len.add(-1);
-        spot.node
-            .remove(spot.symbol, Self::has_values_at(spot.depth));
+        slot.node
+            .remove(slot.symbol, Self::has_values_at(slot.depth()));
         drop(lock);
         Ok(Some(Self::hand_out(leaf, old, guard)))
     }
@@ -198,37 +172,35 @@ impl<K: ByteKey, V: Storable> Writes<K, V> for Art<K, V> {
             return Ok(None);
         };
         let place = Form::with(borrowed, |bytes| self.locate(bytes, guard))?;
-        if !matches!(place.found, Found::Leaf(_) | Found::Value) {
-            let room = self.lock_for_insertion(&place)?;
+        let Some(leaf) = place.state.present() else {
+            let locks = self.lock_for_insertion(&place)?;
             match (decide(None), key.take()) {
-                (Update::Put(value), Some(key)) => self.settle(place, room, key, value, guard),
-                _ => room.unchanged(),
+                (Update::Put(value), Some(key)) => self.insert_at(place, locks, key, value, guard),
+                _ => locks.unchanged(),
             }
             return Ok(None);
-        }
+        };
         let head = Self::head_if_values(borrowed);
         // Lock everything that a removal needs, so that each decision can be carried out.
-        let loss = self.lock_for_removal(&place, guard)?;
-        let Some(old) = place.value() else {
-            return Err(Restart);
-        };
+        let locks = self.lock_for_removal(&place, guard)?;
+        let old = place.slot.value::<K, V>(leaf).ok_or(Restart)?;
         // SAFETY: the value was read under the lock, and the guard keeps it.
         let decision = unsafe { old.with(|value| decide(Some(value))) };
         match decision {
             Update::Keep => {
-                loss.unchanged();
+                locks.unchanged();
                 Ok(None)
             }
             Update::Put(value) => {
-                place.spot.set(place.leaf(), Packed::new(value));
-                drop(loss);
+                place.slot.set(leaf, Packed::new(value));
+                drop(locks);
                 // SAFETY: this thread replaced the value under the lock, and keeps no reference to
                 // it.
                 Ok(Some(unsafe { old.hand_out(guard) }))
             }
             Update::Remove => {
-                self.take_out(&place, loss, head, guard);
-                Ok(Some(Self::hand_out(place.leaf(), old, guard)))
+                self.remove_at(&place, locks, head, guard);
+                Ok(Some(Self::hand_out(leaf, old, guard)))
             }
         }
     }
@@ -239,15 +211,15 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     #[inline]
     fn replace_value(
         &self,
-        spot: &Spot<'_>,
+        slot: &SlotRef<'_>,
         leaf: Option<RecordRef<'_, K>>,
         entry: &mut Option<(K, V)>,
         guard: &Guard<'_>,
     ) -> Result<Option<V>, Restart> {
-        let lock = spot.lock()?;
-        let old = spot.value::<K, V>(leaf).ok_or(Restart)?;
+        let lock = slot.lock()?;
+        let old = slot.value::<K, V>(leaf).ok_or(Restart)?;
         let taken = entry.take().map(|(key, value)| {
-            spot.set(leaf, Packed::new(value));
+            slot.set(leaf, Packed::new(value));
             key
         });
         drop(lock);
@@ -268,13 +240,13 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             return Ok(None);
         };
         let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
-        if matches!(place.found, Found::Leaf(_) | Found::Value) {
+        if place.state.present().is_some() {
             // Another thread has inserted the key meanwhile.
             return Err(Restart);
         }
-        let room = self.lock_for_insertion(&place)?;
+        let locks = self.lock_for_insertion(&place)?;
         if let Some((key, value)) = entry.take() {
-            self.settle(place, room, key, value, guard);
+            self.insert_at(place, locks, key, value, guard);
         }
         Ok(None)
     }
@@ -283,14 +255,14 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     #[inline(never)]
     fn remove_with_node(&self, key: &K, guard: &Guard<'_>) -> Result<Option<V>, Restart> {
         let place = Form::with(key, |bytes| self.locate(bytes, guard))?;
-        if !matches!(place.found, Found::Leaf(_) | Found::Value) {
+        let Some(leaf) = place.state.present() else {
             return Ok(None);
-        }
+        };
         let head = Self::head_if_values(key);
-        let loss = self.lock_for_removal(&place, guard)?;
-        let old = place.value().ok_or(Restart)?;
-        self.take_out(&place, loss, head, guard);
-        Ok(Some(Self::hand_out(place.leaf(), old, guard)))
+        let locks = self.lock_for_removal(&place, guard)?;
+        let old = place.slot.value::<K, V>(leaf).ok_or(Restart)?;
+        self.remove_at(&place, locks, head, guard);
+        Ok(Some(Self::hand_out(leaf, old, guard)))
     }
 
     /// The head of a key if there are nodes whose slots are values, otherwise 0.
@@ -303,109 +275,93 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     }
 
     /// Locks the nodes that the insertion of an absent key changes.
-    fn lock_for_insertion<'g>(&self, place: &Place<'g, K>) -> Result<Room<'g>, Restart> {
-        let displaced = match place.found {
-            Found::Diverges(..) => true,
-            Found::Vacant => place.spot.node.is_crowded(),
+    fn lock_for_insertion<'g>(&self, place: &Place<'g, K>) -> Result<InsertionLocks<'g>, Restart> {
+        let displaced = match place.state {
+            KeyState::OtherPrefix(..) => true,
+            KeyState::Vacant => place.slot.node.is_crowded(),
             _ => false,
         };
         // The root is never crowded and has no prefix.
-        match &place.parent {
-            Some(above) if displaced => {
-                let (above, node) = lock_both(above, &place.spot)?;
-                Ok(Room {
-                    node,
-                    above: Some(above),
-                })
+        let (above, node) = match place.parent.filter(|_| displaced) {
+            Some(parent) => {
+                let (above, node) = lock_both(&parent, &place.slot)?;
+                (Some(above), node)
             }
-            _ => Ok(Room {
-                node: place.spot.lock()?,
-                above: None,
-            }),
-        }
+            None => (None, place.slot.lock()?),
+        };
+        Ok(InsertionLocks { node, above })
     }
 
     /// Inserts a new entry at its place, and unlocks. No user code runs before that is done: a key
     /// that is not stored is dropped last.
-    fn settle(&self, place: Place<'_, K>, room: Room<'_>, key: K, value: V, guard: &Guard<'_>) {
+    fn insert_at(
+        &self,
+        place: Place<'_, K>,
+        locks: InsertionLocks<'_>,
+        key: K,
+        value: V,
+        guard: &Guard<'_>,
+    ) {
         self.len.add(1);
-        let Place {
-            spot,
-            parent,
-            found,
-        } = place;
-        let Spot {
-            node,
-            depth,
-            symbol,
-            ..
-        } = spot;
-        let value = Packed::new(value);
-        match found {
-            Found::Other(other, branch) => {
-                let of_values = Self::has_values_at(branch.depth);
+        let SlotRef { node, symbol, .. } = place.slot;
+        let depth = place.slot.depth();
+        let entry_depth = match &place.state {
+            KeyState::OtherLeaf(_, branch) | KeyState::OtherPrefix(branch, _) => branch.depth,
+            _ => depth,
+        };
+        let of_values = Self::has_values_at(entry_depth);
+        let (new, unused) = Self::entry_word(entry_depth, key, Packed::new(value));
+        let replace = |slot: SlotRef<'_>, node: NodeRef<'_>| {
+            Self::check_changed(node, guard);
+            slot.node.replace(slot.symbol, node.child().word());
+        };
+        // The node that has the new entry and, under this word, what was there before.
+        let branch_node = |branch: Branch, old: Word| {
+            let mut entries = [(branch.old, old), (branch.new, new)];
+            entries.sort_unstable_by_key(|(symbol, _)| *symbol);
+            NodeRef::of(branch.depth, branch.prefix, &entries, of_values)
+        };
+        match (place.state, place.parent, locks.above) {
+            (KeyState::OtherLeaf(other, branch), ..) => {
                 let old = if of_values {
                     other.get().value::<V>().word()
                 } else {
                     Child::leaf(other).word()
                 };
-                let (new, unused) = Self::entry_word(branch.depth, key, value);
-                let mut entries = [(branch.old, old), (branch.new, new)];
-                entries.sort_unstable_by_key(|(symbol, _)| *symbol);
-                let branch = NodeRef::of(branch.depth, branch.prefix, &entries, of_values);
-                Self::check_changed(branch, guard);
-                node.replace(symbol, branch.child().word());
-                drop(room);
-                drop(unused);
+                replace(place.slot, branch_node(branch, old));
+                drop(locks.node);
                 if of_values {
                     // SAFETY: this thread has unlinked the leaf. Its value has moved into the slot.
                     unsafe { other.retire::<V>(false, guard) };
                 }
             }
-            Found::Diverges(branch, rest) => {
-                let (new, unused) = Self::entry_word(branch.depth, key, value);
+            (KeyState::OtherPrefix(branch, rest), Some(parent), lock_above) => {
                 node.header().set_prefix(rest);
-                let mut entries = [(branch.old, node.child().word()), (branch.new, new)];
-                entries.sort_unstable_by_key(|(symbol, _)| *symbol);
-                let branch = NodeRef::of(branch.depth, branch.prefix, &entries, false);
-                Self::check_changed(branch, guard);
-                if let Some(above) = parent {
-                    above.node.replace(above.symbol, branch.child().word());
-                    Self::check_changed(above.node, guard);
-                }
+                replace(parent, branch_node(branch, node.child().word()));
+                Self::check_changed(parent.node, guard);
                 self.figures.splits.fetch_add(1, Ordering::Relaxed);
-                drop(room);
-                drop(unused);
+                drop((locks.node, lock_above));
+            }
+            (_, Some(parent), Some(lock_above)) => {
+                let mut entries = node.entries();
+                let at = entries.partition_point(|(other, _)| *other < symbol);
+                entries.insert(at, (symbol, new));
+                let prefix = node.header().snapshot().prefix();
+                replace(parent, NodeRef::of(depth, prefix, &entries, of_values));
+                Self::check_changed(parent.node, guard);
+                locks.node.obsolete();
+                Self::check_unlinked(node);
+                drop(lock_above);
+                self.figures.growths.fetch_add(1, Ordering::Relaxed);
+                // SAFETY: this thread has unlinked the node.
+                unsafe { node.retire(guard) };
             }
             _ => {
-                let (new, unused) = Self::entry_word(depth, key, value);
-                match (room.above, parent) {
-                    (Some(lock_above), Some(above)) => {
-                        let mut entries = Vec::with_capacity(node.children() + 1);
-                        entries.extend(node.entries());
-                        let place = entries.partition_point(|(other, _)| *other < symbol);
-                        entries.insert(place, (symbol, new));
-                        let prefix = node.header().snapshot().prefix();
-                        let of_values = Self::has_values_at(depth);
-                        let grown = NodeRef::of(depth, prefix, &entries, of_values);
-                        Self::check_changed(grown, guard);
-                        above.node.replace(above.symbol, grown.child().word());
-                        Self::check_changed(above.node, guard);
-                        room.node.obsolete();
-                        Self::check_unlinked(node);
-                        drop(lock_above);
-                        self.figures.growths.fetch_add(1, Ordering::Relaxed);
-                        // SAFETY: this thread has unlinked the node.
-                        unsafe { node.retire(guard) };
-                    }
-                    _ => {
-                        node.insert(symbol, new);
-                        drop(room.node);
-                    }
-                }
-                drop(unused);
+                node.insert(symbol, new);
+                drop(locks.node);
             }
         }
+        drop(unused);
     }
 
     /// The word for a new entry in a node at this depth, and the key if it is not stored. The
@@ -424,92 +380,82 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
         &self,
         place: &Place<'g, K>,
         guard: &'g Guard<'_>,
-    ) -> Result<Loss<'g>, Restart> {
-        let Some(above) = place.parent.filter(|_| place.spot.is_sparse()) else {
-            return Ok(Loss {
-                node: place.spot.lock()?,
+    ) -> Result<RemovalLocks<'g>, Restart> {
+        let slot = &place.slot;
+        let Some(parent) = place.parent.filter(|_| slot.is_sparse()) else {
+            return Ok(RemovalLocks {
+                node: slot.lock()?,
                 above: None,
-                heir: None,
+                last_child: None,
             });
         };
-        let (upper, node) = lock_both(&above, &place.spot)?;
-        let mut loss = Loss {
+        let (upper, node) = lock_both(&parent, slot)?;
+        let mut locks = RemovalLocks {
             node,
-            above: Some((above, upper)),
-            heir: None,
+            above: Some((parent, upper)),
+            last_child: None,
         };
-        if place.spot.node.children() == 2 && !Self::has_values_at(place.spot.depth) {
-            let mut entries = place.spot.node.entries();
-            let heir = entries.find(|(symbol, _)| *symbol != place.spot.symbol);
+        if slot.node.children() == 2 && !Self::has_values_at(slot.depth()) {
+            let last = slot.node.first(|symbol| symbol != slot.symbol);
             // SAFETY: the node that has it is locked and linked.
-            let heir = heir.map(|(_, word)| unsafe { Child::of_word(word).follow::<K>(guard) });
-            if let Some(Is::Node(heir)) = heir {
-                match heir.header().lock.try_lock() {
-                    Ok(lock) => loss.heir = Some((heir, lock)),
+            let last = last.map(|word| unsafe { Child::of_word(word).follow::<K>(guard) });
+            if let Some(ChildRef::Node(child)) = last {
+                match child.header().lock.try_lock() {
+                    Ok(lock) => locks.last_child = Some((child, lock)),
                     Err(restart) => {
-                        loss.unchanged();
+                        locks.unchanged();
                         return Err(restart);
                     }
                 }
             }
         }
-        Ok(loss)
+        Ok(locks)
     }
 
     /// Removes the entry at a place, and unlocks. The caller retires or hands out the leaf or
     /// value. `head` is that of the key, if slots are values.
-    pub(super) fn take_out(
+    pub(super) fn remove_at(
         &self,
         place: &Place<'_, K>,
-        loss: Loss<'_>,
+        locks: RemovalLocks<'_>,
         head: u64,
         guard: &Guard<'_>,
     ) {
-        let node = place.spot.node;
-        let of_values = Self::has_values_at(place.spot.depth);
-        if let Some((above, lock_above)) = loss.above {
-            let rest: Vec<_> = node
-                .entries()
-                .filter(|(symbol, _)| *symbol != place.spot.symbol)
-                .collect();
-            let prefix = node.header().snapshot().prefix();
-            let word = match rest[..] {
-                // The only user code here; nothing has been changed yet.
-                [(symbol, word)] if of_values => {
-                    Self::leaf_of_value(Self::key_of_value(head, symbol), word)
-                }
-                [(symbol, word)] => match &loss.heir {
-                    Some((heir, _)) => {
-                        let behind = heir.header().snapshot().prefix();
-                        let byte = (symbol - 1) as u8;
-                        heir.header().set_prefix(prefix.joined(byte, behind));
-                        heir.child().word()
-                    }
-                    None => word,
-                },
-                _ => NodeRef::of(place.spot.depth, prefix, &rest, of_values)
-                    .child()
-                    .word(),
-            };
+        let node = place.slot.node;
+        let depth = place.slot.depth();
+        let of_values = Self::has_values_at(depth);
+        let Some((parent, lock_above)) = locks.above else {
             self.len.add(-1);
-            let figure = if rest.len() == 1 {
-                &self.figures.merges
-            } else {
-                &self.figures.shrinks
-            };
-            figure.fetch_add(1, Ordering::Relaxed);
-            above.node.replace(above.symbol, word);
-            Self::check_changed(above.node, guard);
-            loss.node.obsolete();
-            Self::check_unlinked(node);
-            drop((lock_above, loss.heir));
-            // SAFETY: this thread has unlinked the node.
-            unsafe { node.retire(guard) };
+            node.remove(place.slot.symbol, of_values);
+            drop(locks.node);
+            return;
+        };
+        let mut rest = node.entries();
+        rest.retain(|(symbol, _)| *symbol != place.slot.symbol);
+        let prefix = node.header().snapshot().prefix();
+        let word = match (&rest[..], &locks.last_child) {
+            // The only user code here; nothing has been changed yet.
+            ([(symbol, word)], _) if of_values => {
+                Self::leaf_of_value(Self::key_of_value(head, *symbol), *word)
+            }
+            ([(symbol, _)], Some((child, _))) => child.with_prefix_of_parent(prefix, *symbol),
+            ([(_, word)], None) => *word,
+            _ => NodeRef::of(depth, prefix, &rest, of_values).child().word(),
+        };
+        self.len.add(-1);
+        let figure = if rest.len() == 1 {
+            &self.figures.merges
         } else {
-            self.len.add(-1);
-            node.remove(place.spot.symbol, of_values);
-            drop(loss.node);
-        }
+            &self.figures.shrinks
+        };
+        figure.fetch_add(1, Ordering::Relaxed);
+        parent.node.replace(parent.symbol, word);
+        Self::check_changed(parent.node, guard);
+        locks.node.obsolete();
+        Self::check_unlinked(node);
+        drop((lock_above, locks.last_child));
+        // SAFETY: this thread has unlinked the node.
+        unsafe { node.retire(guard) };
     }
 
     /// The key of the value under `symbol`, in the same node as the key with this head.

@@ -36,6 +36,12 @@ impl<'b> Bounds<'b> {
         })
     }
 
+    /// The edges, each if it is `met`.
+    pub(crate) fn edges_met(&self, met: [bool; 2]) -> [Option<&'b [u8]>; 2] {
+        let [low, high] = self.edges();
+        [low.filter(|_| met[0]), high.filter(|_| met[1])]
+    }
+
     pub(crate) fn contain(&self, bytes: &[u8]) -> bool {
         let above = match self.low {
             Bound::Included(low) => low <= bytes,
@@ -51,7 +57,7 @@ impl<'b> Bounds<'b> {
     }
 
     /// Whether the range contains a key that is equal to the lower edge, the upper edge or both.
-    pub(crate) fn contain_edges(&self, low: bool, high: bool) -> bool {
+    pub(crate) fn contain_edges(&self, [low, high]: [bool; 2]) -> bool {
         !(low && matches!(self.low, Bound::Excluded(_))
             || high && matches!(self.high, Bound::Excluded(_)))
     }

@@ -12,9 +12,8 @@ use tremula_sync::reclaim::Guard;
 /// How many lookups are under way at once: more than the cache misses that a core has under way.
 const AT_ONCE: usize = 16;
 
-/// A lookup of a group: its number there, the range of its byte form in the buffer, and its state.
+/// A lookup of a group: the range of its byte form in the buffer, and its state.
 struct Member<L> {
-    number: usize,
     from: usize,
     to: usize,
     at: L,
@@ -78,7 +77,6 @@ pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
             let from = forms.len();
             Self::Form::with(key, |bytes| forms.extend_from_slice(bytes));
             lookups[number] = Some(Member {
-                number,
                 from,
                 to: forms.len(),
                 at: root,
@@ -86,8 +84,8 @@ pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
         }
         let mut left = keys.len();
         while left > 0 {
-            for place in &mut lookups[..keys.len()] {
-                let Some(lookup) = place else {
+            for (number, member) in lookups[..keys.len()].iter_mut().enumerate() {
+                let Some(lookup) = member else {
                     continue;
                 };
                 let bytes = &forms[lookup.from..lookup.to];
@@ -95,9 +93,8 @@ pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
                     Ok(ControlFlow::Continue(())) => {}
                     Ok(ControlFlow::Break(value)) => {
                         // SAFETY: a descent under the guard found the value.
-                        out[first + lookup.number] =
-                            value.map(|value| unsafe { value.with(V::clone) });
-                        *place = None;
+                        out[first + number] = value.map(|value| unsafe { value.with(V::clone) });
+                        *member = None;
                         left -= 1;
                     }
                     // Another thread has changed something: this lookup restarts.

@@ -19,12 +19,12 @@ pub(crate) use bounds::{AsGiven, Bounds, ByteForm};
 pub(crate) use item::{Item, ItemKey, key_of};
 pub(crate) use lookups::Lookups;
 pub(crate) use record::{Record, RecordRef};
-pub(crate) use walks::{Walk, Walks};
+pub(crate) use walks::{Hold, Walk, Walks};
 
 use crate::contract::{Storable, Update};
 use crate::key::ByteKey;
 use tremula_sync::reclaim::{Collector, Guard};
-use tremula_sync::{Restart, StripedCounter, retry};
+use tremula_sync::{Backoff, Restart, StripedCounter, retry};
 
 /// A trie of keys in their byte forms.
 pub(crate) trait Trie<K: ByteKey, V: Storable>: Sized {
@@ -41,6 +41,23 @@ pub(crate) trait Trie<K: ByteKey, V: Storable>: Sized {
     #[inline(always)]
     fn persist<R>(&self, attempt: impl FnMut() -> Result<R, Restart>) -> R {
         retry(attempt, || self.restarts().add(1))
+    }
+
+    /// Runs `attempt` until it succeeds, at most `times`; counts the restarts.
+    fn attempt<R>(
+        &self,
+        times: usize,
+        mut attempt: impl FnMut() -> Result<R, Restart>,
+    ) -> Option<R> {
+        let backoff = Backoff::new();
+        for _ in 0..times {
+            if let Ok(done) = attempt() {
+                return Some(done);
+            }
+            self.restarts().add(1);
+            backoff.wait();
+        }
+        None
     }
 }
 

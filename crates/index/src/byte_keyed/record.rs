@@ -155,17 +155,11 @@ impl<K: Send> RecordRef<'_, K> {
     ///
     /// It has been unlinked, and is retired once.
     pub(crate) unsafe fn retire<V: Send + 'static>(self, with_value: bool, guard: &Guard<'_>) {
-        let pointer = self.pointer;
-        let free = move || {
-            let record = RecordRef {
-                pointer,
-                life: PhantomData,
-            };
-            // SAFETY: each thread that could have reached the record has unpinned when this runs.
-            unsafe { record.free::<V>(with_value) };
-        };
         // SAFETY: keys and values are `Send` and own what they hold, so any thread may drop them at
-        // any time.
-        unsafe { guard.defer_unchecked(free) };
+        // any time. When this runs, each thread that could have reached the record has unpinned.
+        unsafe {
+            let record = RecordRef::<K>::of_word(self.word());
+            guard.defer_unchecked(move || record.free::<V>(with_value));
+        }
     }
 }

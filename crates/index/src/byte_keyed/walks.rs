@@ -7,7 +7,7 @@ use crate::contract::{Direction, KeyRange, LAST_BATCH, Storable};
 use crate::key::ByteKey;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Backoff, Restart};
+use tremula_sync::{Restart, Version, VersionGuard, VersionLock};
 
 /// How often a walk tries to read a batch while other threads write there, before it locks the
 /// nodes.
@@ -24,6 +24,39 @@ const BATCHES_OF_A_SIZE: usize = 4;
 /// How many batches of a visit one pin covers. A long visit must not keep unlinked memory
 /// allocated.
 const BATCHES_A_PIN: usize = 16;
+
+/// How a walk holds a node: by a version of its lock, or locked.
+pub(crate) enum Hold<'g> {
+    Noted(Version),
+    Locked(VersionGuard<'g>),
+}
+
+impl<'g> Hold<'g> {
+    #[inline]
+    pub(crate) fn new(lock: &'g VersionLock, locks: bool) -> Result<Self, Restart> {
+        Ok(if locks {
+            Self::Locked(lock.lock()?)
+        } else {
+            Self::Noted(lock.read()?)
+        })
+    }
+
+    /// Validates the version, if it is noted. `lock` is the node's.
+    #[inline]
+    pub(crate) fn validate(&self, lock: &VersionLock) -> Result<(), Restart> {
+        match self {
+            Self::Noted(version) => lock.validate(*version),
+            Self::Locked(_) => Ok(()),
+        }
+    }
+
+    /// Releases the node, which has not been changed.
+    pub(crate) fn release(self) {
+        if let Self::Locked(lock) = self {
+            lock.unchanged();
+        }
+    }
+}
 
 /// The visitor of a range.
 type Visit<'v, K, V> = &'v mut dyn FnMut(&K, &V) -> ControlFlow<()>;
@@ -49,10 +82,10 @@ pub(crate) trait Walk<'g, 'b, K, V>: Sized {
     fn next_batch(&mut self);
 
     /// Releases all nodes. None has been changed under the locks of this walk.
-    fn let_go(&mut self);
+    fn release(&mut self);
 
     /// Whether the walk has released all nodes, and cannot continue.
-    fn has_let_go(&self) -> bool;
+    fn is_released(&self) -> bool;
 }
 
 /// How a trie begins a walk, and removes the entries of one.
@@ -99,18 +132,14 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
         guard: &'g Guard<'_>,
     ) -> Self::Walk<'g, 'b> {
         let mut walk = Self::Walk::new(bounds, direction, false, guard);
-        let backoff = Backoff::new();
-        for _ in 0..ATTEMPTS {
-            if self.try_batch(&mut walk, limit, guard).is_ok() {
-                return walk;
-            }
-            self.restarts().add(1);
-            backoff.wait();
+        let attempt = || self.try_batch(&mut walk, limit, guard);
+        if self.attempt(ATTEMPTS, attempt).is_some() {
+            return walk;
         }
         drop(walk);
         self.while_locking(|| {
             let mut walk = self.locked_batch(bounds, direction, limit, guard);
-            walk.let_go();
+            walk.release();
             walk
         })
     }
@@ -139,7 +168,7 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
         self.persist(|| {
             let outcome = self.try_batch(&mut walk, limit, guard);
             if outcome.is_err() {
-                walk.let_go();
+                walk.release();
             }
             outcome
         });
@@ -219,7 +248,7 @@ pub(crate) trait Walks<K: ByteKey, V: Storable>: Trie<K, V> {
                 *size = (*size * 2).min(LAST_BATCH);
             }
             // A walk that locked its nodes has released them.
-            let broken_off = turn == BATCHES_A_PIN || walk.has_let_go();
+            let broken_off = turn == BATCHES_A_PIN || walk.is_released();
             let last = walk.items().pop()?;
             walk.next_batch();
             if broken_off || walk.fill(*size).is_err() {

@@ -4,7 +4,7 @@ use super::node::{NodeRef, Word};
 use tremula_sync::{Restart, Version, VersionGuard};
 
 /// A leaf, and a version at which it was responsible for the slice.
-pub(super) type Seen<'g, const W: usize> = (NodeRef<'g, W>, Version);
+type Seen<'g, const W: usize> = (NodeRef<'g, W>, Version);
 
 /// An inner node on the way, its version, and the index of the child that the descent goes to.
 #[derive(Clone, Copy)]

@@ -14,10 +14,7 @@ use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
 /// What a lookup learns from a leaf: its result, or the layer to continue in.
-enum Arrival<'g, V, const W: usize> {
-    Found(Option<Packed<V>>),
-    Layer(NodeRef<'g, W>),
-}
+type Progress<'g, V, const W: usize> = ControlFlow<Option<Packed<V>>, NodeRef<'g, W>>;
 
 /// The state of one lookup of a batch.
 #[derive(Clone, Copy)]
@@ -43,9 +40,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Lookups<K, V> for Masstree<K, V, W
                 here = here.step(slice)?;
             }
             let word = here.node.word_of(here.version, slice)?;
-            match Self::arrive(word, bytes, depth, guard) {
-                Arrival::Found(value) => return Ok(value),
-                Arrival::Layer(next) => {
+            match Self::decode(word, bytes, depth, guard) {
+                ControlFlow::Break(value) => return Ok(value),
+                ControlFlow::Continue(next) => {
                     (root, depth) = (next, depth + Slices::<K>::STEP);
                 }
             }
@@ -80,9 +77,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Lookups<K, V> for Masstree<K, V, W
             return Ok(ControlFlow::Continue(()));
         }
         let word = node.word_of(version, slice)?;
-        Ok(match Self::arrive(word, bytes, lookup.depth, guard) {
-            Arrival::Found(value) => ControlFlow::Break(value),
-            Arrival::Layer(root) => {
+        Ok(match Self::decode(word, bytes, lookup.depth, guard) {
+            ControlFlow::Break(value) => ControlFlow::Break(value),
+            ControlFlow::Continue(root) => {
                 root.prefetch();
                 (lookup.node, lookup.above) = (root, None);
                 lookup.depth += Slices::<K>::STEP;
@@ -96,25 +93,25 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     /// Decodes a leaf's word for the slice of a key at a depth. The leaf was linked since the guard
     /// was pinned, and the word has been validated.
     #[inline]
-    fn arrive<'g>(
+    fn decode<'g>(
         word: Option<Word>,
         bytes: &[u8],
         depth: usize,
         guard: &'g Guard<'_>,
-    ) -> Arrival<'g, V, W> {
+    ) -> Progress<'g, V, W> {
         let Some(word) = word else {
-            return Arrival::Found(None);
+            return ControlFlow::Break(None);
         };
         if K::HEAD_IS_KEY {
-            return Arrival::Found(Some(Packed::of_word(word)));
+            return ControlFlow::Break(Some(Packed::of_word(word)));
         }
         // SAFETY: the caller's promise.
         match unsafe { Entry::<K, W>::of_word(word, guard) } {
-            Entry::Layer(root) => Arrival::Layer(root),
+            Entry::Layer(root) => ControlFlow::Continue(root),
             Entry::Record(record) => {
                 let record = record.get();
                 let is_it = record.is_from(bytes, depth + Slices::<K>::STEP);
-                Arrival::Found(is_it.then(|| record.value()))
+                ControlFlow::Break(is_it.then(|| record.value()))
             }
         }
     }

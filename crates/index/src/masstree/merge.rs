@@ -8,10 +8,11 @@ use super::node::{Node, NodeRef, is_underfull};
 use super::record::{Entry, is_layer, word_of_layer};
 use super::shape::count;
 use super::slices::Slices;
+use crate::byte_keyed::Trie as _;
 use crate::contract::Storable;
 use crate::key::ByteKey;
+use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Backoff, Restart};
 
 /// How often a merge is tried while other threads write there. The next thread that removes
 /// something there tries again.
@@ -39,16 +40,8 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     /// deepest layer upwards. If it gives up, the tree is still correct.
     #[cold]
     pub(super) fn tidy(&self, bytes: &[u8], guard: &Guard<'_>) {
-        let backoff = Backoff::new();
-        let mut layers = Vec::new();
-        for _ in 0..ATTEMPTS {
-            if self.layers_of(bytes, &mut layers, guard).is_ok() {
-                break;
-            }
-            self.restarts.add(1);
-            layers.clear();
-            backoff.wait();
-        }
+        let attempt = || self.layers_of(bytes, guard);
+        let mut layers = self.attempt(ATTEMPTS, attempt).unwrap_or_default();
         while let Some(root) = layers.pop() {
             let depth = layers.len() * Slices::<K>::STEP;
             self.mend_from(root, Slices::<K>::at(bytes, depth), 0, guard);
@@ -62,27 +55,27 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         }
     }
 
-    /// Appends the roots of the layers on the way of a key.
+    /// The roots of the layers on the way of a key.
     fn layers_of<'g>(
         &'g self,
         bytes: &[u8],
-        layers: &mut Vec<NodeRef<'g, W>>,
         guard: &'g Guard<'_>,
-    ) -> Result<(), Restart> {
+    ) -> Result<Vec<NodeRef<'g, W>>, Restart> {
         let mut root = self.root();
+        let mut layers = Vec::new();
         loop {
             layers.push(root);
             if K::HEAD_IS_KEY {
-                return Ok(());
+                return Ok(layers);
             }
             let slice = Slices::<K>::at(bytes, (layers.len() - 1) * Slices::<K>::STEP);
             let (leaf, version) = root.reach(slice)?;
             let Some(word) = leaf.word_of(version, slice)? else {
-                return Ok(());
+                return Ok(layers);
             };
             // SAFETY: validated by `word_of`, and the leaf was linked since the guard was pinned.
             match unsafe { Entry::<K, W>::of_word(word, guard) } {
-                Entry::Record(_) => return Ok(()),
+                Entry::Record(_) => return Ok(layers),
                 Entry::Layer(next) => root = next,
             }
         }
@@ -97,18 +90,13 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         root: NodeRef<'_, W>,
         guard: &Guard<'_>,
     ) -> bool {
-        let backoff = Backoff::new();
-        for _ in 0..ATTEMPTS {
+        let attempt = || {
             if root.version().is_obsolete() || root.count() > 1 {
-                return false;
+                return Ok(false);
             }
-            if let Ok(done) = self.try_fold(above, slice, root, guard) {
-                return done;
-            }
-            self.restarts.add(1);
-            backoff.wait();
-        }
-        false
+            self.try_fold(above, slice, root, guard)
+        };
+        self.attempt(ATTEMPTS, attempt).unwrap_or(false)
     }
 
     fn try_fold(
@@ -171,15 +159,8 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     }
 
     fn mend(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard<'_>) -> Mended {
-        let backoff = Backoff::new();
-        for _ in 0..ATTEMPTS {
-            if let Ok(done) = self.try_to_mend(root, slice, level, guard) {
-                return done;
-            }
-            self.restarts.add(1);
-            backoff.wait();
-        }
-        Mended::Enough
+        let attempt = || self.try_to_mend(root, slice, level, guard);
+        self.attempt(ATTEMPTS, attempt).unwrap_or(Mended::Enough)
     }
 
     fn try_to_mend(

@@ -279,9 +279,9 @@ impl<const W: usize> Node<W> {
     ) {
         debug_assert!(children.len() == separators.len() + 1 && separators.len() <= W);
         self.level.store(level, Ordering::Relaxed);
-        for (at, place) in self.slices.iter().enumerate() {
+        for (at, slice) in self.slices.iter().enumerate() {
             let separator = separators.get(at).copied().unwrap_or(UNUSED);
-            place.store(separator, Ordering::Relaxed);
+            slice.store(separator, Ordering::Relaxed);
         }
         for (at, child) in children.iter().enumerate() {
             self.set_child(at, *child);
@@ -307,12 +307,8 @@ impl<const W: usize> Node<W> {
     /// caller holds the node's `version`.
     pub(super) fn insert_child(&self, at: usize, separator: u64, child: NodeRef<'_, W>) {
         let count = self.separators();
-        open(&self.slices, at, count, |to, from| {
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        });
-        open(&self.words, at, count, |to, from| {
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        });
+        open(&self.slices, at, count, copy_slice);
+        open(&self.words, at, count, copy_word);
         self.slices[at].store(separator, Ordering::Relaxed);
         self.words[at].store(child.pointer().as_ptr().cast(), Ordering::Relaxed);
         self.order.store(count as u64 + 1, Ordering::Relaxed);
@@ -321,12 +317,8 @@ impl<const W: usize> Node<W> {
     /// Removes a separator, and the child to its right. The caller holds the node's `version`.
     pub(super) fn remove_child(&self, at: usize) {
         let count = self.separators();
-        close(&self.slices, at, count, |to, from| {
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        });
-        close(&self.words, at, count, |to, from| {
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        });
+        close(&self.slices, at, count, copy_slice);
+        close(&self.words, at, count, copy_word);
         self.slices[count - 1].store(UNUSED, Ordering::Relaxed);
         self.order.store(count as u64 - 1, Ordering::Relaxed);
     }
@@ -346,6 +338,14 @@ impl<const W: usize> Node<W> {
             self.separators()
         }
     }
+}
+
+fn copy_slice(to: &AtomicU64, from: &AtomicU64) {
+    to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+fn copy_word(to: &AtomicPtr<()>, from: &AtomicPtr<()>) {
+    to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// Whether a node with `count` entries or separators is to be merged with a neighbour.

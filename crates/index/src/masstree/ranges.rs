@@ -2,9 +2,10 @@
 
 use super::Masstree;
 use super::node::is_underfull;
+use super::order::Order;
 use super::shape::count;
-use super::walk::{Hold, Walk};
-use crate::byte_keyed::{Bounds, Item, Walks};
+use super::walk::Walk;
+use crate::byte_keyed::{Bounds, Hold, Item, Walks};
 use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use tremula_sync::Restart;
@@ -80,15 +81,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
             changes.push(stop.leaf.get().change());
             sparse.push(stop.first_item);
             // Lookups cannot validate anything here until all leaves have changed.
-            let without = |order: super::order::Order, rank: usize| {
-                if stop.taken & 1 << rank == 0 {
-                    order
-                } else {
-                    order.removed(rank)
-                }
-            };
-            let order = (0..stop.order.count()).rev().fold(stop.order, without);
-            stop.leaf.set_order(order);
+            let ranks = (0..stop.order.count()).rev();
+            let taken = ranks.filter(|rank| stop.taken & 1 << rank != 0);
+            stop.leaf.set_order(taken.fold(stop.order, Order::removed));
         }
         drop((changes, locks, alone));
         self.len

@@ -20,7 +20,7 @@ const NEARLY_LAST: usize = 2;
 /// then the split leaves a full leaf behind and space where they continue. The slice may be the
 /// first of the leaf because another thread has inserted it meanwhile. In that case at least one
 /// entry has to stay on the left, or the right leaf would begin where the left one does.
-fn place_to_split<const W: usize>(leaf: NodeRef<'_, W>, order: Order, slice: u64) -> usize {
+fn rank_to_split<const W: usize>(leaf: NodeRef<'_, W>, order: Order, slice: u64) -> usize {
     let (entries, at) = (order.count(), leaf.rank(order, slice));
     let descends = at == 0 && leaf.slice(order.slot(0)) != slice;
     let appends = leaf.next().is_none() && at + NEARLY_LAST >= entries && W > 2 * NEARLY_LAST;
@@ -94,7 +94,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 /// Moves the upper part of a full leaf, whose `version` the caller holds, to a new right neighbour.
 fn split_leaf<'g, const W: usize>(leaf: NodeRef<'g, W>, slice: u64) -> (u64, NodeRef<'g, W>) {
     let order = leaf.order();
-    let middle = place_to_split(leaf, order, slice);
+    let middle = rank_to_split(leaf, order, slice);
     let (low, right) = right_part(leaf, order, middle, slice);
     right.set_next(leaf.next());
     right.set_prev(Some(leaf.pointer()));

@@ -7,25 +7,18 @@
 //! When the walk comes to a layer it goes into it, and then continues in the leaf where it was.
 
 use super::Masstree;
-use super::descend::Seen;
 use super::node::{Node, NodeRef, Word};
 use super::order::Order;
 use super::record::Entry;
 use super::slices::Slices;
-use crate::byte_keyed::{Bounds, Item, ItemKey, Walk as _};
+use crate::byte_keyed::{Bounds, Hold, Item, ItemKey, Walk as _};
 use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use crate::kit::{Packed, prefetch};
 use std::ptr;
 use std::ptr::NonNull;
+use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Restart, Version, VersionGuard};
-
-/// How a walk holds a leaf.
-pub(super) enum Hold<'g> {
-    Noted(Version),
-    Locked(VersionGuard<'g>),
-}
 
 /// A leaf that a walk has visited.
 pub(super) struct Stop<'g, const W: usize> {
@@ -39,10 +32,7 @@ pub(super) struct Stop<'g, const W: usize> {
 
 impl<const W: usize> Stop<'_, W> {
     pub(super) fn validate(&self) -> Result<(), Restart> {
-        match self.hold {
-            Hold::Noted(version) => self.leaf.lock().validate(version),
-            Hold::Locked(_) => Ok(()),
-        }
+        self.hold.validate(self.leaf.lock())
     }
 }
 
@@ -107,16 +97,14 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> crate::byte_keyed::Walk<'g
         self.left.clear();
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         let stops = self.frames.drain(..).map(|frame| frame.stop);
         for stop in stops.chain(self.left.drain(..)) {
-            if let Hold::Locked(lock) = stop.hold {
-                lock.unchanged();
-            }
+            stop.hold.release();
         }
     }
 
-    fn has_let_go(&self) -> bool {
+    fn is_released(&self) -> bool {
         self.frames.is_empty()
     }
 }
@@ -124,7 +112,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> crate::byte_keyed::Walk<'g
 impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
     /// Begins, or restarts.
     pub(super) fn begin(&mut self, root: NodeRef<'g, W>) -> Result<(), Restart> {
-        self.let_go();
+        self.release();
         self.items.clear();
         let edges = self.bounds.edges();
         self.enter(root, 0, edges.map(|edge| edge.is_some()))
@@ -138,23 +126,16 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
 
     /// Enters a layer. `met` says whether the lower and the upper edge lead there.
     fn enter(&mut self, root: NodeRef<'g, W>, depth: usize, met: [bool; 2]) -> Result<(), Restart> {
-        let [low, high] = self.bounds.edges();
-        let slice_of = |edge: Option<&[u8]>, met: bool| {
-            edge.filter(|_| met)
-                .map(|bytes| Slices::<K>::at(bytes, depth))
-        };
-        let edges = [slice_of(low, met[0]), slice_of(high, met[1])];
-        let seen: Seen<'g, W> = root.reach(match self.direction {
+        let slice_of = |bytes| Slices::<K>::at(bytes, depth);
+        let edges = (self.bounds.edges_met(met)).map(|edge| edge.map(slice_of));
+        let (leaf, version) = root.reach(match self.direction {
             Direction::Ascending => edges[0].unwrap_or(0),
             Direction::Descending => edges[1].unwrap_or(u64::MAX),
         })?;
-        let (leaf, version) = seen;
         let hold = self.hold(leaf)?;
         // If this is valid, the held leaf is the right one to begin in.
         if let Err(restart) = leaf.version().validate(version) {
-            if let Hold::Locked(lock) = hold {
-                lock.unchanged();
-            }
+            hold.release();
             return Err(restart);
         }
         let frame = self.frame(leaf, hold, depth, edges)?;
@@ -163,12 +144,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
     }
 
     fn hold(&self, leaf: NodeRef<'g, W>) -> Result<Hold<'g>, Restart> {
-        let lock = leaf.get().lock();
-        Ok(if self.locks {
-            Hold::Locked(lock.lock()?)
-        } else {
-            Hold::Noted(lock.read()?)
-        })
+        Hold::new(leaf.get().lock(), self.locks)
     }
 
     /// Reads a leaf that is noted or locked.
@@ -182,8 +158,8 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
     ) -> Result<Frame<'g, W>, Restart> {
         let order = leaf.order();
         let mut entries = [(0, ptr::null_mut()); W];
-        for (place, entry) in entries.iter_mut().zip(leaf.entries(order)) {
-            *place = entry;
+        for (to, entry) in entries.iter_mut().zip(leaf.entries(order)) {
+            *to = entry;
         }
         let (next, prev) = (leaf.next(), leaf.prev());
         let stop = Stop {
@@ -254,7 +230,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             let met = frame.edges.map(|edge| edge == Some(slice));
             let item = if K::HEAD_IS_KEY {
                 // This is the edge itself.
-                if met != [false; 2] && !self.bounds.contain_edges(met[0], met[1]) {
+                if met != [false; 2] && !self.bounds.contain_edges(met) {
                     continue;
                 }
                 Item {

@@ -23,11 +23,11 @@ struct Place<'g, K, const W: usize> {
     lock: VersionGuard<'g>,
     order: Order,
     slice: u64,
-    found: Found<'g, K>,
+    state: KeyState<'g, K>,
 }
 
 /// Whether the key is at its place, and what an insertion has to do if it is not.
-enum Found<'g, K> {
+enum KeyState<'g, K> {
     /// The word in this slot is the key's value.
     Value(usize),
     /// The record of the key.
@@ -36,7 +36,7 @@ enum Found<'g, K> {
     Vacant,
     /// This slot has the record of another key with the same slice. An insertion makes a layer for
     /// both.
-    Other(usize, RecordRef<'g, K>, Parting),
+    OtherRecord(usize, RecordRef<'g, K>, Parting),
 }
 
 /// Where two keys with a common slice differ.
@@ -69,9 +69,9 @@ impl<K, const W: usize> Place<'_, K, W> {
     /// The value of the key, if the key is present.
     #[inline]
     fn value<V: 'static>(&self) -> Option<Packed<V>> {
-        match &self.found {
-            Found::Value(slot) => Some(Packed::of_word(self.leaf.word(*slot))),
-            Found::Record(record) => Some(record.get().value()),
+        match &self.state {
+            KeyState::Value(slot) => Some(Packed::of_word(self.leaf.word(*slot))),
+            KeyState::Record(record) => Some(record.get().value()),
             _ => None,
         }
     }
@@ -79,9 +79,9 @@ impl<K, const W: usize> Place<'_, K, W> {
     /// Replaces the value of a key that is present. Does not free the old value.
     #[inline]
     fn set<V: 'static>(&self, value: Packed<V>) {
-        match &self.found {
-            Found::Value(slot) => self.leaf.publish_word(*slot, value.word()),
-            Found::Record(record) => record.get().set(value),
+        match &self.state {
+            KeyState::Value(slot) => self.leaf.publish_word(*slot, value.word()),
+            KeyState::Record(record) => record.get().set(value),
             _ => unreachable!("only a key that is there has a value to replace"),
         }
     }
@@ -89,7 +89,7 @@ impl<K, const W: usize> Place<'_, K, W> {
     /// Whether the key is absent and the leaf has no free slot.
     #[inline]
     fn is_full(&self) -> bool {
-        matches!(self.found, Found::Vacant) && self.order.count() == W
+        matches!(self.state, KeyState::Vacant) && self.order.count() == W
     }
 }
 
@@ -106,7 +106,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
         let place = self.locate_with_room(key, guard)?;
         let Some(old) = place.value() else {
             if let Some((key, value)) = entry.take() {
-                self.add(place, key, value);
+                self.insert_at(place, key, value);
             }
             return Ok(None);
         };
@@ -144,7 +144,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
             match decide(None) {
                 Update::Put(value) => {
                     if let Some(key) = key.take() {
-                        self.add(place, key, value);
+                        self.insert_at(place, key, value);
                     }
                 }
                 Update::Keep | Update::Remove => place.lock.unchanged(),
@@ -163,7 +163,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Writes<K, V> for Masstree<K, V, W>
             // SAFETY: this thread unlinked the value by `set`, and keeps no reference to it.
             return Ok(Some(unsafe { old.hand_out(guard) }));
         }
-        let (previous, sparse) = self.take_out(place, old, guard);
+        let (previous, sparse) = self.remove_at(place, old, guard);
         if sparse {
             self.tidy_up(wanted, guard);
         }
@@ -195,9 +195,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             }
             let (leaf, lock) = leaf.lock_seen(version, slice)?;
             let order = leaf.order();
-            let found = match leaf.find(order, slice) {
-                None => Found::Vacant,
-                Some(slot) if K::HEAD_IS_KEY => Found::Value(slot),
+            let state = match leaf.find(order, slice) {
+                None => KeyState::Vacant,
+                Some(slot) if K::HEAD_IS_KEY => KeyState::Value(slot),
                 // SAFETY: the leaf is locked and linked.
                 Some(slot) => match unsafe { Entry::<K, W>::of_word(leaf.word(slot), guard) } {
                     Entry::Layer(next) => {
@@ -205,7 +205,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
                         (root, depth) = (next, depth + Slices::<K>::STEP);
                         continue;
                     }
-                    Entry::Record(record) => find_record(slot, record, bytes, depth),
+                    Entry::Record(record) => state_of_record(slot, record, bytes, depth),
                 },
             };
             return Ok(Place {
@@ -215,7 +215,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
                 lock,
                 order,
                 slice,
-                found,
+                state,
             });
         }
     }
@@ -244,15 +244,15 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 
     /// Inserts an entry whose key is absent, at a place that is not full.
     #[inline]
-    fn add(&self, place: Place<'_, K, W>, key: K, value: V) {
+    fn insert_at(&self, place: Place<'_, K, W>, key: K, value: V) {
         let value = Packed::new(value);
         let (word, unused) = if K::HEAD_IS_KEY {
             (value.word(), Some(key))
         } else {
             (RecordRef::new(key, value).word(), None)
         };
-        match &place.found {
-            Found::Other(slot, other, parting) => {
+        match &place.state {
+            KeyState::OtherRecord(slot, other, parting) => {
                 let layer = self.layer(parting, other.word(), word);
                 place.leaf.publish_word(*slot, layer);
             }
@@ -291,7 +291,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             place.lock.unchanged();
             return Ok(None);
         };
-        let (previous, sparse) = self.take_out(place, value, guard);
+        let (previous, sparse) = self.remove_at(place, value, guard);
         if sparse {
             self.tidy(bytes, guard);
         }
@@ -300,7 +300,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 
     /// Removes the entry at a place, and hands out its value. The second result says whether the
     /// nodes there have become sparse.
-    fn take_out(&self, place: Place<'_, K, W>, value: Packed<V>, guard: &Guard<'_>) -> (V, bool) {
+    fn remove_at(&self, place: Place<'_, K, W>, value: Packed<V>, guard: &Guard<'_>) -> (V, bool) {
         let leaf = place.leaf;
         {
             // Otherwise a lookup could take the word that the next insertion puts into the slot for
@@ -317,9 +317,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         } else {
             is_underfull(left, W)
         };
-        let value = match place.found {
+        let value = match place.state {
             // SAFETY: this thread has just unlinked the record, and keeps no reference to it.
-            Found::Record(record) => unsafe {
+            KeyState::Record(record) => unsafe {
                 record.hand_out(guard, |_, value| value, |_, value: &V| value.clone())
             },
             // SAFETY: as for a record.
@@ -331,18 +331,18 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
 
 /// Compares a key with the record that has the same slice.
 #[inline]
-fn find_record<'g, K: ByteKey>(
+fn state_of_record<'g, K: ByteKey>(
     slot: usize,
     record: RecordRef<'g, K>,
     bytes: &[u8],
     depth: usize,
-) -> Found<'g, K> {
+) -> KeyState<'g, K> {
     if record.get().is_from(bytes, depth + Slices::<K>::STEP) {
-        return Found::Record(record);
+        return KeyState::Record(record);
     }
     let part = |own: &[u8]| Parting::of::<K>(own, bytes, depth);
     match record.get().key().with_bytes(part) {
-        Some(parting) => Found::Other(slot, record, parting),
-        None => Found::Record(record),
+        Some(parting) => KeyState::OtherRecord(slot, record, parting),
+        None => KeyState::Record(record),
     }
 }

@@ -1,7 +1,7 @@
 //! The largest kind: a node with a slot for every byte.
 
 use super::super::child::Word;
-use super::super::header::{END, Header, Prefix, Symbol};
+use super::super::header::{END, Header, Prefix, Symbol, Tail};
 use super::{BYTES, Present, Slot, byte_of};
 use crate::contract::Direction;
 use std::ops::ControlFlow;
@@ -40,9 +40,9 @@ impl Full {
     }
 
     #[inline]
-    pub(in super::super) fn find(&self, symbol: Symbol) -> Option<Word> {
+    pub(in super::super) fn find(&self, tail: Tail, symbol: Symbol) -> Option<Word> {
         let present = if symbol == END {
-            self.header.tail().has_end()
+            tail.has_end()
         } else {
             self.present.has(byte_of(symbol))
         };
@@ -62,15 +62,6 @@ impl Full {
         let has_end = self.header.tail().has_end();
         let see = |symbol| visit(symbol, self.slot(symbol).load());
         self.present.sweep(has_end, direction, from, to, see)
-    }
-
-    pub(in super::super) fn ceil(&self, from: Symbol) -> Option<(Symbol, Word)> {
-        if from == END && self.header.tail().has_end() {
-            return Some((END, self.end.load()));
-        }
-        let byte = self.present.at_or_above(byte_of(from.max(1)))?;
-        let symbol = Symbol::from(byte) + 1;
-        Some((symbol, self.slot(symbol).load()))
     }
 
     pub(in super::super) fn children(&self) -> usize {

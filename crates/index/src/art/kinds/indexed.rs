@@ -1,7 +1,7 @@
 //! The third kind: an index with one byte for each byte value, and slots in no particular order.
 
 use super::super::child::Word;
-use super::super::header::{END, Header, Prefix, Symbol, Tail};
+use super::super::header::{END, Header, LAST, Prefix, Symbol, Tail};
 use super::{BYTES, CAPACITIES, Present, Slot, byte_of};
 use crate::contract::Direction;
 use std::ops::ControlFlow;
@@ -52,8 +52,8 @@ impl FortyEight {
         if symbol == END {
             return tail.has_end().then(|| self.slots[CAPACITIES[2] - 1].load());
         }
-        let place = self.indexed(byte_of(symbol)).checked_sub(1)?;
-        Some(self.slots.get(place)?.load())
+        let at = self.indexed(byte_of(symbol)).checked_sub(1)?;
+        Some(self.slots.get(at)?.load())
     }
 
     /// Visits the present symbols from `from` to `to` and their words, in this direction, until
@@ -75,17 +75,6 @@ impl FortyEight {
         self.present.sweep(tail.has_end(), direction, from, to, see)
     }
 
-    pub(in super::super) fn ceil(&self, from: Symbol) -> Option<(Symbol, Word)> {
-        if from == END
-            && let Some(word) = self.find(self.header.tail(), END)
-        {
-            return Some((END, word));
-        }
-        let byte = self.present.at_or_above(byte_of(from.max(1)))?;
-        let symbol = Symbol::from(byte) + 1;
-        Some((symbol, self.find(self.header.tail(), symbol)?))
-    }
-
     pub(in super::super) fn children(&self) -> usize {
         let tail = self.header.tail();
         tail.count() + usize::from(tail.has_end())
@@ -98,21 +87,21 @@ impl FortyEight {
             self.header.set_tail(tail.with_end(true));
         } else {
             let byte = byte_of(symbol);
-            let place = tail.count();
-            self.slots[place].store(word);
-            self.set_index(byte, place + 1);
+            let at = tail.count();
+            self.slots[at].store(word);
+            self.set_index(byte, at + 1);
             self.present.change(byte, true);
-            self.header.set_tail(tail.with_count(place + 1));
+            self.header.set_tail(tail.with_count(at + 1));
         }
     }
 
     pub(in super::super) fn replace(&self, symbol: Symbol, word: Word) {
-        let place = if symbol == END {
+        let at = if symbol == END {
             CAPACITIES[2] - 1
         } else {
             self.indexed(byte_of(symbol)) - 1
         };
-        self.slots[place].store(word);
+        self.slots[at].store(word);
     }
 
     pub(in super::super) fn remove(&self, symbol: Symbol) {
@@ -127,17 +116,14 @@ impl FortyEight {
         self.set_index(byte, 0);
         if hole != last {
             // The last slot in use moves into the hole.
-            let mut other = self.present.at_or_above(0);
-            while let Some(candidate) = other {
-                if self.indexed(candidate) == last {
-                    self.slots[hole - 1].store(self.slots[last - 1].load());
-                    self.set_index(candidate, hole);
-                    break;
-                }
-                other = candidate
-                    .checked_add(1)
-                    .filter(|next| usize::from(*next) < BYTES)
-                    .and_then(|next| self.present.at_or_above(next));
+            let is_last = |symbol| match self.indexed(byte_of(symbol)) == last {
+                true => ControlFlow::Break(byte_of(symbol)),
+                false => ControlFlow::Continue(()),
+            };
+            let sweep = (self.present).sweep(false, Direction::Ascending, 1, LAST, is_last);
+            if let ControlFlow::Break(moved) = sweep {
+                self.slots[hole - 1].store(self.slots[last - 1].load());
+                self.set_index(moved, hole);
             }
         }
         self.header.set_tail(tail.with_count(last - 1));

@@ -94,10 +94,10 @@ impl Present {
     }
 
     fn change(&self, byte: u8, present: bool) {
-        let (place, bit) = (usize::from(byte) / 64, 1 << (byte % 64));
-        let word = self.word(place);
+        let (index, bit) = (usize::from(byte) / 64, 1 << (byte % 64));
+        let word = self.word(index);
         let changed = if present { word | bit } else { word & !bit };
-        self.0[place].store(changed, Ordering::Relaxed);
+        self.0[index].store(changed, Ordering::Relaxed);
     }
 
     /// Visits the present symbols from `from` to `to` in this direction, until `visit` breaks.
@@ -117,33 +117,33 @@ impl Present {
         if to != END {
             let (low, high) = (byte_of(from.max(1)), byte_of(to));
             let (first, last) = (usize::from(low) / 64, usize::from(high) / 64);
-            let masked = |place: usize| {
-                let mut word = self.word(place);
-                if place == first {
+            let masked = |index: usize| {
+                let mut word = self.word(index);
+                if index == first {
                     word &= u64::MAX << (low % 64);
                 }
-                if place == last {
+                if index == last {
                     word &= u64::MAX >> (63 - high % 64);
                 }
                 word
             };
-            let symbol = |place: usize, bit: u32| (place * 64) as Symbol + bit as Symbol + 1;
+            let symbol = |index: usize, bit: u32| (index * 64) as Symbol + bit as Symbol + 1;
             match direction {
                 Direction::Ascending => {
-                    for place in first..=last {
-                        let mut word = masked(place);
+                    for index in first..=last {
+                        let mut word = masked(index);
                         while word != 0 {
-                            visit(symbol(place, word.trailing_zeros()))?;
+                            visit(symbol(index, word.trailing_zeros()))?;
                             word &= word - 1;
                         }
                     }
                 }
                 Direction::Descending => {
-                    for place in (first..=last).rev() {
-                        let mut word = masked(place);
+                    for index in (first..=last).rev() {
+                        let mut word = masked(index);
                         while word != 0 {
                             let bit = 63 - word.leading_zeros();
-                            visit(symbol(place, bit))?;
+                            visit(symbol(index, bit))?;
                             word &= !(1 << bit);
                         }
                     }
@@ -154,21 +154,6 @@ impl Present {
             visit(END)?;
         }
         ControlFlow::Continue(())
-    }
-
-    /// The first present byte at or above `from`.
-    #[inline]
-    fn at_or_above(&self, from: u8) -> Option<u8> {
-        let mut place = usize::from(from) / 64;
-        let mut word = self.word(place) & u64::MAX << (from % 64);
-        while word == 0 {
-            place += 1;
-            if place == self.0.len() {
-                return None;
-            }
-            word = self.word(place);
-        }
-        Some((place * 64) as u8 + word.trailing_zeros() as u8)
     }
 }
 

@@ -69,35 +69,13 @@ pub(in super::super) trait Sorted {
     /// for the methods that follow.
     #[inline]
     fn find(&self, tail: Tail, symbol: Symbol) -> Option<Word> {
-        let place = if symbol == END {
+        let at = if symbol == END {
             tail.has_end().then(|| self.slots().len() - 1)
         } else {
             self.position(tail, byte_of(symbol))
         };
         // The tail and the bytes may be of different versions; then any position can come out.
-        Some(self.slots().get(place?)?.load())
-    }
-
-    fn entry(&self, tail: Tail, place: usize) -> Option<(Symbol, Word)> {
-        let byte = (self.all_bytes(tail) >> (8 * place)) as u8;
-        Some((Symbol::from(byte) + 1, self.slots().get(place)?.load()))
-    }
-
-    fn ceil(&self, from: Symbol) -> Option<(Symbol, Word)> {
-        let tail = self.header().tail();
-        if from == END && tail.has_end() {
-            return Some((END, self.slots().last()?.load()));
-        }
-        let place = if from <= 1 {
-            0
-        } else {
-            self.rank(tail, byte_of(from))
-        };
-        if place < tail.count() {
-            self.entry(tail, place)
-        } else {
-            None
-        }
+        Some(self.slots().get(at?)?.load())
     }
 
     /// Visits the present symbols from `from` to `to` and their words, in this direction, until
@@ -119,10 +97,10 @@ pub(in super::super) trait Sorted {
         let bytes = self.all_bytes(tail);
         // A count that a writer was changing may be too large.
         let count = tail.count().min(slots.len());
-        let mut see = |place: usize| {
-            let symbol = Symbol::from((bytes >> (8 * place)) as u8) + 1;
+        let mut see = |at: usize| {
+            let symbol = Symbol::from((bytes >> (8 * at)) as u8) + 1;
             if (from..=to).contains(&symbol) {
-                visit(symbol, slots[place].load())
+                visit(symbol, slots[at].load())
             } else {
                 ControlFlow::Continue(())
             }
@@ -152,14 +130,14 @@ pub(in super::super) trait Sorted {
         } else {
             let byte = byte_of(symbol);
             let count = tail.count();
-            let place = self.rank(tail, byte);
-            for slot in (place..count).rev() {
+            let at = self.rank(tail, byte);
+            for slot in (at..count).rev() {
                 self.slots()[slot + 1].store(self.slots()[slot].load());
             }
-            self.slots()[place].store(word);
+            self.slots()[at].store(word);
             let bytes = self.all_bytes(tail);
-            let below = (1 << (8 * place)) - 1;
-            let bytes = bytes & below | u128::from(byte) << (8 * place) | (bytes & !below) << 8;
+            let below = (1 << (8 * at)) - 1;
+            let bytes = bytes & below | u128::from(byte) << (8 * at) | (bytes & !below) << 8;
             tail = self.set_bytes(tail, bytes).with_count(count + 1);
         }
         self.header().set_tail(tail);
@@ -168,12 +146,12 @@ pub(in super::super) trait Sorted {
     /// Replaces the child under a symbol that is present.
     fn replace(&self, symbol: Symbol, word: Word) {
         let tail = self.header().tail();
-        let place = if symbol == END {
+        let at = if symbol == END {
             self.slots().len() - 1
         } else {
             self.rank(tail, byte_of(symbol))
         };
-        self.slots()[place].store(word);
+        self.slots()[at].store(word);
     }
 
     /// Removes a symbol that is present.
@@ -183,12 +161,12 @@ pub(in super::super) trait Sorted {
             tail = tail.with_end(false);
         } else {
             let count = tail.count();
-            let place = self.rank(tail, byte_of(symbol));
-            for slot in place + 1..count {
+            let at = self.rank(tail, byte_of(symbol));
+            for slot in at + 1..count {
                 self.slots()[slot - 1].store(self.slots()[slot].load());
             }
             let bytes = self.all_bytes(tail);
-            let below = (1 << (8 * place)) - 1;
+            let below = (1 << (8 * at)) - 1;
             let bytes = bytes & below | bytes >> 8 & !below;
             tail = self.set_bytes(tail, bytes).with_count(count - 1);
         }
