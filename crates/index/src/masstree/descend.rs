@@ -15,13 +15,13 @@ pub(super) struct Parent<'g, const W: usize> {
 }
 
 /// The current node of a descent, and its parent; `None` at the root.
-pub(super) struct Here<'g, const W: usize> {
+pub(super) struct Step<'g, const W: usize> {
     pub(super) node: NodeRef<'g, W>,
     pub(super) version: Version,
     pub(super) parent: Option<Parent<'g, W>>,
 }
 
-impl<'g, const W: usize> Here<'g, W> {
+impl<'g, const W: usize> Step<'g, W> {
     /// Begins a descent at the root of a layer.
     #[inline]
     pub(super) fn at_root(root: NodeRef<'g, W>) -> Result<Self, Restart> {
@@ -34,7 +34,7 @@ impl<'g, const W: usize> Here<'g, W> {
 
     /// Descends to the child that is responsible for a slice.
     #[inline]
-    pub(super) fn step(self, slice: u64) -> Result<Self, Restart> {
+    pub(super) fn descend(self, slice: u64) -> Result<Self, Restart> {
         let (node, version) = (self.node, self.version);
         let (at, child) = node.child_of(version, slice)?;
         child.prefetch();
@@ -68,11 +68,11 @@ impl<'g, const W: usize> NodeRef<'g, W> {
     /// Descends from this root of a layer to the leaf that is responsible for a slice.
     #[inline]
     pub(super) fn reach(self, slice: u64) -> Result<Seen<'g, W>, Restart> {
-        let mut here = Here::at_root(self)?;
-        while here.node.level() > 0 {
-            here = here.step(slice)?;
+        let mut step = Step::at_root(self)?;
+        while step.node.level() > 0 {
+            step = step.descend(slice)?;
         }
-        Ok((here.node, here.version))
+        Ok((step.node, step.version))
     }
 
     /// The leaf that is responsible for a slice now, from a leaf that was responsible and has

@@ -1,7 +1,7 @@
 //! Lookups of one key, and of many at once.
 
 use super::Masstree;
-use super::descend::Here;
+use super::descend::Step;
 use super::node::{NodeRef, Word};
 use super::record::Entry;
 use super::slices::Slices;
@@ -35,11 +35,11 @@ impl<K: ByteKey, V: Storable, const W: usize> Lookups<K, V> for Masstree<K, V, W
         loop {
             let slice = Slices::<K>::at(bytes, depth);
             // The same as `reach`, written out because `reach` would not be inlined here.
-            let mut here = Here::at_root(root)?;
-            while here.node.level() > 0 {
-                here = here.step(slice)?;
+            let mut step = Step::at_root(root)?;
+            while step.node.level() > 0 {
+                step = step.descend(slice)?;
             }
-            let word = here.node.word_of(here.version, slice)?;
+            let word = step.node.word_of(step.version, slice)?;
             match Self::decode(word, bytes, depth, guard) {
                 ControlFlow::Break(value) => return Ok(value),
                 ControlFlow::Continue(next) => {

@@ -2,7 +2,7 @@
 //! leaf above it.
 
 use super::Masstree;
-use super::descend::{Here, Parent};
+use super::descend::{Parent, Step};
 use super::invariants::{check_changed, check_unlinked};
 use super::node::{Node, NodeRef, is_underfull};
 use super::record::{Entry, is_layer, word_of_layer};
@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 8;
 
 /// The outcome of an attempt to merge a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mended {
+enum MergeOutcome {
     /// The node is full enough, or the root.
     Enough,
     /// Two neighbours were merged, so their parent may have become sparse.
@@ -44,7 +44,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         let mut layers = self.attempt(ATTEMPTS, attempt).unwrap_or_default();
         while let Some(root) = layers.pop() {
             let depth = layers.len() * Slices::<K>::STEP;
-            self.mend_from(root, Slices::<K>::at(bytes, depth), 0, guard);
+            self.merge_upwards(root, Slices::<K>::at(bytes, depth), 0, guard);
             let Some(above) = layers.last() else {
                 return;
             };
@@ -147,60 +147,71 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     }
 
     /// Merges sparse nodes on the way of a slice, from this level upwards, as far as necessary.
-    fn mend_from(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard<'_>) {
-        let mut mended = self.mend(root, slice, level, guard);
-        if mended == Mended::OnlyChild {
-            self.mend_from(root, slice, level + 1, guard);
-            mended = self.mend(root, slice, level, guard);
+    fn merge_upwards(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard<'_>) {
+        let mut outcome = self.merge_node(root, slice, level, guard);
+        if outcome == MergeOutcome::OnlyChild {
+            self.merge_upwards(root, slice, level + 1, guard);
+            outcome = self.merge_node(root, slice, level, guard);
         }
-        if mended == Mended::Merged {
-            self.mend_from(root, slice, level + 1, guard);
+        if outcome == MergeOutcome::Merged {
+            self.merge_upwards(root, slice, level + 1, guard);
         }
     }
 
-    fn mend(&self, root: NodeRef<'_, W>, slice: u64, level: u64, guard: &Guard<'_>) -> Mended {
-        let attempt = || self.try_to_mend(root, slice, level, guard);
-        self.attempt(ATTEMPTS, attempt).unwrap_or(Mended::Enough)
-    }
-
-    fn try_to_mend(
+    fn merge_node(
         &self,
         root: NodeRef<'_, W>,
         slice: u64,
         level: u64,
         guard: &Guard<'_>,
-    ) -> Result<Mended, Restart> {
+    ) -> MergeOutcome {
+        let attempt = || self.try_merge(root, slice, level, guard);
+        self.attempt(ATTEMPTS, attempt)
+            .unwrap_or(MergeOutcome::Enough)
+    }
+
+    fn try_merge(
+        &self,
+        root: NodeRef<'_, W>,
+        slice: u64,
+        level: u64,
+        guard: &Guard<'_>,
+    ) -> Result<MergeOutcome, Restart> {
         if root.version().is_obsolete() {
-            return Ok(Mended::Enough);
+            return Ok(MergeOutcome::Enough);
         }
-        let mut here = Here::at_root(root)?;
-        while here.node.level() > level {
-            here = here.step(slice)?;
+        let mut step = Step::at_root(root)?;
+        while step.node.level() > level {
+            step = step.descend(slice)?;
         }
-        let Some(parent) = here.parent else {
-            if here.node.level() > 0 && here.node.separators() == 0 {
-                shrink(&here, guard)?;
-                return Ok(Mended::Merged);
+        let Some(parent) = step.parent else {
+            if step.node.level() > 0 && step.node.separators() == 0 {
+                shrink(&step, guard)?;
+                return Ok(MergeOutcome::Merged);
             }
-            return Ok(Mended::Enough);
+            return Ok(MergeOutcome::Enough);
         };
-        let is_sparse = is_underfull(here.node.count(), W);
-        here.node.version().validate(here.version)?;
+        let is_sparse = is_underfull(step.node.count(), W);
+        step.node.version().validate(step.version)?;
         if !is_sparse {
-            return Ok(Mended::Enough);
+            return Ok(MergeOutcome::Enough);
         }
         let separators = parent.node.separators();
         parent.node.version().validate(parent.version)?;
         if separators == 0 {
-            return Ok(Mended::OnlyChild);
+            return Ok(MergeOutcome::OnlyChild);
         }
-        self.mend_pair(&parent, guard)
+        self.merge_pair(&parent, guard)
     }
 
     /// Merges the child at `parent.at` with the emptier one of its neighbours under the same
     /// parent. Inner nodes that do not fit into one share out their children; leaves stay as they
     /// are.
-    fn mend_pair(&self, parent: &Parent<'_, W>, guard: &Guard<'_>) -> Result<Mended, Restart> {
+    fn merge_pair(
+        &self,
+        parent: &Parent<'_, W>,
+        guard: &Guard<'_>,
+    ) -> Result<MergeOutcome, Restart> {
         let inner = parent.node;
         let _parent_lock = inner.get().lock_at(parent.version)?;
         let child = |at| match inner.child(at) {
@@ -213,7 +224,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
             (Some(left), true) if child(left).count() < child(parent.at + 1).count() => left,
             (_, true) => parent.at,
             (Some(left), false) => left,
-            (None, false) => return Ok(Mended::OnlyChild),
+            (None, false) => return Ok(MergeOutcome::OnlyChild),
         };
         let (left, right) = (child(at), child(at + 1));
         // Only tried, because this thread holds the parent.
@@ -228,7 +239,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         };
         if !fit && down == 0 {
             right_lock.unchanged();
-            return Ok(Mended::Enough);
+            return Ok(MergeOutcome::Enough);
         }
         let _change = inner.get().change();
         let _left_change = left.get().change();
@@ -236,7 +247,7 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         if !fit {
             share(inner, at, left, right);
             [inner, left, right].into_iter().for_each(check_changed);
-            return Ok(Mended::Enough);
+            return Ok(MergeOutcome::Enough);
         }
         if left.level() == 0 {
             merge_leaves(left, right);
@@ -252,14 +263,14 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
         // neighbours, and no other thread unlinks a node that this thread has locked.
         unsafe { right.retire(guard) };
         count(&self.counters.merges);
-        Ok(Mended::Merged)
+        Ok(MergeOutcome::Merged)
     }
 }
 
 /// Moves the contents of the only child of a layer's root into the root.
-fn shrink<const W: usize>(here: &Here<'_, W>, guard: &Guard<'_>) -> Result<(), Restart> {
-    let root = here.node;
-    let _lock = root.get().lock_at(here.version)?;
+fn shrink<const W: usize>(step: &Step<'_, W>, guard: &Guard<'_>) -> Result<(), Restart> {
+    let root = step.node;
+    let _lock = root.get().lock_at(step.version)?;
     let Some(child) = root.child(0) else {
         return Err(Restart);
     };

@@ -36,11 +36,11 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         _: &Item<'g, K, V>,
         _: &'g Guard<'_>,
     ) -> Result<bool, Restart> {
-        let stop = walk.frames.pop().ok_or(Restart)?.stop;
-        let Hold::Noted(version) = stop.hold else {
+        let visited = walk.frames.pop().ok_or(Restart)?.visited;
+        let Hold::Noted(version) = visited.hold else {
             return Err(Restart);
         };
-        let leaf = stop.leaf.get();
+        let leaf = visited.leaf.get();
         let lock = leaf.lock().upgrade(version)?;
         // The lock covers the entry. It is still the first one if no leaf on the way has changed.
         if let Err(restart) = walk.validate() {
@@ -48,11 +48,15 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
             return Err(restart);
         }
         let change = leaf.change();
-        leaf.set_order(stop.order.removed(stop.taken.trailing_zeros() as usize));
+        leaf.set_order(
+            visited
+                .order
+                .removed(visited.taken.trailing_zeros() as usize),
+        );
         drop(change);
         drop(lock);
         self.len.add(-1);
-        Ok(is_underfull(stop.order.count() - 1, W))
+        Ok(is_underfull(visited.order.count() - 1, W))
     }
 
     fn tidy_up(&self, key: &K, guard: &Guard<'_>) {
@@ -69,21 +73,23 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         let mut sparse = Vec::new();
         let mut changes = Vec::new();
         let mut locks = Vec::new();
-        for stop in left {
-            let Hold::Locked(lock) = stop.hold else {
+        for visited in left {
+            let Hold::Locked(lock) = visited.hold else {
                 continue;
             };
-            if stop.taken == 0 {
+            if visited.taken == 0 {
                 lock.unchanged();
                 continue;
             }
             locks.push(lock);
-            changes.push(stop.leaf.get().change());
-            sparse.push(stop.first_item);
+            changes.push(visited.leaf.get().change());
+            sparse.push(visited.first_item);
             // Lookups cannot validate anything here until all leaves have changed.
-            let ranks = (0..stop.order.count()).rev();
-            let taken = ranks.filter(|rank| stop.taken & 1 << rank != 0);
-            stop.leaf.set_order(taken.fold(stop.order, Order::removed));
+            let ranks = (0..visited.order.count()).rev();
+            let taken = ranks.filter(|rank| visited.taken & 1 << rank != 0);
+            visited
+                .leaf
+                .set_order(taken.fold(visited.order, Order::removed));
         }
         drop((changes, locks, alone));
         self.len

@@ -1,7 +1,7 @@
 //! Splits of full leaves, and of full inner nodes on the way down to them.
 
 use super::Masstree;
-use super::descend::Here;
+use super::descend::Step;
 use super::invariants::check_changed;
 use super::node::{NodeRef, Word};
 use super::order::Order;
@@ -46,32 +46,32 @@ impl<K: ByteKey, V: Storable, const W: usize> Masstree<K, V, W> {
     }
 
     fn try_split_down(&self, root: NodeRef<'_, W>, slice: u64) -> Result<(), Restart> {
-        let mut here = Here::at_root(root)?;
+        let mut step = Step::at_root(root)?;
         loop {
-            if here.node.count() >= W {
-                return self.split(&here, slice);
+            if step.node.count() >= W {
+                return self.split(&step, slice);
             }
-            if here.node.level() == 0 {
+            if step.node.level() == 0 {
                 return Ok(());
             }
-            here = here.step(slice)?;
+            step = step.descend(slice)?;
         }
     }
 
     /// Splits a node that was full when it was read, if it still is.
-    fn split(&self, here: &Here<'_, W>, slice: u64) -> Result<(), Restart> {
+    fn split(&self, step: &Step<'_, W>, slice: u64) -> Result<(), Restart> {
         // The parent is locked first. It was not full when the descent passed it.
-        let parent_lock = match &here.parent {
+        let parent_lock = match &step.parent {
             Some(parent) => Some(parent.node.get().lock_at(parent.version)?),
             None => None,
         };
-        let node = here.node;
-        let _lock = node.get().lock_at(here.version)?;
+        let node = step.node;
+        let _lock = node.get().lock_at(step.version)?;
         if node.count() < W {
             return Err(Restart);
         }
         let _change = node.get().change();
-        match (&here.parent, parent_lock) {
+        match (&step.parent, parent_lock) {
             (Some(parent), Some(_)) => {
                 let _parent_change = parent.node.get().change();
                 let (separator, right) = if node.level() == 0 {

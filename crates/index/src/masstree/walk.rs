@@ -21,7 +21,7 @@ use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
 
 /// A leaf that a walk has visited.
-pub(super) struct Stop<'g, const W: usize> {
+pub(super) struct VisitedLeaf<'g, const W: usize> {
     pub(super) leaf: NodeRef<'g, W>,
     pub(super) hold: Hold<'g>,
     pub(super) order: Order,
@@ -30,7 +30,7 @@ pub(super) struct Stop<'g, const W: usize> {
     pub(super) first_item: usize,
 }
 
-impl<const W: usize> Stop<'_, W> {
+impl<const W: usize> VisitedLeaf<'_, W> {
     pub(super) fn validate(&self) -> Result<(), Restart> {
         self.hold.validate(self.leaf.lock())
     }
@@ -38,7 +38,7 @@ impl<const W: usize> Stop<'_, W> {
 
 /// A leaf that a walk is in, and the entries ahead there.
 pub(super) struct Frame<'g, const W: usize> {
-    pub(super) stop: Stop<'g, W>,
+    pub(super) visited: VisitedLeaf<'g, W>,
     /// How many bytes of the keys precede this layer.
     depth: usize,
     entries: [(u64, Word); W],
@@ -62,7 +62,7 @@ pub(crate) struct Walk<'g, 'b, K, V, const W: usize> {
     /// The leaves that the walk is in, each in a layer below an entry of the one before.
     pub(super) frames: Vec<Frame<'g, W>>,
     /// The leaves that the walk has left since the last batch.
-    pub(super) left: Vec<Stop<'g, W>>,
+    pub(super) left: Vec<VisitedLeaf<'g, W>>,
     pub(super) items: Vec<Item<'g, K, V>>,
 }
 
@@ -98,9 +98,9 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> crate::byte_keyed::Walk<'g
     }
 
     fn release(&mut self) {
-        let stops = self.frames.drain(..).map(|frame| frame.stop);
-        for stop in stops.chain(self.left.drain(..)) {
-            stop.hold.release();
+        let leaves = self.frames.drain(..).map(|frame| frame.visited);
+        for visited in leaves.chain(self.left.drain(..)) {
+            visited.hold.release();
         }
     }
 
@@ -120,8 +120,8 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
 
     /// Validates all noted versions.
     pub(super) fn validate(&self) -> Result<(), Restart> {
-        let stops = self.frames.iter().map(|frame| &frame.stop);
-        stops.chain(&self.left).try_for_each(Stop::validate)
+        let leaves = self.frames.iter().map(|frame| &frame.visited);
+        leaves.chain(&self.left).try_for_each(VisitedLeaf::validate)
     }
 
     /// Enters a layer. `met` says whether the lower and the upper edge lead there.
@@ -162,7 +162,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             *to = entry;
         }
         let (next, prev) = (leaf.next(), leaf.prev());
-        let stop = Stop {
+        let visited = VisitedLeaf {
             leaf,
             hold,
             order,
@@ -170,7 +170,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             first_item: self.items.len(),
         };
         // If this is valid, everything read above is of one version.
-        stop.validate()?;
+        visited.validate()?;
         let known = &entries[..order.count()];
         let from = edges[0].map_or(0, |low| known.partition_point(|entry| entry.0 < low));
         let to = edges[1].map_or(known.len(), |high| {
@@ -197,7 +197,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             }
         }
         Ok(Frame {
-            stop,
+            visited,
             depth,
             entries,
             from,
@@ -258,7 +258,7 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
                     }
                 }
             };
-            frame.stop.taken |= 1 << rank;
+            frame.visited.taken |= 1 << rank;
             self.items.push(item);
         }
         if self.items.len() < limit {
@@ -274,8 +274,8 @@ impl<'g, 'b, K: ByteKey, V: Storable, const W: usize> Walk<'g, 'b, K, V, W> {
             return Ok(());
         };
         let (depth, edges) = (frame.depth, frame.edges);
-        let (leaf, neighbour) = (frame.stop.leaf, frame.neighbour);
-        self.left.push(frame.stop);
+        let (leaf, neighbour) = (frame.visited.leaf, frame.neighbour);
+        self.left.push(frame.visited);
         let Some(neighbour) = neighbour else {
             return Ok(());
         };

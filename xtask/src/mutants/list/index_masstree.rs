@@ -114,8 +114,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "masstree_scan_forgets_the_first_leaf",
         file: "crates/index/src/masstree/walk.rs",
-        original: "stops.chain(&self.left).try_for_each(Stop::validate)",
-        replacement: "stops.chain(self.left.iter().skip(1)).try_for_each(Stop::validate)",
+        original: "leaves.chain(&self.left).try_for_each(VisitedLeaf::validate)",
+        replacement: "leaves.chain(self.left.iter().skip(1)).try_for_each(VisitedLeaf::validate)",
         why: "A scan shows the first leaf as of another moment than the others.",
         checker: LOOM,
         hangs: false,
@@ -150,8 +150,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "masstree_changes_a_node_without_its_lock",
         file: "crates/index/src/masstree/split.rs",
-        original: "        let _lock = node.get().lock_at(here.version)?;",
-        replacement: "        node.get().lock_at(here.version)?.unchanged();",
+        original: "        let _lock = node.get().lock_at(step.version)?;",
+        replacement: "        node.get().lock_at(step.version)?.unchanged();",
         why: "Invariant 2: a scan does not notice that entries left the leaf.",
         checker: INVARIANTS,
         hangs: false,
