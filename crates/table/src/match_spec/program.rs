@@ -50,10 +50,7 @@ pub(super) enum Operation {
     Never,
     /// Puts a value into a register. If there is no value, the clause fails in a guard, and the
     /// value is `'EXIT'` in a body.
-    Put {
-        to: u32,
-        value: Make,
-    },
+    Put(u32, Make),
     /// If `of` is the boolean `decides`, or has no value, this becomes the value as in `Put`, and
     /// the program continues at `end`.
     Branch {
@@ -69,7 +66,7 @@ impl Operation {
     pub(super) const fn registers(&self) -> u32 {
         match self {
             Self::Test(Test::Element { to, .. } | Test::Value { to, .. })
-            | Self::Put { to, .. }
+            | Self::Put(to, _)
             | Self::Branch { to, .. } => *to + 1,
             Self::Test(Test::List { to, count, .. }) => *to + *count + 1,
             _ => 0,

@@ -275,7 +275,7 @@ impl<'r> Frame<'r, '_> {
                         return false;
                     }
                 }
-                Operation::Put { to, value } => match self.make(value) {
+                Operation::Put(to, value) => match self.make(value) {
                     Some(value) => self.set(to, value),
                     None if BODY => self.set(to, Value::Owned(Atom::EXIT.into())),
                     None => return false,

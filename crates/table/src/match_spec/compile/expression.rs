@@ -68,7 +68,7 @@ impl<'t> Compiler<'t> {
         }
         // A comparison that only has to be true needs no register. No operation jumps to just after
         // it, because a chain ends in another operation.
-        if let Some(&Operation::Put { to, value }) = self.clause.operations.last()
+        if let Some(&Operation::Put(to, value)) = self.clause.operations.last()
             && of == Operand::Register(to)
             && let Make::Comparison(comparison, one, two) = value
         {
@@ -127,7 +127,7 @@ impl<'t> Compiler<'t> {
     /// Puts a value into the next register, and pushes that.
     fn put(&mut self, value: Make, term: &Term, path: Path) -> Compiled {
         let to = self.next_register(term, path)?;
-        self.emit(Operation::Put { to, value });
+        self.emit(Operation::Put(to, value));
         self.stack.push(Operand::Register(to));
         Ok(())
     }

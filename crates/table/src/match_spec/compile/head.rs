@@ -130,10 +130,7 @@ impl<'t> Compiler<'t> {
             Some(Binding::Operand(operand)) => Ok(operand),
             Some(Binding::Rest { of, skip }) => {
                 let to = self.part(pattern, path)?;
-                self.emit(Operation::Put {
-                    to,
-                    value: Make::Rest { of, skip },
-                });
+                self.emit(Operation::Put(to, Make::Rest { of, skip }));
                 let operand = Operand::Register(to);
                 self.bind(number, Binding::Operand(operand));
                 Ok(operand)
@@ -193,10 +190,7 @@ impl<'t> Compiler<'t> {
             }
             Some(_) => {
                 let rest = self.part(tail, path)?;
-                self.emit(Operation::Put {
-                    to: rest,
-                    value: Make::Rest { of, skip: count },
-                });
+                self.emit(Operation::Put(rest, Make::Rest { of, skip: count }));
                 self.one(Operand::Register(rest), tail, path)?;
             }
             None if test == TailTest::Improper => {
