@@ -375,13 +375,16 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline]
     pub(super) fn heads(self) -> Heads<'g> {
         let plan = const { &Plan::of::<S>() };
-        // SAFETY: `allocate` wrote this array.
-        Heads::new(self.hints(), unsafe {
-            self.array(plan.heads, plan.capacity)
-        })
+        // SAFETY: `allocate` wrote these arrays.
+        unsafe {
+            Heads::new(
+                self.array(plan.hints, Heads::hints_of(plan.capacity)),
+                self.array(plan.heads, plan.capacity),
+            )
+        }
     }
 
-    #[inline]
+    /// The hints, to be checked.
     pub(super) fn hints(self) -> &'g [AtomicU64] {
         let plan = const { &Plan::of::<S>() };
         // SAFETY: `allocate` wrote this array.
