@@ -66,28 +66,32 @@ impl Table {
         let default = self.default_row(default, FUNCTION)?;
         let result = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
             let key_position = self.shared.layout.key_position;
-            let values = steps.iter().map(|step| step.apply(row, key_position));
-            values.collect()
+            steps
+                .iter()
+                .map(|step| step.apply(row, key_position))
+                .collect()
         });
         drop(guard);
         let mut values: Vec<Term> = result?;
         match values.pop() {
             Some(value) if !is_list => Ok(value),
-            last => {
-                values.extend(last);
-                Ok(Term::list(values))
-            }
+            last => Ok(Term::list(
+                values.into_iter().chain(last).collect::<Vec<_>>(),
+            )),
         }
     }
 
     /// The steps of an update, and whether they are in a list; or the term that is not a step.
     fn steps<'a>(&self, update: &'a Term) -> std::result::Result<(Vec<Step<'a>>, bool), Term> {
-        let behind_the_key = || Step {
-            position: Term::from(self.shared.options.keypos + 1),
-            increment: update,
-            threshold: None,
-        };
-        if let Some(step) = Step::of(update).or_else(|| is_integer(update).then(behind_the_key)) {
+        if is_integer(update) {
+            let step = Step {
+                position: Term::from(self.shared.options.keypos + 1),
+                increment: update,
+                threshold: None,
+            };
+            return Ok((vec![step], false));
+        }
+        if let Some(step) = Step::of(update) {
             return Ok((vec![step], false));
         }
         let list = proper(update).ok_or_else(|| update.clone())?;

@@ -115,31 +115,41 @@ impl Search {
             let (found, count, progress) = (&mut self.found, &mut self.count, &self.progress);
             let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH).min(most), most);
             let (mut matcher, mut result) = (spec.matcher(), Ok(()));
-            let reached = keys.visit(table, progress, direction, sizes, |key, kept| {
-                let changed = match action {
-                    Action::Select { .. } => {
+            let reached = match action {
+                Action::Select { .. } => {
+                    keys.visit(table, progress, direction, sizes, |key, kept| {
+                        // The results of one key stay together, even beyond the limit.
                         table.run_rows(&mut matcher, key, kept, |made| found.push(made));
-                        Ok(0)
-                    }
-                    Action::Count => {
-                        let counts = |made| *count += usize::from(is_true(&made));
-                        table.run_rows(&mut matcher, key, kept, counts);
-                        Ok(0)
-                    }
-                    Action::Delete => table.delete_rows(&mut matcher, key, kept, function),
-                    Action::Replace => table.replace_rows(&mut matcher, key, kept, function),
-                };
-                match changed {
-                    Ok(rows) => *count += rows,
-                    Err(error) => result = Err(error),
+                        if found.len() < limit {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        }
+                    })
                 }
-                // The results of one key stay together, even beyond the limit.
-                if result.is_ok() && found.len() < limit {
+                Action::Count => keys.visit(table, progress, direction, sizes, |key, kept| {
+                    let counts = |made| *count += usize::from(is_true(&made));
+                    table.run_rows(&mut matcher, key, kept, counts);
                     ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
+                }),
+                Action::Delete | Action::Replace => {
+                    keys.visit(table, progress, direction, sizes, |key, kept| {
+                        let changed = if action == Action::Delete {
+                            table.delete_rows(&mut matcher, key, kept, function)
+                        } else {
+                            table.replace_rows(&mut matcher, key, kept, function)
+                        };
+                        match changed {
+                            Ok(rows) => *count += rows,
+                            Err(error) => {
+                                result = Err(error);
+                                return ControlFlow::Break(());
+                            }
+                        }
+                        ControlFlow::Continue(())
+                    })
                 }
-            });
+            };
             self.progress = reached.map_err(|_| no_table(function))?;
             result?;
         }
