@@ -49,8 +49,6 @@ impl Full {
         present.then(|| self.slot(symbol).load())
     }
 
-    /// Visits the present symbols from `from` to `to` and their words, in this direction, until
-    /// `visit` breaks.
     #[inline(always)]
     pub(in super::super) fn sweep<B>(
         &self,

@@ -56,8 +56,6 @@ impl FortyEight {
         Some(self.slots.get(at)?.load())
     }
 
-    /// Visits the present symbols from `from` to `to` and their words, in this direction, until
-    /// `visit` breaks.
     #[inline(always)]
     pub(in super::super) fn sweep<B>(
         &self,

@@ -10,6 +10,8 @@
 //! *four* and *sixteen* keep bytes and slots sorted. The child of a key that ends at the node is in
 //! the last slot; a *full* node has an extra slot for it. Slots are written with release and read
 //! with acquire, so that a reader that follows a pointer sees what it points to.
+//!
+//! The methods of the kinds are those of `NodeRef`, where they are described.
 
 mod full;
 mod indexed;

@@ -65,8 +65,6 @@ pub(in super::super) trait Sorted {
     /// How many bytes in use are smaller than this one.
     fn rank(&self, tail: Tail, byte: u8) -> usize;
 
-    /// The word under a symbol. A reader without the lock has yet to validate it; the same holds
-    /// for the methods that follow.
     #[inline]
     fn find(&self, tail: Tail, symbol: Symbol) -> Option<Word> {
         let at = if symbol == END {
@@ -78,8 +76,6 @@ pub(in super::super) trait Sorted {
         Some(self.slots().get(at?)?.load())
     }
 
-    /// Visits the present symbols from `from` to `to` and their words, in this direction, until
-    /// `visit` breaks.
     #[inline(always)]
     fn sweep<B>(
         &self,
@@ -120,8 +116,6 @@ pub(in super::super) trait Sorted {
         tail.count() + usize::from(tail.has_end())
     }
 
-    /// Adds a child under a symbol that is absent; the node is not full. For this and the following
-    /// methods the caller holds the lock, or no other thread has the node.
     fn insert(&self, symbol: Symbol, word: Word) {
         let mut tail = self.header().tail();
         if symbol == END {
@@ -143,7 +137,6 @@ pub(in super::super) trait Sorted {
         self.header().set_tail(tail);
     }
 
-    /// Replaces the child under a symbol that is present.
     fn replace(&self, symbol: Symbol, word: Word) {
         let tail = self.header().tail();
         let at = if symbol == END {
@@ -154,7 +147,6 @@ pub(in super::super) trait Sorted {
         self.slots()[at].store(word);
     }
 
-    /// Removes a symbol that is present.
     fn remove(&self, symbol: Symbol) {
         let mut tail = self.header().tail();
         if symbol == END {
