@@ -11,8 +11,8 @@
 //!  commit    state: preparing → committed (or aborted, by any thread that the join obstructs)
 //!  complete  neighbour   →  the contents of both, with the role `Neighbour` of the join
 //!            grandparent: its link to parent → the other child of parent
-//!            grandparent: the mark is removed (that of parent never is)
-//!            state: committed → done, by one thread, which retires what was unlinked
+//!            state: committed → done, by one thread, which removes the mark of grandparent
+//!            (that of parent stays) and retires what was unlinked
 //! ```
 
 use super::Tree;
@@ -213,6 +213,7 @@ impl<S: Spec> Tree<S> {
         let new = unsafe { self::route(route) };
         new.left.prepare(bases[0]);
         new.right.prepare(bases[1]);
+        Self::check_split(route);
         if self.link_to(base).swing(base.as_ptr(), route) {
             count(&self.adaptations.splits);
             let retired = Retired::contents(base.contents);
@@ -356,7 +357,8 @@ impl<S: Spec> Tree<S> {
         // been retired then.
         let [main, neighbour] = [main, neighbour].map(|node| unsafe { BaseRef::of(node, guard) });
         self.link_to(neighbour).swing(neighbour.as_ptr(), joined);
-        // SAFETY: a grandparent stays linked while it has the mark.
+        // SAFETY: a grandparent keeps the mark until the join is done, and so stays linked until
+        // then. This thread saw, during this pin, that the join was not done.
         let grandparent = read(&join.grandparent).map(|node| unsafe { route(node) });
         match grandparent {
             None => {
@@ -367,11 +369,16 @@ impl<S: Spec> Tree<S> {
                 if !above.left.swing(parent, sibling) {
                     above.right.swing(parent, sibling);
                 }
-                above.unmark(join);
             }
         }
+        self.check_join(join, joined, parent, guard);
         if !join.advance(COMMITTED, DONE) {
             return;
+        }
+        // Not before: without the mark, another join could unlink the grandparent, and a thread
+        // that is pinned only then and sees this join committed would use it.
+        if let Some(above) = grandparent {
+            above.unmark(join);
         }
         count(&self.adaptations.joins);
         // SAFETY: no link leads to them any more, the joined base node has counts of its own of

@@ -153,6 +153,12 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
         usize::try_from(self.tree.len.sum()).unwrap_or(0)
     }
 
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.tree.check_at_rest();
+        }
+    }
+
     fn shape(&self) -> Shape {
         let _pinned = self.tree.collector.pin();
         let read = |counter: &tremula_sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

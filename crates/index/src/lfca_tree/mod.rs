@@ -42,6 +42,8 @@
 //!
 //! # Invariants
 //!
+//! Those that speak of the state of a tree are functions (`invariants`).
+//!
 //! 1. The key of a route node is above all keys to its left, and at or below all keys to its right.
 //!    It never changes.
 //! 2. A base node never changes, and is linked only once: no link leads back to an old one. The
@@ -72,6 +74,7 @@
 mod adapt;
 mod contents;
 mod descend;
+mod invariants;
 mod map;
 mod node;
 mod ranges;

@@ -5,7 +5,7 @@ use super::contents::{Edit, Owned, OwnedEntry, Path, Word};
 use super::descend::Position;
 use super::node::{BaseRef, Retired, Role};
 use crate::contract::{Direction, Update};
-use crate::kit::{Decide, SearchKey, Spec, on_unwind};
+use crate::kit::{CHANGES_ARE_CHECKED, Decide, SearchKey, Spec, on_unwind};
 use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 use tremula_sync::reclaim::Guard;
@@ -234,6 +234,9 @@ impl<S: Spec> Tree<S> {
         old: Option<Word<S::Value>>,
         guard: &Guard<'_>,
     ) -> Option<S::Value> {
+        if CHANGES_ARE_CHECKED && guard.is_alone() {
+            edit.check_moved();
+        }
         // SAFETY: the caller has replaced the base node; the words are those of the edit.
         let (nodes, contents) = unsafe { edit.commit(put) };
         let retired = Retired { nodes, contents };

@@ -69,6 +69,11 @@ macro_rules! container {
             }
 
             #[test]
+            fn removals_merge_small_nodes() {
+                suite::sparse::<$container<_, _>>();
+            }
+
+            #[test]
             fn everything_made_is_dropped_once() {
                 suite::drops::<$container<_, _>>();
             }
@@ -524,6 +529,18 @@ pub(crate) fn shapes<C: Container<u32, u32>>() {
             );
         }
     }
+}
+
+/// When most entries have been removed, most nodes are gone, too.
+pub(crate) fn sparse<C: Container<u32, u32>>() {
+    let mut tree: C = build(0, 10_000, Order::Ascending);
+    let full = tree.bytes();
+    for key in (0..10_000).filter(|key| key % 8 != 0) {
+        assert_eq!(tree.remove(&key), Some(key));
+    }
+    tree.check();
+    let left = tree.bytes();
+    assert!(left <= full * 2 / 3, "{left} of {full} bytes");
 }
 
 /// Everything that is made is dropped once: in replaced values, splits, joins, discarded ranges,

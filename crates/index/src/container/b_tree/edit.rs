@@ -13,7 +13,8 @@ use crate::key::KeyHead;
 use std::mem;
 
 impl<K, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
-    /// A removal that leaves a node with this size or a smaller one tries to merge it.
+    /// The most entries or children of a small node. A removal from a small leaf tries to merge the
+    /// small nodes of its path.
     pub(super) const SMALL: usize = N / 4;
     /// Two neighbours merge if they have at most this many entries or children together: few enough
     /// that the next insertion does not split the node again.
@@ -168,6 +169,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
     pub(super) fn pair(lower: Self, separator: Headed<K, H>, upper: Self) -> Self {
         let mut inner = Inner::new(lower);
         inner.insert_behind(0, separator, upper);
+        inner.check_changed();
         Self::Inner(inner)
     }
 
@@ -221,6 +223,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
                 let at = child(&inner.keys());
                 let removed = inner.children_mut()[at].remove(child, entry, dropped);
                 inner.mend(at, dropped);
+                inner.check_changed();
                 removed
             }
         }
@@ -243,7 +246,10 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
                 dropped.keep(separator.key);
                 leaf.take_tail(&mut upper, 0);
             }
-            (Self::Inner(inner), Self::Inner(mut upper)) => inner.append(separator, &mut upper),
+            (Self::Inner(inner), Self::Inner(mut upper)) => {
+                inner.append(separator, &mut upper);
+                inner.check_changed();
+            }
             _ => unreachable!("neighbours have the same height"),
         }
         None
@@ -260,6 +266,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
     ) -> Upper<K, V, H, N> {
         if !self.is_full() {
             self.insert_behind(at, separator, child);
+            self.check_changed();
             return None;
         }
         // An append leaves a nearly full node behind.
@@ -270,6 +277,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
         } else {
             upper.insert_behind(at - middle, separator, child);
         }
+        self.check_changed();
+        upper.check_changed();
         Some((middle_key, Node::Inner(upper)))
     }
 
@@ -281,6 +290,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
     ) -> Upper<K, V, H, N> {
         let split = self.is_full().then(|| self.split_off(N / 2));
         self.insert_first(child, separator);
+        self.check_changed();
         split.map(|(separator, upper)| (separator, Node::Inner(upper)))
     }
 

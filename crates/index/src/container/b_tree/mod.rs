@@ -13,20 +13,23 @@
 //!
 //! # Invariants
 //!
+//! Those that speak of the state of a tree are functions (`invariants`).
+//!
 //! 1. All leaves are at the same depth.
 //! 2. Leaves have 1 to `N` entries, inner nodes 1 to `N` children; an inner root has at least
 //!    two. Keys ascend strictly within a leaf.
 //! 3. In an inner node, key `i` lies above all keys of child `i` and at or below all keys of
 //!    child `i + 1`. It need not be present in the tree.
-//! 4. A removal that leaves a node small merges it with a neighbour if both fit well into one node.
-//!    It never moves entries to balance two nodes that do not fit, because that needs a new
-//!    separator and `K::clone` may panic. It unlinks a node that becomes empty.
+//! 4. A removal from a small leaf merges the small nodes of its path with neighbours, where two
+//!    nodes fit well into one. It never moves entries to balance two nodes that do not fit, because
+//!    that needs a new separator and `K::clone` may panic. It unlinks a node that becomes empty.
 //! 5. User code (`K::cmp`, `K::clone`) runs before an operation changes anything, and no operation
 //!    drops a key: keys to be dropped wait in `dropped`.
 //!
 //! The type does *not* keep the number of entries; its owner does.
 
 mod edit;
+mod invariants;
 mod join;
 mod keys;
 mod node;
@@ -231,7 +234,7 @@ where
             if let Node::Inner(inner) = root {
                 assert!(
                     inner.children().len() >= 2,
-                    "an inner root has one child only"
+                    "invariant 2 of BTree: an inner root has only one child"
                 );
             }
             root.check(KeyRange::all());

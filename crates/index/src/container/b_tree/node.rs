@@ -3,9 +3,7 @@
 
 use super::keys::{Headed, Keys, Row};
 use super::slots::Slots;
-use crate::contract::KeyRange;
 use crate::key::KeyHead;
-use std::ops::Bound;
 
 pub(super) enum Node<K, V, H: KeyHead<K>, const N: usize> {
     Leaf(Box<Leaf<K, V, H, N>>),
@@ -319,54 +317,6 @@ impl<K, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
             Self::Leaf(leaf) => size_of_val(&**leaf),
             Self::Inner(inner) => {
                 size_of_val(&**inner) + inner.children().iter().map(Self::bytes).sum::<usize>()
-            }
-        }
-    }
-}
-
-impl<K: Ord, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
-    /// Panics unless the invariants of the module hold in this subtree and all its keys lie within
-    /// `range`. Returns the height.
-    pub(super) fn check(&self, range: KeyRange<'_, K>) -> usize {
-        match self {
-            Self::Leaf(leaf) => {
-                assert!(leaf.len() > 0, "a leaf is empty");
-                assert!(
-                    leaf.keys().is_ascending(),
-                    "keys of a leaf are out of order"
-                );
-                assert!(
-                    leaf.keys().keys.iter().all(|key| range.contains(key)),
-                    "a key is outside its leaf's range"
-                );
-                1
-            }
-            Self::Inner(inner) => {
-                let (keys, children) = (inner.keys().keys, inner.children());
-                assert_eq!(
-                    keys.len() + 1,
-                    children.len(),
-                    "as many keys as gaps between children"
-                );
-                let heights = children.iter().enumerate().map(|(at, child)| {
-                    let low = if at == 0 {
-                        range.low
-                    } else {
-                        Bound::Included(&keys[at - 1])
-                    };
-                    let high = keys.get(at).map_or(range.high, Bound::Excluded);
-                    child.check(KeyRange::new(low, high))
-                });
-                let heights: Vec<_> = heights.collect();
-                assert!(
-                    heights.iter().all(|height| *height == heights[0]),
-                    "leaves at different depths"
-                );
-                debug_assert!(
-                    inner.keys().is_ascending(),
-                    "keys of an inner node are out of order"
-                );
-                heights[0] + 1
             }
         }
     }

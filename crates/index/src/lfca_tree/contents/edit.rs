@@ -1,5 +1,6 @@
 //! Putting and removing one entry: copies of the leaf and of the path to it.
 
+use super::invariants::check_shared;
 use super::node::{Entry, NodeList, NodeRef, Part, fewest, most};
 use super::{Owned, OwnedEntry, OwnedTree, Root, View, Word};
 use crate::contract::Direction;
@@ -10,7 +11,7 @@ use crate::kit::{SearchKey, Spec};
 const MOST_LEVELS: usize = 16;
 
 /// A node on the path to an entry.
-struct Step<'g, S: Spec> {
+struct PathNode<'g, S: Spec> {
     node: NodeRef<'g, S>,
     /// The index of the next child on the path; in the leaf, the index where the key is or belongs.
     at: usize,
@@ -23,7 +24,7 @@ struct Step<'g, S: Spec> {
 
 /// The path to an entry, or to where it belongs.
 pub(in crate::lfca_tree) struct Path<'g, S: Spec> {
-    steps: [Option<Step<'g, S>>; MOST_LEVELS],
+    nodes: [Option<PathNode<'g, S>>; MOST_LEVELS],
     levels: usize,
     found: bool,
     head: u64,
@@ -93,7 +94,7 @@ impl<'g, S: Spec> View<'g, S> {
 impl<'g, S: Spec> Path<'g, S> {
     fn new(head: u64) -> Self {
         Self {
-            steps: [const { None }; MOST_LEVELS],
+            nodes: [const { None }; MOST_LEVELS],
             levels: 0,
             found: false,
             head,
@@ -101,7 +102,7 @@ impl<'g, S: Spec> Path<'g, S> {
     }
 
     fn push(&mut self, node: NodeRef<'g, S>, at: usize, is_lowest: bool) {
-        self.steps[self.levels] = Some(Step {
+        self.nodes[self.levels] = Some(PathNode {
             node,
             at,
             is_lowest,
@@ -110,16 +111,16 @@ impl<'g, S: Spec> Path<'g, S> {
         self.levels += 1;
     }
 
-    fn step(&self, level: usize) -> &Step<'g, S> {
-        match &self.steps[..self.levels][level] {
-            Some(step) => step,
-            None => unreachable!("there are as many steps as levels"),
+    fn path_node(&self, level: usize) -> &PathNode<'g, S> {
+        match &self.nodes[..self.levels][level] {
+            Some(path_node) => path_node,
+            None => unreachable!("each level has a node of the path"),
         }
     }
 
     fn lay_to_rest(&mut self, level: usize, key: bool, value: bool) {
-        if let Some(step) = &mut self.steps[level] {
-            step.dead = (key, value);
+        if let Some(path_node) = &mut self.nodes[level] {
+            path_node.dead = (key, value);
         }
     }
 
@@ -127,7 +128,7 @@ impl<'g, S: Spec> Path<'g, S> {
     #[inline]
     pub(in crate::lfca_tree) fn value(&self) -> Option<Word<S::Value>> {
         self.found.then(|| {
-            let leaf = self.step(self.levels - 1);
+            let leaf = self.path_node(self.levels - 1);
             leaf.node.value(leaf.at)
         })
     }
@@ -135,7 +136,7 @@ impl<'g, S: Spec> Path<'g, S> {
     /// A copy of the key, and the value, if there is an entry.
     pub(in crate::lfca_tree) fn entry(&self) -> Option<(S::Key, Word<S::Value>)> {
         self.found.then(|| {
-            let Step { node, at, .. } = *self.step(self.levels - 1);
+            let PathNode { node, at, .. } = *self.path_node(self.levels - 1);
             (node.with_key(at, S::Key::clone), node.value(at))
         })
     }
@@ -160,18 +161,18 @@ impl<'g, S: Spec> Path<'g, S> {
     /// Whether the path leads behind all entries.
     fn is_append(&self) -> bool {
         (0..self.levels).all(|level| {
-            let step = self.step(level);
-            step.at + usize::from(level + 1 < self.levels) == step.node.len()
+            let PathNode { node, at, .. } = self.path_node(level);
+            at + usize::from(level + 1 < self.levels) == node.len()
         })
     }
 
     /// The sibling with which a node of the path is merged if it has `left` entries left, and
     /// whether that is the sibling before it.
     fn sibling(&self, level: usize, left: usize) -> Option<(NodeRef<'g, S>, bool)> {
-        if level == 0 || left == 0 || left >= fewest(self.step(level).node.level()) {
+        if level == 0 || left == 0 || left >= fewest(self.path_node(level).node.level()) {
             return None;
         }
-        let parent = self.step(level - 1);
+        let parent = self.path_node(level - 1);
         if parent.at + 1 < parent.node.len() {
             Some((parent.node.child(parent.at + 1), false))
         } else {
@@ -183,7 +184,7 @@ impl<'g, S: Spec> Path<'g, S> {
     /// The number of nodes from the root on whose contents can be moved.
     fn movable(&self, change: &Change<S>) -> usize {
         let mut movable = (0..self.levels)
-            .take_while(|level| self.step(*level).node.is_exclusive())
+            .take_while(|level| self.path_node(*level).node.is_exclusive())
             .count();
         if matches!(change, Change::Remove) {
             // A merged node shares the entries of its sibling with the old tree, and a root that is
@@ -191,7 +192,7 @@ impl<'g, S: Spec> Path<'g, S> {
             // only one that loses a child: appends and splits leave nodes with few entries.
             let mut more = 0;
             for level in (0..self.levels).rev() {
-                let left = self.step(level).node.len() - 1 + more;
+                let left = self.path_node(level).node.len() - 1 + more;
                 // The number of nodes that replace this node and its sibling, less one.
                 more = match self.sibling(level, left) {
                     Some((sibling, _)) => {
@@ -223,7 +224,7 @@ impl<'g, S: Spec> Path<'g, S> {
             made = next;
             place = match level.checked_sub(1) {
                 Some(above) => {
-                    let at = self.step(above).at;
+                    let at = self.path_node(above).at;
                     match beside {
                         Some(true) => at - 1..at + 1,
                         Some(false) => at..at + 2,
@@ -274,12 +275,12 @@ impl<'g, S: Spec> Making<'g, S> {
         place: std::ops::Range<usize>,
         is_append: bool,
     ) -> ([Option<NodeRef<'g, S>>; 2], Option<bool>) {
-        let Step {
+        let PathNode {
             node,
             at,
             is_lowest,
             ..
-        } = *path.step(level);
+        } = *path.path_node(level);
         let is_shared = level >= self.moved;
         let mut new = [None, None];
         let mut rest = place.end;
@@ -331,6 +332,9 @@ impl<'g, S: Spec> Making<'g, S> {
                 share_runs(&[Part::Run(node, 0..start), Part::Run(node, rest..node.len())]);
             }
             let result = [Some(node.with_entry(start, entry)), None];
+            if is_shared {
+                check_shared(result, &[Part::One(entry)]);
+            }
             self.keep(result, level);
             return (result, None);
         }
@@ -356,6 +360,9 @@ impl<'g, S: Spec> Making<'g, S> {
             share_runs(&parts);
         }
         let result = cut(node.level(), &parts, is_append);
+        if is_shared {
+            check_shared(result, &parts);
+        }
         self.keep(result, level);
         (result, sibling.map(|(_, before)| before))
     }
@@ -444,11 +451,16 @@ pub(super) fn cut<'g, S: Spec>(
     [Some(NodeRef::build(level, parts, 0..middle)), second]
 }
 
-impl<S: Spec> Edit<'_, '_, S> {
+impl<'g, S: Spec> Edit<'_, 'g, S> {
     /// The new tree. If the edit is committed, its count belongs to the new base node.
     #[inline]
     pub(in crate::lfca_tree) fn root(&self) -> Root<S> {
         self.root
+    }
+
+    /// The nodes of the path whose contents move to their copies.
+    pub(super) fn moved(&self) -> impl Iterator<Item = NodeRef<'g, S>> {
+        (0..self.moved).map(|level| self.path.path_node(level).node)
     }
 
     /// Ends the edit after the new tree has replaced the old one. Returns what is to be freed when
@@ -466,9 +478,8 @@ impl<S: Spec> Edit<'_, '_, S> {
     ) -> (NodeList<S>, Root<S>) {
         let mut replaced = NodeList::new();
         for level in 0..self.moved {
-            let step = self.path.step(level);
-            let (key, value) = step.dead;
-            replaced.push_with(step.node, step.at, key, value);
+            let PathNode { node, at, dead, .. } = *self.path.path_node(level);
+            replaced.push_with(node, at, dead.0, dead.1);
         }
         let is_shared = self.moved < self.path.levels;
         if let Some((key, value)) = put
@@ -479,7 +490,7 @@ impl<S: Spec> Edit<'_, '_, S> {
                 key.give();
             }
         }
-        let root = is_shared.then(|| self.path.step(self.moved).node.pointer());
+        let root = is_shared.then(|| self.path.path_node(self.moved).node.pointer());
         (replaced, Root(root))
     }
 

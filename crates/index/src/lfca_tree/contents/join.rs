@@ -2,6 +2,7 @@
 //! they are made of, which do not change.
 
 use super::edit::{cut, parent_of, share_runs};
+use super::invariants::check_shared;
 use super::node::{Entry, NodeRef, Part, fewest, most};
 use super::{OwnedTree, View};
 use crate::kit::{SearchKey, SearchRange, Spec};
@@ -99,7 +100,9 @@ fn one<S: Spec>(level: u16, parts: &[Part<'_, '_, S>]) -> OwnedTree<S> {
 /// the entries of runs.
 fn few<S: Spec>(level: u16, parts: &[Part<'_, '_, S>]) -> Few<S> {
     share_runs(parts);
-    match cut(level, parts, false) {
+    let made = cut(level, parts, false);
+    check_shared(made, parts);
+    match made {
         [Some(first), second] => (OwnedTree::of(first), second.map(OwnedTree::of)),
         [None, _] => unreachable!("a node is made of something"),
     }

@@ -13,9 +13,12 @@
 //!
 //! # Invariants
 //!
+//! Those that speak of the state of a tree are functions (`invariants`).
+//!
 //! 1. The keys of a node ascend strictly. A key of an inner node lies at or below all keys of its
 //!    child, and above all keys of the child before. It need not be a key of an entry.
-//! 2. All leaves are on one level. No node is empty; an empty tree has no root.
+//! 2. All leaves are on one level. No node is empty or has more entries than `most` says. An empty
+//!    tree has no root.
 //! 3. A node has one count for each parent, base node and snapshot that leads to it. It owns one
 //!    count of each of its children, keys and values, except as invariant 4 allows.
 //! 4. If all nodes on the path from a base node to a node have a count of 1, the node belongs to
@@ -25,6 +28,7 @@
 //!    node.
 
 mod edit;
+mod invariants;
 mod join;
 mod node;
 #[cfg(test)]

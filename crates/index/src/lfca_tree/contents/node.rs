@@ -1,5 +1,6 @@
 //! The nodes of contents: leaves and inner nodes in one layout.
 
+use super::invariants::check_made;
 #[cfg(test)]
 use super::tests;
 use super::word::Word;
@@ -386,6 +387,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 .copy_to_nonoverlapping(node.column(0), Self::COLUMNS * len);
             node.fill(at, entry);
         }
+        check_made(node);
         node
     }
 
@@ -423,6 +425,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             filled += end - begin;
         }
         assert_eq!(filled, len);
+        check_made(node);
         node
     }
 

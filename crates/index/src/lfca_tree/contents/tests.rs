@@ -33,6 +33,7 @@ impl<S: Spec<Value = Arc<()>>> Contents<S> {
 
     fn commit(&mut self, edit: Edit<'_, '_, S>, put: Option<OwnedEntry<S>>) {
         let root = edit.root();
+        edit.check_moved();
         // SAFETY: the new tree replaces the old one, which is not used any more.
         unsafe {
             let (nodes, contents) = edit.commit(put);
@@ -70,11 +71,13 @@ impl<S: Spec<Value = Arc<()>>> Contents<S> {
     }
 
     fn len(&self) -> usize {
+        self.view().check_at_rest(None, None);
         self.view().measure().1
     }
 
     /// Drops the tree, and checks that nothing is left of it.
     fn end(self) {
+        self.view().check_at_rest(None, None);
         // SAFETY: this owns a count of the tree.
         drop(unsafe { self.root.own() });
         assert_eq!(LIVE.get(), 0, "nodes are left");
