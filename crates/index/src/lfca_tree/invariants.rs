@@ -14,22 +14,22 @@
 use super::Tree;
 use super::adapt::Join;
 use super::node::{BaseNode, BaseRef, Node, NodePtr, RouteNode, route};
+use crate::contract::Direction;
 use crate::kit::{CHANGES_ARE_CHECKED, Spec};
 use std::ptr;
 use tremula_sync::Arc;
 use tremula_sync::atomic::Ordering;
 use tremula_sync::reclaim::Guard;
 
-/// Invariant 1, of route nodes: a route node leads to keys at or above `low` and below `high`.
-fn route_keys_divide<S: Spec>(node: &RouteNode<S>, low: Option<&S::Key>, high: Option<&S::Key>) {
-    let (key, is_above) = (&node.key, |low| low < &node.key);
+/// Invariant 1, of a key at the place for keys at or above `low` and below `high`.
+fn is_on_its_side<K: Ord>(key: &K, low: Option<&K>, high: Option<&K>) {
     assert!(
-        low.is_none_or(is_above) && high.is_none_or(|high| key < high),
-        "invariant 1 of LfcaTree: a route node is on the wrong side of another"
+        low.is_none_or(|low| low <= key) && high.is_none_or(|high| key < high),
+        "invariant 1 of LfcaTree: a key is on the wrong side of a route node"
     );
 }
 
-/// Invariant 3, of a base node to which `parent` leads, or the root if there is none.
+/// Invariant 3, of a base node to which `parent` leads, or to which the root link leads.
 fn base_knows_its_parent<S: Spec>(base: &BaseNode<S>, parent: Option<NodePtr<S>>) {
     assert!(
         base.parent == parent,
@@ -104,7 +104,7 @@ impl<S: Spec> Tree<S> {
             // SAFETY: it is linked, and this thread is pinned.
             match unsafe { node.as_ref() } {
                 Node::Route(route) => {
-                    route_keys_divide(route, low, high);
+                    is_on_its_side(&route.key, low, high);
                     mark_is(route, None);
                     let key = Some(&route.key);
                     ahead.push((route.left.load(), Some(node), low, key));
@@ -115,6 +115,11 @@ impl<S: Spec> Tree<S> {
                     base_is_replaceable(base);
                     // SAFETY: as for the node.
                     let base = unsafe { BaseRef::of(node, guard) };
+                    for direction in [Direction::Ascending, Direction::Descending] {
+                        if let Some(end) = base.view().end(direction) {
+                            end.with(|key, _| is_on_its_side(key, low, high));
+                        }
+                    }
                     base.view().check_at_rest(low, high);
                 }
             }
