@@ -66,10 +66,11 @@ impl Table {
         let default = self.default_row(default, FUNCTION)?;
         let result = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
             let key_position = self.shared.layout.key_position;
-            steps
-                .iter()
-                .map(|step| step.apply(row, key_position))
-                .collect()
+            let mut values = Vec::with_capacity(steps.len());
+            for step in &steps {
+                values.push(step.apply(row, key_position)?);
+            }
+            Ok(values)
         });
         drop(guard);
         let mut values: Vec<Term> = result?;
