@@ -267,7 +267,7 @@ impl Options {
 }
 
 impl Heir {
-    /// The heir of the option with these parts, or that there is no heir; `None` if it is no such option.
+    /// What an option with these parts says about the heir; `None` if it is no such option.
     pub(super) fn of(option: &[Term]) -> Option<Option<Self>> {
         match option {
             [Term::Atom(name), Term::Atom(none)] if [*name, *none] == [Atom::HEIR, Atom::NONE] => {
