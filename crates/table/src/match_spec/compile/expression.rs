@@ -16,7 +16,7 @@ pub(super) enum Task<'t> {
     Evaluate(&'t Term, Path),
     /// Combine the topmost operands.
     Finish(Build, usize, &'t Term, Path),
-    /// Leave a chain of `andalso` or `orelse` if the topmost operand is this boolean, which decides.
+    /// Leave a chain of `andalso` or `orelse` if the topmost operand is this deciding boolean.
     Leave(bool, usize),
     /// End a chain. The topmost operand is its value if nothing has decided it before.
     End(usize),
