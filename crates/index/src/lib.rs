@@ -17,7 +17,8 @@ pub mod lfca_tree;
 pub mod locked;
 pub mod masstree;
 mod ordered_index;
-mod ordered_map;
+pub mod ordered_map;
+pub mod ordered_set;
 mod reentry;
 
 pub use art::Art;
@@ -31,4 +32,5 @@ pub use lfca_tree::LfcaTree;
 pub use locked::Locked;
 pub use masstree::Masstree;
 pub use ordered_index::OrderedIndex;
-pub use ordered_map::{OrderedMap, Range};
+pub use ordered_map::OrderedMap;
+pub use ordered_set::OrderedSet;

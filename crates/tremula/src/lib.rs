@@ -13,5 +13,5 @@ pub use tremula_table as table;
 
 pub use tremula_index::{
     Art, ByteKey, CaTree, Direction, Engine, Facts, KeyRange, LfcaTree, Locked, Masstree,
-    NotSorted, OlcBTree, OrderedIndex, OrderedMap, Range, Shape, UnknownEngine, Update,
+    NotSorted, OlcBTree, OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
 };

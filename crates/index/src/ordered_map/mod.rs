@@ -1,11 +1,15 @@
 //! The methods of an ordered index that a Rust program expects.
 
-use crate::contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, Shape, Update};
-use crate::{ByteKey, CaTree, OrderedIndex, RegisteredEngine};
-use std::fmt;
-use std::iter::FusedIterator;
+mod range;
+mod traits;
+
+pub use range::{Drain, IntoIter, Range};
+
+use crate::bulk::Ascending;
+use crate::contract::{Direction, KeyRange, Shape, Update};
+use crate::{ByteKey, CaTree, NotSorted, OrderedIndex, RegisteredEngine};
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{ControlFlow, Deref, RangeBounds};
 
 /// A concurrent ordered map: an engine with the methods that a Rust program expects.
 ///
@@ -41,6 +45,30 @@ where
     #[must_use]
     pub fn new() -> Self {
         Self::on(CaTree::new())
+    }
+
+    /// A map of entries that are in strictly ascending order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSorted`] names the first entry that is out of order.
+    ///
+    /// ```
+    /// use tremula_index::OrderedMap;
+    ///
+    /// let map = OrderedMap::from_sorted([(1, 'a'), (2, 'b')])?;
+    /// assert_eq!(map.last(), Some((2, 'b')));
+    /// let error = OrderedMap::from_sorted([(1, 'a'), (1, 'b')]).unwrap_err();
+    /// assert_eq!(error.position, 1);
+    /// # Ok::<(), tremula_index::NotSorted>(())
+    /// ```
+    pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
+        let map = Self::new();
+        for entry in Ascending::new(entries.into_iter()) {
+            let (key, value) = entry?;
+            map.insert(key, value);
+        }
+        Ok(map)
     }
 }
 
@@ -151,6 +179,51 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.engine.remove(key)
     }
 
+    /// Removes `key` if `condition` holds for its value, as one atomic step, and returns the value.
+    /// `condition` is called at most once, under the same conditions as the closure of
+    /// [`update`](Self::update). Copies the key.
+    ///
+    /// ```
+    /// let stock = tremula_index::OrderedMap::from([("nuts", 3), ("bolts", 0)]);
+    /// assert_eq!(stock.remove_if(&"nuts", |left| *left == 0), None);
+    /// assert_eq!(stock.remove_if(&"bolts", |left| *left == 0), Some(0));
+    /// ```
+    pub fn remove_if(&self, key: &K, condition: impl FnOnce(&V) -> bool) -> Option<V> {
+        self.update(key.clone(), |value| match value {
+            Some(value) if condition(value) => Update::Remove,
+            _ => Update::Keep,
+        })
+    }
+
+    /// Replaces the value under `key` by `new` if it equals `current`, as one atomic step, and
+    /// returns the old value. `V::eq` may run under a lock, as the closure of
+    /// [`update`](Self::update) may.
+    ///
+    /// # Errors
+    ///
+    /// A copy of the value under `key` that differs from `current`; `None` if the key is absent.
+    ///
+    /// ```
+    /// let seats = tremula_index::OrderedMap::from([(12, "free"), (13, "taken")]);
+    /// assert_eq!(seats.compare_exchange(12, &"free", "taken"), Ok("free"));
+    /// assert_eq!(seats.compare_exchange(12, &"free", "taken"), Err(Some("taken")));
+    /// assert_eq!(seats.compare_exchange(99, &"free", "taken"), Err(None));
+    /// ```
+    pub fn compare_exchange(&self, key: K, current: &V, new: V) -> Result<V, Option<V>>
+    where
+        V: PartialEq,
+    {
+        let mut found = None;
+        let replaced = self.update(key, |value| {
+            if value == Some(current) {
+                return Update::Put(new);
+            }
+            found = value.cloned();
+            Update::Keep
+        });
+        replaced.ok_or(found)
+    }
+
     /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
     /// decides, as one atomic step. Returns the value that was replaced or removed. `decide`
     /// may run under a lock: keep it brief, and do not call the map from it. If it does, a debug
@@ -193,6 +266,16 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         }
     }
 
+    /// The entry with the smallest key, under the name that `BTreeMap` has for it.
+    pub fn first_key_value(&self) -> Option<(K, V)> {
+        self.first()
+    }
+
+    /// The entry with the largest key, under the name that `BTreeMap` has for it.
+    pub fn last_key_value(&self) -> Option<(K, V)> {
+        self.last()
+    }
+
     /// The entry with the smallest key.
     pub fn first(&self) -> Option<(K, V)> {
         self.engine.first()
@@ -213,6 +296,24 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     #[inline]
     pub fn prev(&self, key: &K) -> Option<(K, V)> {
         self.engine.prev(key)
+    }
+
+    /// The entry with the smallest key that is `key` or above it. Copies that entry only.
+    ///
+    /// ```
+    /// let grades = tremula_index::OrderedMap::from([(50, "pass"), (70, "good"), (90, "best")]);
+    /// assert_eq!(grades.at_or_above(&70), Some((70, "good")));
+    /// assert_eq!(grades.at_or_above(&71), Some((90, "best")));
+    /// assert_eq!(grades.at_or_below(&71), Some((70, "good")));
+    /// assert_eq!(grades.at_or_below(&49), None);
+    /// ```
+    pub fn at_or_above(&self, key: &K) -> Option<(K, V)> {
+        self.scan(key.., Direction::Ascending, 1).pop()
+    }
+
+    /// The entry with the largest key that is `key` or below it. Copies that entry only.
+    pub fn at_or_below(&self, key: &K) -> Option<(K, V)> {
+        self.scan(..=key, Direction::Descending, 1).pop()
     }
 
     /// Removes and returns the entry with the smallest key.
@@ -240,20 +341,71 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     /// assert_eq!(squares, [9, 16, 25]);
     /// assert_eq!(map.range(..=50).rev().next(), Some((50, 2500)));
     /// ```
-    pub fn range(&self, range: impl RangeBounds<K>) -> Range<'_, K, V, E> {
-        Range {
-            engine: &self.engine,
-            low: range.start_bound().cloned(),
-            high: range.end_bound().cloned(),
-            met: false,
-            front: Batch::new(),
-            back: Batch::new(),
-        }
+    pub fn range(&self, range: impl RangeBounds<K>) -> Range<K, V, &Self> {
+        Self::range_of(self, range)
     }
 
-    /// All entries, as [`range`](Self::range) gives them.
-    pub fn iter(&self) -> Range<'_, K, V, E> {
+    /// What [`range`](Self::range) returns, with a map that the iterator keeps: in an `Arc`, say.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tremula_index::OrderedMap;
+    ///
+    /// let map = Arc::new(OrderedMap::from([(1, 'a'), (2, 'b'), (3, 'c')]));
+    /// let range = OrderedMap::range_of(map, 2..); // may outlive this function
+    /// assert!(range.eq([(2, 'b'), (3, 'c')]));
+    /// ```
+    pub fn range_of<M: Deref<Target = Self>>(map: M, range: impl RangeBounds<K>) -> Range<K, V, M> {
+        let (low, high) = (range.start_bound().cloned(), range.end_bound().cloned());
+        Range::new(map, low, high)
+    }
+
+    /// All entries, as [`range`](Self::range) returns them.
+    pub fn iter(&self) -> Range<K, V, &Self> {
         self.range(..)
+    }
+
+    /// All keys, in the order and with the consistency of [`range`](Self::range). Copies the values
+    /// too.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = K> {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// All values, in the order of their keys and with the consistency of [`range`](Self::range).
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = V> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// Shows each entry of `range` to `visit` in the order of `direction`, until `visit` breaks, and
+    /// returns what it broke with. The consistency is that of [`range`](Self::range). `visit` runs
+    /// with no lock held, and may call the map.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use tremula_index::{Direction, OrderedMap};
+    ///
+    /// let map = OrderedMap::from([(1, "ash"), (2, "elm"), (3, "oak")]);
+    /// let found = map.for_each(.., Direction::Descending, |key, tree| {
+    ///     if tree.starts_with('e') { ControlFlow::Break(*key) } else { ControlFlow::Continue(()) }
+    /// });
+    /// assert_eq!(found, ControlFlow::Break(2));
+    /// ```
+    pub fn for_each<B>(
+        &self,
+        range: impl RangeBounds<K>,
+        direction: Direction,
+        mut visit: impl FnMut(&K, &V) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let mut result = ControlFlow::Continue(());
+        self.engine
+            .range(bounds(&range), direction, &mut |key, value| {
+                result = visit(key, value);
+                match result {
+                    ControlFlow::Continue(()) => ControlFlow::Continue(()),
+                    ControlFlow::Break(_) => ControlFlow::Break(()),
+                }
+            });
+        result
     }
 
     /// The first `limit` entries of `range` in this direction, as of one moment if the engine
@@ -288,6 +440,45 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.engine.remove_range(bounds(&range))
     }
 
+    /// Removes each entry of `range` for which `keep` returns `false`, and returns how many it
+    /// removed. Each entry is decided and removed in one atomic step, but the entries one after the
+    /// other: an entry that another thread inserts meanwhile may be missed. `keep` runs under the
+    /// same conditions as the closure of [`update`](Self::update).
+    ///
+    /// ```
+    /// let map: tremula_index::OrderedMap<_, _> = (0..10).map(|i| (i, i * i)).collect();
+    /// assert_eq!(map.retain(2.., |_, square| square % 2 == 0), 4);
+    /// assert!(map.keys().eq([0, 1, 2, 4, 6, 8]));
+    /// ```
+    pub fn retain(
+        &self,
+        range: impl RangeBounds<K>,
+        mut keep: impl FnMut(&K, &V) -> bool,
+    ) -> usize {
+        let removed = self.range(range).filter(|(key, _)| {
+            let gone = self.update(key.clone(), |value| match value {
+                Some(value) if !keep(key, value) => Update::Remove,
+                _ => Update::Keep,
+            });
+            gone.is_some()
+        });
+        removed.count()
+    }
+
+    /// Removes the entries of `range` one after the other, and returns each. An entry that another
+    /// thread inserts meanwhile may stay; one that another thread removes first is not returned.
+    /// Dropping the iterator removes the rest. [`remove_range`](Self::remove_range) removes all in
+    /// one step.
+    ///
+    /// ```
+    /// let queue = tremula_index::OrderedMap::from([(1, "a"), (5, "b"), (9, "c")]);
+    /// assert!(queue.drain(..6).eq([(1, "a"), (5, "b")]));
+    /// assert_eq!(queue.len(), 1);
+    /// ```
+    pub fn drain(&self, range: impl RangeBounds<K>) -> Drain<'_, K, V, E> {
+        Drain::new(self.range(range))
+    }
+
     /// Removes every entry.
     pub fn clear(&self) {
         self.engine.remove_range(KeyRange::all());
@@ -312,150 +503,6 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
 fn bounds<K>(range: &impl RangeBounds<K>) -> KeyRange<'_, K> {
     KeyRange::new(range.start_bound(), range.end_bound())
 }
-
-impl<K, V> Default for OrderedMap<K, V>
-where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-{
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> fmt::Debug for OrderedMap<K, V, E> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("OrderedMap")
-            .field("shape", &self.shape())
-            .finish_non_exhaustive()
-    }
-}
-
-impl<K, V> FromIterator<(K, V)> for OrderedMap<K, V>
-where
-    K: Ord + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-{
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let map = Self::new();
-        (&map).extend(entries);
-        map
-    }
-}
-
-impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Extend<(K, V)> for &OrderedMap<K, V, E> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        for (key, value) in entries {
-            self.insert(key, value);
-        }
-    }
-}
-
-impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Extend<(K, V)> for OrderedMap<K, V, E> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        (&*self).extend(entries);
-    }
-}
-
-impl<'a, K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> IntoIterator for &'a OrderedMap<K, V, E> {
-    type Item = (K, V);
-    type IntoIter = Range<'a, K, V, E>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-/// The entries that one end of a [`Range`] has copied and not yet returned, and the size of its
-/// next batch.
-struct Batch<K, V> {
-    entries: std::vec::IntoIter<(K, V)>,
-    size: usize,
-}
-
-impl<K, V> Batch<K, V> {
-    fn new() -> Self {
-        Self {
-            entries: Vec::new().into_iter(),
-            size: FIRST_BATCH,
-        }
-    }
-}
-
-/// An iterator over a range of an [`OrderedMap`], made by [`OrderedMap::range`].
-pub struct Range<'a, K, V, E> {
-    engine: &'a E,
-    /// The part of the range that neither end has copied yet, unless `met`.
-    low: Bound<K>,
-    high: Bound<K>,
-    /// Whether a scan has found the end of what neither end had copied. From then on neither end
-    /// scans: an end that takes entries from the other end's batch passes `low` or `high` without
-    /// moving it, and a later scan would return keys beyond those already returned.
-    met: bool,
-    front: Batch<K, V>,
-    back: Batch<K, V>,
-}
-
-impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Range<'_, K, V, E> {
-    /// Copies the next entries at one end, unless the ends have met. The remaining range then
-    /// excludes them.
-    fn fill(&mut self, direction: Direction) {
-        if self.met {
-            return;
-        }
-        let mut entries = Vec::new();
-        let size = match direction {
-            Direction::Ascending => self.front.size,
-            Direction::Descending => self.back.size,
-        };
-        let range = KeyRange::new(self.low.as_ref(), self.high.as_ref());
-        self.engine.scan(range, direction, size, &mut entries);
-        self.met = entries.len() < size;
-        let Some((last, _)) = entries.last() else {
-            return;
-        };
-        let last = Bound::Excluded(last.clone());
-        let batch = Batch {
-            entries: entries.into_iter(),
-            size: (size * 2).min(LAST_BATCH),
-        };
-        match direction {
-            Direction::Ascending => (self.low, self.front) = (last, batch),
-            Direction::Descending => (self.high, self.back) = (last, batch),
-        }
-    }
-}
-
-impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Iterator for Range<'_, K, V, E> {
-    type Item = (K, V);
-
-    fn next(&mut self) -> Option<(K, V)> {
-        if self.front.entries.len() == 0 {
-            self.fill(Direction::Ascending);
-        }
-        // If this end's batch is empty, the ends have met: the next entry comes from the far side
-        // of the other end's batch.
-        self.front
-            .entries
-            .next()
-            .or_else(|| self.back.entries.next_back())
-    }
-}
-
-impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> DoubleEndedIterator for Range<'_, K, V, E> {
-    fn next_back(&mut self) -> Option<(K, V)> {
-        if self.back.entries.len() == 0 {
-            self.fill(Direction::Descending);
-        }
-        self.back
-            .entries
-            .next()
-            .or_else(|| self.front.entries.next_back())
-    }
-}
-
-/// Once an end has found that nothing remains, neither end returns anything again.
-impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> FusedIterator for Range<'_, K, V, E> {}
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {

@@ -9,10 +9,11 @@
 use crate::Tested;
 use crate::support::suite::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tremula_index::{OrderedIndex, OrderedMap, Range};
+use tremula_index::ordered_map::Range;
+use tremula_index::{OrderedIndex, OrderedMap};
 
 type Map = OrderedMap<i64, i64, Box<dyn OrderedIndex<i64, i64>>>;
-type Ends<'a> = Range<'a, i64, i64, Box<dyn OrderedIndex<i64, i64>>>;
+type Ends<'a> = Range<i64, i64, &'a Map>;
 
 /// A map of the keys from 0 to `count` - 1.
 fn map_of(engine: Tested, count: i64) -> Map {
