@@ -423,8 +423,18 @@ macro_rules! delegate_to_target {
         }
     };
 }
-impl<K: Ord + Clone, V: Clone, I: crate::OrderedIndex<K, V> + ?Sized> Implementation<K, V>
-    for Box<I>
-{
-    delegate_to_target!();
+/// A pointer to an index is an index.
+macro_rules! pointer_to_an_index {
+    ($($Pointer:ty)*) => {
+        $(impl<K, V, I> Implementation<K, V> for $Pointer
+        where
+            K: Ord + Clone,
+            V: Clone,
+            I: crate::OrderedIndex<K, V> + ?Sized,
+        {
+            delegate_to_target!();
+        })*
+    };
 }
+
+pointer_to_an_index! { &I Box<I> tremula_sync::Arc<I> }

@@ -110,8 +110,9 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     }
 }
 
-/// The type of a head in a node: a `u64`, or `()` where there are no heads.
-pub trait HeadWord: Copy + Ord + Send + Sync + 'static {
+/// The type of a head in a node: a `u64`, or `()` where there are no heads. No other type can be
+/// one.
+pub trait HeadWord: sealed::Sealed + Copy + Ord + Send + Sync + 'static {
     /// The word of a head.
     #[doc(hidden)]
     fn of(head: u64) -> Self;
@@ -127,6 +128,12 @@ impl HeadWord for u64 {
 impl HeadWord for () {
     #[inline]
     fn of(_: u64) {}
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl Sealed for () {}
 }
 
 /// Whether an index keeps only the heads of these keys. It then makes and drops keys in the middle

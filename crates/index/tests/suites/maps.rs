@@ -193,6 +193,19 @@ pub(crate) fn a_range_may_own_its_map() {
     }
 }
 
+pub(crate) fn a_pointer_to_an_index_is_an_index() {
+    fn first<I: OrderedIndex<i64, u32>>(index: I) -> Option<(i64, u32)> {
+        index.first()
+    }
+    for engine in Tested::ALL {
+        let index = std::sync::Arc::new(engine.create::<i64, u32>());
+        let map = OrderedMap::on(std::sync::Arc::clone(&index));
+        map.insert(1, 10);
+        assert_eq!(first(&*index), Some((1, 10)), "{engine}");
+        assert_eq!(first(index), Some((1, 10)), "{engine}");
+    }
+}
+
 pub(crate) fn methods_of_sets_do_what_those_of_a_btree_set_do() {
     for engine in Tested::ALL {
         let set = OrderedSet::of(OrderedMap::with_engine(engine));
@@ -257,6 +270,7 @@ macro_rules! every_test {
             an_owned_iterator_hands_out_every_entry_from_either_end,
             maps_are_equal_if_their_entries_are_whatever_their_engines_are,
             a_range_may_own_its_map,
+            a_pointer_to_an_index_is_an_index,
             methods_of_sets_do_what_those_of_a_btree_set_do,
         }
     };
