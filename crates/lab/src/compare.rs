@@ -119,8 +119,8 @@ impl Comparison {
     /// use std::path::Path;
     /// use tremula_lab::{compare::Comparison, record};
     ///
-    /// let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/results/ycsb_email.jsonl");
-    /// let old = record::read(&results)?;
+    /// let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/results");
+    /// let old = record::read(&folder.join("ycsb_email.jsonl"))?;
     /// let mut new = old.clone();
     /// for run in &mut new[0].runs {
     ///     *run /= 2.0;

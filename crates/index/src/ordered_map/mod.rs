@@ -376,9 +376,9 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Shows each entry of `range` to `visit` in the order of `direction`, until `visit` breaks, and
-    /// returns what it broke with. The consistency is that of [`range`](Self::range). `visit` runs
-    /// with no lock held, and may call the map.
+    /// Shows each entry of `range` to `visit` in the order of `direction`, until `visit` breaks,
+    /// and returns what it broke with. The consistency is that of [`range`](Self::range). `visit`
+    /// runs with no lock held, and may call the map.
     ///
     /// ```
     /// use std::ops::ControlFlow;

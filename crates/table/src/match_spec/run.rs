@@ -97,7 +97,8 @@ impl<'s> Matcher<'s> {
     /// ```
     /// use tremula_table::{MatchSpec, Term};
     ///
-    /// let spec = MatchSpec::compile(&"[{['$1' | '_'], [], ['$1']}, {{'$1'}, [], ['$1']}]".parse()?)?;
+    /// let spec = "[{['$1' | '_'], [], ['$1']}, {{'$1'}, [], ['$1']}]";
+    /// let spec = MatchSpec::compile(&spec.parse()?)?;
     /// let mut matcher = spec.matcher();
     /// assert_eq!(matcher.run_term(&"[a, b]".parse()?), Some("a".parse()?));
     /// assert_eq!(matcher.run_term(&"{c}".parse()?), Some("c".parse()?));

@@ -132,7 +132,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "range_scans_again_after_its_ends_have_met",
-        file: "crates/index/src/ordered_map.rs",
+        file: "crates/index/src/ordered_map/range.rs",
         original: "        self.met = entries.len() < size;\n",
         replacement: "",
         why: "An end that takes entries from the other end's batch goes back to keys that were inserted behind them; and an iterator that has ended goes on. (This one was real.)",

@@ -66,8 +66,9 @@ macro_rules! functions {
         /// ```
         /// use tremula_table::match_spec;
         ///
-        /// let spec = match_spec!(|{key, list}| when list.length() > 2 && key.is_atom() => list.hd());
-        /// let text = "[{{'$1','$2'},[{'andalso',{'>',{length,'$2'},2},{is_atom,'$1'}}],[{hd,'$2'}]}]";
+        /// let spec = match_spec!(|{key, l}| when l.length() > 2 && key.is_atom() => l.hd());
+        /// let guard = "{'andalso',{'>',{length,'$2'},2},{is_atom,'$1'}}";
+        /// let text = format!("[{{{{'$1','$2'}},[{guard}],[{{hd,'$2'}}]}}]");
         /// assert_eq!(spec, text.parse()?);
         /// # Ok::<(), tremula_table::term::ParseError>(())
         /// ```

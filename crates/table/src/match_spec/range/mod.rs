@@ -18,7 +18,8 @@ use std::fmt;
 /// ```
 /// use tremula_table::{MatchSpec, Term};
 ///
-/// let spec: Term = "[{{{user, '$1'}, '_'}, [{'>=', '$1', 10}, {'<', '$1', 20}], ['$_']}]".parse()?;
+/// let spec = "[{{{user, '$1'}, '_'}, [{'>=', '$1', 10}, {'<', '$1', 20}], ['$_']}]";
+/// let spec: Term = spec.parse()?;
 /// let intervals = MatchSpec::compile(&spec)?.key_intervals(0);
 /// let [users] = intervals.as_slice() else { panic!("one interval") };
 /// assert!(users.contains(&"{user, 10}".parse()?));
