@@ -24,8 +24,11 @@ pub struct OrderedSet<K, E = CaTree<K, ()>> {
     map: OrderedMap<K, (), E>,
 }
 
-/// An iterator over the keys of an [`OrderedSet`].
+/// The keys that an iterator over the map of an [`OrderedSet`] gives.
 pub type Keys<I, K> = Map<I, fn((K, ())) -> K>;
+
+/// An iterator over a range of an [`OrderedSet`], made by [`OrderedSet::range`].
+pub type Iter<'a, K, E> = Keys<Range<K, (), &'a OrderedMap<K, (), E>>, K>;
 
 fn key<K>((key, ()): (K, ())) -> K {
     key
@@ -124,15 +127,12 @@ impl<K: Ord + Clone, E: OrderedIndex<K, ()>> OrderedSet<K, E> {
     }
 
     /// The keys of `range`, as [`OrderedMap::range`] returns entries.
-    pub fn range(
-        &self,
-        range: impl RangeBounds<K>,
-    ) -> Keys<Range<K, (), &OrderedMap<K, (), E>>, K> {
+    pub fn range(&self, range: impl RangeBounds<K>) -> Iter<'_, K, E> {
         self.map.range(range).map(key)
     }
 
     /// All keys, as [`range`](Self::range) returns them.
-    pub fn iter(&self) -> Keys<Range<K, (), &OrderedMap<K, (), E>>, K> {
+    pub fn iter(&self) -> Iter<'_, K, E> {
         self.range(..)
     }
 
@@ -240,7 +240,7 @@ impl<K: Ord + Clone, E: OrderedIndex<K, ()>> Extend<K> for OrderedSet<K, E> {
 
 impl<'a, K: Ord + Clone, E: OrderedIndex<K, ()>> IntoIterator for &'a OrderedSet<K, E> {
     type Item = K;
-    type IntoIter = Keys<Range<K, (), &'a OrderedMap<K, (), E>>, K>;
+    type IntoIter = Iter<'a, K, E>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

@@ -107,7 +107,7 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Extend<(K, V)> for Ordered
     }
 }
 
-impl<'a, K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> IntoIterator for &'a OrderedMap<K, V, E> {
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> IntoIterator for &OrderedMap<K, V, E> {
     type Item = (K, V);
     type IntoIter = Range<K, V, Self>;
 
