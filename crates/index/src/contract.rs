@@ -425,16 +425,19 @@ macro_rules! delegate_to_target {
 }
 /// A pointer to an index is an index.
 macro_rules! pointer_to_an_index {
-    ($($Pointer:ty)*) => {
-        $(impl<K, V, I> Implementation<K, V> for $Pointer
+    ($Pointer:ty $(, $Sized:tt Sized)?) => {
+        impl<K, V, I> Implementation<K, V> for $Pointer
         where
             K: Ord + Clone,
             V: Clone,
-            I: crate::OrderedIndex<K, V> + ?Sized,
+            I: crate::OrderedIndex<K, V> $(+ $Sized Sized)?,
         {
             delegate_to_target!();
-        })*
+        }
     };
 }
 
-pointer_to_an_index! { &I Box<I> tremula_sync::Arc<I> }
+pointer_to_an_index!(&I, ?Sized);
+pointer_to_an_index!(Box<I>, ?Sized);
+// Under ThreadSanitizer the counted pointer takes only types whose size is known.
+pointer_to_an_index!(tremula_sync::Arc<I>);
