@@ -291,8 +291,6 @@ macro_rules! index_engines {
                 Masstree = masstree: Masstree, Bytes, OneMoment;
                 /// [`Locked`]: one readers-writer lock over a sequential tree.
                 Locked = locked: Locked, Compared, OneMoment;
-                /// [`Plain`]: one lock over the standard library's map.
-                Plain = plain: Plain, Compared, OneMoment;
             }
         }
     };

@@ -19,7 +19,6 @@ pub mod masstree;
 mod ordered_index;
 pub mod ordered_map;
 pub mod ordered_set;
-pub mod plain;
 mod reentry;
 
 pub use art::Art;
@@ -35,4 +34,3 @@ pub use masstree::Masstree;
 pub use ordered_index::OrderedIndex;
 pub use ordered_map::OrderedMap;
 pub use ordered_set::OrderedSet;
-pub use plain::Plain;
