@@ -63,4 +63,5 @@ invariant! {
     Masstree: "Masstree<K, V>";
     OlcBTree: "OlcBTree<K, V>";
     OrderedMap: "OrderedMap<K, V>";
+    OrderedSet: "OrderedSet<(K, V)>";
 }

@@ -17,6 +17,7 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::ops::ControlFlow;
+use std::sync::{Arc, Weak};
 use tremula_index::{Direction, OrderedMap, Update};
 
 #[test]
@@ -243,6 +244,36 @@ fn clone_eq_and_debug() {
     assert_ne!(map, copy);
     assert_eq!(format!("{map:?}"), r#"{1: "a", 2: "b"}"#);
     assert_eq!(format!("{:?}", OrderedMap::<u8, u8>::default()), "{}");
+}
+
+/// A value whose `Drop` looks into the map that it is compared in.
+#[derive(Clone)]
+struct Looks(Weak<OrderedMap<u8, Looks>>, u8);
+
+impl PartialEq for Looks {
+    fn eq(&self, other: &Self) -> bool {
+        self.1 == other.1
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        if let Some(map) = self.0.upgrade() {
+            assert!(map.len() <= 1);
+            map.contains_key(&1);
+        }
+    }
+}
+
+#[test]
+fn a_value_that_is_not_exchanged_may_call_the_map_when_it_is_dropped() {
+    let map = Arc::new(OrderedMap::new());
+    let value = |number| Looks(Arc::downgrade(&map), number);
+    map.insert(1, value(1));
+    assert!(map.compare_exchange(1, &value(2), value(3)).is_err());
+    assert!(map.compare_exchange(2, &value(2), value(3)).is_err());
+    assert!(map.compare_exchange(1, &value(1), value(3)).is_ok());
+    assert_eq!(map.get_with(&1, |value| value.1), Some(3));
 }
 
 #[test]

@@ -213,10 +213,13 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     where
         V: PartialEq,
     {
+        // A value that is not stored is dropped here, after the locks are released: its `Drop` may
+        // call the map.
+        let mut new = Some(new);
         let mut found = None;
         let replaced = self.update(key, |value| {
             if value == Some(current) {
-                return Update::Put(new);
+                return new.take().map_or(Update::Keep, Update::Put);
             }
             found = value.cloned();
             Update::Keep

@@ -178,23 +178,17 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Iterator for Drain<'_, K, 
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
-        loop {
-            let (key, _) = self.range.next()?;
-            if let Some(value) = self.range.map.remove(&key) {
-                return Some((key, value));
-            }
-        }
+        let map = self.range.map;
+        self.range
+            .find_map(|(key, _)| map.remove(&key).map(|value| (key, value)))
     }
 }
 
 impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> DoubleEndedIterator for Drain<'_, K, V, E> {
     fn next_back(&mut self) -> Option<(K, V)> {
-        loop {
-            let (key, _) = self.range.next_back()?;
-            if let Some(value) = self.range.map.remove(&key) {
-                return Some((key, value));
-            }
-        }
+        let map = self.range.map;
+        let mut from_back = self.range.by_ref().rev();
+        from_back.find_map(|(key, _)| map.remove(&key).map(|value| (key, value)))
     }
 }
 
