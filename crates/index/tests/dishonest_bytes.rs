@@ -8,11 +8,11 @@ mod support;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Bound::{Excluded, Included, Unbounded};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 use support::counted::Ledger;
+use support::misled::unless_misled;
 use tremula_index::{
     Art, ByteKey, Direction, KeyRange, Masstree, NotSorted, OrderedIndex, Storable, Update,
 };
@@ -30,7 +30,7 @@ fn ends<R: Send + 'static>(what: &str, work: impl FnOnce() -> R + Send + 'static
 
 /// Whether `work` ran to its end without a panic.
 fn succeeds<R>(work: impl FnOnce() -> R) -> bool {
-    catch_unwind(AssertUnwindSafe(work)).is_ok()
+    unless_misled(work).is_some()
 }
 
 /// A key that is its bytes. It claims that its head determines it, and a length of its form; both

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::counted::{Counted, Ledger};
+use support::misled::text_of;
 use support::suite::{Random, join_all, scaled};
 use tremula_index::{ByteKey, KeyRange, OrderedIndex, Update, kit};
 use tremula_papers::BwTree;
@@ -408,6 +409,9 @@ thread_local! {
 #[derive(Clone)]
 struct Bomb(Counted<u64>);
 
+/// The text of the panic of a bomb.
+const A_BOMB: &str = "a bomb";
+
 impl Drop for Bomb {
     fn drop(&mut self) {
         match FUSE.get() {
@@ -416,7 +420,7 @@ impl Drop for Bomb {
             1 => {
                 FUSE.set(17);
                 BLOWN.set(BLOWN.get() + 1);
-                std::panic::resume_unwind(Box::new("a bomb"));
+                std::panic::resume_unwind(Box::new(A_BOMB));
             }
             left => FUSE.set(left - 1),
         }
@@ -441,7 +445,7 @@ fn a_drop_that_panics_leaves_the_tree_whole() {
                 let outcome = catch_unwind(AssertUnwindSafe(work));
                 FUSE.set(0);
                 if let Err(panic) = outcome {
-                    assert!(panic.is::<&str>(), "not a bomb");
+                    assert_eq!(text_of(&*panic), Some(A_BOMB), "not a bomb");
                 }
             };
             for _ in 0..scaled(8_000) {

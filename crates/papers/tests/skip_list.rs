@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use support::counted::{Counted, Ledger};
+use support::misled::text_of;
 use support::suite::Random;
 use tremula_index::key::{KeyHead, NoHead};
 use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
@@ -213,7 +214,7 @@ fn stays_in_order<K: Ord + Clone + 'static, L: OrderedIndex<K, Value>>(
                             // Any panic that is not one of ours is a bug.
                             if panic.downcast_ref() != Some(&"a comparison")
                                 && panic.downcast_ref() != Some(&"a key")
-                                && !message(&*panic).is_some_and(|text| text.contains("IS_KEY"))
+                                && !text_of(&*panic).is_some_and(|text| text.contains("IS_KEY"))
                             {
                                 resume_unwind(panic);
                             }
@@ -225,11 +226,6 @@ fn stays_in_order<K: Ord + Clone + 'static, L: OrderedIndex<K, Value>>(
         drop(list);
         ledger.assert_settled();
     }
-}
-
-fn message(panic: &(dyn std::any::Any + Send)) -> Option<&str> {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or(panic.downcast_ref::<&str>().copied())
 }
 
 /// Runs a test for both lists.

@@ -4,6 +4,7 @@
 use super::life;
 use super::subject::Subject;
 use super::support::fuse::with_fuse;
+use super::support::misled::{broken_invariant, unless_misled};
 use super::support::suite::{Random, join_all};
 use super::temper::{self, KINDS, Kind, Panics, Reenters};
 use std::fmt::Write;
@@ -275,7 +276,10 @@ fn quietly<R>(random: &mut Random, work: impl FnOnce(&mut Random) -> R) -> Outco
         Ok(Some(result)) => Outcome::Done(result),
         Ok(None) => Outcome::UserPanicked,
         Err(panic) if panic.is::<temper::OutOfPatience>() => Outcome::Endless,
-        Err(_) => Outcome::GaveUp,
+        Err(panic) => match broken_invariant(&*panic) {
+            Some(invariant) => fail(invariant),
+            None => Outcome::GaveUp,
+        },
     }
 }
 
@@ -294,7 +298,7 @@ pub(crate) fn ask_another_thread() {
             temper::begin_operation();
             // A misled map may also mislead the operation of this thread, which then ends with a
             // panic.
-            let _ = catch_unwind(AssertUnwindSafe(|| map.operate(operation, &mut random)));
+            unless_misled(|| map.operate(operation, &mut random));
         }
         drop(map);
         let _ = answer.send(());

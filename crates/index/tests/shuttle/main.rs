@@ -3,6 +3,7 @@
 
 mod art;
 mod byte_keyed;
+mod ca_tree;
 mod masstree;
 mod suite;
 

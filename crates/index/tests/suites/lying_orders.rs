@@ -7,11 +7,11 @@
 //! circles over nodes that it holds.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use crate::support::misled::unless_misled;
 use crate::support::suite::Random;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
 use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
@@ -125,8 +125,7 @@ pub(crate) fn run<I: OrderedIndex<Liar, Box<u32>> + 'static>(
                         RANDOM.set(Random::new(1000 + 2 * round + number));
                         LYING.set(true);
                         for _ in 0..1_000 {
-                            let operation = AssertUnwindSafe(|| operate(index, &mut random));
-                            let _ = catch_unwind(operation);
+                            unless_misled(|| operate(index, &mut random));
                         }
                         LYING.set(false);
                     });
@@ -140,7 +139,9 @@ pub(crate) fn run<I: OrderedIndex<Liar, Box<u32>> + 'static>(
         Err(mpsc::RecvTimeoutError::Timeout) => {
             panic!("a thread has been waiting, or going in circles, for {PATIENCE:?}")
         }
-        Err(mpsc::RecvTimeoutError::Disconnected) => panic!("dropping an index panicked"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            panic!("an invariant is broken, or dropping an index panicked")
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod counted;
 pub(crate) mod fuse;
+pub(crate) mod misled;
 pub(crate) mod moments;
 pub(crate) mod operations;
 pub(crate) mod self_validating;
