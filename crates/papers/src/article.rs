@@ -33,7 +33,7 @@ use tremula_sync::{CachePadded, Mutex, RwLock, contained};
 /// use tremula_papers::article::ARTICLE;
 /// use tremula_shard::{Config, Shards, Strategy};
 ///
-/// for strategy in Strategy::ALL {
+/// for &strategy in Strategy::ALL {
 ///     let config = Config::new(strategy).workers(2).form(ARTICLE);
 ///     let shards = Shards::start(config, |_| 0_u64).unwrap();
 ///     assert_eq!(shards.call(7, |count| { *count += 1; *count }).wait(), Ok(1));

@@ -105,6 +105,7 @@ pub enum Ended {
 
 /// What the delegation lock of a shard has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShardCounts {
     /// The worker that owns the shard.
     pub owner: usize,

@@ -18,6 +18,7 @@ pub struct Node {
 
 /// Why the topology could not be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TopologyError {
     /// A file could not be read.
     #[error("{0} could not be read: {1}")]

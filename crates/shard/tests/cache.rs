@@ -3,7 +3,6 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use tremula_shard::cache::{AppendError, Cache, CacheConfig};
 
 #[derive(Clone, Debug)]
@@ -41,12 +40,7 @@ fn bytes(number: usize, size: usize) -> Vec<u8> {
 proptest! {
     #[test]
     fn it_does_what_a_map_of_byte_strings_does(steps in steps()) {
-        let cache: Cache<u64> = Cache::new(CacheConfig {
-            budget: usize::MAX / 2,
-            longest: 150_000,
-            cells: NonZeroUsize::new(2).unwrap(),
-            ..CacheConfig::default()
-        });
+        let cache: Cache<u64> = Cache::new(CacheConfig::default().budget(usize::MAX / 2).longest(150_000).cells(2));
         let mut model: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut lent = Vec::new();
         for (number, step) in steps.into_iter().enumerate() {
@@ -100,12 +94,7 @@ proptest! {
         steps in prop::collection::vec((0..40_u64, any::<bool>()), 0..400),
         cells in 1..5_usize,
     ) {
-        let cache: Cache<u64> = Cache::new(CacheConfig {
-            budget: 400_000,
-            longest: 100_000,
-            cells: NonZeroUsize::new(cells).unwrap(),
-            ..CacheConfig::default()
-        });
+        let cache: Cache<u64> = Cache::new(CacheConfig::default().budget(400_000).longest(100_000).cells(cells));
         let mut used: BTreeMap<u64, u64> = BTreeMap::new();
         let mut tick = 0;
         for (id, append) in steps {
@@ -167,10 +156,7 @@ fn what_was_appended_in_one_piece_is_not_copied() {
 
 #[test]
 fn what_does_not_fit_is_refused_and_nothing_else_goes() {
-    let cache: Cache<u64> = Cache::new(CacheConfig {
-        budget: 10_000,
-        ..CacheConfig::default()
-    });
+    let cache: Cache<u64> = Cache::new(CacheConfig::default().budget(10_000));
     cache.append(&1, b"kept").unwrap();
     let error = cache.append(&2, &[0; 20_000]).unwrap_err();
     assert_eq!(error, AppendError::OverBudget(20_000, 10_000));
@@ -181,12 +167,12 @@ fn what_does_not_fit_is_refused_and_nothing_else_goes() {
 
 #[test]
 fn threads_append_and_read_within_the_budget() {
-    let cache: Cache<u64> = Cache::new(CacheConfig {
-        budget: 1 << 20,
-        longest: 32 * 1024,
-        cells: NonZeroUsize::new(4).unwrap(),
-        ..CacheConfig::default()
-    });
+    let cache: Cache<u64> = Cache::new(
+        CacheConfig::default()
+            .budget(1 << 20)
+            .longest(32 * 1024)
+            .cells(4),
+    );
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let cache = &cache;
@@ -217,11 +203,7 @@ fn threads_append_and_read_within_the_budget() {
 
 #[test]
 fn the_ids_of_evicted_items_are_told_once() {
-    let cache: Cache<u64> = Cache::new(CacheConfig {
-        budget: 100_000,
-        keep_evicted: true,
-        ..CacheConfig::default()
-    });
+    let cache: Cache<u64> = Cache::new(CacheConfig::default().budget(100_000).keep_evicted(true));
     for id in 0..100 {
         cache.append(&id, &[7; 5000]).unwrap();
     }

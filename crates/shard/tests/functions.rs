@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Every strategy in every form, with and without delegation.
 fn configs(shards: usize) -> Vec<Config> {
     let mut all = Vec::new();
-    for strategy in Strategy::ALL {
+    for &strategy in Strategy::ALL {
         let config = Config::new(strategy).workers(2).shards(shards);
         all.push(config.form(ARTICLE));
         all.push(config);
@@ -156,10 +156,7 @@ fn functions_of_two_threads_may_send_to_each_others_shards() {
 
 /// Two shards in the shared state: callers share their states under locks.
 fn shared(strategy: Strategy) -> Handle {
-    let balance = Balance {
-        window: 1,
-        tolerance: 0,
-    };
+    let balance = Balance::default().window(1).tolerance(0);
     let config = Config::new(strategy).workers(2).shards(2);
     let shards: Handle = Arc::new(Shards::start(config.balance(Some(balance)), |_| 0).unwrap());
     let keys = keys(&shards);
@@ -494,10 +491,7 @@ fn a_call_that_waits_for_room_is_made_when_there_is_some() {
 #[test]
 fn a_tolerance_without_bounds_lets_shards_stay() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
-        let balance = Balance {
-            window: 16,
-            tolerance: u64::MAX,
-        };
+        let balance = Balance::default().window(16).tolerance(u64::MAX);
         let config = Config::new(strategy).workers(2).shards(4);
         let shards = Shards::start(config.balance(Some(balance)).delegate(false), |_| {
             HashMap::<u64, u64>::new()

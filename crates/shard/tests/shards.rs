@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Every strategy in every form, with and without delegation.
 fn configs() -> Vec<Config> {
     let mut all = Vec::new();
-    for strategy in Strategy::ALL {
+    for &strategy in Strategy::ALL {
         let config = Config::new(strategy).workers(2).shards(8);
         all.push(config.form(ARTICLE));
         all.push(config);
@@ -442,10 +442,7 @@ fn wrong_moves_are_errors() {
 #[test]
 fn a_hot_worker_gives_shards_away() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
-        let balance = Balance {
-            window: 64,
-            tolerance: 20,
-        };
+        let balance = Balance::default().window(64).tolerance(20);
         let config = Config::new(strategy)
             .workers(2)
             .shards(8)
@@ -488,10 +485,7 @@ fn a_hot_worker_gives_shards_away() {
 #[test]
 fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
     for strategy in [Strategy::LocalSet, Strategy::Affinity] {
-        let balance = Balance {
-            window: 32,
-            tolerance: 20,
-        };
+        let balance = Balance::default().window(32).tolerance(20);
         let config = Config::new(strategy).workers(2).shards(8);
         let shards = Shards::start(config.balance(Some(balance)), |_| 0_u64).unwrap();
         let hot = 7;
@@ -545,10 +539,7 @@ fn a_single_hot_key_that_is_read_is_shared_until_it_is_changed_often() {
 #[test]
 fn the_cache_is_what_a_map_of_byte_strings_is_under_every_strategy() {
     for config in configs() {
-        let limits = CacheConfig {
-            budget: 1 << 24,
-            ..CacheConfig::default()
-        };
+        let limits = CacheConfig::default().budget(1 << 24);
         let shards = Shards::start(config, move |_| Cache::<u64>::new(limits)).unwrap();
         let mut model: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut random = 1_u64;

@@ -109,10 +109,7 @@ fn stress(config: Config) {
 
 /// Workers compare loads after every request and give away what they can.
 fn nervous(strategy: Strategy) -> Config {
-    let balance = Balance {
-        window: 1,
-        tolerance: 0,
-    };
+    let balance = Balance::default().window(1).tolerance(0);
     Config::new(strategy)
         .workers(3)
         .shards(SHARDS)

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use tremula_shard::cache::{AppendError, Cache, CacheConfig};
+use tremula_shard::cache::{Cache, CacheConfig};
 use tremula_shard::{Config, Shards, StartError, Strategy};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
@@ -89,11 +89,9 @@ pub(crate) type Evicted = Vec<CachedId>;
 
 impl ValueCache {
     pub(crate) fn start(settings: &CacheSettings) -> Result<Self, StartError> {
-        let limits = CacheConfig {
-            budget: settings.bytes / SHARDS,
-            keep_evicted: true,
-            ..CacheConfig::default()
-        };
+        let limits = CacheConfig::default()
+            .budget(settings.bytes / SHARDS)
+            .keep_evicted(true);
         let config = Config::new(settings.strategy).shards(SHARDS);
         Ok(Self {
             shards: Shards::start(config, move |_| Cache::new(limits))?,
@@ -156,7 +154,7 @@ impl ValueCache {
             }
             Some(match cache.append(&id, &suffix) {
                 Ok(length) => Appended::To(length),
-                Err(AppendError::TooLong { .. } | AppendError::OverBudget(..)) => {
+                Err(_) => {
                     let bytes = cache.get(&id.number, usize::MAX)?;
                     cache.remove(&id.number);
                     Appended::NoRoom(bytes)

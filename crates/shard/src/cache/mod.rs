@@ -28,7 +28,15 @@ use tremula_sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 use tremula_sync::{CachePadded, Mutex, RwLock};
 
 /// The configuration of a [`Cache`].
+///
+/// ```
+/// use tremula_shard::cache::{Cache, CacheConfig};
+///
+/// let cache: Cache<u64> = Cache::new(CacheConfig::default().budget(1 << 20).keep_evicted(true));
+/// assert_eq!(cache.shape().budget, 1 << 20);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheConfig {
     /// Bytes that all items together may hold. The default is 64 MiB.
     pub budget: usize,
@@ -51,8 +59,42 @@ impl Default for CacheConfig {
     }
 }
 
+impl CacheConfig {
+    /// Sets the bytes that all items together may hold.
+    #[must_use]
+    pub const fn budget(mut self, budget: usize) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Sets the most bytes that an item may have.
+    #[must_use]
+    pub const fn longest(mut self, longest: usize) -> Self {
+        self.longest = longest;
+        self
+    }
+
+    /// Sets the number of cells; 0 means 1.
+    #[must_use]
+    pub const fn cells(mut self, cells: usize) -> Self {
+        self.cells = match NonZeroUsize::new(cells) {
+            Some(cells) => cells,
+            None => NonZeroUsize::MIN,
+        };
+        self
+    }
+
+    /// Sets whether the cache keeps the ids of evicted items.
+    #[must_use]
+    pub const fn keep_evicted(mut self, keep_evicted: bool) -> Self {
+        self.keep_evicted = keep_evicted;
+        self
+    }
+}
+
 /// Why bytes were not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AppendError {
     /// The item would be longer than items may be.
     #[error("the item has {length} bytes; with {appended} more it would have more than {longest}")]
@@ -71,6 +113,7 @@ pub enum AppendError {
 
 /// What a [`Cache`] has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheShape {
     /// Items that are there.
     pub items: usize,
@@ -499,10 +542,7 @@ mod tests {
 
     #[test]
     fn the_account_is_the_sum_of_the_items() {
-        let cache: Cache<u64> = Cache::new(CacheConfig {
-            budget: 300_000,
-            ..CacheConfig::default()
-        });
+        let cache: Cache<u64> = Cache::new(CacheConfig::default().budget(300_000));
         for step in 0..20_000_u64 {
             let id = step * step % 97;
             let bytes = vec![step as u8; (step % 61 * step % 1500) as usize];

@@ -34,6 +34,7 @@ pub(super) trait Backend<S>: Send + Sync {
 
 /// The counts of some shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shape {
     /// Requests that have been run, by any thread.
     pub requests: u64,

@@ -5,25 +5,40 @@ use std::num::NonZeroUsize;
 
 /// Which thread runs a function on a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Strategy {
     /// The caller, on its own thread, with the shard's lock. The default.
     #[default]
     Threading,
-    /// The worker that owns the shard: a thread with a tokio runtime and a `LocalSet`.
+    /// The worker that owns the shard: a thread with a tokio runtime and a `LocalSet`. Only with
+    /// the feature `tokio`.
+    #[cfg(feature = "tokio")]
     LocalSet,
     /// The worker that owns the shard: a thread pinned to a core.
     Affinity,
 }
 
 impl Strategy {
-    /// Every strategy.
-    pub const ALL: [Self; 3] = [Self::Threading, Self::LocalSet, Self::Affinity];
+    /// Every strategy, `LocalSet` among them if the feature `tokio` is on.
+    ///
+    /// ```
+    /// use tremula_shard::Strategy;
+    ///
+    /// assert!(Strategy::ALL.contains(&Strategy::Affinity));
+    /// ```
+    pub const ALL: &'static [Self] = &[
+        Self::Threading,
+        #[cfg(feature = "tokio")]
+        Self::LocalSet,
+        Self::Affinity,
+    ];
 
     /// The name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Threading => "threading",
+            #[cfg(feature = "tokio")]
             Self::LocalSet => "local_set",
             Self::Affinity => "affinity",
         }
@@ -38,17 +53,19 @@ impl std::fmt::Display for Strategy {
 
 /// A name that no [`Strategy`] has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no strategy '{0}'; there are threading, local_set and affinity")]
+#[error(
+    "there is no strategy '{0}'; there are threading, affinity and, with the feature 'tokio', local_set"
+)]
 pub struct UnknownStrategy(pub String);
 
 impl std::str::FromStr for Strategy {
     type Err = UnknownStrategy;
 
     fn from_str(name: &str) -> Result<Self, UnknownStrategy> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.name() == name);
-        found.ok_or_else(|| UnknownStrategy(name.to_owned()))
+        let found = Self::ALL.iter().find(|strategy| strategy.name() == name);
+        found
+            .copied()
+            .ok_or_else(|| UnknownStrategy(name.to_owned()))
     }
 }
 
@@ -84,7 +101,15 @@ impl PartialEq for Form {
 impl Eq for Form {}
 
 /// When a worker that has more to do than others gives shards away.
+///
+/// ```
+/// use tremula_shard::{Balance, Config};
+///
+/// let config = Config::default().balance(Some(Balance::default().window(1 << 16)));
+/// assert_eq!(config.balance.unwrap().tolerance, 20);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Balance {
     /// Requests of a worker after which loads are compared. A request whose caller found the shard
     /// in use counts as sixteen. The default is 4096, about a millisecond of small requests.
@@ -102,15 +127,34 @@ impl Default for Balance {
     }
 }
 
-/// The configuration of [`Shards`](super::Shards).
+impl Balance {
+    /// Sets the number of requests after which loads are compared.
+    #[must_use]
+    pub const fn window(mut self, window: u64) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Sets by how many percent a worker's load must exceed the average.
+    #[must_use]
+    pub const fn tolerance(mut self, tolerance: u64) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+}
+
+/// The configuration of [`Shards`](super::Shards). The default is that of
+/// [`Strategy::Threading`].
 ///
 /// ```
 /// use tremula_shard::{Config, Strategy};
 ///
 /// let config = Config::new("affinity".parse::<Strategy>().unwrap()).workers(2).shards(64);
 /// assert_eq!(config.strategy, Strategy::Affinity);
+/// assert_eq!(Config::default(), Config::new(Strategy::Threading));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// Which thread runs requests.
     pub strategy: Strategy,
@@ -130,6 +174,12 @@ pub struct Config {
     pub delegate: bool,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self::new(Strategy::default())
+    }
+}
+
 impl Config {
     /// The default configuration under this strategy.
     #[must_use]
@@ -143,6 +193,13 @@ impl Config {
             balance: Some(Balance::default()),
             delegate: true,
         }
+    }
+
+    /// Sets which thread runs requests.
+    #[must_use]
+    pub const fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
     }
 
     /// Sets how requests travel.

@@ -31,6 +31,7 @@ use tremula_sync::system::Arc;
 
 /// Why shards could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The system refused a thread or a runtime.
     #[error("a worker could not be started: {0}")]
@@ -39,12 +40,15 @@ pub enum StartError {
     #[error("making the state of a shard panicked: {0}")]
     State(String),
     /// Strategy `threading` cannot run states that must stay on one thread.
-    #[error("strategy 'threading' shares states; for local ones there are local_set and affinity")]
+    #[error(
+        "strategy 'threading' shares states; states that stay on a thread need an owning strategy, such as 'affinity'"
+    )]
     NotShared,
 }
 
 /// Why a request was not sent. Holds the function.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError<F> {
     /// The shard's queue has no room at the moment.
     #[error("the shard's queue is full")]
@@ -65,6 +69,7 @@ impl<F> fmt::Debug for SendError<F> {
 
 /// Why a shard was not moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MoveError {
     /// There is no such shard.
     #[error("there is no shard {shard}; there are {shards}")]
@@ -111,7 +116,7 @@ pub enum MoveError {
 /// use std::collections::HashMap;
 /// use tremula_shard::{Config, Shards, Strategy};
 ///
-/// for strategy in Strategy::ALL {
+/// for &strategy in Strategy::ALL {
 ///     let config = Config::new(strategy).workers(2);
 ///     let shards = Shards::start(config, |_| HashMap::<&str, u32>::new()).unwrap();
 ///     shards.send("apple", |counts| *counts.entry("apple").or_default() += 1).unwrap();
@@ -193,7 +198,7 @@ impl<S: 'static> Shards<S> {
     /// use std::{cell::Cell, rc::Rc};
     /// use tremula_shard::{Config, Shards, Strategy};
     ///
-    /// let config = Config::new(Strategy::LocalSet).workers(1);
+    /// let config = Config::new(Strategy::Affinity).workers(1);
     /// let shards = Shards::start_local(config, |_| Rc::new(Cell::new(1))).unwrap();
     /// assert_eq!(shards.call(7, |cell| cell.replace(2)).wait(), Ok(1));
     /// ```

@@ -206,24 +206,30 @@ fn work<S: 'static, P: StateHandle<S>>(
         }
         !stop
     };
-    if strategy == Strategy::Affinity {
-        while mailbox.recv_many(&mut notices, NOTICES) > 0 && turn(&mut notices) {}
+    #[cfg(feature = "tokio")]
+    if strategy == Strategy::LocalSet
+        && let Some((runtime, local)) = local_set()
+    {
+        local.block_on(&runtime, async {
+            while mailbox.recv_many_async(&mut notices, NOTICES).await > 0 && turn(&mut notices) {
+                // Lets the tasks run that jobs have spawned.
+                tokio::task::yield_now().await;
+            }
+        });
         return;
     }
+    let _ = strategy; // unused without the feature
+    while mailbox.recv_many(&mut notices, NOTICES) > 0 && turn(&mut notices) {}
+}
+
+/// A runtime for one worker. `None` if the system has no descriptors left for a reactor: the worker
+/// then runs its jobs without one.
+#[cfg(feature = "tokio")]
+fn local_set() -> Option<(tokio::runtime::Runtime, tokio::task::LocalSet)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let Ok(runtime) = runtime else {
-        // The system has no descriptors left for a reactor: runs jobs without one.
-        while mailbox.recv_many(&mut notices, NOTICES) > 0 && turn(&mut notices) {}
-        return;
-    };
-    tokio::task::LocalSet::new().block_on(&runtime, async {
-        while mailbox.recv_many_async(&mut notices, NOTICES).await > 0 && turn(&mut notices) {
-            // Lets the tasks run that jobs have spawned.
-            tokio::task::yield_now().await;
-        }
-    });
+    Some((runtime.ok()?, tokio::task::LocalSet::new()))
 }
 
 impl<S: 'static, P: StateHandle<S>> Core<S, P> {

@@ -12,6 +12,7 @@ use tremula_sync::{Mutex, contained, discard};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// The function panicked, with this message. The shard's state is as the function left it.
     #[error("the call panicked: {0}")]

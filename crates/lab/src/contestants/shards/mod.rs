@@ -122,6 +122,7 @@ impl Entrant for ShardForm {
             Self::Unbalanced(Affinity) => "affinity_unbalanced",
             Self::Queued(Affinity) => "affinity_queued",
             Self::QueuedUnbalanced(Affinity) => "affinity_queued_unbalanced",
+            _ => unreachable!("`ALL` lists the strategies that there are"),
         }
     }
 

@@ -33,11 +33,7 @@ pub(super) trait Store: Send + Sync + 'static {
 
 /// One of `shards` shards. A lock or an owner guards it, so one cell is enough.
 pub(super) fn cache(shards: usize) -> Cache<u64> {
-    Cache::new(CacheConfig {
-        budget: BUDGET / shards,
-        cells: std::num::NonZeroUsize::MIN,
-        ..CacheConfig::default()
-    })
+    Cache::new(CacheConfig::default().budget(BUDGET / shards).cells(1))
 }
 
 /// The length of the item after an append.
