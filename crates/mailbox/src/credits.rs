@@ -55,6 +55,12 @@ impl Credits {
         self.capacity
     }
 
+    /// The free credits.
+    pub(crate) fn free(&self) -> usize {
+        // Relaxed: true at some moment; nothing else depends on it.
+        self.word.load(Ordering::Relaxed) / CREDIT
+    }
+
     /// Lets one message in without a credit.
     pub(crate) fn overdraw(&self) {
         // Relaxed: the message, which is sent after this, orders it before its receipt.

@@ -7,6 +7,7 @@ mod error;
 mod extras;
 mod mailbox;
 mod monitor;
+mod oneshot;
 mod queue;
 mod recv;
 mod selective;
@@ -21,8 +22,9 @@ pub use config::{Config, Mode, UnknownMode};
 pub use error::{
     CallError, RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
 };
-pub use mailbox::{Mailbox, mailbox};
+pub use mailbox::{Mailbox, bounded, mailbox, unbounded};
 pub use monitor::Monitor;
+pub use oneshot::{OneshotReceiver, OneshotSender, oneshot};
 pub use recv::{IntoIter, Iter, TryIter};
 pub use sender::Sender;
 pub use stats::Stats;

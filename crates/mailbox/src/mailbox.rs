@@ -5,14 +5,54 @@ use crate::shared::Link;
 use crate::waiting::{BatchDelay, YieldBudget};
 use crate::{Config, Sender};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tremula_sync::atomic::Ordering;
 
 /// How long a thread sleeps before it frees the mailbox's memory and sleeps on: longer than the
 /// pauses of a mailbox in use, and short compared with the idle time of one that is not.
 pub(crate) const GRACE: Duration = Duration::from_millis(5);
 
-/// Makes a mailbox and its first sender.
+/// Makes an unbounded mailbox and its first sender: [`mailbox`] with the default [`Config`].
+///
+/// Sending never waits for capacity. If the receiver falls behind, the memory grows with the
+/// messages.
+///
+/// ```
+/// let (sender, mut mailbox) = tremula_mailbox::unbounded();
+/// sender.send("hello").unwrap();
+/// assert_eq!(mailbox.recv(), Ok("hello"));
+/// ```
+#[must_use]
+pub fn unbounded<T>() -> (Sender<T>, Mailbox<T>) {
+    mailbox(Config::default())
+}
+
+/// Makes a mailbox for at most `capacity` messages, and its first sender: [`mailbox`] with
+/// [`Config::bounded`].
+///
+/// While the mailbox is full, [`Sender::send`] blocks its thread, and
+/// [`Sender::send_async`] waits as a task.
+///
+/// # Panics
+///
+/// If `capacity` is 0: nothing could ever be sent. There is no mailbox
+/// without capacity, in which each send waits for a receive.
+///
+/// ```
+/// use tremula_mailbox::{TrySendError, bounded};
+///
+/// let (sender, mut mailbox) = bounded(1);
+/// sender.send(1).unwrap();
+/// assert_eq!(sender.try_send(2), Err(TrySendError::Full(2)));
+/// assert_eq!(mailbox.recv(), Ok(1));
+/// ```
+#[must_use]
+pub fn bounded<T>(capacity: usize) -> (Sender<T>, Mailbox<T>) {
+    mailbox(Config::default().bounded(capacity))
+}
+
+/// Makes a mailbox and its first sender. [`unbounded`] and [`bounded`] are shorter where the other
+/// settings stay as they are.
 ///
 /// ```
 /// use tremula_mailbox::{Config, mailbox};
@@ -40,6 +80,7 @@ pub fn mailbox<T>(config: Config) -> (Sender<T>, Mailbox<T>) {
         batch_delay: BatchDelay::none(),
         yield_budget: YieldBudget::least(),
         closed: false,
+        ended: false,
     };
     (Sender::new(sender, 0), mailbox)
 }
@@ -62,6 +103,8 @@ pub struct Mailbox<T> {
     pub(crate) batch_delay: BatchDelay,
     pub(crate) yield_budget: YieldBudget,
     closed: bool,
+    /// The stream has ended: it has returned `None`.
+    pub(crate) ended: bool,
 }
 
 impl<T> Mailbox<T> {
@@ -196,9 +239,4 @@ impl<T> fmt::Debug for Mailbox<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Mailbox").finish_non_exhaustive()
     }
-}
-
-/// The deadline of a wait that begins now. `None` if it is beyond what the clock can express.
-pub(crate) fn deadline(timeout: Duration) -> Option<Instant> {
-    Instant::now().checked_add(timeout)
 }

@@ -1,11 +1,13 @@
 //! Receiving in the order of arrival: as a thread, as a task, one or many.
 
-use crate::mailbox::{GRACE, deadline};
+use crate::mailbox::GRACE;
 use crate::queue::{BASE, DISCONNECTED, SLOTS, URGENT};
-use crate::waiting::{BatchDelay, NEAR};
+use crate::waiting::{BatchDelay, NEAR, deadline};
 use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use futures_core::Stream;
+use futures_core::stream::FusedStream;
 use std::future::poll_fn;
+use std::iter::FusedIterator;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -121,12 +123,36 @@ impl<T> Mailbox<T> {
     ///
     /// Cancel-safe: a future that is dropped before it has ended has received nothing.
     pub async fn recv_many_async(&mut self, into: &mut Vec<T>, limit: usize) -> usize {
+        poll_fn(|cx| self.poll_recv_many(cx, into, limit)).await
+    }
+
+    /// Like [`recv_many`](Self::recv_many), as one poll of a task. If no message is there, the task
+    /// is woken when one may be.
+    ///
+    /// Only the waker of the latest call, of any receiving method, is woken.
+    ///
+    /// ```
+    /// # let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    /// use std::task::Poll;
+    ///
+    /// let (sender, mut mailbox) = tremula_mailbox::unbounded();
+    /// let mut some = Vec::new();
+    /// assert!(mailbox.poll_recv_many(&mut cx, &mut some, 7).is_pending());
+    /// (0..3).for_each(|number| sender.send(number).unwrap());
+    /// assert_eq!(mailbox.poll_recv_many(&mut cx, &mut some, 7), Poll::Ready(3));
+    /// assert_eq!(some, [0, 1, 2]);
+    /// ```
+    pub fn poll_recv_many(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<T>,
+        limit: usize,
+    ) -> Poll<usize> {
         if limit == 0 {
-            return 0;
+            return Poll::Ready(0);
         }
-        poll_fn(|cx| self.poll_with(cx, |mailbox| mailbox.some_messages(into, limit)))
-            .await
-            .unwrap_or(0)
+        let polled = self.poll_with(cx, |mailbox| mailbox.some_messages(into, limit));
+        polled.map(|count| count.unwrap_or(0))
     }
 
     fn some_messages(&mut self, into: &mut Vec<T>, limit: usize) -> Option<usize> {
@@ -362,6 +388,10 @@ impl<T> Iterator for IntoIter<T> {
     }
 }
 
+impl<T> FusedIterator for Iter<'_, T> {}
+
+impl<T> FusedIterator for IntoIter<T> {}
+
 impl<'a, T> IntoIterator for &'a mut Mailbox<T> {
     type Item = T;
     type IntoIter = Iter<'a, T>;
@@ -387,7 +417,16 @@ impl<T> Stream for Mailbox<T> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        Poll::Ready(ready!(self.poll_recv(cx)).ok())
+        let message = ready!(self.poll_recv(cx)).ok();
+        self.ended = message.is_none();
+        Poll::Ready(message)
+    }
+}
+
+impl<T> FusedStream for Mailbox<T> {
+    /// Whether the stream has returned `None`. No message comes after that.
+    fn is_terminated(&self) -> bool {
+        self.ended
     }
 }
 

@@ -1,6 +1,6 @@
 //! Selective receive: takes the first message that matches, and keeps the others in order.
 
-use crate::mailbox::deadline;
+use crate::waiting::deadline;
 use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use std::future::poll_fn;
 use std::time::Duration;

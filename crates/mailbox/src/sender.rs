@@ -3,6 +3,7 @@
 use crate::credits::{Credit, Credits, Turn};
 use crate::queue::{SenderLane, URGENT};
 use crate::shared::Link;
+use crate::waiting::deadline;
 use crate::{SendError, SendTimeoutError, TrySendError};
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
@@ -31,7 +32,10 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a message. If the mailbox is bounded and full, waits for capacity.
+    /// Sends a message. If the mailbox is bounded and full, this **blocks the thread** until there
+    /// is capacity. A task must not do that: it uses [`send_async`](Self::send_async), which waits
+    /// without a thread, or [`try_send`](Self::try_send). If the mailbox is unbounded, `send` does
+    /// not wait for capacity, and tasks may use it too.
     ///
     /// O(1). A message sent after another by the same sender arrives after it. When `send` has
     /// returned, the receiver finds the message. A sleeping receiver is woken; while it is awake,
@@ -103,8 +107,31 @@ impl<T> Sender<T> {
     /// assert_eq!(sent, Err(SendTimeoutError::Timeout(2)));
     /// ```
     pub fn send_timeout(&self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A timeout beyond what the clock can express is no limit.
-        let deadline = Instant::now().checked_add(timeout);
+        self.send_until(message, deadline(timeout))
+    }
+
+    /// Like [`send_timeout`](Self::send_timeout), with a deadline.
+    ///
+    /// # Errors
+    ///
+    /// The mailbox was full until the deadline, or it is closed; the error holds the message.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use tremula_mailbox::{SendTimeoutError, bounded};
+    ///
+    /// let (sender, mailbox) = bounded(1);
+    /// sender.send_deadline(1, Instant::now()).unwrap();
+    /// let sent = sender.send_deadline(2, Instant::now());
+    /// assert_eq!(sent, Err(SendTimeoutError::Timeout(2)));
+    /// # drop(mailbox);
+    /// ```
+    pub fn send_deadline(&self, message: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
+        self.send_until(message, Some(deadline))
+    }
+
+    /// Sends, and waits for capacity until the deadline, if there is one.
+    fn send_until(&self, message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         if let Some(credits) = &self.shared.credits {
             match wait_for_credit(credits, deadline) {
                 Credit::Taken => {}
@@ -152,7 +179,8 @@ impl<T> Sender<T> {
     }
 
     /// Sends an urgent message. It overtakes ordinary messages, but no urgent ones that were sent
-    /// before it by any sender. If the mailbox is bounded and full, waits for capacity.
+    /// before it by any sender. If the mailbox is bounded and full, this blocks the thread until
+    /// there is capacity, like [`send`](Self::send).
     ///
     /// For rare messages: urgent messages share one lock and allocate.
     ///

@@ -61,6 +61,11 @@ impl<T> Shared<T> {
         self.senders.load(Ordering::Acquire) == 0
     }
 
+    pub(crate) fn sender_count(&self) -> usize {
+        // Relaxed: true at some moment; nothing else depends on it.
+        self.senders.load(Ordering::Relaxed) as usize
+    }
+
     /// Wakes the receiver if `sent` requires it. `false` if the mailbox is closed.
     #[inline]
     pub(crate) fn conclude(&self, sent: Sent) -> bool {
@@ -227,6 +232,45 @@ macro_rules! figures {
         #[must_use]
         pub fn capacity(&self) -> Option<usize> {
             self.shared.capacity()
+        }
+
+        /// The messages that the mailbox could accept now, if it is bounded. Capacity that a
+        /// waiting send or a permit holds is not counted. Exact if no thread sends or receives
+        /// meanwhile. O(1).
+        ///
+        /// ```
+        /// let (sender, mailbox) = tremula_mailbox::bounded(3);
+        /// sender.send(1).unwrap();
+        /// assert_eq!(sender.free_capacity(), Some(2));
+        /// # drop(mailbox);
+        /// ```
+        #[must_use]
+        pub fn free_capacity(&self) -> Option<usize> {
+            let credits = self.shared.credits.as_ref()?;
+            Some(credits.free())
+        }
+
+        /// Whether the mailbox is bounded and [`free_capacity`](Self::free_capacity) is 0, so that
+        /// a send would wait.
+        #[must_use]
+        pub fn is_full(&self) -> bool {
+            self.free_capacity() == Some(0)
+        }
+
+        /// How many [`Sender`](crate::Sender)s there are, among them those that requests for a
+        /// [monitor](crate::Sender::monitor) hold. Exact if no thread adds or drops one meanwhile.
+        /// O(1).
+        ///
+        /// ```
+        /// let (sender, mailbox) = tremula_mailbox::unbounded::<u64>();
+        /// let other = sender.clone();
+        /// assert_eq!(mailbox.sender_count(), 2);
+        /// drop((sender, other));
+        /// assert_eq!(mailbox.sender_count(), 0);
+        /// ```
+        #[must_use]
+        pub fn sender_count(&self) -> usize {
+            self.shared.sender_count()
         }
 
         /// Whether senders contend so much that they are spread over slots.

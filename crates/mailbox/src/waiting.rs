@@ -1,7 +1,12 @@
 //! Adaptive waiting: how long a receiver lets messages gather into a batch before it takes them,
 //! and how often it yields its core before it sleeps (spin, yield, then park).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The deadline of a wait that begins now. `None` if it is beyond what the clock can express.
+pub(crate) fn deadline(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
+}
 
 /// The bound of a small batch: taking fewer messages than this costs more than sending them.
 const FEW: u32 = 64;

@@ -6,6 +6,7 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use futures_core::Stream;
+use futures_core::stream::FusedStream;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -14,20 +15,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 use tremula_mailbox::{
-    CallError, Config, Mailbox, Mode, RecvError, RecvTimeoutError, Reply, SendError,
-    SendTimeoutError, Sender, TryRecvError, TrySendError, mailbox,
+    CallError, Config, Mode, RecvError, RecvTimeoutError, Reply, SendError, SendTimeoutError,
+    TryRecvError, TrySendError, bounded, mailbox, unbounded,
 };
 
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_secs(600);
-
-fn unbounded<T>() -> (Sender<T>, Mailbox<T>) {
-    mailbox(Config::default())
-}
-
-fn bounded<T>(capacity: usize) -> (Sender<T>, Mailbox<T>) {
-    mailbox(Config::default().bounded(capacity))
-}
 
 /// Counts how often it wakes.
 #[derive(Default)]
@@ -123,6 +116,43 @@ fn len_and_capacity_are_what_is_there_and_may_be() {
 }
 
 #[test]
+fn free_capacity_is_what_can_be_sent_at_once() {
+    let (sender, mut mailbox) = bounded(2);
+    let free = |left| {
+        assert_eq!(sender.free_capacity(), Some(left));
+        assert_eq!(sender.is_full(), left == 0);
+    };
+    free(2);
+    sender.send(1).unwrap();
+    sender.send_urgent(2).unwrap();
+    free(0);
+    assert!(mailbox.is_full());
+    let mut waiting = Box::pin(sender.send_async(3));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waiting.as_mut().poll(&mut cx).is_pending());
+    mailbox.recv().unwrap();
+    free(0); // the waiting send holds it
+    drop(waiting);
+    free(1);
+    let (sender, mailbox) = unbounded::<()>();
+    assert_eq!((sender.free_capacity(), mailbox.is_full()), (None, false));
+}
+
+#[test]
+fn senders_are_counted() {
+    let (sender, mailbox) = unbounded::<()>();
+    let (watched, _worker) = unbounded::<()>();
+    let other = sender.clone();
+    assert_eq!((other.sender_count(), mailbox.sender_count()), (2, 2));
+    drop(other);
+    let monitor = watched.monitor(&sender, ());
+    assert_eq!(mailbox.sender_count(), 2);
+    assert!(monitor.demonitor());
+    drop(sender);
+    assert_eq!(mailbox.sender_count(), 0);
+}
+
+#[test]
 fn same_mailbox_tells_mailboxes_apart() {
     let (one, _one) = unbounded::<()>();
     let (two, _two) = unbounded::<()>();
@@ -143,7 +173,11 @@ fn a_full_mailbox_returns_what_is_tried_and_takes_it_later() {
         Err(SendTimeoutError::Timeout(3))
     );
     assert_eq!(mailbox.recv(), Ok(1));
-    sender.try_send(3).unwrap();
+    sender.send_deadline(3, Instant::now()).unwrap();
+    assert_eq!(
+        sender.send_deadline(4, Instant::now()),
+        Err(SendTimeoutError::Timeout(4))
+    );
     assert_eq!(mailbox.try_iter().collect::<Vec<_>>(), [2, 3]);
 }
 
@@ -425,7 +459,9 @@ fn a_mailbox_is_a_stream() {
         Poll::Ready(Some(1))
     );
     drop(sender);
+    assert!(!mailbox.is_terminated());
     assert_eq!(Pin::new(&mut mailbox).poll_next(&mut cx), Poll::Ready(None));
+    assert!(mailbox.is_terminated());
 }
 
 #[test]

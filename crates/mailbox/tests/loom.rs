@@ -7,7 +7,8 @@
 //! of loom's `Arc`.
 #![cfg(loom)]
 
-use tremula_mailbox::{Config, Mailbox, Mode, RecvError, Sender, mailbox};
+use std::time::Duration;
+use tremula_mailbox::{Config, Mailbox, Mode, RecvError, Sender, mailbox, oneshot};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
@@ -321,9 +322,69 @@ fn an_answer_or_the_lack_of_one_wakes_the_caller() {
             mailbox.recv().unwrap().send(1).unwrap();
             drop(mailbox.recv().unwrap());
         });
-        let limit = std::time::Duration::MAX;
+        let limit = Duration::MAX;
         assert_eq!(sender.call(|reply| reply, limit), Ok(1));
         assert!(sender.call(|reply| reply, limit).is_err());
         thread.join().unwrap();
     });
+}
+
+/// Fails if the value, or the lack of one, comes between the receiver's look and its registration
+/// and wakes nobody.
+#[test]
+fn a_value_or_the_lack_of_one_wakes_a_receiver_that_falls_asleep() {
+    for (name, sends) in [
+        ("a_value_wakes_a_receiver_that_falls_asleep", true),
+        (
+            "the_lack_of_a_value_wakes_a_receiver_that_falls_asleep",
+            false,
+        ),
+    ] {
+        check(name, 4, move || {
+            let (sender, receiver) = oneshot();
+            let value = Arc::new(());
+            let sent = Arc::clone(&value);
+            let thread = thread::spawn(move || {
+                if sends {
+                    sender.send(sent).unwrap();
+                }
+            });
+            assert_eq!(receiver.recv().is_ok(), sends);
+            thread.join().unwrap();
+            assert_eq!(Arc::strong_count(&value), 1);
+        });
+    }
+}
+
+#[test]
+fn a_value_that_crosses_with_its_receiver_is_dropped_or_comes_back() {
+    check(
+        "a_value_that_crosses_with_its_receiver_is_dropped_or_comes_back",
+        4,
+        || {
+            let (sender, mut receiver) = oneshot();
+            let value = Arc::new(());
+            let sent = Arc::clone(&value);
+            let thread = thread::spawn(move || sender.send(sent).is_ok());
+            receiver.close();
+            let received = receiver.recv().is_ok();
+            assert_eq!(thread.join().unwrap(), received);
+            assert_eq!(Arc::strong_count(&value), 1);
+        },
+    );
+}
+
+#[test]
+fn a_receiver_that_goes_wakes_a_sender_that_waits_for_it() {
+    check(
+        "a_receiver_that_goes_wakes_a_sender_that_waits_for_it",
+        4,
+        || {
+            let (mut sender, receiver) = oneshot::<u32>();
+            let thread = thread::spawn(move || drop(receiver));
+            assert!(sender.closed_timeout(Duration::MAX));
+            assert_eq!(sender.send(1), Err(1));
+            thread.join().unwrap();
+        },
+    );
 }

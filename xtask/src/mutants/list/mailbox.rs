@@ -276,4 +276,28 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         hangs: true,
     },
+    Mutant {
+        name: "oneshot_falls_asleep_on_a_value",
+        file: "crates/mailbox/src/oneshot.rs",
+        original: "            let before = receiver.replace(waiter);\n            drop(state);\n            drop(before);\n            return None;",
+        replacement: "            let _ = receiver;\n            drop(state);\n            if let State::Open { receiver, .. } = &mut *self.0.lock() {\n                *receiver = Some(waiter);\n            }\n            return None;",
+        why: "A receiver looks and registers in two steps: a value that comes in between finds nobody to wake, and the receiver sleeps on it.",
+        checker: Checker {
+            filter: "a_value_or_the_lack_of_one",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "oneshot_that_is_refused_wakes_nobody",
+        file: "crates/mailbox/src/oneshot.rs",
+        original: "            if let Some(sender) = sender {\n                sender.wake();\n            }\n            drop(receiver);",
+        replacement: "            drop((sender, receiver));",
+        why: "A sender that waits until its receiver is gone is not woken.",
+        checker: Checker {
+            filter: "a_receiver_that_goes",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
 ];
