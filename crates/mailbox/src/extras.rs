@@ -1,17 +1,20 @@
-//! The urgent queue and the monitors: parts that few mailboxes need, allocated on first use.
+//! The urgent queue, the monitors, and the senders that wait for the mailbox's end: parts that few
+//! mailboxes need, allocated on first use.
 
 use std::collections::VecDeque;
+use std::mem;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{Arc, Mutex};
+use tremula_sync::{Arc, Mutex, Waiter};
 
 /// What to do when the mailbox goes down.
 pub(crate) type Notice = Box<dyn FnOnce() + Send>;
 
-/// The urgent queue and the monitors of one mailbox.
+/// The parts of one mailbox.
 pub(crate) struct Extras<T> {
     urgent: Mutex<Urgent<T>>,
     urgent_sends: AtomicU64,
     monitors: Arc<MonitorList>,
+    closing: Registry<Waiter>,
 }
 
 struct Urgent<T> {
@@ -20,28 +23,34 @@ struct Urgent<T> {
 }
 
 /// The monitors to notify when the mailbox goes down.
-#[derive(Default)]
-pub(crate) struct MonitorList(Mutex<Monitors>);
+pub(crate) type MonitorList = Registry<Notice>;
 
-#[derive(Default)]
-struct Monitors {
-    notices: Vec<(u64, Notice)>,
+/// Those that wait for one event, by number, until the event closes the registry.
+///
+/// Both adding and closing take the lock, so one of them is first. If the addition is first, the
+/// close finds the entry. If the close is first, the addition fails, and its caller knows that the
+/// event has come. So no entry is forgotten.
+pub(crate) struct Registry<E>(Mutex<Entries<E>>);
+
+struct Entries<E> {
+    /// In the order of their numbers.
+    entries: Vec<(u64, E)>,
     next: u64,
     closed: bool,
 }
 
 impl<T> Extras<T> {
-    /// The extras of a mailbox. A `closed` one accepts no urgent messages, but can be monitored
-    /// until it goes down.
+    /// The extras of a mailbox. A `closed` one accepts no urgent messages, and nothing waits until
+    /// it closes; but it can be monitored until it goes down.
     pub(crate) fn new(closed: bool) -> Self {
-        let monitors = Arc::new(MonitorList::default());
         Self {
             urgent: Mutex::new(Urgent {
                 queue: VecDeque::new(),
                 closed,
             }),
             urgent_sends: AtomicU64::new(0),
-            monitors,
+            monitors: Arc::new(Registry::new(false)),
+            closing: Registry::new(closed),
         }
     }
 
@@ -61,7 +70,7 @@ impl<T> Extras<T> {
     pub(crate) fn collect_urgent(&self, into: &mut VecDeque<T>) {
         let mut urgent = self.urgent.lock();
         if into.is_empty() {
-            std::mem::swap(into, &mut urgent.queue);
+            mem::swap(into, &mut urgent.queue);
         } else {
             into.append(&mut urgent.queue);
         }
@@ -83,43 +92,75 @@ impl<T> Extras<T> {
         &self.monitors
     }
 
+    /// The senders that wait until the mailbox is closed.
+    pub(crate) const fn closing(&self) -> &Registry<Waiter> {
+        &self.closing
+    }
+
     /// Closes the urgent queue. Its messages go to the end of `into`.
     pub(crate) fn close_urgent(&self, into: &mut VecDeque<T>) {
         let mut urgent = self.urgent.lock();
         urgent.closed = true;
         into.append(&mut urgent.queue);
+        urgent.queue = VecDeque::new(); // weak senders may keep the extras for long
     }
 }
 
-impl MonitorList {
-    /// Adds a notice and returns its number. Returns the notice if the mailbox is down.
-    pub(crate) fn add(&self, notice: Notice) -> Result<u64, Notice> {
-        let mut monitors = self.0.lock();
-        if monitors.closed {
-            return Err(notice);
+impl<E> Registry<E> {
+    fn new(closed: bool) -> Self {
+        Self(Mutex::new(Entries {
+            entries: Vec::new(),
+            next: 0,
+            closed,
+        }))
+    }
+
+    /// Adds an entry and returns its number. Returns the entry if the registry is closed.
+    pub(crate) fn add(&self, entry: E) -> Result<u64, E> {
+        let mut guard = self.0.lock();
+        if guard.closed {
+            return Err(entry);
         }
-        monitors.next += 1;
-        let number = monitors.next;
-        monitors.notices.push((number, notice));
+        guard.next += 1;
+        let number = guard.next;
+        if guard.entries.is_empty() {
+            guard.entries.reserve_exact(1); // most registries never have two entries
+        }
+        guard.entries.push((number, entry));
         Ok(number)
     }
 
-    /// Removes a notice and returns it, if it has not been sent.
-    pub(crate) fn remove(&self, number: u64) -> Option<Notice> {
-        let mut monitors = self.0.lock();
-        let index = monitors
-            .notices
-            .iter()
-            .position(|(other, _)| *other == number)?;
-        Some(monitors.notices.remove(index).1)
+    /// Puts another entry in the place of this number, and returns the one that was there. Returns
+    /// the new one if the registry is closed.
+    pub(crate) fn replace(&self, number: u64, entry: E) -> Result<E, E> {
+        let mut guard = self.0.lock();
+        match guard.place(number) {
+            Some(place) => Ok(mem::replace(&mut guard.entries[place].1, entry)),
+            None => Err(entry),
+        }
     }
 
-    /// Closes the list of monitors and returns the notices to send, oldest first.
-    pub(crate) fn close(&self) -> impl Iterator<Item = Notice> + use<> {
-        let mut monitors = self.0.lock();
-        monitors.closed = true;
-        std::mem::take(&mut monitors.notices)
+    /// Removes an entry and returns it, if it is still here. O(entries).
+    pub(crate) fn remove(&self, number: u64) -> Option<E> {
+        let mut guard = self.0.lock();
+        let place = guard.place(number)?;
+        Some(guard.entries.remove(place).1)
+    }
+
+    /// Closes the registry and returns its entries, oldest first.
+    pub(crate) fn close(&self) -> impl Iterator<Item = E> + use<E> {
+        let mut guard = self.0.lock();
+        guard.closed = true;
+        mem::take(&mut guard.entries)
             .into_iter()
-            .map(|(_, notice)| notice)
+            .map(|(_, entry)| entry)
+    }
+}
+
+impl<E> Entries<E> {
+    fn place(&self, number: u64) -> Option<usize> {
+        self.entries
+            .binary_search_by_key(&number, |(number, _)| *number)
+            .ok()
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod call;
+mod closed;
 mod config;
 mod credits;
 mod error;
@@ -15,6 +16,7 @@ mod sender;
 mod shared;
 mod stats;
 mod waiting;
+mod weak;
 
 pub use call::Reply;
 pub(crate) use config::Limits;
@@ -28,3 +30,4 @@ pub use oneshot::{OneshotReceiver, OneshotSender, oneshot};
 pub use recv::{IntoIter, Iter, TryIter};
 pub use sender::Sender;
 pub use stats::Stats;
+pub use weak::WeakSender;

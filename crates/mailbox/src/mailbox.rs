@@ -212,6 +212,10 @@ fn close<T>(shared: &Link<T>, inbox: &mut Inbox<T>) {
     shared.queue.close(shared.signals(), inbox);
     if let Some(extras) = shared.extras() {
         extras.close_urgent(&mut inbox.urgent);
+        // Last: a sender that is woken finds the mailbox closed in every respect.
+        for waiter in extras.closing().close() {
+            waiter.wake();
+        }
     }
 }
 

@@ -273,7 +273,7 @@ impl<T> Sender<T> {
     /// Whether both senders send to the same mailbox.
     #[must_use]
     pub fn same_mailbox(&self, other: &Self) -> bool {
-        std::ptr::eq(&raw const *self.shared, &raw const *other.shared)
+        self.shared.is_to_same(&other.shared)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::extras::Extras;
 use crate::queue::{DISCONNECTED, Queue, Sent, Signals};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use tremula_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tremula_sync::contained;
 
 /// One allocation of four cache lines: the holders of the base lock write two, senders read one,
@@ -29,8 +29,8 @@ pub(crate) struct ReceiverSide {
     pub(crate) signals: Signals,
     /// Messages received, including urgent ones. Written only by the receiver.
     pub(crate) received: AtomicU64,
-    /// Set when all senders, or the receiver, are gone for good.
-    one_side_gone: AtomicBool,
+    /// Those that keep this memory: all senders together, the receiver, and each weak sender.
+    holders: AtomicU32,
 }
 
 impl<T> Shared<T> {
@@ -46,7 +46,7 @@ impl<T> Shared<T> {
             receiver: ReceiverSide {
                 signals: Signals::new(),
                 received: AtomicU64::new(0),
-                one_side_gone: AtomicBool::new(false),
+                holders: AtomicU32::new(2),
             },
         }
     }
@@ -122,8 +122,13 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// A handle's pointer to the shared part. It is not counted by itself: each of the two sides, all
-/// senders and the receiver, reports when it is gone, and the second one frees the shared part.
+/// The most senders, and the most holders: half of what the counts can express, so that threads
+/// which find it exceeded at the same time do not make them overflow.
+const MOST_HANDLES: u32 = u32::MAX / 2;
+
+/// A handle's pointer to the shared part. It is not counted by itself: each holder (all senders
+/// together, the receiver, and each weak sender) reports when it is gone, and the last one frees
+/// the shared part.
 pub(crate) struct Link<T>(NonNull<Shared<T>>);
 
 // SAFETY: it stands for a shared reference to a queue, which moves messages between threads and
@@ -137,8 +142,8 @@ impl<T> Deref for Link<T> {
 
     #[inline]
     fn deref(&self) -> &Shared<T> {
-        // SAFETY: the shared part is freed only when both sides are gone, and the side of this link
-        // is not.
+        // SAFETY: the shared part is freed only when all holders are gone, and that of this link is
+        // not.
         unsafe { self.0.as_ref() }
     }
 }
@@ -156,9 +161,54 @@ impl<T> Link<T> {
     pub(crate) fn add_sender(&self) -> (Self, u32) {
         // Relaxed: the new sender is made from one that lives, which keeps the count above 0.
         let before = self.senders.fetch_add(1, Ordering::Relaxed);
-        assert!(before < u32::MAX / 2, "a mailbox has two billion senders");
-        let number = self.next_sender.fetch_add(1, Ordering::Relaxed);
-        (Self(self.0), number)
+        assert!(before < MOST_HANDLES, "a mailbox has two billion senders");
+        (Self(self.0), self.next_number())
+    }
+
+    /// A link for one more sender, and its number, for a holder that is no sender. `None` if the
+    /// last sender is gone.
+    ///
+    /// The count never rises from 0. So the last sender, and only that one, disconnects the mailbox
+    /// and releases the senders' hold, and a receiver that has read 0 has seen every send.
+    pub(crate) fn add_sender_if_connected(&self) -> Option<(Self, u32)> {
+        // Relaxed: what counts is the order of the changes of this one word. Either this
+        // compare-exchange is first, and the subtraction that follows does not reach 0; or the last
+        // subtraction is first, and this finds 0. The caller's hold orders the rest.
+        let mut senders = self.senders.load(Ordering::Relaxed);
+        while senders > 0 {
+            assert!(senders < MOST_HANDLES, "a mailbox has two billion senders");
+            match self.senders.compare_exchange_weak(
+                senders,
+                senders + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some((Self(self.0), self.next_number())),
+                Err(now) => senders = now,
+            }
+        }
+        None
+    }
+
+    fn next_number(&self) -> u32 {
+        // Relaxed: a number, which orders nothing.
+        self.next_sender.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A link for a handle that counts as a holder by itself.
+    pub(crate) fn add_holder(&self) -> Self {
+        // Relaxed: the caller's own hold keeps the count above 0.
+        let before = self.receiver.holders.fetch_add(1, Ordering::Relaxed);
+        assert!(
+            before < MOST_HANDLES,
+            "a mailbox has two billion weak senders"
+        );
+        Self(self.0)
+    }
+
+    /// Whether both links lead to the same mailbox.
+    pub(crate) fn is_to_same(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 
     /// Removes a sender. The caller must not use the link any more.
@@ -169,11 +219,11 @@ impl<T> Link<T> {
             if self.signals().raise(DISCONNECTED) {
                 self.signals().wake();
             }
-            self.remove_side();
+            self.remove_holder();
         }
     }
 
-    /// Removes the receiver: sends the monitors' notices, and releases its side. The caller must
+    /// Removes the receiver: sends the monitors' notices, and releases its hold. The caller must
     /// not use the link any more.
     pub(crate) fn remove_receiver(&self) {
         self.queue.go_down();
@@ -185,13 +235,14 @@ impl<T> Link<T> {
             }
         }
         self.signals().forget_waiter();
-        self.remove_side();
+        self.remove_holder();
     }
 
-    fn remove_side(&self) {
-        // AcqRel: what the first side did happens before the second side frees.
-        if self.receiver.one_side_gone.swap(true, Ordering::AcqRel) {
-            // SAFETY: it came from a box, and both sides are gone.
+    /// Releases one hold. The caller must not use the link any more.
+    pub(crate) fn remove_holder(&self) {
+        // AcqRel: what the other holders did happens before the last one frees.
+        if self.receiver.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: it came from a box, and all holders are gone.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }

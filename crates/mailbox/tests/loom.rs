@@ -388,3 +388,63 @@ fn a_receiver_that_goes_wakes_a_sender_that_waits_for_it() {
         },
     );
 }
+
+/// Fails if a sender is made after the last one has disconnected the mailbox: the receiver is gone
+/// by the time that its message comes.
+#[test]
+fn a_weak_sender_that_crosses_with_the_last_sender_is_heard_or_makes_none() {
+    check(
+        "a_weak_sender_that_crosses_with_the_last_sender_is_heard_or_makes_none",
+        3,
+        || {
+            let (sender, mut mailbox) = mailbox(Config::default());
+            let weak = sender.downgrade();
+            let last = thread::spawn(move || drop(sender));
+            let upgrade = thread::spawn(move || {
+                weak.upgrade()
+                    .is_some_and(|sender| sender.send(Arc::new(())).is_ok())
+            });
+            let received = mailbox.iter().count();
+            assert_eq!(usize::from(upgrade.join().unwrap()), received);
+            last.join().unwrap();
+        },
+    );
+}
+
+/// Fails if the shared part is freed twice, early or never: it owns one of loom's `Arc`s, which
+/// loom misses.
+#[test]
+fn the_last_of_all_handles_frees_the_mailbox_once() {
+    check("the_last_of_all_handles_frees_the_mailbox_once", 3, || {
+        let (sender, mailbox) = mailbox::<()>(Config::default());
+        assert!(!sender.closed_timeout(Duration::ZERO)); // makes what owns the `Arc`
+        let weak = sender.downgrade();
+        let threads = [
+            thread::spawn(move || drop(sender)),
+            thread::spawn(move || drop(weak)),
+        ];
+        drop(mailbox);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
+
+/// Fails if a wait for the end is registered after the mailbox has looked for those that wait.
+#[test]
+fn a_mailbox_that_closes_wakes_every_sender_that_waits_for_it() {
+    check(
+        "a_mailbox_that_closes_wakes_every_sender_that_waits_for_it",
+        3,
+        || {
+            let (sender, mut mailbox) = mailbox::<()>(Config::default());
+            let other = sender.clone();
+            let threads = [sender, other]
+                .map(|sender| thread::spawn(move || assert!(sender.closed_timeout(Duration::MAX))));
+            mailbox.close();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        },
+    );
+}

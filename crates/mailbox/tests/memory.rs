@@ -132,3 +132,38 @@ fn memory_is_what_is_needed_and_goes_back() {
     assert!(mailbox.poll_recv(&mut cx).is_pending());
     assert!(allocated() - before <= IDLE, "when a task waits");
 }
+
+/// Fails if a weak sender keeps what messages needed.
+#[test]
+fn a_weak_sender_keeps_an_empty_mailbox_and_the_last_one_frees_it() {
+    let before = allocated();
+    let (sender, mut mailbox) = mailbox(Config::default().weights(1, -1));
+    let weak = sender.downgrade();
+    (0..100_000).for_each(|number| sender.send(number).unwrap());
+    (0..100_000).for_each(|number| sender.send_urgent(number).unwrap());
+    assert!(!sender.closed_timeout(Duration::ZERO));
+    assert!(allocated() - before > ARRAY);
+    assert_eq!(mailbox.recv(), Ok(0));
+    drop(mailbox);
+    let kept = allocated() - before;
+    assert!(kept <= IDLE + URGENT, "without a receiver: {kept} bytes");
+    drop(sender);
+    let other = weak.clone();
+    drop(weak);
+    let kept = allocated() - before;
+    assert!(kept <= IDLE + URGENT, "with a weak sender: {kept} bytes");
+    drop(other);
+    assert_eq!(allocated(), before, "when gone");
+}
+
+#[test]
+fn senders_that_wait_for_the_end_leave_little_behind() {
+    let before = allocated();
+    let (sender, mailbox) = mailbox::<u64>(Config::default());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(std::pin::pin!(sender.closed()).poll(&mut cx).is_pending());
+    let kept = allocated() - before;
+    assert!(kept <= IDLE + URGENT, "{kept} bytes");
+    drop((mailbox, sender));
+    assert_eq!(allocated(), before, "when gone");
+}

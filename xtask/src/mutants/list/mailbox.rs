@@ -300,4 +300,52 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         hangs: false,
     },
+    Mutant {
+        name: "mailbox_weak_sender_brings_a_mailbox_back",
+        file: "crates/mailbox/src/shared.rs",
+        original: "            match self.senders.compare_exchange_weak(\n                senders,\n                senders + 1,\n                Ordering::Relaxed,\n                Ordering::Relaxed,\n            ) {\n                Ok(_) => return Some((Self(self.0), self.next_number())),\n                Err(now) => senders = now,\n            }",
+        replacement: "            senders = self.senders.fetch_add(1, Ordering::Relaxed);\n            return Some((Self(self.0), self.next_number()));",
+        why: "A weak sender looks at the count and raises it in two steps: in between the last sender disconnects the mailbox, and what the new one sends is never received.",
+        checker: Checker {
+            filter: "crosses_with_the_last_sender",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_weak_sender_releases_nothing",
+        file: "crates/mailbox/src/weak.rs",
+        original: "        self.shared.remove_holder();\n",
+        replacement: "        let _ = &self.shared;\n",
+        why: "The memory of a mailbox that ever had a weak sender is never freed.",
+        checker: Checker {
+            filter: "frees_the_mailbox_once",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_wait_for_the_end_begins_too_late",
+        file: "crates/mailbox/src/extras.rs",
+        original: "        if guard.closed {\n            return Err(entry);\n        }\n",
+        replacement: "        let _ = guard.closed;\n",
+        why: "A sender registers for the end of a mailbox after this has woken those that wait, and sleeps for ever.",
+        checker: Checker {
+            filter: "a_mailbox_that_closes_wakes",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_extras_of_a_closed_mailbox_are_open",
+        file: "crates/mailbox/src/extras.rs",
+        original: "            closing: Registry::new(closed),\n",
+        replacement: "            closing: Registry::new(false),\n",
+        why: "The list of those that wait for the end is made after the receiver has looked for one: nobody wakes them.",
+        checker: Checker {
+            filter: "a_mailbox_that_closes_wakes",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
 ];
