@@ -7,6 +7,7 @@
 mod support;
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -115,6 +116,24 @@ fn forms<const LENGTH: usize>() -> Vec<OfLength<LENGTH>> {
         })
     });
     forms.collect()
+}
+
+/// Composite keys state the lengths and the heads that their parts state.
+#[test]
+fn parts_that_have_not_the_length_that_they_state_lead_to_no_other_memory() {
+    fn use_as<K: ByteKey>(make: impl Fn(&[OfLength<2>; 2]) -> K) {
+        let forms = forms::<2>();
+        let pairs = forms.iter().zip(forms.iter().rev());
+        let keys: Vec<K> = pairs.map(|(a, b)| make(&[a.clone(), b.clone()])).collect();
+        use_in_every_way(&Art::new(), &keys);
+        use_in_every_way(&Masstree::<_, _, 3>::new(), &keys);
+    }
+    use_as(Clone::clone);
+    use_as(|[a, b]| (a.clone(), b.clone()));
+    use_as(|[a, b]| (a.clone(), Some(b.clone())));
+    use_as(|[a, _]| Reverse(a.clone()));
+    use_as(|[a, b]| if a.0.len() > 3 { None } else { Some(b.clone()) });
+    use_as(|[a, b]| [b, a, b, a, b].map(Clone::clone));
 }
 
 /// When the length was trusted, a shorter form led to the slot for ends in a node of values, and

@@ -67,10 +67,6 @@ macro_rules! float {
             fn from_head(head: u64) -> Option<Self> {
                 Some(Self::from_ordered((head >> (64 - <$bits>::BITS)) as $bits))
             }
-
-            fn append_delimited(&self, out: &mut Vec<u8>) {
-                self.with_bytes(|bytes| out.extend_from_slice(bytes));
-            }
         }
     };
 }

@@ -1,16 +1,22 @@
 //! What an index may know of its keys beside their order: an order-preserving byte form, and the
 //! first word of that form, the *head*.
 //!
-//! - [`ByteKey`]: the trait of keys with a byte form; the impls for the types of the standard
-//!   library are in `numbers`, `strings` and `tuples`.
+//! - [`ByteKey`]: the trait of keys with a byte form. Its impls for the types of the standard
+//!   library are in `numbers`, `strings`, `tuples` (with arrays), `variants` (`Option`, `Reverse`
+//!   and others) and `delegated` (types that have the form of another).
+//! - `parts`: what the byte forms of composite keys are made of.
 //! - [`KeyHead`]: where a comparing index gets the heads from, if there are any.
 //! - [`TotalF32`], [`TotalF64`]: floats, in their total order.
 
+mod delegated;
 mod float;
 pub(crate) mod head;
 mod numbers;
+#[doc(hidden)]
+pub mod parts;
 mod strings;
 mod tuples;
+mod variants;
 
 pub use float::{TotalF32, TotalF64};
 pub(crate) use head::head_is_key;
@@ -25,8 +31,29 @@ pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 /// Radix trees need the byte form. Comparing indexes use its first word, the [head](Self::head), so
 /// that most comparisons touch no other memory.
 ///
-/// The integers, `bool`, `char`, `()`, strings and byte strings (owned, boxed, shared, or
-/// `'static`), arrays of bytes, floats ([`TotalF64`]), and tuples of up to four of these have it.
+/// These types of the standard library have it:
+///
+/// - integers (also [`NonZero`](std::num::NonZero), [`Wrapping`](std::num::Wrapping) and
+///   `Saturating`), `bool`, `char`, `()`, floats in a wrapper ([`TotalF64`]);
+/// - `String`, `Vec<u8>`, their boxed, counted (`Arc`), `'static` and `Cow` forms, `CString`,
+///   `OsString`;
+/// - tuples of up to eight parts, arrays, `Option`, `Result`, [`Reverse`](std::cmp::Reverse),
+///   `Box`, `Arc` and `PhantomData` of types that have it;
+/// - addresses (`IpAddr`, `SocketAddr` and their parts), `Duration`, `SystemTime`,
+///   [`Ordering`](std::cmp::Ordering).
+///
+/// So the newest version of a document comes first under the key `(String, Reverse<u64>)`:
+///
+/// ```
+/// use std::cmp::Reverse;
+/// use tremula_index::{Art, OrderedIndex};
+///
+/// let versions = Art::new();
+/// versions.insert(("plan".to_owned(), Reverse(1_u64)), "a draft");
+/// versions.insert(("plan".to_owned(), Reverse(2)), "the plan");
+/// assert_eq!(versions.first().map(|(_, text)| text), Some("the plan"));
+/// ```
+///
 /// A key of your own needs one method:
 ///
 /// ```
@@ -48,7 +75,9 @@ pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
     /// [`from_head`](Self::from_head) returns the key.
     const HEAD_IS_KEY: bool = false;
 
-    /// The length in bytes of every byte form, if all have the same.
+    /// The length in bytes of every byte form, if all have the same. Such forms need no delimiter:
+    /// a type that sets a length and overrides [`append_delimited`](Self::append_delimited) must
+    /// append the byte form as it is.
     const LENGTH: Option<usize> = None;
 
     /// Calls `read` with the byte form.
@@ -68,11 +97,27 @@ pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
         None
     }
 
+    /// Appends the byte form.
+    ///
+    /// A key with parts, whose form must be put together, overrides it, and makes the form for
+    /// [`with_bytes`](Self::with_bytes) by it. So a type may contain itself: if `with_bytes` of
+    /// the whole called `with_bytes` of a part with a closure of its own, each level would have
+    /// another closure type, without end.
+    #[inline]
+    fn append_bytes(&self, out: &mut Vec<u8>) {
+        self.with_bytes(|bytes| out.extend_from_slice(bytes));
+    }
+
     /// Appends the byte form in a self-delimiting encoding, so that other bytes may follow it: no
     /// encoding is a prefix of another, and the encodings are in the order of the keys.
     ///
-    /// The default encodes a zero byte as 0, 255 and ends with 0, 0.
+    /// If all forms have one [length](Self::LENGTH), the default appends the form as it is. If not,
+    /// it encodes a zero byte as 0, 255 and ends with 0, 0.
+    #[inline]
     fn append_delimited(&self, out: &mut Vec<u8>) {
+        if Self::LENGTH.is_some() {
+            return self.append_bytes(out);
+        }
         self.with_bytes(|bytes| {
             for &byte in bytes {
                 out.push(byte);

@@ -28,11 +28,6 @@ macro_rules! word {
                 let from: fn($bits) -> Option<$type> = $from;
                 from((head >> (64 - <$bits>::BITS)) as $bits)
             }
-
-            fn append_delimited(&self, out: &mut Vec<u8>) {
-                // All forms have the same length, so they need no delimiter.
-                self.with_bytes(|bytes| out.extend_from_slice(bytes));
-            }
         }
     };
 }
@@ -68,10 +63,6 @@ macro_rules! wide {
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
                 read(&(self ^ $flip).to_be_bytes())
             }
-
-            fn append_delimited(&self, out: &mut Vec<u8>) {
-                self.with_bytes(|bytes| out.extend_from_slice(bytes));
-            }
         }
     };
 }
@@ -90,6 +81,4 @@ impl ByteKey for () {
     fn from_head(_: u64) -> Option<Self> {
         Some(())
     }
-
-    fn append_delimited(&self, _: &mut Vec<u8>) {}
 }

@@ -1,6 +1,8 @@
 //! The byte forms of strings and byte strings: their bytes.
 
 use super::ByteKey;
+use std::borrow::Cow;
+use std::ffi::{CString, OsString};
 
 macro_rules! bytes {
     ($($type:ty: $as_bytes:expr),* $(,)?) => { $(
@@ -21,23 +23,15 @@ bytes! {
     Vec<u8>: |key| key,
     Box<[u8]>: |key| key,
     &'static [u8]: |key| key,
+    Cow<'static, str>: |key| key.as_bytes(),
+    Cow<'static, [u8]>: |key| key,
+    CString: |key| key.as_bytes(),
+    OsString: |key| key.as_encoded_bytes(),
 }
 
-impl<const N: usize> ByteKey for [u8; N] {
-    const HEAD_IS_KEY: bool = N <= 8;
-    const LENGTH: Option<usize> = Some(N);
-
-    #[inline]
-    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-        read(self)
-    }
-
-    #[inline]
-    fn from_head(head: u64) -> Option<Self> {
-        head.to_be_bytes().get(..N)?.try_into().ok()
-    }
-
-    fn append_delimited(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self);
-    }
+// Under the checkers the counted pointer is another type.
+#[cfg(not(any(loom, shuttle, tremula_tsan)))]
+bytes! {
+    tremula_sync::Arc<str>: |key| key.as_bytes(),
+    tremula_sync::Arc<[u8]>: |key| key,
 }
