@@ -34,6 +34,12 @@ pub(crate) enum Credit {
     Closed,
 }
 
+impl Credit {
+    pub(crate) fn is_taken(self) -> bool {
+        self == Self::Taken
+    }
+}
+
 /// A sender's entry in the queue.
 pub(crate) struct Turn {
     /// A credit has been given, or the mailbox is closed: the wait is over.
@@ -136,6 +142,14 @@ impl Credits {
         });
         waiting.push_back(Arc::clone(&turn));
         Err(turn)
+    }
+
+    /// Takes a credit if one is free and no sender waits for it, otherwise a place in the queue.
+    pub(crate) fn try_take_or_queue(&self) -> Result<Credit, Arc<Turn>> {
+        match self.try_take() {
+            Credit::NoneFree => self.take_or_queue(),
+            credit => Ok(credit),
+        }
     }
 
     /// Leaves the queue. Returns how the wait had ended by then.

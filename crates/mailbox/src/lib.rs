@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod call;
+mod claim;
 mod closed;
 mod config;
 mod credits;
@@ -9,11 +10,13 @@ mod extras;
 mod mailbox;
 mod monitor;
 mod oneshot;
+mod permit;
 mod queue;
 mod recv;
 mod selective;
 mod sender;
 mod shared;
+mod sink;
 mod stats;
 mod waiting;
 mod weak;
@@ -27,6 +30,7 @@ pub use error::{
 pub use mailbox::{Mailbox, bounded, mailbox, unbounded};
 pub use monitor::Monitor;
 pub use oneshot::{OneshotReceiver, OneshotSender, oneshot};
+pub use permit::Permit;
 pub use recv::{IntoIter, Iter, TryIter};
 pub use sender::Sender;
 pub use stats::Stats;

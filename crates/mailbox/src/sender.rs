@@ -1,15 +1,13 @@
 //! The senders' handle.
 
-use crate::credits::{Credit, Credits, Turn};
+use crate::claim::{Claim, await_credit, wait_for_credit};
+use crate::credits::Credit;
 use crate::queue::{SenderLane, URGENT};
 use crate::shared::Link;
 use crate::waiting::deadline;
 use crate::{SendError, SendTimeoutError, TrySendError};
-use std::future::poll_fn;
 use std::mem::ManuallyDrop;
-use std::task::Poll;
 use std::time::{Duration, Instant};
-use tremula_sync::{Arc, Waiter, park};
 
 /// Sends messages to one [`Mailbox`](crate::Mailbox).
 ///
@@ -22,6 +20,9 @@ use tremula_sync::{Arc, Waiter, park};
 pub struct Sender<T> {
     pub(crate) shared: Link<T>,
     lane: SenderLane,
+    /// What the [sink](futures_sink::Sink) has of the capacity. Made when a sink of a bounded
+    /// mailbox is first used, so that a sender stays small.
+    pub(crate) claim: Option<Box<Claim>>,
 }
 
 impl<T> Sender<T> {
@@ -29,6 +30,7 @@ impl<T> Sender<T> {
         Self {
             shared,
             lane: SenderLane::of(number),
+            claim: None,
         }
     }
 
@@ -250,8 +252,9 @@ impl<T> Sender<T> {
         Ok(())
     }
 
+    /// Sends a message for which there is capacity.
     #[inline]
-    fn deliver(&self, message: T) -> Result<(), SendError<T>> {
+    pub(crate) fn deliver(&self, message: T) -> Result<(), SendError<T>> {
         let message = ManuallyDrop::new(message);
         let (queue, signals) = (&self.shared.queue, self.shared.signals());
         // SAFETY: unless the mailbox is closed, the message is not used here any more.
@@ -287,6 +290,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
+        self.give_up_claim();
         self.shared.remove_sender();
     }
 }
@@ -295,66 +299,4 @@ impl<T> std::fmt::Debug for Sender<T> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Sender").finish_non_exhaustive()
     }
-}
-
-impl Credit {
-    fn is_taken(self) -> bool {
-        self == Self::Taken
-    }
-}
-
-/// Waits for a credit as a thread.
-#[inline]
-fn wait_for_credit(credits: &Credits, deadline: Option<Instant>) -> Credit {
-    match credits.try_take() {
-        Credit::NoneFree => queue_for_credit(credits, deadline),
-        credit => credit,
-    }
-}
-
-#[cold]
-fn queue_for_credit(credits: &Credits, deadline: Option<Instant>) -> Credit {
-    let turn = match credits.take_or_queue() {
-        Ok(credit) => return credit,
-        Err(turn) => turn,
-    };
-    while turn.wait_as(Waiter::this_thread()) {
-        park(deadline);
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) && !turn.is_over() {
-            return credits.leave(&turn);
-        }
-    }
-    credits.outcome()
-}
-
-/// Waits for a credit as a task.
-async fn await_credit(credits: &Credits) -> Credit {
-    /// When the task gives up, leaves the queue, and gives back a credit received meanwhile.
-    struct Place<'a>(&'a Credits, Option<Arc<Turn>>);
-    impl Drop for Place<'_> {
-        fn drop(&mut self) {
-            if let Some(turn) = self.1.take()
-                && self.0.leave(&turn).is_taken()
-            {
-                self.0.give(1);
-            }
-        }
-    }
-    let turn = match credits.try_take() {
-        Credit::NoneFree => match credits.take_or_queue() {
-            Ok(credit) => return credit,
-            Err(turn) => turn,
-        },
-        credit => return credit,
-    };
-    let mut place = Place(credits, Some(Arc::clone(&turn)));
-    poll_fn(|cx| {
-        if turn.is_over() || !turn.wait_as(Waiter::Task(cx.waker().clone())) {
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    })
-    .await;
-    place.1 = None;
-    credits.outcome()
 }

@@ -448,3 +448,45 @@ fn a_mailbox_that_closes_wakes_every_sender_that_waits_for_it() {
         },
     );
 }
+
+/// Fails if a permit that is dropped, or used, gives its capacity back never, twice, or without
+/// waking a sender that waits for it.
+#[test]
+fn permits_give_their_capacity_back_once() {
+    check("permits_give_their_capacity_back_once", 3, || {
+        let (sender, mut mailbox) = mailbox(Config::default().bounded(1));
+        let permit = sender.try_reserve().unwrap();
+        let other = sender.clone();
+        let thread = thread::spawn(move || {
+            let permit = other.reserve_timeout(Duration::MAX).unwrap();
+            permit.send(1).unwrap();
+        });
+        drop(permit);
+        assert_eq!(mailbox.recv(), Ok(1));
+        thread.join().unwrap();
+        let permit = sender.try_reserve().unwrap();
+        assert!(sender.try_reserve().is_err(), "there is room for one");
+        drop(permit);
+    });
+}
+
+#[test]
+fn permits_that_cross_with_closing_return_the_message_or_drop_it() {
+    check(
+        "permits_that_cross_with_closing_return_the_message_or_drop_it",
+        3,
+        || {
+            let (sender, mailbox) = mailbox(Config::default().bounded(1));
+            let message = Arc::new(());
+            let sent = Arc::clone(&message);
+            let thread = thread::spawn(move || {
+                if let Ok(permit) = sender.reserve_timeout(Duration::MAX) {
+                    let _ = permit.send(sent);
+                }
+            });
+            drop(mailbox);
+            thread.join().unwrap();
+            assert_eq!(Arc::strong_count(&message), 1);
+        },
+    );
+}

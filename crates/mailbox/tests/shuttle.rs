@@ -5,6 +5,7 @@
 //! never.
 #![cfg(shuttle)]
 
+use std::time::Duration;
 use tremula_mailbox::{Config, Mailbox, Mode, Sender, mailbox};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
@@ -247,4 +248,66 @@ fn down_comes_behind_what_the_owner_sent() {
         noise.join().unwrap();
         work.join().unwrap();
     });
+}
+
+#[test]
+fn permits_that_are_used_or_dropped_leave_the_capacity_as_it_was() {
+    check(
+        "permits_that_are_used_or_dropped_leave_the_capacity_as_it_was",
+        2_000,
+        || {
+            let (sender, mut mailbox) = mailbox(changing(Mode::Auto).bounded(2));
+            let weak = sender.downgrade();
+            let threads: Vec<_> = (0..SENDERS)
+                .map(|number| {
+                    let sender = sender.clone();
+                    thread::spawn(move || {
+                        for count in 0..MESSAGES {
+                            drop(sender.reserve_timeout(Duration::MAX).unwrap());
+                            let permit = sender.reserve_timeout(Duration::MAX).unwrap();
+                            permit.send((number, count)).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            let again = thread::spawn(move || {
+                weak.upgrade()
+                    .is_some_and(|sender| sender.send((SENDERS, 0)).is_ok())
+            });
+            drop(sender);
+            let mut seen = [0; SENDERS + 1];
+            while let Ok((number, count)) = mailbox.recv() {
+                assert_eq!(count, seen[number], "sender {number} is out of order");
+                seen[number] += 1;
+            }
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            let upgraded = usize::from(again.join().unwrap());
+            assert_eq!(seen[..SENDERS], [MESSAGES; SENDERS]);
+            assert_eq!(seen[SENDERS], upgraded);
+            assert_eq!(mailbox.free_capacity(), Some(2));
+        },
+    );
+}
+
+#[test]
+fn a_mailbox_that_goes_down_wakes_all_who_wait_for_its_end() {
+    check(
+        "a_mailbox_that_goes_down_wakes_all_who_wait_for_its_end",
+        2_000,
+        || {
+            let (sender, mailbox) = mailbox::<()>(Config::default());
+            let threads: Vec<_> = (0..SENDERS)
+                .map(|_| {
+                    let sender = sender.clone();
+                    thread::spawn(move || assert!(sender.closed_timeout(Duration::MAX)))
+                })
+                .collect();
+            drop(mailbox);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        },
+    );
 }

@@ -264,9 +264,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "mailbox_credit_is_lost_with_a_future",
-        file: "crates/mailbox/src/sender.rs",
-        original: "                && self.0.leave(&turn).is_taken()\n            {\n                self.0.give(1);\n            }",
-        replacement: "            {\n                self.0.leave(&turn);\n            }",
+        file: "crates/mailbox/src/claim.rs",
+        original: "            Self::Queued(turn) => credits.leave(&turn).is_taken(),\n",
+        replacement: "            Self::Queued(turn) => credits.leave(&turn).is_taken() && false,\n",
         why: "Room that was given to a send which is given up is lost to all others.",
         checker: Checker {
             flavour: Flavour::Plain,
@@ -345,6 +345,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: Checker {
             filter: "a_mailbox_that_closes_wakes",
             ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_permit_gives_its_capacity_back_twice",
+        file: "crates/mailbox/src/permit.rs",
+        original: "        let permit = ManuallyDrop::new(self);\n        permit.sender.deliver(message)",
+        replacement: "        let permit = self;\n        let _ = ManuallyDrop::new(());\n        permit.sender.deliver(message)",
+        why: "The capacity of a message that was sent by a permit comes back from the permit and again from the receiver: a bounded mailbox grows without a limit.",
+        checker: Checker {
+            filter: "permits",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_sink_keeps_its_capacity_when_it_goes",
+        file: "crates/mailbox/src/sender.rs",
+        original: "        self.give_up_claim();\n",
+        replacement: "",
+        why: "The capacity that a sender has reserved as a sink is lost to all others when the sender is dropped.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-mailbox",
+            target: Target::Test("handles"),
+            filter: "sink",
         },
         hangs: false,
     },
