@@ -54,6 +54,10 @@ fn nothing_recurs() {
             let keys = RandomState::new();
             assert_eq!(keys.hash_one(&one), keys.hash_one(&two), "{name}");
             assert_eq!(keys.hash_one(Exact(one.clone())), keys.hash_one(Exact(two)));
+            let (row, other) = (Tuple::from((&one, 1)), Tuple::from((one.clone(), 1)));
+            assert!(row == other && row == (&one, 1), "{name}");
+            assert!(row.to_string().len() > depth, "{name}");
+            assert_eq!(keys.hash_one(&row), keys.hash_one(&other), "{name}");
             assert!(one.heap_bytes() >= depth * 32, "{name}");
             let _ = TermHead::head(&one);
             let text = one.to_string();

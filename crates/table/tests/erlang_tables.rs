@@ -59,7 +59,8 @@ fn sorted(mut terms: Vec<Term>) -> Term {
 
 /// Whether two terms are the same, down to the sign of zero.
 fn is_same(one: &Term, two: &Term) -> bool {
-    one.is_identical(two) && one.to_string() == two.to_string()
+    let text = |term: &Term| term.to_string();
+    one.is_identical(two) && text(one) == text(two)
 }
 
 fn is_end(term: &Term) -> bool {

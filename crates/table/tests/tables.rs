@@ -355,7 +355,7 @@ fn a_fixed_table_is_gone_through_while_rows_go_and_come() {
         let mut key = table.first().unwrap();
         let mut new = 1000;
         while let Some(found) = key {
-            seen += i32::from(found < Term::from(1000));
+            seen += i32::from(found < 1000);
             table.delete_key(&found).unwrap();
             for _ in 0..2 {
                 if new < 3000 {

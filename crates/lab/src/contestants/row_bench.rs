@@ -198,7 +198,7 @@ impl Bench<'_> {
                 let update = Term::tuple([last, Term::from(1)]);
                 self.each_key(|key| {
                     let counted = table.update_counter(&self.key(key), &update)?;
-                    Ok(counted > Term::from(0))
+                    Ok(counted > 0)
                 })
             }
             EtsOperation::UpdateElement => self.each_key(|key| {

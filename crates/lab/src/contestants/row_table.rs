@@ -209,7 +209,7 @@ impl Worker<'_> {
             Selected::All => (0, self.job.range),
             Selected::Range => (from, from + SELECTED_KEYS),
         };
-        let within = |key: &Term| *key >= Term::from(first) && *key < Term::from(last);
+        let within = |key: &Term| *key >= first && *key < last;
         Ok(found.len() <= (last - first) as usize
             && found.first().is_none_or(within)
             && found.last().is_none_or(within))

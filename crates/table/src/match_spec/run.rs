@@ -48,7 +48,7 @@ impl Value<'_> {
 ///         _ => None,
 ///     })
 ///     .collect();
-/// assert_eq!(Term::list(found), "[b, c]".parse()?);
+/// assert_eq!(Term::list(found), "[b, c]".parse::<Term>()?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::error::{BadArgument, Problem, Result};
 use super::options::proper;
 use super::{Kept, Table};
-use crate::term::{Term, Tuple};
+use crate::term::{IntoTerm, NotFinite, Term, Tuple};
 use num_bigint::BigInt;
 use tremula_index::Update;
 
@@ -11,6 +11,61 @@ const FUNCTION: &str = "update_counter";
 
 /// The forms of an update, for the error.
 const FORMS: &str = "an integer, {Pos, Incr} or {Pos, Incr, Threshold, SetValue} of integers, or a list of these tuples";
+
+/// One of the steps of [`Table::update_counter`], as a Rust value: `{Pos, Incr}`, or with
+/// [`wrap`](Self::wrap) `{Pos, Incr, Threshold, SetValue}`.
+///
+/// ```
+/// use tremula_table::table::Increment;
+/// use tremula_table::{Options, Tables, Term};
+///
+/// let table = Tables::new().create("t", Options::new())?;
+/// table.insert_row(("visits", 9, 0))?;
+/// let key = Term::from("visits");
+/// // One more visit; after the tenth, the count begins again, and so on with the other element.
+/// let steps = [Increment::new(2, 1).wrap(10, 1), Increment::new(3, -1)];
+/// assert_eq!(table.update_counter(&key, &steps.into())?, [10, -1]);
+/// assert_eq!(table.update_counter(&key, &steps.into())?, [1, -2]);
+/// # Ok::<(), tremula_table::BadArgument>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct Increment {
+    position: usize,
+    by: i64,
+    wrap: Option<(i64, i64)>,
+}
+
+impl Increment {
+    /// Adds `by` to the element at this position, which is counted from 1.
+    pub const fn new(position: usize, by: i64) -> Self {
+        let wrap = None;
+        Self { position, by, wrap }
+    }
+
+    /// Sets the element to `value` if it passes `threshold`: if it becomes greater or, where the
+    /// increment is negative, less.
+    pub const fn wrap(self, threshold: i64, value: i64) -> Self {
+        let wrap = Some((threshold, value));
+        Self { wrap, ..self }
+    }
+}
+
+/// The tuple that [`Table::update_counter`] takes.
+impl From<Increment> for Term {
+    fn from(Increment { position, by, wrap }: Increment) -> Self {
+        match wrap {
+            None => (position, by).into(),
+            Some((threshold, value)) => (position, by, threshold, value).into(),
+        }
+    }
+}
+
+impl IntoTerm for Increment {
+    fn into_term(self) -> std::result::Result<Term, NotFinite> {
+        Ok(self.into())
+    }
+}
 
 struct Step<'a> {
     /// Counted from 1.
@@ -24,18 +79,20 @@ impl Table {
     /// Adds to elements of a row in one [step](super#consistency): Erlang's `update_counter/3`.
     /// `update` is as in Erlang: an integer for the element behind the key, `{Pos, Incr}`,
     /// `{Pos, Incr, Threshold, SetValue}`, or a list of such tuples, with integers of any size.
-    /// Returns the new value, or the list of new values.
+    /// Returns the new value, or the list of new values. In Rust, [`Increment`] makes such tuples.
     ///
     /// ```
+    /// use tremula_table::table::Increment;
     /// use tremula_table::{Options, Tables, Term};
     ///
     /// let table = Tables::new().create("t", Options::new())?;
-    /// table.insert("{visits, 9}".parse().unwrap())?;
-    /// let key = Term::atom("visits").unwrap();
-    /// assert_eq!(table.update_counter(&key, &Term::from(1))?, Term::from(10));
-    /// let wrapping = "{2, 1, 10, 0}".parse().unwrap();
-    /// assert_eq!(table.update_counter(&key, &wrapping)?, Term::from(0));
-    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// table.insert_row(("visits", 9))?;
+    /// let key = Term::from("visits");
+    /// assert_eq!(table.update_counter(&key, &1.into())?, 10);
+    /// let wrapping = Increment::new(2, 1).wrap(10, 0);
+    /// assert_eq!(table.update_counter(&key, &wrapping.into())?, 0);
+    /// assert_eq!(table.update_counter(&key, &"{2, 5}".parse()?)?, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
@@ -215,7 +272,7 @@ impl<'a> Step<'a> {
             });
         };
         if let Some((threshold, start)) = self.threshold {
-            let is_down = *self.increment < Term::from(0);
+            let is_down = *self.increment < 0;
             if is_down && value < *threshold || !is_down && value > *threshold {
                 value = start.clone();
             }

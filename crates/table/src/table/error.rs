@@ -2,7 +2,7 @@
 
 use super::{Access, TableEngine};
 use crate::match_spec::SpecError;
-use crate::term::Term;
+use crate::term::{NotFinite, Term};
 use thiserror::Error;
 
 /// Erlang's `badarg`, with the wrong argument and what is wrong with it.
@@ -68,6 +68,9 @@ pub enum Problem {
     /// Not a tuple.
     #[error("{0} is no tuple")]
     NotATuple(Term),
+    /// A Rust value with a float that no term can hold.
+    #[error("{0}")]
+    NotFinite(#[from] NotFinite),
     /// A tuple that is too short to have a key.
     #[error("{row} has no element {keypos}, which is the key")]
     NoKey {

@@ -90,6 +90,7 @@ mod traversal;
 mod whole;
 
 pub use continuation::{Chunk, Continuation};
+pub use counter::Increment;
 pub use engine::TableEngine;
 pub(crate) use error::Result;
 pub use error::{BadArgument, Problem};
@@ -121,16 +122,13 @@ use tremula_sync::{Arc, Mutex, ReadGuard, RwLock, StripedCounter};
 /// see the [list](self#erlangs-names-and-ours).
 ///
 /// ```
-/// use tremula_table::{Kind, Options, Tables, Term};
+/// use tremula_table::{Kind, Options, Tables};
 ///
 /// let table = Tables::new().create("words", Options::new().kind(Kind::OrderedSet))?;
 /// for word in ["tree", "leaf", "tree"] {
-///     let word = Term::binary(word.as_bytes());
-///     let counted = Term::tuple([word.clone(), Term::from(0)]);
-///     table.update_counter_or(&word, &Term::from(1), counted)?;
+///     table.update_counter_or(&word.into(), &1.into(), (word, 0).into())?;
 /// }
-/// let rows = table.tab2list()?.into_iter().map(|row| Term::from(row).to_string());
-/// assert_eq!(rows.collect::<Vec<_>>(), ["{<<\"leaf\">>,1}", "{<<\"tree\">>,2}"]);
+/// assert_eq!(table.tab2list()?, [("leaf", 1), ("tree", 2)]);
 /// # Ok::<(), tremula_table::BadArgument>(())
 /// ```
 #[derive(Clone)]

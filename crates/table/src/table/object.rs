@@ -4,7 +4,7 @@ use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
 use super::options::proper;
 use super::{Kept, Kind, Right, Shared, Table, no_table};
-use crate::term::{List, Term, Tuple};
+use crate::term::{IntoTerm, List, Term, Tuple};
 use tremula_index::Update;
 
 /// How an insertion treats a key that exists.
@@ -37,6 +37,74 @@ impl Table {
     /// See [`insert`](Self::insert).
     pub fn insert_new(&self, objects: Term) -> Result<bool> {
         self.put_rows(&objects, Present::Stays, "insert_new")
+    }
+
+    /// Inserts a row of Rust values, such as a tuple: [`insert`](Self::insert) of the term that the
+    /// row [becomes](IntoTerm). One [step](super#consistency). Copies text and bytes once.
+    ///
+    /// ```
+    /// use tremula_table::{Kind, Options, Tables};
+    ///
+    /// let table = Tables::new().create("scores", Options::new().kind(Kind::OrderedSet))?;
+    /// table.insert_row((1, "ada", 3.5))?;
+    /// assert_eq!(table.get(&1.into())?.unwrap(), (1, "ada", 3.5));
+    /// let error = table.insert_row((2, f64::NAN)).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "insert, argument 2: NaN is no float that a term can hold: it is not finite"
+    /// );
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The caller [may not write](super#errors), the row becomes no tuple or has no key, or a float
+    /// in it is not finite: then nothing is inserted.
+    pub fn insert_row(&self, row: impl IntoTerm) -> Result<()> {
+        let row = row_of(row, "insert")?;
+        self.put_rows(&row, Present::Goes, "insert").map(drop)
+    }
+
+    /// Inserts a row of Rust values if no row has its key: [`insert_new`](Self::insert_new) of the
+    /// term that the row [becomes](IntoTerm). Returns whether it did. One
+    /// [step](super#consistency).
+    ///
+    /// ```
+    /// use tremula_table::{Options, Tables};
+    ///
+    /// let table = Tables::new().create("ages", Options::new())?;
+    /// assert!(table.insert_new_row(("ada", 36))?);
+    /// assert!(!table.insert_new_row(("ada", 37))?);
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`insert_row`](Self::insert_row).
+    pub fn insert_new_row(&self, row: impl IntoTerm) -> Result<bool> {
+        let row = row_of(row, "insert_new")?;
+        self.put_rows(&row, Present::Stays, "insert_new")
+    }
+
+    /// Inserts rows of Rust values in one [step](super#consistency): [`insert`](Self::insert) of
+    /// the list of the terms that they [become](IntoTerm). Collects the rows first.
+    ///
+    /// ```
+    /// use tremula_table::{Kind, Options, Tables};
+    ///
+    /// let table = Tables::new().create("ages", Options::new().kind(Kind::OrderedSet))?;
+    /// table.insert_rows([("grace", 85), ("ada", 36)])?;
+    /// assert_eq!(table.tab2list()?, [("ada", 36), ("grace", 85)]);
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`insert_row`](Self::insert_row), for any of the rows: then none is inserted.
+    pub fn insert_rows<R: IntoTerm>(&self, rows: impl IntoIterator<Item = R>) -> Result<()> {
+        let rows = rows.into_iter().map(|row| row_of(row, "insert"));
+        let rows = Term::list(rows.collect::<Result<Vec<_>>>()?);
+        self.put_rows(&rows, Present::Goes, "insert").map(drop)
     }
 
     fn put_rows(&self, objects: &Term, present: Present, function: &'static str) -> Result<bool> {
@@ -244,6 +312,16 @@ impl Table {
         if let Some(rows) = &shared.rows {
             rows.add(-rows.sum());
         }
+    }
+}
+
+/// The tuple that a row of Rust values becomes, for the second argument of `function`.
+fn row_of(row: impl IntoTerm, function: &'static str) -> Result<Term> {
+    let wrong = |problem| BadArgument::new(function, 2, problem);
+    match row.into_term() {
+        Ok(row @ Term::Tuple(_)) => Ok(row),
+        Ok(other) => Err(wrong(Problem::NotATuple(other))),
+        Err(not_finite) => Err(wrong(not_finite.into())),
     }
 }
 

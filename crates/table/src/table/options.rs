@@ -233,7 +233,7 @@ impl Options {
                 self.keypos = usize::try_from(*keypos).ok().filter(|keypos| *keypos > 0)?;
             }
             "write_concurrency" => {
-                let is_it = |one: &WriteConcurrency| Term::from(one.atom()) == *value;
+                let is_it = |one: &WriteConcurrency| *value == one.atom();
                 self.write_concurrency = WriteConcurrency::ALL.into_iter().find(is_it)?;
             }
             "read_concurrency" => self.read_concurrency = boolean(value)?,

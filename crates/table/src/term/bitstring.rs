@@ -1,7 +1,5 @@
 //! Binaries, and bit strings, whose last byte may be partial.
 
-use super::Term;
-use std::fmt;
 use triomphe::ThinArc;
 
 /// Bytes, of whose last one some low bits may not belong to the string. A binary is a bit string of
@@ -112,12 +110,6 @@ impl Bitstring {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_none()
-    }
-}
-
-impl fmt::Debug for Bitstring {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Term::Bitstring(self.clone()), formatter)
     }
 }
 

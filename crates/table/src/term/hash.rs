@@ -6,7 +6,7 @@
 
 use super::inside::visit_all;
 use super::order::{Numbers, Whole, whole};
-use super::{Exact, FunKind, Term};
+use super::{Bitstring, Exact, FunKind, List, Map, Term, Tuple};
 use num_bigint::{BigInt, Sign};
 use std::hash::{Hash, Hasher};
 
@@ -36,6 +36,19 @@ impl Hash for Term {
         feed_all(self, Numbers::ByValue, state);
     }
 }
+
+/// The parts of terms that have a type of their own hash as the terms do.
+macro_rules! hash_as_term {
+    ($($kind:ident),*) => {
+        $(impl Hash for $kind {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                Term::$kind(self.clone()).hash(state);
+            }
+        })*
+    };
+}
+
+hash_as_term!(Bitstring, List, Map, Tuple);
 
 /// Terms equal under `=:=` have the same hash.
 impl Hash for Exact {

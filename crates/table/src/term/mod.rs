@@ -7,6 +7,9 @@
 //! |---|---|
 //! | `atom`, `integer`, `float`, `bitstring`, `opaque`, `fun` | terms without inner terms |
 //! | `tuple`, `list`, `map` | terms with inner terms |
+//! | `access` | what a term holds, as a Rust value |
+//! | `convert/` | terms from Rust values, and back |
+//! | `equal` | comparing terms with Rust values |
 //! | `order/` | comparing: `==` and `<`, and identity, `=:=` |
 //! | `exact`, `hash` | a term under `=:=`; the two hashes |
 //! | `head` | the order-preserving 8 bytes beside a key |
@@ -25,6 +28,10 @@
 //! | `==`, `<`, … | `==`, `<`, `Ord`, `Hash` of [`Term`] | equal | keys of an `ordered_set` |
 //! | `=:=` | [`Term::is_identical`], [`Exact`] | different | all other keys, patterns |
 //!
+//! A Rust value equals a term if the term that it [becomes](IntoTerm) does, under `==`. The parts
+//! of terms that have types of their own ([`Tuple`], [`List`], [`Map`], [`Bitstring`]) are compared
+//! as the terms are.
+//!
 //! # No recursion
 //!
 //! A term may be nested as deep as memory allows. Comparing, hashing, printing, encoding, reading
@@ -34,8 +41,11 @@
 #[macro_use]
 pub(crate) mod traits;
 
+mod access;
 mod atom;
 mod bitstring;
+mod convert;
+mod equal;
 mod etf;
 mod exact;
 mod float;
@@ -56,6 +66,7 @@ mod tuple;
 
 pub use atom::{Atom, AtomError};
 pub use bitstring::Bitstring;
+pub use convert::{FromTerm, IntoTerm, UnexpectedTerm};
 pub use etf::{DecodeError, DecodeProblem, TooLarge};
 pub use exact::Exact;
 pub use float::{Float, NotFinite};
@@ -84,6 +95,7 @@ pub use tuple::Tuple;
 /// let row: Term = "{42, <<\"a value\">>, \"a string\", [1, 2 | x], #{a => 1.5}}".parse()?;
 /// assert_eq!(row.to_string(), "{42,<<\"a value\">>,\"a string\",[1,2|x],#{a => 1.5}}");
 /// assert!(row > Term::from(7), "tuples are greater than numbers");
+/// assert_eq!(row.as_tuple().unwrap()[1], "a value");
 /// assert!(Term::from(1) == Term::try_from(1.0)?);
 /// assert!(!Term::from(1).is_identical(&Term::try_from(1.0)?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -226,9 +238,4 @@ variants!(
     Atom, Bitstring, Float, List, Map, Pid, Port, Reference, Tuple
 );
 debug_as_text!(Atom, Exact, Fun, LocalFun, Pid, Port, Reference, Term);
-
-impl From<bool> for Term {
-    fn from(value: bool) -> Self {
-        Self::Atom(Atom::boolean(value))
-    }
-}
+text_as_term!(Bitstring, List, Map, Tuple);

@@ -43,4 +43,16 @@ macro_rules! debug_as_text {
     };
 }
 
+/// Makes the text of types the same as that of the terms that they are.
+macro_rules! text_as_term {
+    ($($kind:ident),*) => {
+        $(impl std::fmt::Display for $kind {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&Term::$kind(self.clone()), formatter)
+            }
+        })*
+        debug_as_text!($($kind),*);
+    };
+}
+
 pub(crate) use compared;

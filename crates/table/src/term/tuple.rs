@@ -4,15 +4,19 @@ use super::{Term, reclaim};
 use std::ops::Deref;
 use triomphe::ThinArc;
 
-/// A fixed number of terms. Dereferences to the slice of its elements; clones share them.
+/// A fixed number of terms. Dereferences to the slice of its elements; clones share them. Compares
+/// and hashes as the term does, and prints in Erlang's syntax.
 ///
 /// ```
-/// use tremula_table::Term;
+/// use tremula_table::term::Tuple;
 ///
-/// let Term::Tuple(row) = "{42, <<\"a value\">>}".parse()? else { panic!("a tuple") };
+/// let row = Tuple::from((42, "a value"));
 /// assert_eq!(row.len(), 2);
-/// assert_eq!(row[0], Term::from(42));
-/// # Ok::<(), tremula_table::term::ParseError>(())
+/// assert_eq!(row[0], 42);
+/// assert_eq!(row, (42, "a value"));
+/// assert_eq!(format!("{row:?}"), "{42,<<\"a value\">>}");
+/// let (number, text): (i64, String) = row.try_into()?;
+/// # Ok::<(), tremula_table::term::UnexpectedTerm>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Tuple(

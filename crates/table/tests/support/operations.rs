@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use tremula_table::Term;
+use tremula_table::term::Atom;
 
 /// The number of tables at once.
 pub(crate) const SLOTS: usize = 10;
@@ -281,7 +282,7 @@ impl Operations {
             return self.spec(slot, Some("true"));
         }
         let head = self.choose(&["{'$1', '_'}", "{'$1', '$2'}", "{{'$1', '_'}, '_'}", "'_'"]);
-        let guards = if head.to_string() == "'_'" {
+        let guards = if head == Atom::UNDERSCORE {
             0
         } else {
             self.below(3)

@@ -30,10 +30,10 @@ pub trait IntoExpression {
 /// `'$_'`: the whole row.
 ///
 /// ```
-/// use tremula_table::{match_spec, match_spec::whole_row};
+/// use tremula_table::{Term, match_spec, match_spec::whole_row};
 ///
 /// let spec = match_spec!(|{_, count}| when count > 10 => whole_row());
-/// assert_eq!(spec, "[{{'_','$1'},[{'>','$1',10}],['$_']}]".parse()?);
+/// assert_eq!(spec, "[{{'_','$1'},[{'>','$1',10}],['$_']}]".parse::<Term>()?);
 /// # Ok::<(), tremula_table::term::ParseError>(())
 /// ```
 #[must_use]

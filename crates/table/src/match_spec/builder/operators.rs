@@ -64,12 +64,12 @@ macro_rules! functions {
         /// Erlang's functions, as methods. The macro brings them into scope.
         ///
         /// ```
-        /// use tremula_table::match_spec;
+        /// use tremula_table::{Term, match_spec};
         ///
         /// let spec = match_spec!(|{key, l}| when l.length() > 2 && key.is_atom() => l.hd());
         /// let guard = "{'andalso',{'>',{length,'$2'},2},{is_atom,'$1'}}";
         /// let text = format!("[{{{{'$1','$2'}},[{guard}],[{{hd,'$2'}}]}}]");
-        /// assert_eq!(spec, text.parse()?);
+        /// assert_eq!(spec, text.parse::<Term>()?);
         /// # Ok::<(), tremula_table::term::ParseError>(())
         /// ```
         #[allow(

@@ -10,7 +10,7 @@
 /// let spec: Term =
 ///     match_spec!(|{key, count, _}| when count > least && key != Atom::OK => (key, count));
 /// let text = "[{{'$1','$2','_'},[{'andalso',{'>','$2',10},{'/=','$1',ok}}],[{{'$1','$2'}}]}]";
-/// assert_eq!(spec, text.parse()?);
+/// assert_eq!(spec, text.parse::<Term>()?);
 /// let row = "{a, 17, <<>>}".parse()?;
 /// assert_eq!(MatchSpec::test(&spec, &row)?, Some("{a, 17}".parse()?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -133,7 +133,7 @@ impl TabfileInfo {
                 }
                 ("extended_info", Term::List(list)) => {
                     for item in list {
-                        let known = |info: &ExtendedInfo| Term::from(info.atom()) == *item;
+                        let known = |info: &ExtendedInfo| *item == info.atom();
                         extended_info.push(ExtendedInfo::ALL.into_iter().find(known)?);
                     }
                 }

@@ -11,7 +11,7 @@ mod walk;
 
 pub(super) use number::{Whole, compare_big, compare_integer, whole};
 
-use super::{Bitstring, Exact, Term};
+use super::{Bitstring, Exact, List, Map, Term, Tuple};
 use std::cmp::Ordering;
 use walk::Frame;
 
@@ -28,7 +28,13 @@ pub(super) enum Numbers {
 /// Compares two terms without recursion. Allocates only where terms are nested.
 #[inline]
 pub(super) fn compare(one: &Term, two: &Term, numbers: Numbers) -> Ordering {
-    match shallow(one, two, numbers) {
+    finish(shallow(one, two, numbers))
+}
+
+/// Compares the inner terms, if the terms themselves have not decided.
+#[inline]
+fn finish(begun: Result<Ordering, Frame<'_>>) -> Ordering {
+    match begun {
         Ok(ordering) => ordering,
         Err(frame) => walk::compare(frame),
     }
@@ -40,21 +46,11 @@ fn shallow<'a>(one: &'a Term, two: &'a Term, numbers: Numbers) -> Result<Orderin
     Ok(match (one, two) {
         (Term::Integer(one), Term::Integer(two)) => one.cmp(two),
         (Term::Atom(one), Term::Atom(two)) => one.cmp(two),
-        (Term::Tuple(one), Term::Tuple(two)) => match one.len().cmp(&two.len()) {
-            Ordering::Equal if !std::ptr::eq(&**one, &**two) => {
-                return Err(Frame::elements(one, two, numbers));
-            }
-            ordering => ordering,
-        },
+        (Term::Tuple(one), Term::Tuple(two)) => return tuples(one, two, numbers),
         (Term::List(one), Term::List(two)) if !one.is_empty() && !two.is_empty() => {
             return Err(Frame::list(one, two, numbers));
         }
-        (Term::Map(one), Term::Map(two)) => match one.len().cmp(&two.len()) {
-            Ordering::Equal if !std::ptr::eq(one.entries(), two.entries()) => {
-                return Err(Frame::map(one, two, numbers));
-            }
-            ordering => ordering,
-        },
+        (Term::Map(one), Term::Map(two)) => return maps(one, two, numbers),
         (Term::Bitstring(one), Term::Bitstring(two)) => compare_bits(one, two),
         (Term::Reference(one), Term::Reference(two)) => one.cmp(two),
         (Term::Port(one), Term::Port(two)) => one.cmp(two),
@@ -66,6 +62,24 @@ fn shallow<'a>(one: &'a Term, two: &'a Term, numbers: Numbers) -> Result<Orderin
         _ if one.is_number() && two.is_number() => compare_numbers(one, two, numbers),
         _ => one.kind().cmp(&two.kind()),
     })
+}
+
+#[inline]
+fn tuples<'a>(one: &'a Tuple, two: &'a Tuple, numbers: Numbers) -> Result<Ordering, Frame<'a>> {
+    match one.len().cmp(&two.len()) {
+        Ordering::Equal if !std::ptr::eq(&**one, &**two) => Err(Frame::elements(one, two, numbers)),
+        ordering => Ok(ordering),
+    }
+}
+
+#[inline]
+fn maps<'a>(one: &'a Map, two: &'a Map, numbers: Numbers) -> Result<Ordering, Frame<'a>> {
+    match one.len().cmp(&two.len()) {
+        Ordering::Equal if !std::ptr::eq(one.entries(), two.entries()) => {
+            Err(Frame::map(one, two, numbers))
+        }
+        ordering => Ok(ordering),
+    }
 }
 
 /// Compares the bytes first; if one string is a prefix of the other, the shorter one is smaller.
@@ -145,4 +159,39 @@ impl Ord for Exact {
     }
 }
 
-compared!(Exact, Term);
+/// The term order, as of [`Term`].
+impl Ord for Tuple {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        finish(tuples(self, other, Numbers::ByValue))
+    }
+}
+
+/// The term order, as of [`Term`]: `[]` comes first.
+impl Ord for List {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match other.is_empty().cmp(&self.is_empty()) {
+            Ordering::Equal if !self.is_empty() => {
+                finish(Err(Frame::list(self, other, Numbers::ByValue)))
+            }
+            ordering => ordering,
+        }
+    }
+}
+
+/// The term order, as of [`Term`].
+impl Ord for Map {
+    fn cmp(&self, other: &Self) -> Ordering {
+        finish(maps(self, other, Numbers::ByValue))
+    }
+}
+
+/// The term order, as of [`Term`].
+impl Ord for Bitstring {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_bits(self, other)
+    }
+}
+
+compared!(Bitstring, Exact, List, Map, Term, Tuple);
