@@ -2,9 +2,12 @@
 //! the sent one, through every change, and nothing is lost or duplicated.
 #![cfg(not(any(loom, shuttle)))]
 
+use futures_sink::Sink;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use tremula_mailbox::{Config, Mailbox, Mode, Sender, TryRecvError, mailbox};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use tremula_mailbox::{Config, Mailbox, Mode, Permit, Sender, TryRecvError, bounded, mailbox};
 use tremula_sync::thread;
 
 const SENDERS: usize = 5;
@@ -250,4 +253,128 @@ proptest! {
         prop_assert_eq!(&seen, &counts);
         prop_assert_eq!(mailbox.stats().sends(), counts.iter().sum::<u64>());
     }
+}
+
+/// A step of those that want capacity of a bounded mailbox, hold it, or give it back.
+#[derive(Clone, Debug)]
+enum Room {
+    TrySend,
+    /// Begins to wait: with a send, a reservation, or a sink.
+    WaitToSend,
+    WaitToReserve,
+    WaitToBeReady,
+    /// Polls all that wait.
+    PollAll,
+    /// One of those that wait or hold capacity, by its number, gives it up.
+    GiveUp(usize),
+    /// One of those that hold capacity sends with it.
+    Use(usize),
+    Recv,
+}
+
+fn rooms() -> impl Strategy<Value = Vec<Room>> {
+    let step = prop_oneof![
+        4 => Just(Room::TrySend),
+        2 => Just(Room::WaitToSend),
+        2 => Just(Room::WaitToReserve),
+        2 => Just(Room::WaitToBeReady),
+        3 => Just(Room::PollAll),
+        3 => (0..8_usize).prop_map(Room::GiveUp),
+        3 => (0..8_usize).prop_map(Room::Use),
+        6 => Just(Room::Recv),
+    ];
+    prop::collection::vec(step, 1..100)
+}
+
+/// One that waits for capacity, or holds it.
+enum Party<'a> {
+    Sending(Pin<Box<dyn Future<Output = bool> + 'a>>),
+    Reserving(Pin<Box<dyn Future<Output = Option<Permit<'a, u64>>> + 'a>>),
+    Permitted(Permit<'a, u64>),
+    Sink { sender: Sender<u64>, ready: bool },
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Capacity is neither lost nor made: what is free, what is held, and what lies in the mailbox
+    /// together are the capacity; and nobody waits while capacity is free.
+    #[test]
+    fn capacity_is_neither_lost_nor_made(capacity in 1..4_usize, steps in rooms()) {
+        let (sender, mut mailbox) = bounded::<u64>(capacity);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut parties: Vec<Party<'_>> = Vec::new();
+        for step in steps {
+            match step {
+                Room::TrySend => {
+                    let _ = sender.try_send(1);
+                }
+                Room::WaitToSend => parties.push(Party::Sending(Box::pin(async {
+                    sender.send_async(1).await.is_ok()
+                }))),
+                Room::WaitToReserve => parties.push(Party::Reserving(Box::pin(async {
+                    sender.reserve().await.ok()
+                }))),
+                Room::WaitToBeReady => parties.push(Party::Sink {
+                    sender: sender.clone(),
+                    ready: false,
+                }),
+                Room::PollAll => parties = poll_all(parties, &mut cx),
+                Room::GiveUp(number) => {
+                    if number < parties.len() {
+                        drop(parties.remove(number));
+                    }
+                }
+                Room::Use(number) => {
+                    if number < parties.len() {
+                        match parties.remove(number) {
+                            Party::Permitted(permit) => permit.send(1).unwrap(),
+                            Party::Sink { mut sender, ready: true } => {
+                                Pin::new(&mut sender).start_send(1).unwrap();
+                            }
+                            other => parties.push(other),
+                        }
+                    }
+                }
+                Room::Recv => {
+                    let _ = mailbox.try_recv();
+                }
+            }
+            prop_assert!(mailbox.len() <= capacity);
+        }
+        let held = |parties: &[Party<'_>]| parties.iter().filter(|party| {
+            matches!(party, Party::Permitted(_) | Party::Sink { ready: true, .. })
+        }).count();
+        // Those that were given capacity take it.
+        let parties = poll_all(parties, &mut cx);
+        let waiting = parties.len() - held(&parties);
+        let free = sender.free_capacity().unwrap();
+        prop_assert_eq!(free + held(&parties) + mailbox.len(), capacity);
+        prop_assert!(waiting == 0 || free == 0, "{} wait, and {} are free", waiting, free);
+        drop(parties);
+        mailbox.try_iter().for_each(drop);
+        prop_assert_eq!(sender.free_capacity(), Some(capacity));
+    }
+}
+
+/// Polls each party once, and returns those that still wait or hold capacity.
+fn poll_all<'a>(parties: Vec<Party<'a>>, cx: &mut Context<'_>) -> Vec<Party<'a>> {
+    parties
+        .into_iter()
+        .filter_map(|party| match party {
+            Party::Sending(mut send) => match send.as_mut().poll(cx) {
+                Poll::Ready(_) => None,
+                Poll::Pending => Some(Party::Sending(send)),
+            },
+            Party::Reserving(mut reserve) => match reserve.as_mut().poll(cx) {
+                Poll::Ready(permit) => permit.map(Party::Permitted),
+                Poll::Pending => Some(Party::Reserving(reserve)),
+            },
+            Party::Sink { mut sender, .. } => {
+                let ready = Pin::new(&mut sender).poll_ready(cx).is_ready();
+                Some(Party::Sink { sender, ready })
+            }
+            permitted @ Party::Permitted(_) => Some(permitted),
+        })
+        .collect()
 }
