@@ -34,3 +34,5 @@ pub use masstree::Masstree;
 pub use ordered_index::OrderedIndex;
 pub use ordered_map::OrderedMap;
 pub use ordered_set::OrderedSet;
+#[cfg(feature = "derive")]
+pub use tremula_derive::ByteKeyOfIndex as ByteKey;

@@ -11,7 +11,11 @@ pub use tremula_sync as sync;
 #[cfg(feature = "table")]
 pub use tremula_table as table;
 
+#[cfg(feature = "derive")]
+pub use tremula_derive::ByteKey;
+// From its module, which exports the trait without the macro of the same name.
+pub use tremula_index::key::ByteKey;
 pub use tremula_index::{
-    Art, ByteKey, CaTree, Direction, Engine, Facts, KeyRange, LfcaTree, Locked, Masstree,
-    NotSorted, OlcBTree, OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
+    Art, CaTree, Direction, Engine, Facts, KeyRange, LfcaTree, Locked, Masstree, NotSorted,
+    OlcBTree, OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
 };

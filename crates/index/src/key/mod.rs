@@ -54,7 +54,8 @@ pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 /// assert_eq!(versions.first().map(|(_, text)| text), Some("the plan"));
 /// ```
 ///
-/// A key of your own needs one method:
+/// A struct or an enum that derives `Ord` can derive `ByteKey`, with the feature `derive`. A key of
+/// your own needs one method:
 ///
 /// ```
 /// use tremula_index::ByteKey;

@@ -1,5 +1,5 @@
 //! What the byte forms of composite keys are made of: the forms of their parts, one after the
-//! other. Tuples, arrays and `Option` use it, and so does the code that `#[derive(ByteKey)]` writes.
+//! other. Tuples, arrays and `Option` use it, and so does the code of `#[derive(ByteKey)]`.
 //!
 //! Every part but the last is in its self-delimiting encoding, so no form runs on into the next. An
 //! enum begins with a tag for the variant. If every variant of an enum has forms of one length, the

@@ -9,6 +9,7 @@ mod index_art;
 mod index_b_tree;
 mod index_ca_tree;
 mod index_common;
+mod index_keys;
 mod index_lfca_tree;
 mod index_masstree;
 mod mailbox;
@@ -72,6 +73,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_b_tree::MUTANTS,
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
+        index_keys::MUTANTS,
         papers_bw_tree::MUTANTS,
         papers_series::MUTANTS,
         index_lfca_tree::MUTANTS,
