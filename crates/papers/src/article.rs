@@ -24,7 +24,7 @@ use tremula_shard::kit::{
 use tremula_shard::{Config, Form, StartError, Strategy, topology};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::system::Arc;
-use tremula_sync::system::thread::{self, JoinHandle};
+use tremula_sync::thread::{Builder as ThreadBuilder, JoinHandle};
 use tremula_sync::{CachePadded, Mutex, RwLock, contained};
 
 /// The form of the article, for [`Config::form`].
@@ -200,7 +200,7 @@ impl Dispatched {
             workers,
         };
         let spawn = |name: String, main: Box<dyn FnOnce() + Send>| {
-            let thread = thread::Builder::new().name(name).spawn(main);
+            let thread = ThreadBuilder::new().name(name).spawn(main);
             thread.map(|thread| article.threads.lock().push(thread))
         };
         let cpus = topology::places(workers);

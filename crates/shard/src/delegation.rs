@@ -14,6 +14,9 @@
 //! The thread that holds the state may share it with all callers, if no job is queued. The lock
 //! then queues nothing until the state is back.
 //!
+//! The thread that holds the state may keep it as long as it likes, for example until an
+//! asynchronous function has ended. Meanwhile jobs are queued.
+//!
 //! Invariants:
 //!
 //! 1. Jobs leave the queue in the order in which they came, and the thread that holds the state
@@ -40,6 +43,8 @@ struct Inner<T, J> {
     owner: usize,
     noticed: bool,
     closed: bool,
+    /// Whether the state has been given away for good by [`DelegationLock::retire`].
+    retired: bool,
     shared: bool,
     /// The wakers of the tasks that wait for room, each once.
     waiting: Vec<Waker>,
@@ -103,6 +108,19 @@ pub enum Ended {
     GoOn,
 }
 
+/// What a thread finds that takes the state out of a closed lock for good.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Retired<T> {
+    /// The state. From now on the lock has none.
+    State(T),
+    /// Another thread holds the state, or jobs are queued.
+    InUse,
+    /// The state is shared: the thread must take it back first.
+    Shared,
+    /// The state has been taken out before.
+    Gone,
+}
+
 /// What the delegation lock of a shard has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -134,6 +152,7 @@ impl<T, J> DelegationLock<T, J> {
             owner,
             noticed: false,
             closed: false,
+            retired: false,
             shared: false,
             waiting: Vec::new(),
             known: HashSet::new(),
@@ -181,12 +200,19 @@ impl<T, J> DelegationLock<T, J> {
     }
 
     /// Queues a job that was accepted before it could be offered, even if there is no room or the
-    /// lock has been closed since. Returns what the thread must do, like [`end`](Self::end). If the
-    /// state is shared, the job comes back, and the caller must run it where the state is.
-    pub fn offer_late(&self, job: J) -> Result<Ended, J> {
+    /// lock has been closed since. Returns what the thread must do, like [`end`](Self::end).
+    ///
+    /// # Errors
+    ///
+    /// The job comes back as [`Offered::Shared`] if the state is shared: the caller must run it
+    /// where the state is. It comes back as [`Offered::Closed`] if the state has been given away.
+    pub fn offer_late(&self, job: J) -> Result<Ended, Offered<J>> {
         let mut inner = self.0.lock();
         if inner.shared {
-            return Err(job);
+            return Err(Offered::Shared(job));
+        }
+        if inner.retired {
+            return Err(Offered::Closed(job));
         }
         inner.jobs.push_back(job);
         Ok(match (inner.closed, &inner.state) {
@@ -219,6 +245,17 @@ impl<T, J> DelegationLock<T, J> {
         drop(inner);
         wake_all(waiting);
         begun
+    }
+
+    /// Gives back jobs of a batch that were not run, and records that `jobs` others were, of which
+    /// `reads` only read. The calling thread holds the state, and so no job is taken meanwhile: the
+    /// jobs come first again, in their order, even if there is no room.
+    pub fn put_back(&self, batch: &mut VecDeque<J>, jobs: u64, reads: u64) {
+        let mut inner = self.0.lock();
+        while let Some(job) = batch.pop_back() {
+            inner.jobs.push_front(job);
+        }
+        inner.count(jobs, reads);
     }
 
     /// Gives the state back after `jobs` jobs, of which `reads` only read.
@@ -272,6 +309,24 @@ impl<T, J> DelegationLock<T, J> {
         wake_all(waiting);
     }
 
+    /// Takes the state out of a closed lock for good, if no job is queued. Late jobs are refused
+    /// from then on.
+    pub fn retire(&self) -> Retired<T> {
+        let mut inner = self.0.lock();
+        if inner.retired {
+            return Retired::Gone;
+        }
+        if inner.shared {
+            return Retired::Shared;
+        }
+        if !inner.closed || !inner.jobs.is_empty() {
+            return Retired::InUse;
+        }
+        let state = inner.state.take();
+        inner.retired = state.is_some();
+        state.map_or(Retired::InUse, Retired::State)
+    }
+
     /// Halves the load, so that old jobs count little.
     pub fn age(&self) {
         let mut inner = self.0.lock();
@@ -299,9 +354,7 @@ impl<T, J> Inner<T, J> {
     #[inline]
     fn end(&mut self, state: T, jobs: u64, reads: u64) -> Ended {
         self.state = Some(state);
-        self.load += jobs;
-        self.reads += reads;
-        self.total += jobs;
+        self.count(jobs, reads);
         if self.jobs.is_empty() {
             return Ended::Nothing;
         }
@@ -309,6 +362,13 @@ impl<T, J> Inner<T, J> {
             return Ended::GoOn;
         }
         self.notice().map_or(Ended::Nothing, Ended::Notify)
+    }
+
+    #[inline]
+    fn count(&mut self, jobs: u64, reads: u64) {
+        self.load += jobs;
+        self.reads += reads;
+        self.total += jobs;
     }
 
     /// The worker to notify of the queued jobs, if invariants 2 and 3 require it.

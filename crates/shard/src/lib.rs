@@ -7,8 +7,8 @@ mod shards;
 pub mod topology;
 
 pub use shards::{
-    Access, Balance, Call, CallError, Change, Config, Form, MoveError, Operation, Read, SendError,
-    Shape, Shards, StartError, Strategy, UnknownStrategy,
+    Access, AsyncCall, Balance, Call, CallError, Change, Config, Form, MoveError, Operation, Read,
+    SendError, Shape, Shards, StartError, StateLost, Strategy, UnknownStrategy,
 };
 
 /// What another crate needs to implement a form of shards. Not a part of the public API.

@@ -1,13 +1,16 @@
-//! Handing shards over between workers, under random schedules.
+//! Handing shards over between workers, asynchronous functions, and shutting down, under random
+//! schedules.
 //!
 //! The tests would fail if a job ran twice or never (shuttle reports threads that wait for ever),
 //! if jobs of one caller ran out of order, or if two threads held one state.
 #![cfg(shuttle)]
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
 use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
 use tremula_shard::delegation::{Begun, DelegationLock, Ended, Offered, Tried};
-use tremula_shard::{Shards, Strategy};
+use tremula_shard::{CallError, Shards, Strategy};
 use tremula_sync::atomic::{AtomicUsize, Ordering};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, Mutex, thread};
@@ -349,6 +352,202 @@ fn functions_behind_locks_send_crosswise_in_order() {
                         .map(|entry| entry.1);
                     let first = u32::from(shard != me);
                     assert!(own.eq(first..4), "{log:?}");
+                }
+            }
+        },
+    );
+}
+
+/// What an asynchronous function awaits until another thread opens it.
+#[derive(Default)]
+struct Gate(Mutex<(bool, Option<Waker>)>);
+
+impl Gate {
+    async fn passed(&self) {
+        poll_fn(|cx| {
+            let mut gate = self.0.lock();
+            if gate.0 {
+                return Poll::Ready(());
+            }
+            gate.1 = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn open(&self) {
+        let waker = {
+            let mut gate = self.0.lock();
+            gate.0 = true;
+            gate.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Whether a function is in the state, and the numbers that functions have left.
+type Log = (bool, Vec<usize>);
+
+fn enter(log: &mut Log) {
+    assert!(!log.0, "two functions are in one state");
+    log.0 = true;
+}
+
+fn leave(log: &mut Log, number: usize) {
+    log.0 = false;
+    log.1.push(number);
+}
+
+fn short(log: &mut Log, number: usize) {
+    enter(log);
+    leave(log, number);
+}
+
+/// One shard whose asynchronous functions run on one thread.
+fn one_shard(strategy: Strategy, delegate: bool) -> Arc<Shards<Log>> {
+    let config = tremula_shard::Config::new(strategy)
+        .workers(1)
+        .shards(1)
+        .delegate(delegate);
+    Arc::new(Shards::start(config, |_| Log::default()).unwrap())
+}
+
+/// The ways in which functions meet on a shard.
+const WAYS: [(Strategy, bool); 3] = [
+    (Strategy::Threading, true),
+    (Strategy::Affinity, true),
+    (Strategy::Affinity, false),
+];
+
+fn check_each(name: &str, schedules: usize, test: fn(Arc<Shards<Log>>)) {
+    check(name, WAYS.len() * schedules, move || {
+        for (strategy, delegate) in WAYS {
+            test(one_shard(strategy, delegate));
+        }
+    });
+}
+
+/// Two threads call an asynchronous function and then other functions, and a third one wakes what
+/// awaits. Would hang if a wake-up were lost, and fail if a function ran while another one had the
+/// state, or overtook one of its own caller.
+#[test]
+fn functions_exclude_an_asynchronous_one_that_awaits() {
+    check_each(
+        "functions_exclude_an_asynchronous_one_that_awaits",
+        300,
+        |shards| {
+            let gate = Arc::new(Gate::default());
+            let opener = {
+                let gate = Arc::clone(&gate);
+                thread::spawn(move || gate.open())
+            };
+            let callers = [0, 10].map(|first| {
+                let (shards, gate) = (Arc::clone(&shards), Arc::clone(&gate));
+                thread::spawn(move || {
+                    let awaits = shards.call_async(0, async move |log| {
+                        enter(log);
+                        gate.passed().await;
+                        leave(log, first);
+                    });
+                    shards.send(0, move |log| short(log, first + 1)).unwrap();
+                    let last = shards.call(0, move |log| short(log, first + 2));
+                    assert_eq!(last.wait(), Ok(()));
+                    assert_eq!(awaits.wait(), Ok(()));
+                })
+            });
+            for caller in callers {
+                caller.join().unwrap();
+            }
+            opener.join().unwrap();
+            let log = shards.shutdown().remove(0).unwrap();
+            for first in [0, 10] {
+                let own = log
+                    .1
+                    .iter()
+                    .filter(|number| (first..first + 10).contains(*number));
+                assert!(own.copied().eq(first..first + 3), "{log:?}");
+            }
+        },
+    );
+}
+
+/// A caller drops its call while the worker begins the function, polls it, or goes on. Would hang
+/// if the worker did not see that, because nobody opens the gate.
+#[test]
+fn a_call_that_is_dropped_frees_its_shard() {
+    check_each("a_call_that_is_dropped_frees_its_shard", 300, |shards| {
+        let gives_up = {
+            let shards = Arc::clone(&shards);
+            thread::spawn(move || {
+                let gate = Gate::default();
+                drop(shards.call_async(0, async move |log| {
+                    log.1.push(0);
+                    gate.passed().await;
+                    log.1.push(1);
+                }));
+            })
+        };
+        let call = shards.call(0, |log| log.1.push(2));
+        assert_eq!(call.wait(), Ok(()));
+        gives_up.join().unwrap();
+        let log = shards.shutdown().remove(0).unwrap();
+        assert!(!log.1.contains(&1) && log.1.contains(&2), "{log:?}");
+    });
+}
+
+/// Callers race with a shutdown. Would hang if one were not answered or a state did not come back,
+/// and fail if the state lacked what was answered well, or had what was refused.
+#[test]
+fn a_shutdown_answers_all_and_gives_the_state_back() {
+    check_each(
+        "a_shutdown_answers_all_and_gives_the_state_back",
+        300,
+        |shards| {
+            let callers = [0, 10].map(|first| {
+                let shards = Arc::clone(&shards);
+                thread::spawn(move || {
+                    let gate = Arc::new(Gate::default());
+                    let inside = Arc::clone(&gate);
+                    let calls = [
+                        shards.call_async(0, async move |log| {
+                            enter(log);
+                            inside.passed().await;
+                            leave(log, first);
+                        }),
+                        shards.call_async(0, async move |log| short(log, first + 1)),
+                    ];
+                    let last = shards.call(0, move |log| log.1.push(first + 2));
+                    gate.open();
+                    let mut done = Vec::new();
+                    for (number, call) in calls.into_iter().enumerate() {
+                        match call.wait() {
+                            Ok(()) => done.push(first + number),
+                            Err(CallError::Closed) => {}
+                            // The function was in the state when it was interrupted.
+                            Err(CallError::Interrupted) => return None,
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                    match last.wait() {
+                        Ok(()) => done.push(first + 2),
+                        Err(error) => assert_eq!(error, CallError::Closed),
+                    }
+                    Some(done)
+                })
+            });
+            let states = shards.shutdown();
+            let done = callers.map(|caller| caller.join().unwrap());
+            let Ok((_, log)) = &states[0] else {
+                panic!("{states:?}");
+            };
+            for (first, done) in [0, 10].into_iter().zip(done) {
+                let own = log
+                    .iter()
+                    .filter(|number| (first..first + 10).contains(*number));
+                if let Some(done) = done {
+                    assert!(own.eq(&done), "{log:?} {done:?}");
                 }
             }
         },

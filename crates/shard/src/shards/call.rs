@@ -2,14 +2,14 @@
 
 use super::backend::{Backend, Submitted};
 use super::request::{CallError, Operation, Outcome, Pending};
-use super::running::{Tag, runs_beside, runs_on};
+use super::running::{Tag, must_not_await, runs_beside, runs_on};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 use tremula_sync::system::Arc;
-use tremula_sync::system::thread::Thread;
+use tremula_sync::thread::{self, Thread};
 
 /// The result of a call. A task awaits it, or a thread waits for it.
 ///
@@ -51,7 +51,9 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
         match backend.submit(shard.shard(), &mut call.pending, None) {
             Submitted::Ran | Submitted::Queued => {}
             Submitted::Full => call.backend = Some(Arc::clone(backend)),
-            Submitted::Closed => call.pending.outcome = Some(Err(CallError::Closed)),
+            Submitted::Closed | Submitted::NoExecutor(_) => {
+                call.pending.outcome = Some(Err(CallError::Closed))
+            }
         }
         call
     }
@@ -65,7 +67,9 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
                     self.backend = Some(backend);
                     return Poll::Pending;
                 }
-                Submitted::Closed => return Poll::Ready(Err(CallError::Closed)),
+                Submitted::Closed | Submitted::NoExecutor(_) => {
+                    return Poll::Ready(Err(CallError::Closed));
+                }
             }
         }
         if let Some(outcome) = self.pending.outcome.take() {
@@ -129,13 +133,7 @@ impl<S: 'static, O: Operation<S>> Call<S, O> {
                 Poll::Pending => Err(CallError::OnWorker),
             };
         }
-        let waker = waker_of_this_thread();
-        loop {
-            match self.settle(&waker) {
-                Poll::Ready(outcome) => return outcome,
-                Poll::Pending => tremula_sync::system::thread::park(),
-            }
-        }
+        wait_until_ready(&waker_of_this_thread(), |waker| self.settle(waker))
     }
 }
 
@@ -152,8 +150,8 @@ impl<S: 'static, O: Operation<S>> Future for Call<S, O> {
             return Poll::Ready(outcome);
         }
         let polled = self.settle(cx.waker());
-        if polled.is_pending() && runs_beside(self.shard) {
-            // A function cannot return to an executor, so its thread is about to block.
+        if polled.is_pending() && must_not_await(self.shard) {
+            // The function cannot return to an executor, so its thread is about to block.
             return Poll::Ready(Err(CallError::OnWorker));
         }
         polled
@@ -190,12 +188,12 @@ impl Wake for WakeThread {
     }
 }
 
-fn waker_of_this_thread() -> Waker {
-    tremula_sync::system::thread_local! {
+pub(super) fn waker_of_this_thread() -> Waker {
+    tremula_sync::thread_local! {
         static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) };
     }
     let make = || {
-        let waker = Arc::new(WakeThread(tremula_sync::system::thread::current()));
+        let waker = Arc::new(WakeThread(thread::current()));
         crate::keep_under_tsan(&waker);
         Waker::from(waker)
     };
@@ -206,12 +204,17 @@ fn waker_of_this_thread() -> Waker {
 /// Blocks the thread until a future is ready.
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
-    let waker = waker_of_this_thread();
-    let mut cx = Context::from_waker(&waker);
+    wait_until_ready(&waker_of_this_thread(), |waker| {
+        future.as_mut().poll(&mut Context::from_waker(waker))
+    })
+}
+
+/// Parks the thread, which `waker` wakes, until `poll` is ready.
+pub(super) fn wait_until_ready<T>(waker: &Waker, mut poll: impl FnMut(&Waker) -> Poll<T>) -> T {
     loop {
-        match future.as_mut().poll(&mut cx) {
+        match poll(waker) {
             Poll::Ready(output) => return output,
-            Poll::Pending => tremula_sync::system::thread::park(),
+            Poll::Pending => thread::park(),
         }
     }
 }

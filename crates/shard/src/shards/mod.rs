@@ -1,5 +1,6 @@
 //! Shards of state, and the threads that run the functions on them.
 
+mod asynchronous;
 mod backend;
 mod balance;
 mod call;
@@ -8,20 +9,23 @@ pub(crate) mod other;
 mod owned;
 mod request;
 mod running;
+mod serving;
 mod shared;
 mod shared_state;
 mod state_handle;
 mod tally;
 mod worker;
 
-pub use backend::Shape;
+pub use asynchronous::AsyncCall;
+use asynchronous::AsyncRequest;
 use backend::{Backend, Submitted};
+pub use backend::{Shape, StateLost};
 pub use call::Call;
 pub use config::{Balance, Config, Form, Strategy, UnknownStrategy};
 use foldhash::fast::RandomState;
 use other::Other;
-use request::Pending;
 pub use request::{Access, CallError, Change, Operation, Read};
+use request::{Job, Pending};
 use running::{Tag, is_running, next_identity};
 use std::any::Any;
 use std::fmt;
@@ -56,6 +60,9 @@ pub enum SendError<F> {
     /// The shards are shut down.
     #[error("the shards are shut down")]
     Closed(F),
+    /// No thread can run the asynchronous function.
+    #[error("no thread can run the asynchronous function")]
+    NoExecutor(F),
 }
 
 impl<F> fmt::Debug for SendError<F> {
@@ -63,6 +70,7 @@ impl<F> fmt::Debug for SendError<F> {
         out.write_str(match self {
             Self::Full(_) => "Full(..)",
             Self::Closed(_) => "Closed(..)",
+            Self::NoExecutor(_) => "NoExecutor(..)",
         })
     }
 }
@@ -110,7 +118,11 @@ pub enum MoveError {
 /// the same caller asks of the shard in between is done before it. This does not affect callers
 /// that await each call before the next one.
 ///
-/// Dropping the shards finishes what is queued and ends the workers.
+/// An asynchronous function ([`call_async`](Self::call_async)) may await calls on other shards, and
+/// anything else.
+///
+/// Dropping the shards finishes what is queued, interrupts asynchronous functions, and ends the
+/// workers. [`shutdown`](Self::shutdown) also gives the states back.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -246,7 +258,7 @@ impl<S: 'static> Shards<S> {
         }
         match &self.in_place {
             InPlace::Shared(states) => match states.downcast_ref::<shared::States<S>>() {
-                Some(states) => Ok(states.run(shard, operation)),
+                Some(states) => states.run(shard, operation),
                 None => Err(operation),
             },
             InPlace::Owned(core) => {
@@ -346,13 +358,92 @@ impl<S: 'static> Shards<S> {
         let error = match submitted {
             Submitted::Ran | Submitted::Queued => return Ok(()),
             Submitted::Full => SendError::Full,
-            Submitted::Closed => SendError::Closed,
+            Submitted::Closed | Submitted::NoExecutor(_) => SendError::Closed,
         };
         let operation: Change<F, ()> = pending
             .operation
             .take()
             .expect("what is refused comes back");
         Err(error(operation.into_inner()))
+    }
+
+    /// Runs an asynchronous function on the shard of `key`. It has the state for itself until it
+    /// ends, also while it awaits something: the shard's other functions wait in their order, and
+    /// the worker serves other shards.
+    ///
+    /// A worker runs it from the first to the last turn, so its future need not be `Send`. Under
+    /// [`Strategy::Threading`] that is one thread for all shards, which the first asynchronous
+    /// function starts. Under `local_set` it runs within tokio's runtime and `LocalSet`. Under the
+    /// others it may await what needs no runtime, such as channels, tasks that are running
+    /// elsewhere, and calls.
+    ///
+    /// It may await calls on any other shard. It must not await one on its own: that gives
+    /// [`CallError::OnWorker`], as for [functions](Self#), and panics in a build with debug
+    /// assertions. Two functions that await calls on each other's shards wait for ever. So does one
+    /// that blocks its thread until something happens that needs the same worker.
+    ///
+    /// The function begins when the functions before it have ended. Dropping the call drops the
+    /// function where it awaits something. If it panics, only its call fails. Either way the shard
+    /// goes on with the state as the function left it. Shutting the shards down
+    /// [interrupts](CallError::Interrupted) it. O(1), an allocation or two, a wake-up of the
+    /// worker, and the function.
+    ///
+    /// ```
+    /// use tremula_shard::{Config, Shards, Strategy};
+    ///
+    /// let shards = Shards::start(Config::new(Strategy::Affinity), |_| Vec::new()).unwrap();
+    /// let (send, receive) = tokio::sync::oneshot::channel();
+    /// let first = shards.call_async("key", async move |log| {
+    ///     log.push("asks");
+    ///     log.push(receive.await.unwrap());
+    /// });
+    /// let second = shards.call("key", |log| log.clone()); // waits for the first to end
+    /// send.send("hears").unwrap();
+    /// assert_eq!(first.wait(), Ok(()));
+    /// assert_eq!(second.wait().unwrap(), ["asks", "hears"]);
+    /// ```
+    pub fn call_async<R, F>(&self, key: impl Hash, function: F) -> AsyncCall<S, R>
+    where
+        R: Send + 'static,
+        F: AsyncFnOnce(&mut S) -> R + Send + 'static,
+    {
+        let tag = Tag::new(self.identity, self.shard_of(key));
+        AsyncCall::begin(&self.backend, tag, function)
+    }
+
+    /// Runs an asynchronous function on the shard of `key`, as [`call_async`](Self::call_async)
+    /// does. Nobody waits for it, so it runs to its end unless the shards are shut down. Its panic
+    /// is only counted. O(1).
+    ///
+    /// # Errors
+    ///
+    /// The shard's queue is full, the shards are shut down, or no thread can run the function. It
+    /// comes back.
+    ///
+    /// ```
+    /// use tremula_shard::{Config, Shards, Strategy};
+    ///
+    /// let shards = Shards::start(Config::new(Strategy::Affinity), |_| 1_u64).unwrap();
+    /// let (send, receive) = tokio::sync::oneshot::channel();
+    /// shards.send_async("key", async |count| *count += receive.await.unwrap_or(0)).unwrap();
+    /// send.send(5).unwrap();
+    /// assert_eq!(shards.call("key", |count| *count).wait(), Ok(6));
+    /// ```
+    pub fn send_async<F>(&self, key: impl Hash, function: F) -> Result<(), SendError<F>>
+    where
+        F: AsyncFnOnce(&mut S) + Send + 'static,
+    {
+        let shard = self.shard_of(key);
+        let request = AsyncRequest::<F, ()>::new(function, false);
+        let job: Job<S> = Arc::clone(&request) as Job<S>;
+        let error = match self.backend.submit_asynchronous(shard, &job, None) {
+            Submitted::Ran | Submitted::Queued => return Ok(()),
+            Submitted::Full => SendError::Full,
+            Submitted::Closed => SendError::Closed,
+            Submitted::NoExecutor(_) => SendError::NoExecutor,
+        };
+        let function = request.take_function();
+        Err(error(function.expect("what is refused comes back")))
     }
 
     /// Runs `function` on every shard, and collects the results in the order of the shards. The
@@ -406,6 +497,36 @@ impl<S: 'static> Shards<S> {
         } else {
             Err(MoveError::Fixed)
         }
+    }
+
+    /// Shuts the shards down and gives their states back, in the order of the shards.
+    ///
+    /// Every caller is answered. Functions that are queued are run. An asynchronous function that
+    /// has not begun does not begin, and its call gets [`CallError::Closed`]. One that awaits
+    /// something gets one more turn, and if that does not end it, its call gets
+    /// [`CallError::Interrupted`]. Whatever is called from now on gets [`CallError::Closed`], and
+    /// sends give their functions back. The workers end.
+    ///
+    /// Blocks the thread until all of this is done: as long as the functions that are queued take.
+    /// No panic loses a state, since a shard keeps what a function that panics leaves.
+    ///
+    /// # Errors
+    ///
+    /// A state that cannot be given back is a [`StateLost`], which names its shard and says why.
+    ///
+    /// ```
+    /// use tremula_shard::{CallError, Config, Shards, Strategy};
+    ///
+    /// let config = Config::new(Strategy::Affinity).shards(4);
+    /// let shards = Shards::start(config, |shard| shard * 10).unwrap();
+    /// let never = shards.call_async(7, async |_| std::future::pending::<()>().await);
+    /// let states: Result<Vec<usize>, _> = shards.shutdown().into_iter().collect();
+    /// assert_eq!(states.unwrap(), [0, 10, 20, 30]);
+    /// assert!(matches!(never.wait(), Err(CallError::Interrupted | CallError::Closed)));
+    /// assert_eq!(shards.call(7, |state| *state).wait(), Err(CallError::Closed));
+    /// ```
+    pub fn shutdown(&self) -> Vec<Result<S, StateLost>> {
+        self.backend.shutdown()
     }
 
     /// The counts so far. They are exact when no request is under way. O(shards).

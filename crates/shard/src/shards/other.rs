@@ -4,7 +4,7 @@
 //! `dyn Any`, and lends them to requests ([`Queued::run`]).
 
 use super::StartError;
-use super::backend::{Backend, FailureCounts, Shape, Submitted};
+use super::backend::{Backend, FailureCounts, Shape, StateLost, Submitted};
 use super::config::Config;
 use super::request::{self, Job, Ran, Request, Wakes};
 use super::running::{Running, Tag, runs_beside};
@@ -14,7 +14,7 @@ use std::any::Any;
 use std::fmt;
 use std::task::Waker;
 use tremula_sync::system::Arc;
-use tremula_sync::system::thread::JoinHandle;
+use tremula_sync::thread::JoinHandle;
 
 /// Makes the state of a shard that threads share.
 pub type MakeShared = dyn Fn(usize) -> Box<dyn Any + Send + Sync> + Send + Sync;
@@ -145,10 +145,11 @@ struct Counts {
 pub(super) struct Other {
     executor: Arc<dyn Executor>,
     counts: Arc<Counts>,
+    shards: usize,
 }
 
 impl Other {
-    fn over(executor: Arc<dyn Executor>, identity: u32) -> Self {
+    fn over(executor: Arc<dyn Executor>, identity: u32, config: &Config) -> Self {
         let counts = Counts {
             identity,
             requests: Tally::default(),
@@ -157,6 +158,7 @@ impl Other {
         Self {
             executor,
             counts: Arc::new(counts),
+            shards: config.shard_count(),
         }
     }
 
@@ -168,7 +170,7 @@ impl Other {
     ) -> Result<Self, StartError> {
         let make = Arc::new(move |shard| -> Box<dyn Any + Send + Sync> { Box::new(make(shard)) });
         let executor = form.start_shared(config, Members(identity), make)?;
-        Ok(Self::over(executor, identity))
+        Ok(Self::over(executor, identity, config))
     }
 
     pub(super) fn start_owned<S: 'static>(
@@ -179,7 +181,7 @@ impl Other {
     ) -> Result<Self, StartError> {
         let make = Arc::new(move |shard| -> Box<dyn Any> { Box::new(make(shard)) });
         let executor = form.start_owned(config, Members(identity), make)?;
-        Ok(Self::over(executor, identity))
+        Ok(Self::over(executor, identity, config))
     }
 }
 
@@ -199,6 +201,10 @@ impl<S: 'static> Backend<S> for Other {
         }
     }
 
+    fn submit_asynchronous(&self, _: usize, _: &Job<S>, _: Option<&Waker>) -> Submitted {
+        Submitted::NoExecutor("the form of these shards runs none".to_owned())
+    }
+
     fn move_shard(&self, _: usize, _: usize) -> bool {
         false
     }
@@ -215,6 +221,12 @@ impl<S: 'static> Backend<S> for Other {
 
     fn close(&self) {
         self.executor.close();
+    }
+
+    fn shutdown(&self) -> Vec<Result<S, StateLost>> {
+        self.executor.close();
+        let lost = |shard| Err(StateLost::Local { shard });
+        (0..self.shards).map(lost).collect()
     }
 }
 

@@ -7,79 +7,32 @@
 //! takes all queued requests at once, runs them, and then wakes the callers that wait.
 
 use super::StartError;
-use super::backend::{Backend, FailureCounts, Shape, Submitted};
-use super::balance::plan;
-use super::config::{Balance, Config, Strategy};
-use super::request::{Access, Job, Operation, Outcome, Ran, Request, Wakes, perform};
+use super::asynchronous::Suspended;
+use super::backend::{Backend, Shape, StateLost, Submitted};
+use super::config::{Config, Strategy};
+use super::request::{Access, Job, Request};
 use super::running::{
-    Outermost, Running, Tag, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
+    Running, defer, has_deferred, is_running, run_deferred_of, runs_beside, runs_on,
 };
-use super::shared_state::{READS, SharedState, Use, run_in};
-use super::state_handle::{Movable, StateHandle, drop_locals, keep_locals, no_locals};
-use super::worker::{Role, is_worker_of, join, note_worker, pin};
-use crate::delegation::{Begun, DelegationLock, Ended, Offered, ShardCounts, Tried};
+pub(super) use super::serving::Core;
+use super::serving::{BATCH, Notice, Runner};
+use super::state_handle::{StateHandle, drop_locals};
+use super::worker::{is_worker_of_any, join, pin};
+use crate::delegation::{Offered, ShardCounts};
 use crate::topology;
 use std::collections::VecDeque;
-use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
-use tremula_mailbox::{Mailbox, Sender, mailbox};
-use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tremula_mailbox::{Mailbox, mailbox};
 use tremula_sync::system::Arc;
-use tremula_sync::system::thread::{self, JoinHandle};
-use tremula_sync::{Backoff, CachePadded, Mutex, contained, thread_index};
-
-/// The most jobs that a worker runs before it wakes the threads and tasks that wait for them and
-/// turns to another shard.
-const BATCH: usize = 128;
-
-/// Jobs of others that a caller combines with its own before it notifies their worker. Enough that
-/// callers that meet wake no worker, and few enough that no caller works for all the others.
-const COMBINED: usize = 8;
-
-/// How often a caller that finds a shard in use tries again before it queues its request. In
-/// between it spins, longer each time, for a microsecond in all, which is what small requests take.
-const RETRIES: u32 = 5;
-
-/// How many requests a request counts for when loads are compared, if it found its shard in use.
-const CONTENDED: u64 = 16;
+use tremula_sync::thread::{Builder, JoinHandle};
+use tremula_sync::{Backoff, Mutex};
 
 /// Notices that a worker takes at once.
 const NOTICES: usize = 64;
 
-/// Clones of a worker's sender, over which callers are spread. Mailboxes spread senders that meet,
-/// and distinguish them by clone.
-const LANES: usize = 8;
-
-/// The notice that ends a worker.
-const STOP: usize = usize::MAX;
-
 pub(super) struct Owned<S, P> {
     core: Arc<Core<S, P>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-type Locks<S, P> = Box<[CachePadded<DelegationLock<P, Job<S>>>]>;
-
-/// What workers and callers share.
-pub(super) struct Core<S, P> {
-    identity: u32,
-    locks: Locks<S, P>,
-    /// For each lock, where its state lies while it is shared.
-    shared: Box<[CachePadded<SharedState<P>>]>,
-    workers: Box<[CachePadded<Worker>]>,
-    delegate: bool,
-    balance: Option<Balance>,
-    /// Set while a thread compares loads.
-    balancing: AtomicBool,
-    failures: FailureCounts,
-    state: PhantomData<fn(S)>,
-}
-
-struct Worker {
-    lanes: [Sender<usize>; LANES],
-    /// Jobs since this worker last compared loads, and [`CONTENDED`] for each contended request.
-    since: AtomicU64,
 }
 
 impl<S: 'static, P: StateHandle<S> + Send + Sync> Owned<S, P> {
@@ -90,37 +43,16 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Owned<S, P> {
         identity: u32,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
-        let (count, shards) = (config.worker_count(), config.shard_count());
-        let mut mailboxes = Vec::new();
-        let workers = (0..count).map(|_| {
-            let (sender, mailbox) = mailbox(tremula_mailbox::Config::default());
-            mailboxes.push(mailbox);
-            CachePadded::new(Worker {
-                lanes: std::array::from_fn(|_| sender.clone()),
-                since: AtomicU64::new(0),
-            })
-        });
-        let workers = workers.collect();
-        let capacity = config.capacity.get();
-        let lock = |shard| CachePadded::new(DelegationLock::new(shard % count, capacity));
-        let core = Arc::new(Core {
-            identity,
-            locks: (0..shards).map(lock).collect(),
-            shared: (0..shards).map(|_| CachePadded::default()).collect(),
-            workers,
-            delegate: config.delegate && P::ANYWHERE,
-            balance: config.balance.filter(|_| P::ANYWHERE && count > 1),
-            balancing: AtomicBool::new(false),
-            failures: FailureCounts::default(),
-            state: PhantomData,
-        });
+        let (core, mailboxes) = Core::new(config, identity);
+        let core = Arc::new(core);
         crate::keep_under_tsan(&core);
         let owned = Self {
             core: Arc::clone(&core),
             threads: Mutex::new(Vec::new()),
         };
         let cpus = match config.strategy {
-            Strategy::Affinity => topology::places(count),
+            // Under a checker, one thread of the system runs all threads.
+            Strategy::Affinity if !cfg!(shuttle) => topology::places(mailboxes.len()),
             _ => Vec::new(),
         };
         let make = Arc::new(make);
@@ -146,7 +78,7 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Owned<S, P> {
                 // Drops the states that stayed with this worker.
                 drop_locals();
             };
-            let thread = thread::Builder::new().name(name).spawn(main);
+            let thread = Builder::new().name(name).spawn(main);
             match thread {
                 Ok(thread) => owned.threads.lock().push(thread),
                 Err(error) => {
@@ -185,21 +117,26 @@ impl<S: 'static, P: StateHandle<S>> Owned<S, P> {
 fn work<S: 'static, P: StateHandle<S>>(
     core: &Core<S, P>,
     me: usize,
-    mut mailbox: Mailbox<usize>,
+    mut mailbox: Mailbox<Notice>,
     strategy: Strategy,
 ) {
     let mut notices = Vec::with_capacity(NOTICES);
     let mut batch = VecDeque::new();
-    let mut turn = |notices: &mut Vec<usize>| {
+    let mut begun = Suspended::new();
+    let mut turn = |notices: &mut Vec<Notice>| {
         let mut stop = false;
-        for shard in notices.drain(..) {
-            if shard == STOP {
-                stop = true;
-            } else {
-                core.serve(me, shard, BATCH, &mut batch);
+        for notice in notices.drain(..) {
+            match notice {
+                Notice::Queued(shard) => {
+                    let by = Runner::Worker(me, &mut begun);
+                    core.serve(me, shard, BATCH, &mut batch, by);
+                }
+                Notice::Woken(shard) => core.go_on_with(shard, &mut begun),
+                Notice::Stop => stop = true,
             }
         }
         if stop {
+            core.interrupt(&mut begun);
             core.finish(me);
         } else {
             core.compare(me);
@@ -230,361 +167,6 @@ fn local_set() -> Option<(tokio::runtime::Runtime, tokio::task::LocalSet)> {
         .enable_all()
         .build();
     Some((runtime.ok()?, tokio::task::LocalSet::new()))
-}
-
-impl<S: 'static, P: StateHandle<S>> Core<S, P> {
-    fn make_states(&self, me: usize, make: &dyn Fn(usize) -> S) -> Result<(), String> {
-        note_worker(self.identity, me);
-        let locals = no_locals(self.locks.len());
-        let mine = (me..self.locks.len()).step_by(self.workers.len());
-        for shard in mine {
-            let state = catch_unwind(AssertUnwindSafe(|| make(shard)));
-            let state = state.map_err(super::request::message)?;
-            self.locks[shard].fill(P::new(state, shard, &locals));
-        }
-        keep_locals(locals);
-        Ok(())
-    }
-
-    /// Notifies a worker that jobs are queued at a shard. `false` if it has ended.
-    fn notify(&self, worker: usize, shard: usize) -> bool {
-        let lane = &self.workers[worker].lanes[thread_index() % LANES];
-        lane.send(shard).is_ok()
-    }
-
-    /// Runs jobs queued at a shard, on the worker that was notified or on a caller in its place.
-    fn serve(&self, me: usize, shard: usize, most: usize, batch: &mut VecDeque<Job<S>>) {
-        match self.locks[shard].begin(me, most, batch) {
-            Begun::Nothing => {}
-            Begun::Notify(worker) => {
-                self.notify(worker, shard);
-            }
-            Begun::Run(handle) => {
-                let jobs = batch.len() as u64;
-                // Relaxed: a count.
-                self.workers[me].since.fetch_add(jobs, Ordering::Relaxed);
-                let mut wakes = Wakes::default();
-                let ended = self.run(shard, handle, batch, &mut wakes);
-                wakes.wake();
-                self.ended(shard, ended);
-            }
-        }
-    }
-
-    /// Runs a batch and gives the state back.
-    fn run(
-        &self,
-        shard: usize,
-        mut handle: P,
-        batch: &mut VecDeque<Job<S>>,
-        wakes: &mut Wakes,
-    ) -> Ended {
-        let (jobs, mut reads) = (batch.len() as u64, 0);
-        let running = Running::on(self.tag(shard));
-        handle.with(shard, &mut |state| {
-            for job in batch.drain(..) {
-                reads += u64::from(job.reads());
-                self.failures.note(job.run(state, wakes));
-                contained(|| drop(job)); // user code if this is the last reference
-            }
-        });
-        let ended = self.locks[shard].end(handle, jobs, reads);
-        drop(running);
-        ended
-    }
-
-    #[inline]
-    fn tag(&self, shard: usize) -> Tag {
-        Tag::new(self.identity, shard)
-    }
-
-    /// Runs a deferred request to a shard that was shared when the function made it. The request
-    /// has been accepted, so it is queued even if the queue is full or the shards are being closed.
-    fn run_late(&self, shard: usize, mut job: Job<S>) {
-        let backoff = Backoff::new();
-        loop {
-            job = match self.locks[shard].offer_late(job) {
-                Ok(ended) => return self.ended_in_place(shard, ended),
-                Err(job) => job,
-            };
-            let mut wakes = Wakes::default();
-            let running = Running::on(self.tag(shard));
-            let ran = self.shared[shard].with(false, |handle| {
-                let Use::Change(handle) = handle else {
-                    unreachable!("a request that does not only read may change");
-                };
-                handle.with(shard, &mut |state| {
-                    self.failures.note(job.run(state, &mut wakes));
-                });
-            });
-            drop(running);
-            wakes.wake();
-            if ran.is_some() {
-                return self.changed(shard);
-            }
-            backoff.wait(); // the state is on its way back to the lock
-        }
-    }
-
-    /// Handles the jobs that came while a caller ran its own request.
-    #[inline]
-    fn ended_in_place(&self, shard: usize, ended: Ended) {
-        if ended != Ended::Nothing {
-            self.ended_with_more(shard, ended);
-        }
-    }
-
-    #[cold]
-    fn ended_with_more(&self, shard: usize, ended: Ended) {
-        match ended {
-            Ended::Notify(worker) => self.combine_or_notify(worker, shard),
-            ended => self.go_on(shard, ended),
-        }
-    }
-
-    /// Combines: runs some of the queued jobs, or notifies their worker.
-    fn combine_or_notify(&self, worker: usize, shard: usize) {
-        // Not in a function: the requests of other callers must not run on top of it.
-        if self.delegate && !is_running() {
-            let _role = Role::of_worker(self.identity, worker);
-            self.serve(worker, shard, COMBINED, &mut VecDeque::new());
-        } else {
-            self.notify(worker, shard);
-        }
-    }
-
-    /// Combines after a caller has queued its request behind others, of which the worker has been
-    /// notified: runs some of them, unless another thread is already running them.
-    fn combine(&self, shard: usize) {
-        if !self.delegate || is_running() {
-            return;
-        }
-        let mut batch = VecDeque::new();
-        if let Some(handle) = self.locks[shard].begin_anyway(COMBINED, &mut batch) {
-            let _role = Role::of_worker(self.identity, self.locks[shard].counts().owner);
-            let mut wakes = Wakes::default();
-            let ended = self.run(shard, handle, &mut batch, &mut wakes);
-            wakes.wake();
-            self.ended(shard, ended);
-        }
-    }
-
-    /// Takes the state for a caller that wants to run its own request.
-    #[inline(always)]
-    fn try_begin(&self, shard: usize) -> Option<P> {
-        match self.locks[shard].try_begin(|owner| self.can_run_in_place(owner)) {
-            Tried::Taken(handle) => Some(handle),
-            Tried::Refused => None,
-            Tried::Running => self.retry(shard),
-        }
-    }
-
-    /// Tries again for a short time while another thread uses the shard.
-    #[cold]
-    fn retry(&self, shard: usize) -> Option<P> {
-        let lock = &self.locks[shard];
-        self.note_contention(lock.counts().owner);
-        let backoff = Backoff::new();
-        for _ in 0..RETRIES {
-            backoff.wait();
-            match lock.try_begin(|owner| self.can_run_in_place(owner)) {
-                Tried::Taken(handle) => return Some(handle),
-                Tried::Refused => return None,
-                Tried::Running => {}
-            }
-        }
-        None
-    }
-
-    /// Records that callers met at a shard of this worker. If that is frequent, compares the loads.
-    fn note_contention(&self, worker: usize) {
-        // Relaxed: a count.
-        self.workers[worker]
-            .since
-            .fetch_add(CONTENDED, Ordering::Relaxed);
-        self.compare(worker);
-    }
-
-    /// Handles the jobs that came while a thread ran others.
-    #[inline]
-    fn ended(&self, shard: usize, ended: Ended) {
-        if ended != Ended::Nothing {
-            self.go_on(shard, ended);
-        }
-    }
-
-    #[cold]
-    fn go_on(&self, shard: usize, mut ended: Ended) {
-        let mut batch = VecDeque::new();
-        loop {
-            match ended {
-                Ended::Nothing => return,
-                Ended::Notify(worker) => {
-                    self.notify(worker, shard);
-                    return;
-                }
-                Ended::GoOn => {
-                    let begun = self.locks[shard].begin_anyway(BATCH, &mut batch);
-                    let Some(handle) = begun else { return };
-                    let mut wakes = Wakes::default();
-                    ended = self.run(shard, handle, &mut batch, &mut wakes);
-                    wakes.wake();
-                }
-            }
-        }
-    }
-
-    /// After the shards have been closed: runs all jobs queued at this worker's shards.
-    fn finish(&self, me: usize) {
-        for (shard, lock) in self.locks.iter().enumerate() {
-            if lock.counts().owner == me {
-                self.ended(shard, Ended::GoOn);
-            }
-        }
-    }
-
-    /// Gives shards of a worker away if it has more to do than others. Does nothing within a
-    /// function, because sharing a shard and taking it back wait for the threads that use it.
-    fn compare(&self, me: usize) {
-        let Some(balance) = self.balance.filter(|_| !is_running()) else {
-            return;
-        };
-        let since = &self.workers[me].since;
-        if since.load(Ordering::Relaxed) < balance.window.max(1) {
-            return;
-        }
-        // Acquire pairs with the Release below: a thread that compares sees the loads as the
-        // previous one left them.
-        if self.balancing.swap(true, Ordering::Acquire) {
-            return;
-        }
-        since.store(0, Ordering::Relaxed);
-        let counts: Vec<ShardCounts> = self.locks.iter().map(|lock| lock.counts()).collect();
-        let loads: Vec<(usize, u64)> = counts
-            .iter()
-            .map(|shard| (shard.owner, shard.load))
-            .collect();
-        for (shard, worker) in plan(&loads, self.workers.len(), me, balance.tolerance) {
-            self.locks[shard].assign(worker);
-        }
-        let part = loads.iter().map(|(_, load)| load).sum::<u64>() / self.workers.len() as u64;
-        for (shard, counts) in counts.iter().enumerate() {
-            let is_read = counts.reads >= (counts.load - counts.reads).saturating_mul(READS);
-            if self.delegate && counts.owner == me && counts.load > part && is_read {
-                self.share(shard);
-            }
-        }
-        self.locks.iter().for_each(|lock| lock.age());
-        self.balancing.store(false, Ordering::Release);
-    }
-
-    /// Lets callers share a shard, if no job is queued there and no thread runs one.
-    fn share(&self, shard: usize) {
-        let (lock, shared) = (&self.locks[shard], &self.shared[shard]);
-        let Tried::Taken(handle) = lock.try_begin(|_| true) else {
-            return;
-        };
-        shared.put(handle);
-        if lock.share() {
-            shared.announce();
-        } else if let Some(handle) = shared.take() {
-            let ended = lock.end(handle, 0, 0);
-            self.ended(shard, ended);
-        }
-    }
-
-    /// After a change of a shared shard: takes its state back if it is read too rarely.
-    fn changed(&self, shard: usize) {
-        let shared = &self.shared[shard];
-        if shared.is_changed_too_often()
-            && let Some(handle) = shared.take()
-        {
-            self.locks[shard].unshare(handle);
-        }
-    }
-
-    /// Runs a request on a shared shard. Returns `None` if the shard is no longer shared.
-    fn run_shared(&self, shard: usize, request: &mut dyn Request<S>) -> Option<Ran> {
-        let reads = request.is_shared();
-        let running = Running::on(self.tag(shard));
-        let ran = self.shared[shard].with(reads, |handle| run_in(shard, handle, request));
-        if ran.is_some() && !reads {
-            self.changed(shard);
-        }
-        drop(running);
-        ran
-    }
-
-    /// Like [`run_shared`](Self::run_shared), but returns `Err` instead of waiting.
-    fn try_run_shared(
-        &self,
-        shard: usize,
-        request: &mut dyn Request<S>,
-    ) -> Result<Option<Ran>, ()> {
-        let reads = request.is_shared();
-        let _running = Running::on(self.tag(shard));
-        // Does not take the state back, however often it is changed, because that waits.
-        self.shared[shard]
-            .try_with(reads, |handle| run_in(shard, handle, request))
-            .map_err(drop)
-    }
-
-    /// Whether this thread may run requests to a shard of this owner in place.
-    #[inline]
-    fn can_run_in_place(&self, owner: usize) -> bool {
-        self.delegate || is_worker_of(self.identity, owner)
-    }
-}
-
-impl<S: 'static> Core<S, Movable<S>> {
-    /// Runs an operation in place if the lock allows it. The thread must not be running a function.
-    #[inline]
-    pub(super) fn run_in_place<O: Operation<S>>(
-        &self,
-        shard: usize,
-        operation: O,
-    ) -> Result<Outcome<O::Output>, O> {
-        if self.shared[shard].is_on() {
-            return self.run_shared_in_place(shard, operation);
-        }
-        let Some(mut handle) = self.try_begin(shard) else {
-            return Err(operation);
-        };
-        let running = Outermost::on(self.tag(shard));
-        let outcome = perform(operation, Access::Exclusive(handle.get_mut()));
-        self.failures.note(Ran::of(&outcome));
-        let ended = self.locks[shard].end_in_place(handle, O::SHARED);
-        drop(running);
-        self.ended_in_place(shard, ended);
-        Ok(outcome)
-    }
-
-    fn run_shared_in_place<O: Operation<S>>(
-        &self,
-        shard: usize,
-        operation: O,
-    ) -> Result<Outcome<O::Output>, O> {
-        let mut operation = Some(operation);
-        let _running = Running::on(self.tag(shard)); // dropped after the lock
-        let outcome = self.shared[shard].with(O::SHARED, |handle| {
-            let operation = operation.take()?;
-            Some(match handle {
-                Use::Read(handle) => perform(operation, Access::Shared(handle.get())),
-                Use::Change(handle) => perform(operation, Access::Exclusive(handle.get_mut())),
-            })
-        });
-        match (outcome.flatten(), operation) {
-            (Some(outcome), _) => {
-                self.failures.note(Ran::of(&outcome));
-                if !O::SHARED {
-                    self.changed(shard);
-                }
-                Ok(outcome)
-            }
-            (None, Some(operation)) => Err(operation),
-            (None, None) => unreachable!("an operation that is taken has an outcome"),
-        }
-    }
 }
 
 impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
@@ -658,6 +240,41 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
         }
     }
 
+    fn submit_asynchronous(&self, shard: usize, job: &Job<S>, waker: Option<&Waker>) -> Submitted {
+        let core = &*self.core;
+        let (lock, tag) = (&core.locks[shard], core.tag(shard));
+        // As in `submit`.
+        let may_wait = !is_running() || !runs_beside(tag);
+        let late = || {
+            let (core, job) = (Arc::clone(&self.core), Arc::clone(job));
+            defer(tag, Box::new(move || core.run_late(shard, job)));
+            Submitted::Queued
+        };
+        if has_deferred(tag) {
+            if !may_wait {
+                return late();
+            }
+            run_deferred_of(tag);
+        }
+        let backoff = Backoff::new();
+        loop {
+            match lock.offer(Arc::clone(job), waker) {
+                Offered::Queued => return Submitted::Queued,
+                Offered::Notify(worker) => {
+                    core.notify(worker, shard);
+                    return Submitted::Queued;
+                }
+                Offered::Full(_) => return Submitted::Full,
+                Offered::Closed(_) => return Submitted::Closed,
+                Offered::Shared(_) if !may_wait => return late(),
+                Offered::Shared(_) => {
+                    core.end_sharing(shard);
+                    backoff.wait(); // another thread may be taking it back
+                }
+            }
+        }
+    }
+
     fn move_shard(&self, shard: usize, worker: usize) -> bool {
         if P::ANYWHERE {
             // `false` only means that the worker owns the shard already.
@@ -691,10 +308,22 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
     fn close(&self) {
         let core = &*self.core;
         core.locks.iter().for_each(|lock| lock.close());
-        for worker in 0..core.workers.len() {
-            core.notify(worker, STOP);
-        }
+        core.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
         join(threads);
+    }
+
+    fn shutdown(&self) -> Vec<Result<S, StateLost>> {
+        let core = &*self.core;
+        let shards = 0..core.locks.len();
+        // Such a thread would wait for itself.
+        let must_not_wait = runs_beside(core.tag(0)) || is_worker_of_any(core.identity);
+        self.close();
+        if must_not_wait {
+            return shards
+                .map(|shard| Err(StateLost::OnWorker { shard }))
+                .collect();
+        }
+        shards.map(|shard| core.retire(shard)).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! A request: the operation, the slot that carries it through a queue, and its outcome.
 
+use super::asynchronous::{Lent, Turns};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,6 +21,13 @@ pub enum CallError {
     /// The shards are shut down. The function did not run.
     #[error("the shards are shut down")]
     Closed,
+    /// The shards were shut down while the asynchronous function awaited something. The shard's
+    /// state is as the function left it.
+    #[error("the shards were shut down while the function awaited something")]
+    Interrupted,
+    /// No thread can run the asynchronous function, for this reason. It did not run.
+    #[error("no thread can run the asynchronous function: {0}")]
+    NoExecutor(String),
     /// A worker, or a function on the same shards, would have waited for something that only a
     /// worker can do, or that happens only after the function has ended. The function did not run.
     #[error("a worker or a function of the shards must not wait for a call on them")]
@@ -152,7 +160,7 @@ pub(super) fn message(payload: Box<dyn Any + Send>) -> String {
 pub(super) struct Wakes(Vec<Waker>);
 
 impl Wakes {
-    fn add(&mut self, waker: Waker) {
+    pub(super) fn add(&mut self, waker: Waker) {
         let known = |other: &Waker| other.will_wake(&waker);
         if self.0.last().is_some_and(known) {
             contained(|| drop(waker)); // user code, within a batch
@@ -175,13 +183,30 @@ pub(super) trait Run<S>: Send + Sync {
     fn run(&self, state: &mut S, wakes: &mut Wakes) -> Ran;
     /// Whether the request only reads.
     fn reads(&self) -> bool;
+    /// Answers the request with this error, instead of running it or going on with it.
+    fn fail(&self, error: CallError, wakes: &mut Wakes);
+    /// Whether the request is an asynchronous function, which [begins](Self::begin) rather than
+    /// runs.
+    fn is_asynchronous(&self) -> bool {
+        false
+    }
+    /// Begins an asynchronous function, unless it has been given up. `at` wakes the thread that
+    /// polls it.
+    fn begin(self: Arc<Self>, lent: Lent<S>, at: &Waker) -> Option<Turns> {
+        let _ = (lent, at);
+        None
+    }
+    /// Whether an asynchronous function has been given up.
+    fn is_given_up(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
     Well,
     Panicked,
-    /// The call was given up before it started.
+    /// The call was given up before it started, or, if it is asynchronous, before it ended.
     Cancelled,
 }
 
@@ -220,23 +245,35 @@ impl<S, O: Operation<S>> Run<S> for Slot<O, O::Output> {
         };
         let outcome = perform(operation, Access::Exclusive(state));
         let ran = Ran::of(&outcome);
+        self.answer(outcome, wakes);
+        ran
+    }
+
+    fn fail(&self, error: CallError, wakes: &mut Wakes) {
+        let operation = self.0.lock().operation.take();
+        if operation.is_some() {
+            contained(|| drop(operation)); // user code
+            self.answer(Err(error), wakes);
+        }
+    }
+}
+
+impl<O, R> Slot<O, R> {
+    fn answer(&self, outcome: Outcome<R>, wakes: &mut Wakes) {
         let mut content = self.0.lock();
         if !content.wanted {
             drop(content);
             // User code, which may panic; the panic concerns no request.
             contained(|| drop(outcome));
-            return ran;
+            return;
         }
         content.outcome = Some(outcome);
         if let Some(waker) = content.waker.take() {
             drop(content);
             wakes.add(waker);
         }
-        ran
     }
-}
 
-impl<O, R> Slot<O, R> {
     /// Returns the outcome, or registers the waker to be woken when it is there.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome<R>> {
         let mut content = self.0.lock();
@@ -367,7 +404,7 @@ const KEPT: usize = 512;
 /// Types of slots that a thread keeps. The least recently used types are dropped.
 const KINDS: usize = 16;
 
-tremula_sync::system::thread_local! {
+tremula_sync::thread_local! {
     /// The slots of this thread, by their type.
     static SLOTS: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }

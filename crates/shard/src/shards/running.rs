@@ -40,6 +40,9 @@ impl Tag {
     /// Not a shard: identities begin at 1.
     const NONE: Self = Self(0);
 
+    /// Marks an asynchronous function. Not a part of the shard's number, which is smaller.
+    const ASYNCHRONOUS: u64 = 1 << 31;
+
     #[inline]
     pub(super) const fn new(identity: u32, shard: usize) -> Self {
         Self((identity as u64) << 32 | shard as u32 as u64)
@@ -52,6 +55,19 @@ impl Tag {
 
     const fn is_none(self) -> bool {
         self.0 == 0
+    }
+
+    /// The tag of an asynchronous function on this shard, which returns to its executor to wait.
+    const fn asynchronous(self) -> Self {
+        Self(self.0 | Self::ASYNCHRONOUS)
+    }
+
+    const fn is_asynchronous(self) -> bool {
+        self.0 & Self::ASYNCHRONOUS != 0
+    }
+
+    const fn is_same_shard(self, other: Self) -> bool {
+        (self.0 ^ other.0) & !Self::ASYNCHRONOUS == 0
     }
 
     const fn is_beside(self, other: Self) -> bool {
@@ -101,6 +117,11 @@ impl Running {
             enter(outer);
         }
         Self(outer)
+    }
+
+    /// Like [`on`](Self::on), for a turn of an asynchronous function.
+    pub(super) fn asynchronous(shard: Tag) -> Self {
+        Self::on(shard.asynchronous())
     }
 }
 
@@ -165,13 +186,22 @@ fn runs(fits: impl Fn(Tag) -> bool) -> bool {
 /// Whether this thread runs a function on this shard.
 #[inline]
 pub(super) fn runs_on(shard: Tag) -> bool {
-    is_running() && runs(|other| other == shard)
+    is_running() && runs(|other| other.is_same_shard(shard))
 }
 
 /// Whether this thread runs a function on any shard of the same `Shards`.
 #[inline]
 pub(super) fn runs_beside(shard: Tag) -> bool {
     is_running() && runs(|other| other.is_beside(shard))
+}
+
+/// Whether the thread would block if it waited for a call on this shard, and so the call might wait
+/// for ever. An asynchronous function blocks no thread, but a call on its own shard runs only after
+/// it.
+#[inline]
+pub(super) fn must_not_await(shard: Tag) -> bool {
+    let innermost = INNERMOST.with(|innermost| innermost.get());
+    runs_beside(shard) && (!innermost.is_asynchronous() || runs_on(shard))
 }
 
 /// Whether this thread has deferred a request to this shard.

@@ -11,6 +11,12 @@ pub(super) trait StateHandle<S>: Sized + 'static {
     const ANYWHERE: bool;
     /// The handle of a state that this worker has just made.
     fn new(state: S, shard: usize, locals: &Locals<S>) -> Self;
+    /// The handle of a state that was [taken](Self::take).
+    fn back(state: Box<S>, shard: usize) -> Self;
+    /// The state itself. If it may not change threads, only its worker takes it.
+    fn take(self, shard: usize) -> Box<S>;
+    /// The state itself, if it may change threads.
+    fn into_state(self) -> Option<S>;
     /// The state, to be shared, if it may change threads.
     fn share(&self) -> Option<&S>;
     /// Runs `run` on the state.
@@ -18,7 +24,7 @@ pub(super) trait StateHandle<S>: Sized + 'static {
 }
 
 /// The states that never leave their worker.
-pub(super) type Locals<S> = Rc<Vec<RefCell<Option<S>>>>;
+pub(super) type Locals<S> = Rc<Vec<RefCell<Option<Box<S>>>>>;
 
 /// A state that may change threads.
 pub(super) struct Movable<S>(Box<S>);
@@ -28,6 +34,18 @@ impl<S: 'static> StateHandle<S> for Movable<S> {
 
     fn new(state: S, _: usize, _: &Locals<S>) -> Self {
         Self(Box::new(state))
+    }
+
+    fn back(state: Box<S>, _: usize) -> Self {
+        Self(state)
+    }
+
+    fn take(self, _: usize) -> Box<S> {
+        self.0
+    }
+
+    fn into_state(self) -> Option<S> {
+        Some(*self.0)
     }
 
     #[inline]
@@ -60,8 +78,22 @@ impl<S: 'static> StateHandle<S> for Fixed {
     const ANYWHERE: bool = false;
 
     fn new(state: S, shard: usize, locals: &Locals<S>) -> Self {
-        *locals[shard].borrow_mut() = Some(state);
+        *locals[shard].borrow_mut() = Some(Box::new(state));
         Self
+    }
+
+    fn back(state: Box<S>, shard: usize) -> Self {
+        *locals()[shard].borrow_mut() = Some(state);
+        Self
+    }
+
+    fn take(self, shard: usize) -> Box<S> {
+        let state = locals::<S>()[shard].borrow_mut().take();
+        state.expect("the token is there only while the state is")
+    }
+
+    fn into_state(self) -> Option<S> {
+        None
     }
 
     fn share(&self) -> Option<&S> {
@@ -69,15 +101,22 @@ impl<S: 'static> StateHandle<S> for Fixed {
     }
 
     fn with(&mut self, shard: usize, run: &mut dyn FnMut(&mut S)) {
-        let locals = LOCALS.with_borrow(|locals| locals.clone());
-        let locals = locals.and_then(|locals| locals.downcast::<Vec<RefCell<Option<S>>>>().ok());
-        let locals = locals.expect("the token is taken by the worker only");
+        let locals = locals::<S>();
         let mut state = locals[shard].borrow_mut();
-        run(state.as_mut().expect("the handle is made with the state"));
+        run(state
+            .as_mut()
+            .expect("the token is there only while the state is"));
     }
 }
 
-tremula_sync::system::thread_local! {
+/// The states that stay with this worker.
+fn locals<S: 'static>() -> Locals<S> {
+    let locals = LOCALS.with(|locals| locals.borrow().clone());
+    let locals = locals.and_then(|locals| locals.downcast::<Vec<RefCell<Option<Box<S>>>>>().ok());
+    locals.expect("the token is taken by the worker only")
+}
+
+tremula_sync::thread_local! {
     /// The states of this worker that stay with it.
     static LOCALS: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
 }
@@ -89,11 +128,11 @@ pub(super) fn no_locals<S>(shards: usize) -> Locals<S> {
 
 /// Keeps the states that stay with this thread.
 pub(super) fn keep_locals<S: 'static>(locals: Locals<S>) {
-    LOCALS.set(Some(locals));
+    LOCALS.with(|all| *all.borrow_mut() = Some(locals));
 }
 
 /// Drops the states that stay with this thread.
 pub(super) fn drop_locals() {
-    let locals = LOCALS.take();
+    let locals = LOCALS.with(|all| all.borrow_mut().take());
     contained(|| drop(locals));
 }

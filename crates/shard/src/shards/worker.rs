@@ -2,26 +2,31 @@
 
 use crate::topology::{self, Cpu};
 use std::cell::Cell;
-use tremula_sync::system::thread::{self, JoinHandle};
+use tremula_sync::thread::{self, JoinHandle};
 
-tremula_sync::system::thread_local! {
+tremula_sync::thread_local! {
     /// Which worker of which shards this thread is.
     static ME: Cell<Option<(u32, usize)>> = const { Cell::new(None) };
 }
 
 /// Whether this thread is a worker of any shards.
 pub(super) fn is_worker() -> bool {
-    ME.get().is_some()
+    ME.with(|me| me.get()).is_some()
 }
 
 /// Whether this thread is this worker of these shards.
 #[inline]
 pub(super) fn is_worker_of(shards: u32, worker: usize) -> bool {
-    ME.get() == Some((shards, worker))
+    ME.with(|me| me.get()) == Some((shards, worker))
+}
+
+/// Whether this thread is any worker of these shards.
+pub(super) fn is_worker_of_any(shards: u32) -> bool {
+    ME.with(|me| me.get()).is_some_and(|(of, _)| of == shards)
 }
 
 pub(super) fn note_worker(shards: u32, worker: usize) {
-    ME.set(Some((shards, worker)));
+    ME.with(|me| me.set(Some((shards, worker))));
 }
 
 /// While it lives, this thread counts as a worker: it runs the requests of other callers as the
@@ -30,13 +35,13 @@ pub(super) struct Role(Option<(u32, usize)>);
 
 impl Role {
     pub(super) fn of_worker(shards: u32, worker: usize) -> Self {
-        Self(ME.replace(Some((shards, worker))))
+        Self(ME.with(|me| me.replace(Some((shards, worker)))))
     }
 }
 
 impl Drop for Role {
     fn drop(&mut self) {
-        ME.set(self.0);
+        ME.with(|me| me.set(self.0));
     }
 }
 

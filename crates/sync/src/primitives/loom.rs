@@ -25,7 +25,7 @@ pub mod cell {
 /// Threads.
 pub mod thread {
     // `panicking` is std's, because all threads of a model run on one system thread.
-    pub use loom::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
+    pub use loom::thread::{Builder, JoinHandle, Thread, current, park, spawn, yield_now};
     pub use std::thread::panicking;
 }
 

@@ -26,7 +26,7 @@ pub mod cell {
 /// Threads.
 pub mod thread {
     pub use std::thread::{
-        JoinHandle, Thread, current, panicking, park, park_timeout, spawn, yield_now,
+        Builder, JoinHandle, Thread, current, panicking, park, park_timeout, spawn, yield_now,
     };
 }
 

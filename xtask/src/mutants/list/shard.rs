@@ -19,6 +19,14 @@ const FUNCTIONS: Checker = Checker {
     filter: "",
 };
 
+/// Asynchronous functions, and shutting down.
+const ASYNCHRONOUS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-shard",
+    target: Target::Test("asynchronous"),
+    filter: "",
+};
+
 /// The unit tests.
 const SHARD_LIB: Checker = Checker {
     flavour: Flavour::Plain,
@@ -31,7 +39,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_function_waits_for_a_lock",
         file: "crates/shard/src/shards/shared.rs",
-        original: "        if is_running() {\n            return self.submit_from_function(shard, request);\n        }\n",
+        original: "        if is_running() {\n            return self.submit_from_function(shard, request, waker);\n        }\n",
         replacement: "",
         why: "What a function sends waits for the other shard's lock while it holds its own: two that send crosswise wait for ever.",
         checker: Checker {
@@ -43,8 +51,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_call_overtakes_what_is_deferred",
         file: "crates/shard/src/shards/shared.rs",
-        original: "            if !has_deferred(tag) && states",
-        replacement: "            if states",
+        original: "            if !has_deferred(tag)\n                && let Some",
+        replacement: "            if let Some",
         why: "What a function calls is run before what it sent to the same shard.",
         checker: Checker {
             filter: "keeps_its_order",
@@ -260,6 +268,78 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "",
         why: "A job is queued at a lock whose state is shared, and no thread runs it when the state comes back.",
         checker: HAND_OVER,
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_bell_swallows_what_a_turn_has_not_seen",
+        file: "crates/shard/src/shards/asynchronous.rs",
+        original: "        function.bell.silence();\n        if function.job.is_given_up() {\n            return Some(function.end(Ran::Cancelled));\n        }\n",
+        replacement: "        if function.job.is_given_up() {\n            return Some(function.end(Ran::Cancelled));\n        }\n        function.bell.silence();\n",
+        why: "A call that is dropped just before a turn of its function rings in vain, and the function keeps its state for ever.",
+        checker: Checker {
+            filter: "dropped_frees_its_shard",
+            ..HAND_OVER
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_jobs_that_come_back_are_overtaken",
+        file: "crates/shard/src/delegation.rs",
+        original: "        while let Some(job) = batch.pop_back() {\n            inner.jobs.push_front(job);\n",
+        replacement: "        while let Some(job) = batch.pop_front() {\n            inner.jobs.push_back(job);\n",
+        why: "What was queued behind an asynchronous function is run after what the same caller queued later.",
+        checker: Checker {
+            filter: "functions_exclude",
+            ..HAND_OVER
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_executor_ends_while_a_state_is_on_its_way",
+        file: "crates/shard/src/shards/shared.rs",
+        original: "        while !stops || self.away.load(Ordering::SeqCst) > 0 {\n",
+        replacement: "        while !stops {\n",
+        why: "The state that a caller has just given to the thread for asynchronous functions is lost when the shards are shut down.",
+        checker: Checker {
+            filter: "a_shutdown_answers_all",
+            ..HAND_OVER
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_interrupts_without_an_answer",
+        file: "crates/shard/src/shards/asynchronous.rs",
+        original: "        job.fail(CallError::Interrupted, wakes);\n",
+        replacement: "",
+        why: "A shutdown drops an asynchronous function and leaves its caller waiting for ever.",
+        checker: Checker {
+            filter: "a_shutdown_answers_all",
+            ..HAND_OVER
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_gives_a_state_back_over_its_queue",
+        file: "crates/shard/src/delegation.rs",
+        original: "        if !inner.closed || !inner.jobs.is_empty() {\n            return Retired::InUse;\n",
+        replacement: "        if !inner.closed {\n            return Retired::InUse;\n",
+        why: "A shutdown takes the state from the thread that is about to run the last queued functions, and their callers wait for ever.",
+        checker: Checker {
+            filter: "a_shutdown_answers_all",
+            ..HAND_OVER
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "shard_function_may_await_no_other_shard",
+        file: "crates/shard/src/shards/running.rs",
+        original: "    runs_beside(shard) && (!innermost.is_asynchronous() || runs_on(shard))\n",
+        replacement: "    runs_beside(shard) && (!innermost.is_none() || runs_on(shard))\n",
+        why: "An asynchronous function is refused what only a function that blocks its thread must not do.",
+        checker: Checker {
+            filter: "may_await_other_shards",
+            ..ASYNCHRONOUS
+        },
         hangs: false,
     },
     Mutant {
