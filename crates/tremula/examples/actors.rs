@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::thread;
 use std::time::Duration;
-use tremula::mailbox::{CallError, Config, Mailbox, Reply, Sender, mailbox};
+use tremula::mailbox::{CallError, Mailbox, Reply, Sender, bounded, unbounded};
 
 /// A division: what a worker does with its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +73,7 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(workers: usize) -> (Sender<Event>, thread::JoinHandle<Report>) {
-        let (address, mailbox) = mailbox(Config::default());
+        let (address, mailbox) = unbounded();
         let mut supervisor = Self {
             mailbox,
             address: address.clone(),
@@ -91,7 +91,7 @@ impl Supervisor {
 
     fn hire(&self, id: WorkerId) -> Worker {
         // Bounded: a supervisor that is ahead of its workers waits for them.
-        let (jobs, inbox) = mailbox(Config::default().bounded(100));
+        let (jobs, inbox) = bounded(100);
         jobs.monitor(&self.address, Event::Down(id));
         let supervisor = self.address.clone();
         Worker {

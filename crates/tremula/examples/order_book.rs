@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tremula::mailbox::{CallError, Config, Mailbox, Reply, Sender, mailbox};
+use tremula::mailbox::{CallError, Mailbox, Reply, Sender, unbounded};
 use tremula::{Direction, OrderedMap};
 
 /// In cents.
@@ -155,7 +155,7 @@ impl Gateway {
 
 fn main() -> Result<(), CallError> {
     let book = Arc::new(Book::default());
-    let (sender, commands) = mailbox(Config::default());
+    let (sender, commands) = unbounded();
     let matching = thread::spawn({
         let book = Arc::clone(&book);
         move || book.serve(commands)

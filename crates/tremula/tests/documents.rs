@@ -1,5 +1,4 @@
-//! The pages say what is so: the README's table lists the registered engines, and the code of the
-//! cookbook is code that the tests run.
+//! The pages say what is so: their code is code that the tests run, and their figures are results.
 
 use std::fs;
 use std::path::Path;
@@ -35,24 +34,118 @@ fn flush_left(code: &str) -> String {
 }
 
 #[test]
-fn the_cookbook_shows_code_that_the_tests_run() {
-    let mut sources = vec![flush_left(include_str!("recipes.rs"))];
+fn the_pages_show_code_that_the_tests_run() {
+    let mut sources = vec![
+        flush_left(include_str!("recipes.rs")),
+        flush_left(include_str!("../README.md")),
+    ];
     for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).unwrap() {
         sources.push(flush_left(
             &fs::read_to_string(entry.unwrap().path()).unwrap(),
         ));
     }
-    let page = page("cookbook.md");
-    let blocks = page.split("\n```rust\n").skip(1);
-    let blocks: Vec<&str> = blocks
-        .filter_map(|block| block.split("\n```").next())
-        .collect();
-    assert!(blocks.len() > 20, "{} blocks", blocks.len());
-    for block in blocks {
-        let code = flush_left(block);
-        assert!(
-            sources.iter().any(|source| source.contains(&code)),
-            "in no recipe and no example:\n{block}"
-        );
+    for (name, least) in [("cookbook.md", 20), ("which-engine.md", 1)] {
+        let page = page(name);
+        let blocks = page.split("\n```rust\n").skip(1);
+        let blocks: Vec<&str> = blocks
+            .filter_map(|block| block.split("\n```").next())
+            .collect();
+        assert!(blocks.len() >= least, "{name}: {} blocks", blocks.len());
+        for block in blocks {
+            let code = flush_left(block);
+            assert!(
+                sources.iter().any(|source| source.contains(&code)),
+                "{name}: in no recipe and no example:\n{block}"
+            );
+        }
     }
+}
+
+/// The second column of each row of a page's tables.
+fn second_column(page: &str) -> impl Iterator<Item = &str> {
+    page.lines()
+        .filter(|line| line.starts_with("| "))
+        .filter_map(|row| row.split(" | ").nth(1))
+}
+
+#[test]
+fn every_call_that_replaces_another_is_typed_in_a_test() {
+    let page = page("coming-from.md");
+    let typed = include_str!("coming_from.rs");
+    let mut calls = 0;
+    for code in second_column(&page).flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
+        let Some((name, _)) = code.split_once('(') else {
+            continue;
+        };
+        let name = name.rsplit("::").next().unwrap();
+        assert!(
+            typed.contains(&format!("{name}(")),
+            "`{code}` is typed nowhere"
+        );
+        calls += 1;
+    }
+    assert!(calls > 100, "{calls} calls");
+}
+
+/// A figure of the full run of the lab.
+fn figure(results: &str, wanted: &[String], field: &str) -> f64 {
+    let line = results
+        .lines()
+        .find(|line| wanted.iter().all(|part| line.contains(part)))
+        .unwrap_or_else(|| panic!("no result has {wanted:?}"));
+    let (_, value) = line.split_once(&format!("\"{field}\":")).unwrap();
+    value.split(',').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_figures_of_the_engines_are_those_of_the_results() {
+    let (page, results) = (page("which-engine.md"), page("results/full.jsonl"));
+    let rows = |header: &str| {
+        let from = page.split(header).nth(1).unwrap().trim_start();
+        let rows = from
+            .lines()
+            .skip(1)
+            .take_while(|line| line.starts_with('|'));
+        rows.map(|row| row.trim_matches(['|', ' ']))
+            .collect::<Vec<_>>()
+    };
+    let of = |experiment: &str, work: &str, keys: &str, threads: u32, engine: &str, field: &str| {
+        let wanted = [
+            format!("\"experiment\":\"{experiment}\",\"workload\":\"{work}\","),
+            format!("\"engine\":\"{engine}\",\"key_set\":\"{keys}\","),
+            format!("\"threads\":{threads},"),
+        ];
+        figure(&results, &wanted, field)
+    };
+    let others = ["lfca_tree", "b_tree", "art", "masstree", "locked"];
+    let speeds = "| keys | work | `lfca_tree` | `b_tree` | `art` | `masstree` | `locked` |";
+    let mut expected = Vec::new();
+    for keys in ["rand_int", "mono_int", "email"] {
+        for work in ["insert", "c", "a", "e"] {
+            let speed = |engine| of("ycsb", work, keys, 2, engine, "mops");
+            let ratios = others.map(|engine| format!("{:.1}", speed(engine) / speed("ca_tree")));
+            expected.push(format!("`{keys}` | `{work}` | {}", ratios.join(" | ")));
+        }
+    }
+    assert_eq!(rows(speeds), expected);
+
+    let memory = "| keys | `ca_tree` | `lfca_tree` | `b_tree` | `art` | `masstree` | `locked` |";
+    let expected = ["rand_int", "mono_int", "email"].map(|keys| {
+        let bytes = |engine| of("memory", "fill", keys, 1, engine, "bytes_per_key");
+        let engines = [
+            "ca_tree",
+            "lfca_tree",
+            "b_tree",
+            "art",
+            "masstree",
+            "locked",
+        ];
+        format!(
+            "`{keys}` | {}",
+            engines
+                .map(|engine| format!("{:.0}", bytes(engine)))
+                .join(" | ")
+        )
+    });
+    assert_eq!(rows(memory), expected);
 }

@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tremula::mailbox::{Config, mailbox};
+use tremula::mailbox::{bounded, unbounded};
 use tremula::{Direction, OrderedMap, OrderedSet, Update};
 
 #[test]
@@ -168,7 +168,7 @@ fn own_an_iterator() {
 
 #[test]
 fn backpressure() {
-    let (sender, mut mailbox) = mailbox(Config::default().bounded(2));
+    let (sender, mut mailbox) = bounded(2);
     let producer = thread::spawn(move || {
         for number in 0..100 {
             sender.send(number)?; // waits while two messages lie in the mailbox
@@ -181,7 +181,7 @@ fn backpressure() {
 
 #[test]
 fn batches() {
-    let (sender, mut mailbox) = mailbox(Config::default());
+    let (sender, mut mailbox) = unbounded();
     (0..10).for_each(|number| sender.send(number).unwrap());
     let mut batch = Vec::new();
     mailbox.recv_many(&mut batch, 1000); // waits for one, and takes all that are there
@@ -190,7 +190,7 @@ fn batches() {
 
 #[test]
 fn selective() {
-    let (sender, mut mailbox) = mailbox(Config::default());
+    let (sender, mut mailbox) = unbounded();
     for message in ["work", "work", "answer"] {
         sender.send(message).unwrap();
     }
