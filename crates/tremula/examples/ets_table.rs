@@ -5,13 +5,13 @@
 
 use std::error::Error;
 use std::thread;
-use tremula::table::match_spec;
 use tremula::table::{Access, Kind, MatchSpec, Options, Owner, Table, Tables, Term};
 use tremula::table::{BadArgument, WriteConcurrency};
+use tremula::table::{match_spec, table::Increment};
 
 /// The key of a user's row: `{user, Id}`.
 fn user(id: i64) -> Term {
-    Term::tuple([atom("user"), Term::from(id)])
+    Term::from((atom("user"), id))
 }
 
 fn atom(text: &str) -> Term {
@@ -22,10 +22,8 @@ fn atom(text: &str) -> Term {
 /// `{{user, Id}, Requests, Bytes}`.
 fn count(table: &Table, id: i64, bytes: i64) -> Result<(), BadArgument> {
     let key = user(id);
-    let add = |position: i64, number: i64| Term::tuple([position, number].map(Term::from));
-    let both = Term::list([add(2, 1), add(3, bytes)]);
-    let empty = Term::tuple([key.clone(), Term::from(0), Term::from(0)]);
-    table.update_counter_or(&key, &both, empty)?;
+    let both = [Increment::new(2, 1), Increment::new(3, bytes)];
+    table.update_counter_or(&key, &both.into(), (&key, 0, 0).into())?;
     Ok(())
 }
 
@@ -54,8 +52,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         results.try_for_each(|result| result.expect("a thread ends"))
     })?;
     assert_eq!(table.size()?, 100);
-    assert_eq!(table.lookup_element(&user(42), 2)?, Term::from(40));
-    assert_eq!(table.lookup_element(&user(42), 3)?, Term::from(400));
+    assert_eq!(table.lookup_element(&user(42), 2)?, 40);
+    let row = table.get(&user(42))?.ok_or("no such user")?;
+    assert_eq!(row, (user(42), 40, 400));
 
     questions(&table)?;
     inheritance(owner, &mut heir)
@@ -75,7 +74,7 @@ fn questions(table: &Table) -> Result<(), Box<dyn Error>> {
     // A condition on the key bounds the search: these rows are found without visiting the others.
     let first: Term = match_spec!(|{{(name.clone()), id}, _, _}| when id < 5 => id);
     let first = MatchSpec::compile(&first)?;
-    assert_eq!(table.select(&first)?, [0, 1, 2, 3, 4].map(Term::from));
+    assert_eq!(table.select(&first)?, [0, 1, 2, 3, 4]);
     println!("the search {}", first.explain(0));
 
     // In the syntax of Erlang. A range of keys goes in one step.
@@ -87,12 +86,10 @@ fn questions(table: &Table) -> Result<(), Box<dyn Error>> {
     assert_eq!(table.last()?, Some(user(89)));
 
     // A list of rows goes in as one step, and rows of other shapes may lie in the same table.
-    table.insert("[{{limit, bytes}, 10000}, {{limit, requests}, 50}]".parse()?)?;
-    assert_eq!(
-        table.lookup_element(&"{limit, requests}".parse()?, 2)?,
-        Term::from(50)
-    );
-    assert_eq!(table.next(&"{limit, z}".parse()?)?, Some(user(0)));
+    let limit = |name| (atom("limit"), atom(name));
+    table.insert_rows([(limit("bytes"), 10_000), (limit("requests"), 50)])?;
+    assert_eq!(table.lookup_element(&limit("requests").into(), 2)?, 50);
+    assert_eq!(table.next(&limit("z").into())?, Some(user(0)));
     Ok(())
 }
 
@@ -116,7 +113,7 @@ fn inheritance(owner: Owner, heir: &mut Owner) -> Result<(), Box<dyn Error>> {
 
     // Others find it by its name, and may read it now, but not write.
     let found = heir.whereis("traffic").ok_or("no such table")?;
-    assert_eq!(found.lookup_element(&user(0), 2)?, Term::from(41));
+    assert_eq!(found.lookup_element(&user(0), 2)?, 41);
     let refused = count(&found, 0, 10).expect_err("it is protected");
     println!("as expected: {refused}");
     table.delete()?;

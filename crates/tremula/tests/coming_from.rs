@@ -141,4 +141,10 @@ fn channels_of_tasks() {
     assert_eq!(ready(mailbox.recv_many_async(&mut batch, 10)), 1);
     let mut cx = Context::from_waker(Waker::noop());
     assert!(mailbox.poll_recv(&mut cx).is_pending());
+    ready(sender.reserve()).unwrap().send(3).unwrap();
+    sender.try_reserve().unwrap().send(4).unwrap();
+    assert!(sender.downgrade().upgrade().is_some());
+    assert!(!sender.closed_timeout(Duration::ZERO));
+    mailbox.close();
+    ready(sender.closed());
 }
