@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod match_spec;
+#[cfg(feature = "serde")]
+pub mod serde;
 pub mod table;
 pub mod term;
 
