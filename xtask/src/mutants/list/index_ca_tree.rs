@@ -58,7 +58,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "scan_trusts_an_old_boundary",
         file: "crates/index/src/ca_tree/ranges.rs",
         original: "            let Some((beyond, boundary)) = self.beyond(&last.0, position, range, direction, guard)\n            else {\n                break;\n            };\n            position = beyond;\n            let next = self.locate(position, guard);\n            if !next.begins_at(boundary, direction) {\n                return Err(Restart);\n            }\n",
-        replacement: "            let Some(beyond) = last.0.boundary(direction).and_then(|boundary| range.beyond(boundary, direction))\n            else {\n                break;\n            };\n            position = beyond;\n            let next = self.locate(position, guard);\n",
+        replacement: "            let Some(boundary) = last.0.boundary(direction) else {\n                break;\n            };\n            if !range.goes_beyond(boundary, direction) {\n                break;\n            }\n            position = Position::beyond(boundary.into(), direction);\n            let next = self.locate(position, guard);\n",
         why: "The boundary that was passed on the way to a base node may be too narrow by the time it is locked: entries come twice. (This one was real.)",
         checker: Checker {
             flavour: Flavour::Shuttle,
