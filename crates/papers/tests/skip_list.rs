@@ -291,6 +291,53 @@ fn an_entry_that_is_not_found_again_is_not_freed_while_it_is_linked() {
     }
 }
 
+/// How many of the next comparisons of [`Misleads`] keys are wrong.
+static LIES: AtomicU64 = AtomicU64::new(0);
+
+/// A key whose wrong comparisons send a search down before it has come to its end.
+#[derive(Clone, Debug)]
+struct Misleads(Counted<u64>);
+ordered_by!(Misleads, |a, b| {
+    match LIES.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
+        Ok(_) => Greater,
+        Err(_) => a.0.cmp(&b.0),
+    }
+});
+
+/// The search that is to unlink a removed node is misled on the upper levels, and finds the node on
+/// the lowest level only. From then on no level leads to it but one above, and no later search
+/// comes there. It would fail if the list, when it is dropped, freed what it finds on the lowest
+/// level only.
+#[test]
+fn a_node_that_is_linked_above_the_lowest_level_only_is_freed_with_the_list() {
+    type List = Box<dyn OrderedIndex<Misleads, Value>>;
+    let lists: [fn() -> List; 2] = [
+        || Box::new(SkipList::<_, _, NoHead>::new()),
+        || Box::new(BackgroundSkipList::<_, _, NoHead>::new()),
+    ];
+    for make in lists {
+        // The last tower of some of these lists has several levels, and to one of these numbers of
+        // lies the search is on the lowest level when they end.
+        for entries in 8..40 {
+            for lies in 1..10 {
+                let ledger = Ledger::default();
+                let list = make();
+                for key in 0..entries {
+                    list.insert(Misleads(ledger.make(key)), ledger.make(key));
+                }
+                wait_for_thread(&*list);
+                LIES.store(lies, Relaxed);
+                let last = list.pop_last();
+                wait_for_thread(&*list);
+                LIES.store(0, Relaxed);
+                assert_eq!(last.map(|(_, value)| value.value), Some(entries - 1));
+                drop(list);
+                ledger.assert_settled();
+            }
+        }
+    }
+}
+
 /// If keys are ordered, removed nodes do not wait for the list to be dropped: they and their values
 /// are freed once no thread looks at them.
 #[test]
