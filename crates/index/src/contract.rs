@@ -1,5 +1,7 @@
 //! The types in which ordered indexes speak, and the trait that engines implement.
 
+use crate::form::{Form, Sought, sought};
+use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
 /// What an index can keep, as a key (if it is also `Ord`) or a value: anything that can be cloned,
@@ -42,10 +44,10 @@ impl Direction {
 /// A range whose lower bound lies above its upper bound is empty; no method panics on it.
 #[derive(Debug)]
 pub struct KeyRange<'a, K> {
-    /// Where the range begins.
-    pub low: Bound<&'a K>,
-    /// Where the range ends.
-    pub high: Bound<&'a K>,
+    #[doc(hidden)]
+    pub low: Bound<Sought<'a, K>>,
+    #[doc(hidden)]
+    pub high: Bound<Sought<'a, K>>,
 }
 
 impl<K> Clone for KeyRange<'_, K> {
@@ -68,8 +70,30 @@ impl<'a, K> KeyRange<'a, K> {
 
     /// The range between two bounds.
     #[must_use]
+    #[inline]
     pub const fn new(low: Bound<&'a K>, high: Bound<&'a K>) -> Self {
+        Self {
+            low: sought(low),
+            high: sought(high),
+        }
+    }
+
+    /// The range between two bounds that may be borrowed forms.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline]
+    pub const fn between(low: Bound<Sought<'a, K>>, high: Bound<Sought<'a, K>>) -> Self {
         Self { low, high }
+    }
+
+    /// The part of the range behind `key` in this direction.
+    #[must_use]
+    pub const fn behind(self, key: &'a K, direction: Direction) -> Self {
+        let behind = Bound::Excluded(Sought::Key(key));
+        match direction {
+            Direction::Ascending => Self::between(behind, self.high),
+            Direction::Descending => Self::between(self.low, behind),
+        }
     }
 
     /// Whether `key` lies at or above the lower bound.
@@ -79,8 +103,8 @@ impl<'a, K> KeyRange<'a, K> {
         K: Ord,
     {
         match self.low {
-            Bound::Included(low) => low <= key,
-            Bound::Excluded(low) => low < key,
+            Bound::Included(low) => low.compare(key).is_le(),
+            Bound::Excluded(low) => low.compare(key).is_lt(),
             Bound::Unbounded => true,
         }
     }
@@ -92,8 +116,8 @@ impl<'a, K> KeyRange<'a, K> {
         K: Ord,
     {
         match self.high {
-            Bound::Included(high) => key <= high,
-            Bound::Excluded(high) => key < high,
+            Bound::Included(high) => high.compare(key).is_ge(),
+            Bound::Excluded(high) => high.compare(key).is_gt(),
             Bound::Unbounded => true,
         }
     }
@@ -108,10 +132,54 @@ impl<'a, K> KeyRange<'a, K> {
             Direction::Ascending => self.ends_after(boundary),
             // Keys below the boundary are in the range if the range begins below the boundary.
             Direction::Descending => match self.low {
-                Bound::Included(low) | Bound::Excluded(low) => low < boundary,
+                Bound::Included(low) | Bound::Excluded(low) => low.compare(boundary).is_lt(),
                 Bound::Unbounded => true,
             },
         }
+    }
+
+    /// Copies of the bounds, which are keys.
+    pub(crate) fn to_keys(self) -> (Bound<K>, Bound<K>)
+    where
+        K: Clone,
+    {
+        let copy = |bound: Bound<Sought<'_, K>>| bound.map(|sought| sought.key().clone());
+        (copy(self.low), copy(self.high))
+    }
+
+    /// Whether a key that is looked for lies inside the range, of which no bound is a form.
+    pub(crate) fn has(&self, sought: Sought<'_, K>) -> bool
+    where
+        K: Ord,
+    {
+        let above = match self.low {
+            Bound::Included(low) => sought.compare(low.key()).is_ge(),
+            Bound::Excluded(low) => sought.compare(low.key()).is_gt(),
+            Bound::Unbounded => true,
+        };
+        above
+            && match self.high {
+                Bound::Included(high) => sought.compare(high.key()).is_le(),
+                Bound::Excluded(high) => sought.compare(high.key()).is_lt(),
+                Bound::Unbounded => true,
+            }
+    }
+
+    /// The bounds that are borrowed forms.
+    pub(crate) fn forms(&self) -> impl Iterator<Item = &'a dyn Form<K>> {
+        [self.low, self.high]
+            .into_iter()
+            .filter_map(|bound| match bound {
+                Bound::Included(Sought::Form(form)) | Bound::Excluded(Sought::Form(form)) => {
+                    Some(form)
+                }
+                _ => None,
+            })
+    }
+
+    /// Whether a bound is a borrowed form.
+    pub(crate) fn has_forms(&self) -> bool {
+        self.forms().next().is_some()
     }
 
     /// Whether `key` lies inside the range.
@@ -123,7 +191,8 @@ impl<'a, K> KeyRange<'a, K> {
         self.starts_before(key) && self.ends_after(key)
     }
 
-    /// Whether the two bounds alone show that no key can lie inside the range.
+    /// Whether the two bounds alone show that no key can lie inside the range. Two borrowed forms
+    /// cannot be compared with each other, and show nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool
     where
@@ -131,11 +200,13 @@ impl<'a, K> KeyRange<'a, K> {
     {
         match (self.low, self.high) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-            (Bound::Included(low), Bound::Included(high)) => low > high,
+            (Bound::Included(low), Bound::Included(high)) => {
+                low.compare_sought(high).is_some_and(Ordering::is_gt)
+            }
             (
                 Bound::Included(low) | Bound::Excluded(low),
                 Bound::Included(high) | Bound::Excluded(high),
-            ) => low >= high,
+            ) => low.compare_sought(high).is_some_and(Ordering::is_ge),
         }
     }
 }
@@ -188,8 +259,7 @@ pub(crate) fn visit_in_batches<K: Clone, V>(
     loop {
         let rest = match (&resume, direction) {
             (None, _) => range,
-            (Some(key), Direction::Ascending) => KeyRange::new(Bound::Excluded(key), range.high),
-            (Some(key), Direction::Descending) => KeyRange::new(range.low, Bound::Excluded(key)),
+            (Some(key), _) => range.behind(key, direction),
         };
         batch.clear();
         scan(rest, size, &mut batch);
@@ -226,6 +296,12 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
     fn contains_key(&self, key: &K) -> bool {
         self.get_with(key, &mut |_| ())
     }
+
+    /// Whether [`seek`](Self::seek), and the methods that are given a range, can look for a form.
+    fn can_seek(&self, form: &dyn Form<K>) -> bool;
+
+    /// Does what `get_with` does, for the key that a form stands for.
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool;
 
     fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
         out.extend(keys.iter().map(|key| self.get(key)));
@@ -324,6 +400,14 @@ macro_rules! delegate_to_target {
 
         fn contains_key(&self, key: &K) -> bool {
             (**self).contains_key(key)
+        }
+
+        fn can_seek(&self, form: &dyn $crate::kit::Form<K>) -> bool {
+            (**self).can_seek(form)
+        }
+
+        fn seek(&self, form: &dyn $crate::kit::Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+            (**self).seek(form, read)
         }
 
         fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {

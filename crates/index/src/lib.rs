@@ -8,6 +8,7 @@ pub mod ca_tree;
 pub mod container;
 mod contract;
 mod engine;
+mod form;
 #[cfg(doctest)]
 mod invariance;
 pub mod key;
@@ -27,6 +28,8 @@ pub use bulk::NotSorted;
 pub use ca_tree::CaTree;
 pub use contract::{Direction, FIRST_BATCH, KeyRange, LAST_BATCH, Shape, Storable, Update};
 pub use engine::{Engine, Facts, Keys, RegisteredEngine, Scans, UnknownEngine, WithEngine};
+pub use equivalent;
+pub use form::KeyForm;
 pub use key::ByteKey;
 pub use lfca_tree::LfcaTree;
 pub use locked::Locked;

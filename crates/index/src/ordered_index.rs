@@ -1,7 +1,9 @@
 //! The trait that every index offers.
 
 use crate::contract::{Direction, Implementation, KeyRange, Shape, Update, visit_in_batches};
+use crate::form::Form;
 use crate::reentry;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// A concurrent ordered map from `K` to `V`, shared by reference between threads.
@@ -59,6 +61,15 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     fn contains_key(&self, key: &K) -> bool {
         self.get_with(key, &mut |_| ())
     }
+
+    /// If the key that `form` stands for is present, calls `read` once with its value. Returns
+    /// whether it did. Copies nothing.
+    #[doc(hidden)]
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool;
+
+    /// Whether the engine can look for a form as it does for a key.
+    #[doc(hidden)]
+    fn can_seek(&self, form: &dyn Form<K>) -> bool;
 
     /// Appends to `out`, for each of `keys` in turn, a copy of its value or `None`. Each lookup is
     /// linearizable by itself, but they need not be of one moment. An engine may overlap the cache
@@ -199,6 +210,32 @@ impl<K: Ord + Clone, V: Clone, I: Implementation<K, V> + ?Sized> OrderedIndex<K,
     }
 
     #[inline]
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        Implementation::can_seek(self, form)
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        reentry::check(self);
+        if Implementation::can_seek(self, form) {
+            #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+            let read = &mut |value: &V| reentry::during(self, || read(value));
+            return Implementation::seek(self, form, read);
+        }
+        // From the first key on.
+        let mut found = None;
+        let visit = &mut |key: &K, value: &V| match form.compare(key) {
+            Ordering::Greater => ControlFlow::Continue(()),
+            Ordering::Equal => {
+                found = Some(value.clone());
+                ControlFlow::Break(())
+            }
+            Ordering::Less => ControlFlow::Break(()),
+        };
+        Implementation::range(self, KeyRange::all(), Direction::Ascending, visit);
+        found.map(|value| read(&value)).is_some()
+    }
+
+    #[inline]
     fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
         reentry::check(self);
         Implementation::get_many(self, keys, out);
@@ -283,7 +320,16 @@ impl<K: Ord + Clone, V: Clone, I: Implementation<K, V> + ?Sized> OrderedIndex<K,
         out: &mut Vec<(K, V)>,
     ) {
         reentry::check(self);
-        Implementation::scan(self, range, direction, limit, out);
+        if range
+            .forms()
+            .all(|form| Implementation::can_seek(self, form))
+        {
+            return Implementation::scan(self, range, direction, limit, out);
+        }
+        let mut all = Vec::new();
+        Implementation::scan(self, KeyRange::all(), direction, usize::MAX, &mut all);
+        let within = all.into_iter().filter(|(key, _)| range.contains(key));
+        out.extend(within.take(limit));
     }
 
     #[inline]

@@ -1,8 +1,9 @@
 //! A set of ordered keys.
 
 use crate::contract::Shape;
+use crate::ordered_map::FormRange;
 use crate::ordered_map::{self, Range};
-use crate::{CaTree, Direction, NotSorted, OrderedIndex, OrderedMap, Storable};
+use crate::{CaTree, Direction, KeyForm, NotSorted, OrderedIndex, OrderedMap, Storable};
 use std::fmt;
 use std::iter::Map;
 use std::ops::RangeBounds;
@@ -69,7 +70,7 @@ impl<K: Ord + Clone, E: OrderedIndex<K, ()>> OrderedSet<K, E> {
 
     /// Whether `key` is present.
     #[inline]
-    pub fn contains(&self, key: &K) -> bool {
+    pub fn contains<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> bool {
         self.map.contains_key(key)
     }
 
@@ -82,7 +83,7 @@ impl<K: Ord + Clone, E: OrderedIndex<K, ()>> OrderedSet<K, E> {
 
     /// Removes `key`, and returns whether it was present.
     #[inline]
-    pub fn remove(&self, key: &K) -> bool {
+    pub fn remove<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> bool {
         self.map.remove(key).is_some()
     }
 
@@ -97,22 +98,22 @@ impl<K: Ord + Clone, E: OrderedIndex<K, ()>> OrderedSet<K, E> {
     }
 
     /// The smallest key strictly above `key`, which need not be present.
-    pub fn next(&self, key: &K) -> Option<K> {
+    pub fn next<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<K> {
         self.map.next(key).map(self::key)
     }
 
     /// The largest key strictly below `key`, which need not be present.
-    pub fn prev(&self, key: &K) -> Option<K> {
+    pub fn prev<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<K> {
         self.map.prev(key).map(self::key)
     }
 
     /// The smallest key that is `key` or above it.
-    pub fn at_or_above(&self, key: &K) -> Option<K> {
+    pub fn at_or_above<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<K> {
         self.map.at_or_above(key).map(self::key)
     }
 
     /// The largest key that is `key` or below it.
-    pub fn at_or_below(&self, key: &K) -> Option<K> {
+    pub fn at_or_below<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<K> {
         self.map.at_or_below(key).map(self::key)
     }
 
@@ -134,6 +135,22 @@ impl<K: Ord + Clone, E: OrderedIndex<K, ()>> OrderedSet<K, E> {
     /// All keys, as [`range`](Self::range) returns them.
     pub fn iter(&self) -> Iter<'_, K, E> {
         self.range(..)
+    }
+
+    /// The keys between two borrowed forms: see [`OrderedMap::range_by`].
+    ///
+    /// ```
+    /// use tremula_index::OrderedSet;
+    ///
+    /// let trees: OrderedSet<String> = ["ash", "elm", "oak"].map(str::to_owned).into();
+    /// assert!(trees.contains("elm"));
+    /// assert!(trees.range_by("b"..).eq(["elm", "oak"]));
+    /// ```
+    pub fn range_by<'q, Q: KeyForm<K> + ?Sized + 'q>(
+        &self,
+        range: impl FormRange<'q, Q>,
+    ) -> impl DoubleEndedIterator<Item = K> {
+        self.map.range_by(range).map(key)
     }
 
     /// The first `limit` keys of `range` in this direction: see [`OrderedMap::scan`].

@@ -64,8 +64,7 @@ pub fn walk(
     loop {
         let rest = match (&resume, direction) {
             (None, _) => range,
-            (Some(key), Direction::Ascending) => KeyRange::new(Bound::Excluded(key), range.high),
-            (Some(key), Direction::Descending) => KeyRange::new(range.low, Bound::Excluded(key)),
+            (Some(key), _) => range.behind(key, direction),
         };
         let wanted = left.min(BATCH);
         database.scan(rest, direction, wanted, &mut entries);

@@ -1,7 +1,7 @@
 //! How the tree obtains the byte forms of keys.
 
 use crate::byte_keyed::ByteForm;
-use crate::key::ByteKey;
+use crate::key::{ByteKey, head_of};
 use std::marker::PhantomData;
 
 /// The byte forms of keys of type `K`, as the tree uses them. All code of the tree asks for the
@@ -27,6 +27,14 @@ impl<K: ByteKey> ByteForm<K> for Form<K> {
             key.with_bytes(read)
         } else {
             read(&key.head().to_be_bytes()[..=Self::VALUES_AT])
+        }
+    }
+
+    fn part_of<R>(bytes: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
+        if Self::VALUES_AT == usize::MAX {
+            read(bytes)
+        } else {
+            read(&head_of(bytes).to_be_bytes()[..=Self::VALUES_AT])
         }
     }
 }

@@ -111,6 +111,8 @@ mod tree;
 
 use crate::bulk::NotSorted;
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
+use crate::form::{Form, Sought};
+use crate::key::head::head_of_form;
 use crate::key::{ByteHead, KeyHead};
 use crate::kit::Parameters;
 use std::ops::{Bound, ControlFlow};
@@ -246,6 +248,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
 
     fn contains_key(&self, key: &K) -> bool {
         self.tree.get_with(key, |_| ()).is_some()
+    }
+
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        head_of_form::<K, H>(form).is_some()
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        self.tree.get_with(Sought::Form(form), read).is_some()
     }
 
     fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {

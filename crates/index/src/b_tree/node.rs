@@ -467,7 +467,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             sound()?;
             // SAFETY: `sound` says that no thread changed the node while the key was read. So it
             // is the key of an entry that was linked after this thread was pinned.
-            match unsafe { key.with(|key| key.cmp(probe.key)) } {
+            match unsafe { key.with(|key| probe.key.compare(key).reverse()) } {
                 KeyOrdering::Less => low = middle + 1,
                 KeyOrdering::Equal => return Ok(Ok(middle)),
                 KeyOrdering::Greater => high = middle,

@@ -3,7 +3,7 @@
 use super::node::{Entry, LeafRef, SearchResult};
 use super::tree::{LeafPlace, Parent, Position, Tree};
 use crate::contract::Update;
-use crate::kit::{Packed, SearchKey, Spec, StoredKey};
+use crate::kit::{Packed, SearchKey, Sought, Spec, StoredKey};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
@@ -32,7 +32,11 @@ pub(super) fn locked() -> Result<(), Restart> {
 impl<S: Spec> Tree<S> {
     /// Shows the value under a key to `read`.
     #[inline]
-    pub(super) fn get_with<R>(&self, key: &S::Key, read: impl FnOnce(&S::Value) -> R) -> Option<R> {
+    pub(super) fn get_with<'k, R>(
+        &self,
+        key: impl Into<Sought<'k, S::Key>>,
+        read: impl FnOnce(&S::Value) -> R,
+    ) -> Option<R> {
         let probe = SearchKey::new(key);
         let guard = self.collector.pin();
         let value = self.retry(|| self.look_up(&probe, &guard))?;

@@ -1,6 +1,7 @@
 //! Ranges of keys in their byte forms.
 
 use crate::contract::KeyRange;
+use crate::form::Sought;
 use crate::key::ByteKey;
 use std::ops::Bound;
 
@@ -8,6 +9,28 @@ use std::ops::Bound;
 pub(crate) trait ByteForm<K> {
     /// Calls `read` with the byte form of a key.
     fn with<R>(key: &K, read: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Calls `read` with the part of a byte form that the engine uses.
+    fn part_of<R>(bytes: &[u8], read: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Calls `read` with the byte form of a key that is looked for.
+    #[inline(always)]
+    fn of_sought<R>(sought: Sought<'_, K>, read: impl FnOnce(&[u8]) -> R) -> R {
+        match sought {
+            Sought::Key(key) => Self::with(key, read),
+            Sought::Form(form) => {
+                let (mut read, mut result) = (Some(read), None);
+                form.read_bytes(&mut |bytes| {
+                    let read = read.take();
+                    result = read.map(|read| Self::part_of(bytes, read));
+                });
+                match result {
+                    Some(result) => result,
+                    None => unreachable!("an engine is given forms that it can look for"),
+                }
+            }
+        }
+    }
 }
 
 /// The byte forms that the keys themselves return.
@@ -17,6 +40,11 @@ impl<K: ByteKey> ByteForm<K> for AsGiven {
     #[inline]
     fn with<R>(key: &K, read: impl FnOnce(&[u8]) -> R) -> R {
         key.with_bytes(read)
+    }
+
+    #[inline]
+    fn part_of<R>(bytes: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
+        read(bytes)
     }
 }
 
@@ -73,10 +101,13 @@ pub(crate) fn with_bounds<F: ByteForm<K>, K, R>(
     })
 }
 
-fn with_bound<F: ByteForm<K>, K, R>(bound: Bound<&K>, work: impl FnOnce(Bound<&[u8]>) -> R) -> R {
+fn with_bound<F: ByteForm<K>, K, R>(
+    bound: Bound<Sought<'_, K>>,
+    work: impl FnOnce(Bound<&[u8]>) -> R,
+) -> R {
     match bound {
-        Bound::Included(key) => F::with(key, |bytes| work(Bound::Included(bytes))),
-        Bound::Excluded(key) => F::with(key, |bytes| work(Bound::Excluded(bytes))),
+        Bound::Included(key) => F::of_sought(key, |bytes| work(Bound::Included(bytes))),
+        Bound::Excluded(key) => F::of_sought(key, |bytes| work(Bound::Excluded(bytes))),
         Bound::Unbounded => work(Bound::Unbounded),
     }
 }

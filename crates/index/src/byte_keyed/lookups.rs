@@ -4,7 +4,7 @@ use super::Trie;
 use super::bounds::ByteForm;
 use crate::contract::Storable;
 use crate::key::ByteKey;
-use crate::kit::Packed;
+use crate::kit::{Packed, Sought};
 use std::ops::ControlFlow;
 use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
@@ -43,9 +43,10 @@ pub(crate) trait Lookups<K: ByteKey, V: Storable>: Trie<K, V> {
 
     /// Passes the value under `key` to `read`.
     #[inline(always)]
-    fn find<R>(&self, key: &K, read: impl FnOnce(&V) -> R) -> Option<R> {
+    fn find<'k, R>(&self, key: impl Into<Sought<'k, K>>, read: impl FnOnce(&V) -> R) -> Option<R> {
         let guard = self.collector().pin();
-        let found = Self::Form::with(key, |bytes| self.persist(|| self.look_up(bytes, &guard)));
+        let look_up = |bytes: &[u8]| self.persist(|| self.look_up(bytes, &guard));
+        let found = Self::Form::of_sought(key.into(), look_up);
         // SAFETY: a descent under the guard found the value.
         found.map(|value| unsafe { value.with(read) })
     }

@@ -103,6 +103,15 @@ macro_rules! ordered_index {
             self.find(key, V::clone)
         }
 
+        fn can_seek(&self, form: &dyn crate::kit::Form<K>) -> bool {
+            form.read_bytes(&mut |_| ())
+        }
+
+        fn seek(&self, form: &dyn crate::kit::Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+            self.find(crate::kit::Sought::Form(form), |value| read(value))
+                .is_some()
+        }
+
         fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
             self.look_up_many(keys, out);
         }

@@ -281,7 +281,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Splits the base node that is responsible for `key`, if it has at least two entries.
     pub fn split_now(&self, key: &K) {
         let guard = self.collector.pin();
-        let place = self.locate(Position::At(key), &guard);
+        let place = self.locate(Position::At(key.into()), &guard);
         let base = place.base.lock.write();
         if base.valid {
             self.split(&place, base, &guard);
@@ -292,7 +292,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// not locked.
     pub fn join_now(&self, key: &K) {
         let guard = self.collector.pin();
-        let place = self.locate(Position::At(key), &guard);
+        let place = self.locate(Position::At(key.into()), &guard);
         let base = place.base.lock.write();
         if base.valid
             && let Some(parent) = place.parent

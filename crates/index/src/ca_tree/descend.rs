@@ -2,17 +2,18 @@
 
 use super::node::{BaseNode, Link, Node, NodeRef, RouteNode};
 use super::{CaTree, Container, Direction};
+use crate::form::Sought;
 use crate::kit;
 use tremula_sync::reclaim::Guard;
 
-pub(super) type Position<'k, K> = kit::Position<&'k K>;
+pub(super) type Position<'k, K> = kit::Position<Sought<'k, K>>;
 
 impl<K: Ord> Position<'_, K> {
     #[inline]
     fn is_left_of(self, boundary: &K) -> bool {
         match self {
-            Self::At(key) => key < boundary,
-            Self::Below(key) => key <= boundary,
+            Self::At(key) => key.compare(boundary).is_lt(),
+            Self::Below(key) => key.compare(boundary).is_le(),
             Self::First => true,
             Self::Last => false,
         }

@@ -75,6 +75,7 @@ mod shape;
 
 use crate::container::{BTree, Container};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
+use crate::form::{Form, Sought};
 use crate::key::NoHead;
 use adapt::Adaptations;
 use descend::{Place, Position};
@@ -186,7 +187,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
         let guard = self.collector.pin();
         loop {
-            let place = self.locate(Position::At(key.borrow()), &guard);
+            let place = self.locate(Position::At(key.borrow().into()), &guard);
             let base = place.base.lock.write();
             if base.valid {
                 return self.write_locked(&place, base, |container| work(container, key));
@@ -219,7 +220,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
 
     /// Runs `work` on the container that is responsible for `key`, under a shared lock.
     #[inline]
-    fn read<R>(&self, key: &K, work: impl FnOnce(&C) -> R) -> R {
+    fn read<R>(&self, key: Sought<'_, K>, work: impl FnOnce(&C) -> R) -> R {
         if let Some(place) = self.undivided() {
             let base = place.base.lock.read();
             if base.valid {
@@ -279,7 +280,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         V: Clone,
     {
         self.read_entry(
-            Position::At(key),
+            Position::At(key.into()),
             Direction::Ascending,
             |container| container.next(key),
             KeyRange::new(Bound::Excluded(key), Bound::Unbounded),
@@ -294,7 +295,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         V: Clone,
     {
         self.read_entry(
-            Position::Below(key),
+            Position::Below(key.into()),
             Direction::Descending,
             |container| container.prev(key),
             KeyRange::new(Bound::Unbounded, Bound::Excluded(key)),
@@ -358,11 +359,23 @@ where
     }
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        self.read(key, |container| container.get(key).map(read).is_some())
+        self.read(key.into(), |container| {
+            container.get(key).map(read).is_some()
+        })
     }
 
     fn get(&self, key: &K) -> Option<V> {
-        self.read(key, |container| container.get(key).cloned())
+        self.read(key.into(), |container| container.get(key).cloned())
+    }
+
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        C::can_seek(form)
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        self.read(Sought::Form(form), |container| {
+            container.seek(form).map(read).is_some()
+        })
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {

@@ -51,7 +51,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         }
         let boundary = place.boundary(direction)?;
         (range.goes_beyond(boundary, direction))
-            .then(|| (Position::beyond(boundary, direction), boundary))
+            .then(|| (Position::beyond(boundary.into(), direction), boundary))
     }
 }
 
@@ -192,7 +192,10 @@ impl<K: Ord + Clone, V: Clone, H, C: Container<K, V>> CaTree<K, V, H, C> {
         if let Some((statistics, low)) = quietest
             && statistics < self.config.statistics.join_below
         {
-            self.adapt_at(low.map_or(Position::First, Position::At), guard);
+            self.adapt_at(
+                low.map_or(Position::First, |low| Position::At(low.into())),
+                guard,
+            );
         }
     }
 }
@@ -270,7 +273,10 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
             }
         }
         if let Some(low) = joinable {
-            self.adapt_at(low.map_or(Position::First, Position::At), guard);
+            self.adapt_at(
+                low.map_or(Position::First, |low| Position::At(low.into())),
+                guard,
+            );
         }
         count
     }
@@ -290,12 +296,12 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
             .collect();
     };
     let separator = match range.low {
-        Bound::Included(low) => Some(low.clone()),
-        Bound::Excluded(low) => first.next(low).map(|(key, _)| key.clone()),
+        Bound::Included(low) => Some(low.key().clone()),
+        Bound::Excluded(low) => first.next(low.key()).map(|(key, _)| key.clone()),
         Bound::Unbounded => None,
     }
     .map(C::separator);
-    let taken = first.split_range(KeyRange::new(range.low, Bound::Unbounded));
+    let taken = first.split_range(KeyRange::between(range.low, Bound::Unbounded));
     *kept = separator;
     let mut from_first = Taken {
         from: &mut **first,
@@ -303,7 +309,7 @@ fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
         taken,
         entry: PhantomData,
     };
-    let from_last = last.split_range(KeyRange::new(Bound::Unbounded, range.high));
+    let from_last = last.split_range(KeyRange::between(Bound::Unbounded, range.high));
     // From here on no user code runs.
     let from_first = std::mem::take(&mut from_first.taken);
     let from_middle = middle

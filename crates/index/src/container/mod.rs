@@ -8,6 +8,7 @@ mod b_tree;
 pub use b_tree::{BTree, Headed};
 
 use crate::contract::{Direction, KeyRange, Update};
+use crate::form::Form;
 use std::ops::ControlFlow;
 
 /// Keys that a container no longer needs: the stored key of a removed entry, a key passed for an
@@ -97,6 +98,14 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
 
     /// The value under `key`. O(log n).
     fn get(&self, key: &K) -> Option<&V>;
+
+    /// Whether the container can look for a borrowed form of a key.
+    #[doc(hidden)]
+    fn can_seek(form: &dyn Form<K>) -> bool;
+
+    /// The value under the key that a form stands for. O(log n).
+    #[doc(hidden)]
+    fn seek(&self, form: &dyn Form<K>) -> Option<&V>;
 
     /// Stores `value` under `key` and returns the value that it replaced. A key that is already
     /// stored stays. O(log n).

@@ -1,6 +1,7 @@
 //! Where a comparing index gets the heads of its keys.
 
-use super::ByteKey;
+use super::{ByteKey, head_of};
+use crate::form::{Form, Sought};
 use crate::kit::Packed;
 use std::marker::PhantomData;
 use std::mem::needs_drop;
@@ -47,6 +48,13 @@ pub trait KeyHead<K>: Send + Sync + 'static {
 
     /// The key of a head if [`IS_KEY`](Self::IS_KEY), otherwise `None`.
     fn key(head: u64) -> Option<K>;
+
+    /// The head of the key with this byte form; `None` if only the key tells it.
+    #[doc(hidden)]
+    fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
+        let _ = bytes;
+        None
+    }
 
     /// Set if this type packs its keys by its own versions of the methods below. If not set, these
     /// methods are not called, even if they are overridden.
@@ -100,6 +108,12 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         head
     }
 
+    /// The hash of the key with this head and this byte form.
+    #[doc(hidden)]
+    fn hash_of_bytes(_: &[u8], head: u64) -> u64 {
+        head
+    }
+
     /// The bytes allocated for a key beside its head and word.
     #[doc(hidden)]
     fn bytes_beside() -> usize
@@ -140,6 +154,39 @@ mod sealed {
 /// of operations, with locks held, so no `Drop` of the user's may run there.
 pub const fn head_is_key<K, H: KeyHead<K>>() -> bool {
     H::IS_KEY && !needs_drop::<K>()
+}
+
+/// The head of the key that a form stands for; `None` if the form does not tell it.
+pub fn head_of_form<K, H: KeyHead<K>>(form: &dyn Form<K>) -> Option<u64> {
+    let mut head = H::head_of_bytes(None);
+    if head.is_none() {
+        form.read_bytes(&mut |bytes| head = H::head_of_bytes(Some(bytes)));
+    }
+    head
+}
+
+/// The head of a key, or of a form that tells it.
+#[inline]
+pub(crate) fn head_of_sought<K, H: KeyHead<K>>(sought: Sought<'_, K>) -> u64 {
+    match sought {
+        Sought::Key(key) => H::head(key),
+        Sought::Form(form) => {
+            let head = head_of_form::<K, H>(form);
+            head.unwrap_or_else(|| unreachable!("an engine is given forms that it can look for"))
+        }
+    }
+}
+
+/// The hash of a key, or of a form that tells its head.
+pub(crate) fn hash_of_sought<K, H: KeyHead<K>>(sought: Sought<'_, K>, head: u64) -> u64 {
+    match sought {
+        Sought::Key(key) => H::hash(key, head),
+        Sought::Form(form) => {
+            let mut hash = head;
+            form.read_bytes(&mut |bytes| hash = H::hash_of_bytes(bytes, head));
+            hash
+        }
+    }
 }
 
 /// The promise that the hidden methods `pack`, `with_packed` and `free_packed` of a [`KeyHead`] fit
@@ -234,9 +281,21 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
         if K::HEAD_IS_KEY {
             return head;
         }
+        key.with_bytes(|bytes| <Self as KeyHead<K>>::hash_of_bytes(bytes, head))
+    }
+
+    #[inline]
+    fn hash_of_bytes(bytes: &[u8], head: u64) -> u64 {
+        if K::HEAD_IS_KEY {
+            return head;
+        }
         // FNV-1a.
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
-        key.with_bytes(|bytes| bytes.iter().fold(0xCBF2_9CE4_8422_2325, step))
+        bytes.iter().fold(0xCBF2_9CE4_8422_2325, step)
+    }
+
+    fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
+        bytes.map(head_of)
     }
 }
 
@@ -252,6 +311,10 @@ impl<K> KeyHead<K> for NoHead {
     #[inline]
     fn head(_: &K) -> u64 {
         0
+    }
+
+    fn head_of_bytes(_: Option<&[u8]>) -> Option<u64> {
+        Some(0)
     }
 
     #[inline]

@@ -28,7 +28,8 @@ mod unwind;
 
 pub use crate::contract::{Decide, Implementation};
 pub use crate::delegate_to_target;
-pub use crate::key::head::{OwnPacking, head_is_key};
+pub use crate::form::{Form, Sought};
+pub use crate::key::head::{OwnPacking, head_is_key, head_of_form};
 pub use heads::{GROUP, STRIDE, count_below};
 pub(crate) use heads::{Heads, close, open};
 pub use node_ref::NodeRef;

@@ -2,7 +2,8 @@
 
 use super::{Position, Spec, StoredKey};
 use crate::contract::{Direction, KeyRange};
-use crate::key::KeyHead;
+use crate::form::Sought;
+use crate::key::head::{hash_of_sought, head_of_sought};
 use std::cmp::Ordering;
 use std::ops::Bound;
 
@@ -10,8 +11,8 @@ use std::ops::Bound;
 #[derive(Clone, Copy)]
 pub struct SearchKey<'k, S: Spec> {
     // Written as `<S as Spec>::Key`, so that `derive` does not require keys that are `Copy`.
-    /// The key.
-    pub key: &'k <S as Spec>::Key,
+    /// The key, or a borrowed form of it.
+    pub key: Sought<'k, <S as Spec>::Key>,
     /// Its head.
     pub head: u64,
 }
@@ -19,21 +20,28 @@ pub struct SearchKey<'k, S: Spec> {
 impl<'k, S: Spec> SearchKey<'k, S> {
     /// A key with the head that `S::Head` computes.
     #[inline]
-    pub fn new(key: &'k S::Key) -> Self {
-        Self::with_head(key, S::Head::head(key))
+    pub fn new(key: impl Into<Sought<'k, S::Key>>) -> Self {
+        let key = key.into();
+        Self {
+            key,
+            head: head_of_sought::<S::Key, S::Head>(key),
+        }
     }
 
     /// A key whose head is known. An operation, and everything that it leaves in the index, uses
     /// one head for the key, whatever the user's code returns when it is called again.
     #[inline]
     pub fn with_head(key: &'k S::Key, head: u64) -> Self {
-        Self { key, head }
+        Self {
+            key: Sought::Key(key),
+            head,
+        }
     }
 
     /// A hash of the key. Equal keys have equal hashes.
     #[inline]
     pub fn hash(&self) -> u64 {
-        S::Head::hash(self.key, self.head)
+        hash_of_sought::<S::Key, S::Head>(self.key, self.head)
     }
 
     /// How this key compares with one in a node.
@@ -48,7 +56,7 @@ impl<'k, S: Spec> SearchKey<'k, S> {
                 Ordering::Equal
             } else {
                 // SAFETY: passed on to the caller.
-                unsafe { stored.with(|key| self.key.cmp(key)) }
+                unsafe { stored.with(|key| self.key.compare(key)) }
             }
         })
     }

@@ -49,7 +49,7 @@ impl<S: Spec> StoredKey<S> {
         let word = if S::HEAD_IS_KEY {
             ptr::null_mut()
         } else {
-            pack_key::<S::Key, S::Head>(key.key.clone())
+            pack_key::<S::Key, S::Head>(key.key.key().clone())
         };
         Self::of_words(key.head, word)
     }

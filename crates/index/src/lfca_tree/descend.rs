@@ -18,8 +18,8 @@ impl<S: Spec> Position<'_, S> {
             Self::At(probe) | Self::Below(probe) if probe.head != route.head => {
                 probe.head < route.head
             }
-            Self::At(probe) => *probe.key < route.key,
-            Self::Below(probe) => *probe.key <= route.key,
+            Self::At(probe) => probe.key.compare(&route.key).is_lt(),
+            Self::Below(probe) => probe.key.compare(&route.key).is_le(),
             Self::First => true,
             Self::Last => false,
         }

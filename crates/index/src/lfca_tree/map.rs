@@ -5,7 +5,8 @@ use super::node::Node;
 use super::{LfcaTree, Tree};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::key::KeyHead;
-use crate::kit::{Parameters, Spec};
+use crate::key::head::head_of_form;
+use crate::kit::{Form, Parameters, Sought, Spec};
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::Ordering;
 use tremula_sync::reclaim::Guard;
@@ -55,6 +56,17 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for LfcaT
 
     fn contains_key(&self, key: &K) -> bool {
         self.tree.lookup(key, &self.tree.collector.pin()).is_some()
+    }
+
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        head_of_form::<K, H>(form).is_some()
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        let guard = &self.tree.collector.pin();
+        let value = self.tree.lookup(Sought::Form(form), guard);
+        // SAFETY: what is in the tree during a pin is not dropped before its end.
+        value.map(|value| unsafe { value.with(read) }).is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {

@@ -17,7 +17,7 @@ use super::contents::{EntryRef, OwnedTree};
 use super::descend::Position;
 use super::node::{BaseRef, NodePtr, Retired, Role};
 use crate::contract::{Direction, KeyRange};
-use crate::kit::{SearchKey, SearchRange, Spec, on_unwind};
+use crate::kit::{SearchKey, SearchRange, Sought, Spec, on_unwind};
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 use tremula_sync::atomic::{AtomicPtr, Ordering};
@@ -72,10 +72,14 @@ enum Outcome<S: Spec> {
 }
 
 impl<S: Spec> Storage<S> {
-    fn new(range: KeyRange<'_, S::Key>, limit: usize, purpose: Purpose) -> Arc<Self> {
+    fn new(
+        (low, high): (Bound<S::Key>, Bound<S::Key>),
+        limit: usize,
+        purpose: Purpose,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            low: range.low.cloned(),
-            high: range.high.cloned(),
+            low,
+            high,
             limit,
             purpose,
             outcome: AtomicPtr::new(ptr::null_mut()),
@@ -278,12 +282,12 @@ impl<S: Spec> Tree<S> {
             let (mut low, mut high) = (range.low, range.high);
             if let Some(behind) = behind {
                 match direction {
-                    Direction::Ascending => low = Bound::Included(behind),
-                    Direction::Descending => high = Bound::Excluded(behind),
+                    Direction::Ascending => low = Bound::Included(behind.into()),
+                    Direction::Descending => high = Bound::Excluded(behind.into()),
                 }
             }
             let place = self.locate(
-                &SearchRange::new(KeyRange::new(low, high)).start(direction),
+                &SearchRange::new(KeyRange::between(low, high)).start(direction),
                 guard,
             );
             if !place.base.is_readable() {
@@ -295,11 +299,11 @@ impl<S: Spec> Tree<S> {
             // What lies beyond is left to the next base node, which may have newer entries there.
             if let Some(boundary) = beyond {
                 match direction {
-                    Direction::Ascending => high = Bound::Excluded(boundary),
-                    Direction::Descending => low = Bound::Included(boundary),
+                    Direction::Ascending => high = Bound::Excluded(boundary.into()),
+                    Direction::Descending => low = Bound::Included(boundary.into()),
                 }
             }
-            let span = SearchRange::new(KeyRange::new(low, high));
+            let span = SearchRange::new(KeyRange::between(low, high));
             if place
                 .base
                 .view()
@@ -324,7 +328,18 @@ impl<S: Spec> Tree<S> {
         guard: &'g Guard<'_>,
         mut visit: impl FnMut(EntryRef<'g, S>) -> ControlFlow<()>,
     ) {
-        let storage = Storage::new(range, enough, Purpose::Read);
+        let bounds = (
+            self.owned(range.low, Direction::Descending, guard),
+            self.owned(range.high, Direction::Ascending, guard),
+        );
+        // Between a bound of its own and a form, the frozen range may have entries that are not
+        // asked for.
+        let enough = if range.has_forms() {
+            usize::MAX
+        } else {
+            enough
+        };
+        let storage = Storage::new(bounds, enough, Purpose::Read);
         self.freeze_own(&storage, guard);
         let bases = self.frozen(&storage, guard);
         let span = SearchRange::new(range);
@@ -334,6 +349,25 @@ impl<S: Spec> Tree<S> {
             Direction::Descending => bases.iter().rev().try_for_each(&mut walk),
         };
         self.join_quiet(&bases, guard);
+    }
+
+    /// A bound with a key of its own: for a form, the nearest key of a route node in `outwards`
+    /// direction.
+    fn owned(
+        &self,
+        bound: Bound<Sought<'_, S::Key>>,
+        outwards: Direction,
+        guard: &Guard<'_>,
+    ) -> Bound<S::Key> {
+        match bound {
+            Bound::Included(Sought::Form(form)) | Bound::Excluded(Sought::Form(form)) => {
+                let position = Position::At(SearchKey::new(Sought::Form(form)));
+                let place = self.locate(&position, guard);
+                let boundary = place.boundary(outwards).cloned();
+                boundary.map_or(Bound::Unbounded, Bound::Included)
+            }
+            bound => bound.map(|key| key.key().clone()),
+        }
     }
 
     /// Freezes the range of a query that this thread asks for.
@@ -505,7 +539,7 @@ impl<S: Spec> Tree<S> {
             }
             was_contended = true;
         }
-        let storage = Storage::new(range, usize::MAX, Purpose::Remove);
+        let storage = Storage::new(range.to_keys(), usize::MAX, Purpose::Remove);
         self.freeze_own(&storage, guard);
         let Some(Outcome::Decided { removed, .. }) = storage.outcome() else {
             unreachable!("only whoever asks for a query aborts it");
@@ -545,7 +579,7 @@ impl<S: Spec> Tree<S> {
                 return vec![tree];
             }
         }
-        let storage = Storage::new(range, usize::MAX, Purpose::Snapshot);
+        let storage = Storage::new(range.to_keys(), usize::MAX, Purpose::Snapshot);
         self.freeze_own(&storage, guard);
         let trees = storage.take_trees();
         let bases = self.frozen(&storage, guard);

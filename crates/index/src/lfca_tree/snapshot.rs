@@ -3,7 +3,7 @@
 use super::contents::{EntryRef, OwnedTree};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::{ByteHead, KeyHead};
-use crate::kit::{Parameters, SearchKey, SearchRange};
+use crate::kit::{Parameters, SearchKey, SearchRange, Sought};
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -35,11 +35,8 @@ pub struct Snapshot<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
     pub(super) fn new(range: KeyRange<'_, K>, trees: Vec<OwnedTree<Parameters<K, V, H>>>) -> Self {
-        Self {
-            low: range.low.cloned(),
-            high: range.high.cloned(),
-            trees,
-        }
+        let (low, high) = range.to_keys();
+        Self { low, high, trees }
     }
 
     /// A copy of the value that was under `key`. O(log n).
@@ -85,8 +82,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Snapshot<K, V, H> {
         mut visit: impl FnMut(&K, &V) -> ControlFlow<()>,
     ) {
         let range = KeyRange::new(
-            inner(self.low.as_ref(), range.low, Ordering::Greater),
-            inner(self.high.as_ref(), range.high, Ordering::Less),
+            inner(
+                self.low.as_ref(),
+                range.low.map(Sought::key),
+                Ordering::Greater,
+            ),
+            inner(
+                self.high.as_ref(),
+                range.high.map(Sought::key),
+                Ordering::Less,
+            ),
         );
         let span = SearchRange::new(range);
         let mut walk = |tree: &OwnedTree<Parameters<K, V, H>>| {

@@ -5,7 +5,7 @@ use super::contents::{Edit, Owned, OwnedEntry, Path, Word};
 use super::descend::Position;
 use super::node::{BaseRef, Retired, Role};
 use crate::contract::{Direction, Update};
-use crate::kit::{CHANGES_ARE_CHECKED, Decide, SearchKey, Spec, on_unwind};
+use crate::kit::{CHANGES_ARE_CHECKED, Decide, SearchKey, Sought, Spec, on_unwind};
 use std::mem::needs_drop;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 use tremula_sync::reclaim::Guard;
@@ -14,12 +14,16 @@ use tremula_sync::{Arc, Backoff};
 impl<S: Spec> Tree<S> {
     /// The value under a key. It lives while the thread is pinned.
     #[inline]
-    pub(super) fn lookup(&self, key: &S::Key, guard: &Guard<'_>) -> Option<Word<S::Value>> {
-        let probe = SearchKey::new(key);
+    pub(super) fn lookup<'k>(
+        &self,
+        key: impl Into<Sought<'k, S::Key>>,
+        guard: &Guard<'_>,
+    ) -> Option<Word<S::Value>> {
+        let probe = SearchKey::<S>::new(key);
         let base = self.locate(&Position::At(probe), guard).base;
         if let Role::Range(storage) = &base.get().role
             && storage.has_removed()
-            && storage.range().contains(key)
+            && storage.range().has(probe.key)
         {
             return None;
         }

@@ -7,6 +7,7 @@
 
 use crate::container::{BTree, Container};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
+use crate::form::Form;
 use crate::key::NoHead;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -94,6 +95,14 @@ where
 
     fn get(&self, key: &K) -> Option<V> {
         self.inner.read().container.get(key).cloned()
+    }
+
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        C::can_seek(form)
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        self.inner.read().container.seek(form).map(read).is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {

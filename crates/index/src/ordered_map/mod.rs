@@ -1,12 +1,15 @@
 //! The methods of an ordered index that a Rust program expects.
 
+mod by_form;
 mod range;
 mod traits;
 
+pub use by_form::FormRange;
 pub use range::{Drain, IntoIter, Range};
 
 use crate::bulk::Ascending;
 use crate::contract::{Direction, KeyRange, Shape, Update};
+use crate::form::{FormOf, KeyForm};
 use crate::{ByteKey, CaTree, NotSorted, OrderedIndex, RegisteredEngine};
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, Deref, RangeBounds};
@@ -112,10 +115,18 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.engine
     }
 
-    /// A copy of the value under `key`.
+    /// A copy of the value under `key`, which may be a borrowed form ([`KeyForm`]).
+    ///
+    /// ```
+    /// let map: tremula_index::OrderedMap<String, u32> = [("oak".to_owned(), 7)].into();
+    /// assert_eq!(map.get("oak"), Some(7)); // allocates nothing
+    /// ```
     #[inline]
-    pub fn get(&self, key: &K) -> Option<V> {
-        self.engine.get(key)
+    pub fn get<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<V> {
+        match key.as_key() {
+            Some(key) => self.engine.get(key),
+            None => self.get_with(key, V::clone),
+        }
     }
 
     /// Calls `read` with the value under `key` and returns its result. Copies nothing. `read` may
@@ -128,19 +139,27 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     /// assert_eq!(map.get_with(&1, |text| text.len()), Some(11));
     /// ```
     #[inline]
-    pub fn get_with<R>(&self, key: &K, read: impl FnOnce(&V) -> R) -> Option<R> {
+    pub fn get_with<Q, R>(&self, key: &Q, read: impl FnOnce(&V) -> R) -> Option<R>
+    where
+        Q: KeyForm<K> + ?Sized,
+    {
         let mut read = Some(read);
         let mut result = None;
-        self.engine.get_with(key, &mut |value| {
-            result = read.take().map(|read| read(value))
-        });
+        let read = &mut |value: &V| result = read.take().map(|read| read(value));
+        match key.as_key() {
+            Some(key) => self.engine.get_with(key, read),
+            None => self.engine.seek(&FormOf(key), read),
+        };
         result
     }
 
     /// Whether `key` is present.
     #[inline]
-    pub fn contains_key(&self, key: &K) -> bool {
-        self.engine.contains_key(key)
+    pub fn contains_key<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> bool {
+        match key.as_key() {
+            Some(key) => self.engine.contains_key(key),
+            None => self.engine.seek(&FormOf(key), &mut |_| ()),
+        }
     }
 
     /// For each of `keys` in turn, a copy of its value or `None`. Each lookup is linearizable by
@@ -173,23 +192,34 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
         self.engine.insert_if_absent(key, value)
     }
 
-    /// Removes `key` and returns its value.
+    /// Removes `key` and returns its value. If `key` is a borrowed form, copies the stored entry
+    /// first.
     #[inline]
-    pub fn remove(&self, key: &K) -> Option<V> {
-        self.engine.remove(key)
+    pub fn remove<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<V> {
+        match key.as_key() {
+            Some(key) => self.engine.remove(key),
+            None => self.engine.remove(&self.stored_key(key)?),
+        }
     }
 
     /// Removes `key` if `condition` holds for its value, as one atomic step, and returns the value.
     /// `condition` is called at most once, under the same conditions as the closure of
-    /// [`update`](Self::update). Copies the key.
+    /// [`update`](Self::update). Copies the key; if `key` is a borrowed form, the stored entry.
     ///
     /// ```
     /// let stock = tremula_index::OrderedMap::from([("nuts", 3), ("bolts", 0)]);
     /// assert_eq!(stock.remove_if(&"nuts", |left| *left == 0), None);
     /// assert_eq!(stock.remove_if(&"bolts", |left| *left == 0), Some(0));
     /// ```
-    pub fn remove_if(&self, key: &K, condition: impl FnOnce(&V) -> bool) -> Option<V> {
-        self.update(key.clone(), |value| match value {
+    pub fn remove_if<Q>(&self, key: &Q, condition: impl FnOnce(&V) -> bool) -> Option<V>
+    where
+        Q: KeyForm<K> + ?Sized,
+    {
+        let key = match key.as_key() {
+            Some(key) => key.clone(),
+            None => self.stored_key(key)?,
+        };
+        self.update(key, |value| match value {
             Some(value) if condition(value) => Update::Remove,
             _ => Update::Keep,
         })
@@ -291,14 +321,20 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
 
     /// The entry with the smallest key strictly above `key`, which need not be present.
     #[inline]
-    pub fn next(&self, key: &K) -> Option<(K, V)> {
-        self.engine.next(key)
+    pub fn next<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<(K, V)> {
+        match key.as_key() {
+            Some(key) => self.engine.next(key),
+            None => self.nearest(key, false, Direction::Ascending),
+        }
     }
 
     /// The entry with the largest key strictly below `key`, which need not be present.
     #[inline]
-    pub fn prev(&self, key: &K) -> Option<(K, V)> {
-        self.engine.prev(key)
+    pub fn prev<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<(K, V)> {
+        match key.as_key() {
+            Some(key) => self.engine.prev(key),
+            None => self.nearest(key, false, Direction::Descending),
+        }
     }
 
     /// The entry with the smallest key that is `key` or above it. Copies that entry only.
@@ -310,13 +346,13 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
     /// assert_eq!(grades.at_or_below(&71), Some((70, "good")));
     /// assert_eq!(grades.at_or_below(&49), None);
     /// ```
-    pub fn at_or_above(&self, key: &K) -> Option<(K, V)> {
-        self.scan(key.., Direction::Ascending, 1).pop()
+    pub fn at_or_above<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<(K, V)> {
+        self.nearest(key, true, Direction::Ascending)
     }
 
     /// The entry with the largest key that is `key` or below it. Copies that entry only.
-    pub fn at_or_below(&self, key: &K) -> Option<(K, V)> {
-        self.scan(..=key, Direction::Descending, 1).pop()
+    pub fn at_or_below<Q: KeyForm<K> + ?Sized>(&self, key: &Q) -> Option<(K, V)> {
+        self.nearest(key, true, Direction::Descending)
     }
 
     /// Removes and returns the entry with the smallest key.

@@ -54,6 +54,7 @@ use std::cmp::Ordering;
 use std::mem;
 use std::ops::ControlFlow;
 use tremula_index::container::{Container, Dropped};
+use tremula_index::kit::Form;
 use tremula_index::{Direction, KeyRange, Update};
 
 /// A sequential ordered map over an AVL tree: what ETS uses, and a check on
@@ -182,6 +183,15 @@ impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Container<K, V> for Avl<K, V>
         }
         self.plant(path, key, value);
         Ok(())
+    }
+
+    fn can_seek(_: &dyn Form<K>) -> bool {
+        true
+    }
+
+    fn seek(&self, form: &dyn Form<K>) -> Option<&V> {
+        let path = Path::search(&self.root, |candidate| form.compare(candidate));
+        path.end(&self.root).as_ref().map(|node| &node.value)
     }
 
     fn remove(&mut self, key: &K) -> Option<V> {

@@ -21,9 +21,9 @@ pub(super) fn visit<'a, K: Ord, V>(
     // The part of the range on one side of this node, if any.
     let part = |side| match side {
         Side::Lower if !above_low => None,
-        Side::Lower if below_high => Some(KeyRange::new(range.low, Bound::Unbounded)),
+        Side::Lower if below_high => Some(KeyRange::between(range.low, Bound::Unbounded)),
         Side::Upper if !below_high => None,
-        Side::Upper if above_low => Some(KeyRange::new(Bound::Unbounded, range.high)),
+        Side::Upper if above_low => Some(KeyRange::between(Bound::Unbounded, range.high)),
         Side::Lower | Side::Upper => Some(range),
     };
     if let Some(part) = part(from) {

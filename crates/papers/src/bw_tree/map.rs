@@ -6,7 +6,10 @@ use super::write::copied;
 use super::{BwTree, Tree};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::key::KeyHead;
-use tremula_index::kit::{Implementation as OrderedIndex, OwnedValue, Packed, Parameters, Spec};
+use tremula_index::kit::{
+    Form, Implementation as OrderedIndex, OwnedValue, Packed, Parameters, Sought, Spec,
+    head_of_form,
+};
 use tremula_index::{Direction, KeyRange, Shape, Storable, Update};
 
 impl<S: Spec> Tree<S> {
@@ -49,6 +52,18 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for BwTre
 
     fn contains_key(&self, key: &K) -> bool {
         self.tree.lookup(key, &self.tree.pin()).is_some()
+    }
+
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        head_of_form::<K, H>(form).is_some()
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        let guard = &self.tree.pin();
+        let value = self.tree.lookup(Sought::Form(form), guard);
+        // SAFETY: what was in the tree during a pin is not freed before its end.
+        let read = value.map(|value| unsafe { Packed::<V>::of_word(value).with(read) });
+        read.is_some()
     }
 
     fn insert(&self, key: K, value: V) -> Option<V> {

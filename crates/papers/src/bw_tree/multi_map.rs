@@ -145,13 +145,13 @@ impl<K: Clone, V> Bounds<K, V> {
     fn of(range: &KeyRange<'_, K>) -> Self {
         Self {
             low: match range.low {
-                Bound::Included(key) => Bound::Included(Pair::below(key)),
-                Bound::Excluded(key) => Bound::Included(Pair::above(key)),
+                Bound::Included(key) => Bound::Included(Pair::below(key.key())),
+                Bound::Excluded(key) => Bound::Included(Pair::above(key.key())),
                 Bound::Unbounded => Bound::Unbounded,
             },
             high: match range.high {
-                Bound::Included(key) => Bound::Excluded(Pair::above(key)),
-                Bound::Excluded(key) => Bound::Excluded(Pair::below(key)),
+                Bound::Included(key) => Bound::Excluded(Pair::above(key.key())),
+                Bound::Excluded(key) => Bound::Excluded(Pair::below(key.key())),
                 Bound::Unbounded => Bound::Unbounded,
             },
         }

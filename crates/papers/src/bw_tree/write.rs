@@ -11,7 +11,9 @@ use super::reclaim::{Guard, Unlinked};
 use super::word::Word;
 use std::marker::PhantomData;
 use std::ptr;
-use tremula_index::kit::{Decide, OwnedKey, OwnedValue, Packed, SearchKey, Spec, StoredKey};
+use tremula_index::kit::{
+    Decide, OwnedKey, OwnedValue, Packed, SearchKey, Sought, Spec, StoredKey,
+};
 use tremula_index::{Storable, Update};
 use tremula_sync::Backoff;
 
@@ -64,8 +66,12 @@ pub(super) fn delta<S: Spec>(
 
 impl<S: Spec> Tree<S> {
     #[inline]
-    pub(super) fn lookup(&self, key: &S::Key, guard: &Guard) -> Option<*mut ()> {
-        let probe = SearchKey::new(key);
+    pub(super) fn lookup<'k>(
+        &self,
+        key: impl Into<Sought<'k, S::Key>>,
+        guard: &Guard,
+    ) -> Option<*mut ()> {
+        let probe = SearchKey::<S>::new(key);
         let view = self.leaf_of(&probe, guard).view;
         if view.base.is_spread() {
             return view.value_in_sub_chain(&probe);

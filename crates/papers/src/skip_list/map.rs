@@ -7,7 +7,7 @@ use super::{List, SkipList};
 use std::ops::ControlFlow;
 use tremula_index::key::KeyHead;
 use tremula_index::kit::Implementation as OrderedIndex;
-use tremula_index::kit::{Packed, SearchKey, Spec};
+use tremula_index::kit::{Form, Packed, SearchKey, Sought, Spec, head_of_form};
 use tremula_index::{Direction, KeyRange, Shape, Storable, Update};
 use tremula_sync::Backoff;
 use tremula_sync::reclaim::Guard;
@@ -19,7 +19,11 @@ const BLOCK_LEVEL: usize = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 impl<S: Spec> List<S> {
     /// The node of a key, if its entry is present.
     #[inline]
-    fn find<'g>(&'g self, key: &S::Key, guard: &'g Guard<'_>) -> Option<NodeRef<'g, S>> {
+    fn find<'g, 'k>(
+        &'g self,
+        key: impl Into<Sought<'k, S::Key>>,
+        guard: &'g Guard<'_>,
+    ) -> Option<NodeRef<'g, S>> {
         let probe = SearchKey::new(key);
         let (_, node) = self.descend(&Gap::At(probe), 0, guard);
         node.filter(|node| node.compare(&probe).is_eq() && node.is_present())
@@ -186,6 +190,16 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
 
     fn contains_key(&self, key: &K) -> bool {
         self.list.find(key, &self.list.collector.pin()).is_some()
+    }
+
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        head_of_form::<K, H>(form).is_some()
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        let guard = &self.list.collector.pin();
+        let node = self.list.find(Sought::Form(form), guard);
+        node.map(|node| node.with_value(read)).is_some()
     }
 
     fn insert(&self, mut key: K, value: V) -> Option<V> {

@@ -310,7 +310,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn compare(self, probe: &SearchKey<'_, S>) -> std::cmp::Ordering {
         match self.fixed().head.cmp(&probe.head) {
             Equal if S::HEAD_IS_KEY => Equal,
-            Equal => self.with_key(|key| key.cmp(probe.key)),
+            Equal => self.with_key(|key| probe.key.compare(key).reverse()),
             Less => Less,
             Greater => Greater,
         }

@@ -11,7 +11,7 @@ use super::keys::Row;
 use super::node::{Inner, Node};
 use crate::contract::KeyRange;
 use crate::key::KeyHead;
-use crate::kit::CHANGES_ARE_CHECKED;
+use crate::kit::{CHANGES_ARE_CHECKED, Sought};
 use std::ops::Bound;
 
 impl<K, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
@@ -72,11 +72,14 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
         keys_ascend(&keys, range, "an inner node");
         for (at, child) in inner.children().iter().enumerate() {
             let low = match at.checked_sub(1) {
-                Some(before) => Bound::Included(&keys.keys[before]),
+                Some(before) => Bound::Included(Sought::Key(&keys.keys[before])),
                 None => range.low,
             };
-            let high = keys.keys.get(at).map_or(range.high, Bound::Excluded);
-            child.check(KeyRange::new(low, high));
+            let high = keys
+                .keys
+                .get(at)
+                .map_or(range.high, |key| Bound::Excluded(Sought::Key(key)));
+            child.check(KeyRange::between(low, high));
         }
     }
 }

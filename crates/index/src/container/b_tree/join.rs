@@ -12,6 +12,7 @@ use super::keys::{Headed, SearchKey};
 use super::node::{Inner, Node, Upper};
 use crate::container::Dropped;
 use crate::contract::KeyRange;
+use crate::form::Sought;
 use crate::key::KeyHead;
 use std::mem;
 use std::ops::Bound;
@@ -68,7 +69,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
 
     /// Where to cut so that the upper part begins with the first key above `key`, or at or above it
     /// if `inclusive`.
-    fn cut(&self, key: &K, inclusive: bool) -> Option<Cut> {
+    fn cut(&self, key: Sought<'_, K>, inclusive: bool) -> Option<Cut> {
         let key = SearchKey::new(key);
         let mut node = self.root.as_ref()?;
         let mut children = Vec::new();

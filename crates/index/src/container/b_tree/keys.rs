@@ -1,6 +1,8 @@
 //! The keys of a node, and the words of their heads beside them.
 
 use super::slots::Slots;
+use crate::form::Sought;
+use crate::key::head::head_of_sought;
 use crate::key::{HeadWord, KeyHead};
 use std::cmp::Ordering;
 
@@ -33,7 +35,7 @@ impl<K, H: KeyHead<K>> Headed<K, H> {
     #[inline]
     pub(super) const fn search_key(&self) -> SearchKey<'_, K, H> {
         SearchKey {
-            key: &self.key,
+            key: Sought::Key(&self.key),
             word: self.word,
         }
     }
@@ -41,7 +43,7 @@ impl<K, H: KeyHead<K>> Headed<K, H> {
 
 /// A key that an operation looks for, and the word of its head.
 pub(super) struct SearchKey<'a, K, H: KeyHead<K>> {
-    key: &'a K,
+    key: Sought<'a, K>,
     word: H::Word,
 }
 
@@ -55,10 +57,11 @@ impl<K, H: KeyHead<K>> Copy for SearchKey<'_, K, H> {}
 
 impl<'a, K, H: KeyHead<K>> SearchKey<'a, K, H> {
     #[inline]
-    pub(super) fn new(key: &'a K) -> Self {
+    pub(super) fn new(key: impl Into<Sought<'a, K>>) -> Self {
+        let key = key.into();
         Self {
             key,
-            word: H::Word::of(H::head(key)),
+            word: H::Word::of(head_of_sought::<K, H>(key)),
         }
     }
 }
@@ -210,7 +213,7 @@ impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
     pub(super) fn find(&self, key: SearchKey<'_, K, H>) -> Result<usize, usize> {
         let at = self.below(key);
         let is_there = self.keys.get(at).is_some_and(|found| {
-            self.words[at] == key.word && found.cmp(key.key) == Ordering::Equal
+            self.words[at] == key.word && key.key.compare(found) == Ordering::Equal
         });
         if is_there { Ok(at) } else { Err(at) }
     }
@@ -235,11 +238,11 @@ impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
 
 /// The number of the ascending `keys` below `key`, or at or below it if `or_equal`.
 #[inline]
-fn rank<K: Ord>(keys: &[K], key: &K, or_equal: bool) -> usize {
-    let below = |other: &K| match other.cmp(key) {
-        Ordering::Less => true,
+fn rank<K: Ord>(keys: &[K], key: Sought<'_, K>, or_equal: bool) -> usize {
+    let below = |other: &K| match key.compare(other) {
+        Ordering::Greater => true,
         Ordering::Equal => or_equal,
-        Ordering::Greater => false,
+        Ordering::Less => false,
     };
     if const { !std::mem::needs_drop::<K>() && size_of::<K>() <= SAMPLED_BYTES } {
         rank_sampled(keys, below)

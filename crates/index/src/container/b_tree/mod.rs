@@ -39,6 +39,8 @@ mod visit;
 
 use super::{Container, Dropped};
 use crate::contract::{Direction, KeyRange, Update};
+use crate::form::{Form, Sought};
+use crate::key::head::head_of_form;
 use crate::key::{KeyHead, NoHead};
 pub use keys::Headed;
 use keys::SearchKey;
@@ -111,10 +113,15 @@ where
 
     #[inline]
     fn get(&self, key: &K) -> Option<&V> {
-        let key = SearchKey::new(key);
-        let leaf = self.leaf_of(key)?;
-        let at = leaf.keys().find(key).ok()?;
-        Some(&leaf.values()[at])
+        self.value_of(SearchKey::new(key))
+    }
+
+    fn can_seek(form: &dyn Form<K>) -> bool {
+        head_of_form::<K, H>(form).is_some()
+    }
+
+    fn seek(&self, form: &dyn Form<K>) -> Option<&V> {
+        self.value_of(SearchKey::new(Sought::Form(form)))
     }
 
     #[inline]

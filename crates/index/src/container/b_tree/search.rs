@@ -18,6 +18,14 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         }
     }
 
+    /// The value under `key`.
+    #[inline]
+    pub(super) fn value_of(&self, key: SearchKey<'_, K, H>) -> Option<&V> {
+        let leaf = self.leaf_of(key)?;
+        let at = leaf.keys().find(key).ok()?;
+        Some(&leaf.values()[at])
+    }
+
     /// The entry with the smallest key above `key`.
     #[inline]
     pub(super) fn entry_above(&self, key: &K) -> Option<(&K, &V)> {

@@ -73,7 +73,7 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
                     } else {
                         Bound::Unbounded
                     };
-                    inner.children()[at].visit(KeyRange::new(low, high), direction, visit)
+                    inner.children()[at].visit(KeyRange::between(low, high), direction, visit)
                 };
                 match direction {
                     Direction::Ascending => (first..=last).try_for_each(&mut child),

@@ -239,7 +239,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         if S::HEAD_IS_KEY || heads.get(start) != Some(&probe.head) {
             return start;
         }
-        self.partition_equal(start, probe, |key| key < probe.key)
+        self.partition_equal(start, probe, |key| probe.key.compare(key).is_gt())
     }
 
     /// The number of keys at or below the search key.
@@ -253,7 +253,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         if heads.get(start) != Some(&probe.head) {
             return start;
         }
-        self.partition_equal(start, probe, |key| key <= probe.key)
+        self.partition_equal(start, probe, |key| probe.key.compare(key).is_ge())
     }
 
     /// The index behind the small keys, among the keys from `start` on that have the head of the
@@ -288,7 +288,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn holds(self, at: usize, probe: &SearchKey<'_, S>) -> bool {
         at < self.len()
             && self.head(at) == probe.head
-            && (S::HEAD_IS_KEY || self.with_key(at, |key| key == probe.key))
+            && (S::HEAD_IS_KEY || self.with_key(at, |key| probe.key.compare(key).is_eq()))
     }
 
     /// Whether the node has one count only.
