@@ -4,6 +4,7 @@
 mod art;
 mod byte_keyed;
 mod ca_tree;
+mod forms;
 mod masstree;
 mod suite;
 
