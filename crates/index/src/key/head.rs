@@ -49,7 +49,7 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// The key of a head if [`IS_KEY`](Self::IS_KEY), otherwise `None`.
     fn key(head: u64) -> Option<K>;
 
-    /// The head of the key with this byte form; `None` if only the key tells it.
+    /// The head of the key with this byte form; `None` if it takes the key.
     #[doc(hidden)]
     fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
         let _ = bytes;
@@ -156,7 +156,7 @@ pub const fn head_is_key<K, H: KeyHead<K>>() -> bool {
     H::IS_KEY && !needs_drop::<K>()
 }
 
-/// The head of the key that a form stands for; `None` if the form does not tell it.
+/// The head of the key that a form stands for; `None` if the form does not determine it.
 pub fn head_of_form<K, H: KeyHead<K>>(form: &dyn Form<K>) -> Option<u64> {
     let mut head = H::head_of_bytes(None);
     if head.is_none() {
@@ -165,7 +165,7 @@ pub fn head_of_form<K, H: KeyHead<K>>(form: &dyn Form<K>) -> Option<u64> {
     head
 }
 
-/// The head of a key, or of a form that tells it.
+/// The head of a key, or of a form that determines it.
 #[inline]
 pub(crate) fn head_of_sought<K, H: KeyHead<K>>(sought: Sought<'_, K>) -> u64 {
     match sought {
@@ -177,7 +177,7 @@ pub(crate) fn head_of_sought<K, H: KeyHead<K>>(sought: Sought<'_, K>) -> u64 {
     }
 }
 
-/// The hash of a key, or of a form that tells its head.
+/// The hash of a key, or of a form that determines the head.
 pub(crate) fn hash_of_sought<K, H: KeyHead<K>>(sought: Sought<'_, K>, head: u64) -> u64 {
     match sought {
         Sought::Key(key) => H::hash(key, head),

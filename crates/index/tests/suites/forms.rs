@@ -228,6 +228,43 @@ pub(crate) fn what_is_inserted_beside_a_range_by_forms_is_not_in_it() {
     }
 }
 
+/// A form and its key have the same bytes.
+pub(crate) fn forms_have_the_bytes_of_their_keys() {
+    fn check<
+        K: ByteKey + From<F>,
+        F: Copy + std::ops::Deref<Target = Q>,
+        Q: KeyForm<K> + ?Sized,
+    >(
+        forms: &[F],
+    ) {
+        for form in forms {
+            let key = K::from(*form);
+            let mut seen = None;
+            assert!((**form).read_bytes(&mut |bytes| seen = Some(bytes.to_vec())));
+            assert_eq!(seen, Some(key.with_bytes(<[u8]>::to_vec)));
+            assert!((**form).compare(&key).is_eq());
+        }
+    }
+    const WORDS: [&str; 5] = ["", "a", "ä", "quaking aspen", "\0\0"];
+    check::<String, _, str>(&WORDS);
+    check::<Box<str>, _, str>(&WORDS);
+    check::<std::borrow::Cow<'static, str>, _, str>(&WORDS);
+    check::<&'static str, _, str>(&WORDS);
+    let bytes = WORDS.map(str::as_bytes);
+    check::<Vec<u8>, _, [u8]>(&bytes);
+    check::<Box<[u8]>, _, [u8]>(&bytes);
+    check::<std::borrow::Cow<'static, [u8]>, _, [u8]>(&bytes);
+    check::<&'static [u8], _, [u8]>(&bytes);
+    let c = [c"", c"aspen"];
+    check::<std::ffi::CString, _, std::ffi::CStr>(&c);
+    check::<std::ffi::OsString, _, std::ffi::OsStr>(&WORDS.map(std::ffi::OsStr::new));
+    #[cfg(not(tremula_tsan))]
+    {
+        check::<tremula_sync::Arc<str>, _, str>(&WORDS);
+        check::<tremula_sync::Arc<[u8]>, _, [u8]>(&bytes);
+    }
+}
+
 pub(crate) fn a_set_is_asked_by_forms() {
     let set: OrderedSet<Vec<u8>> = [b"ash".to_vec(), b"elm".to_vec(), b"oak".to_vec()].into();
     assert!(set.contains(b"elm".as_slice()) && !set.contains(b"fir".as_slice()));
@@ -251,6 +288,7 @@ macro_rules! every_test {
             a_form_of_ones_own_finds_what_the_key_finds,
             a_form_that_does_not_say_its_bytes_finds_what_the_key_finds,
             what_is_inserted_beside_a_range_by_forms_is_not_in_it,
+            forms_have_the_bytes_of_their_keys,
             a_set_is_asked_by_forms,
         }
     };

@@ -21,7 +21,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "container_keys_of_one_head_are_not_compared",
         file: "crates/index/src/container/b_tree/keys.rs",
-        original: "from + rank(&self.keys[from..from + same], key.key, or_equal)",
+        original: "from + rank(keys, |other| key.compare_with(other), or_equal)",
         replacement: "from + if or_equal { same } else { 0 }",
         why: "Keys that only differ behind their heads are taken for one another.",
         checker: Checker {

@@ -76,8 +76,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "lfca_removed_range_shows_through",
         file: "crates/index/src/lfca_tree/update.rs",
-        original: "            && storage.range().contains(key)\n        {\n            return None;",
-        replacement: "            && !storage.range().contains(key)\n        {\n            return None;",
+        original: "            && storage.range().has(probe.key)\n        {\n            return None;",
+        replacement: "            && !storage.range().has(probe.key)\n        {\n            return None;",
         why: "A lookup misses what lies beside a range that was removed, and finds what lies in it.",
         checker: LOOM,
         hangs: false,

@@ -256,8 +256,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "bw_multi_map_misses_the_values_of_the_last_key",
         file: "crates/papers/src/bw_tree/multi_map.rs",
-        original: "Bound::Included(key) => Bound::Excluded(Pair::above(key)),",
-        replacement: "Bound::Included(key) => Bound::Excluded(Pair::below(key)),",
+        original: "Bound::Included(key) => Bound::Excluded(Pair::above(key.key())),",
+        replacement: "Bound::Included(key) => Bound::Excluded(Pair::below(key.key())),",
         why: "A range ends in front of the values of its last key.",
         checker: MULTI_MAP,
         hangs: false,

@@ -70,7 +70,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     /// Where to cut so that the upper part begins with the first key above `key`, or at or above it
     /// if `inclusive`.
     fn cut(&self, key: Sought<'_, K>, inclusive: bool) -> Option<Cut> {
-        let key = SearchKey::new(key);
+        let key = SearchKey::new(key.key());
         let mut node = self.root.as_ref()?;
         let mut children = Vec::new();
         loop {

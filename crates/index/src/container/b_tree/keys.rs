@@ -1,7 +1,7 @@
 //! The keys of a node, and the words of their heads beside them.
 
 use super::slots::Slots;
-use crate::form::Sought;
+use crate::form::{Form, Sought};
 use crate::key::head::head_of_sought;
 use crate::key::{HeadWord, KeyHead};
 use std::cmp::Ordering;
@@ -35,7 +35,7 @@ impl<K, H: KeyHead<K>> Headed<K, H> {
     #[inline]
     pub(super) const fn search_key(&self) -> SearchKey<'_, K, H> {
         SearchKey {
-            key: Sought::Key(&self.key),
+            key: &self.key,
             word: self.word,
         }
     }
@@ -43,7 +43,7 @@ impl<K, H: KeyHead<K>> Headed<K, H> {
 
 /// A key that an operation looks for, and the word of its head.
 pub(super) struct SearchKey<'a, K, H: KeyHead<K>> {
-    key: Sought<'a, K>,
+    key: &'a K,
     word: H::Word,
 }
 
@@ -57,12 +57,65 @@ impl<K, H: KeyHead<K>> Copy for SearchKey<'_, K, H> {}
 
 impl<'a, K, H: KeyHead<K>> SearchKey<'a, K, H> {
     #[inline]
-    pub(super) fn new(key: impl Into<Sought<'a, K>>) -> Self {
-        let key = key.into();
+    pub(super) fn new(key: &'a K) -> Self {
         Self {
             key,
-            word: H::Word::of(head_of_sought::<K, H>(key)),
+            word: H::Word::of(H::head(key)),
         }
+    }
+}
+
+/// A borrowed form of a key that an operation looks for, and the word of its head.
+pub(super) struct SearchForm<'a, K, H: KeyHead<K>> {
+    form: &'a dyn Form<K>,
+    word: H::Word,
+}
+
+impl<K, H: KeyHead<K>> Clone for SearchForm<'_, K, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, H: KeyHead<K>> Copy for SearchForm<'_, K, H> {}
+
+impl<'a, K, H: KeyHead<K>> SearchForm<'a, K, H> {
+    pub(super) fn new(form: &'a dyn Form<K>) -> Self {
+        Self {
+            form,
+            word: H::Word::of(head_of_sought::<K, H>(Sought::Form(form))),
+        }
+    }
+}
+
+/// What an operation looks for: a [`SearchKey`] or a [`SearchForm`]. The two are types, not one
+/// type with two cases, so that a search of keys has no branch for forms.
+pub(super) trait Probe<K, H: KeyHead<K>>: Copy {
+    fn word(self) -> H::Word;
+
+    /// How a key of a node compares with what is looked for.
+    fn compare_with(self, key: &K) -> Ordering;
+}
+
+impl<K: Ord, H: KeyHead<K>> Probe<K, H> for SearchKey<'_, K, H> {
+    #[inline]
+    fn word(self) -> H::Word {
+        self.word
+    }
+
+    #[inline]
+    fn compare_with(self, key: &K) -> Ordering {
+        key.cmp(self.key)
+    }
+}
+
+impl<K, H: KeyHead<K>> Probe<K, H> for SearchForm<'_, K, H> {
+    fn word(self) -> H::Word {
+        self.word
+    }
+
+    fn compare_with(self, key: &K) -> Ordering {
+        self.form.compare(key).reverse()
     }
 }
 
@@ -197,38 +250,58 @@ impl<K, H: KeyHead<K>> Row<'_, K, H> {
 impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
     /// The number of keys below a key.
     #[inline]
-    pub(super) fn below(&self, key: SearchKey<'_, K, H>) -> usize {
+    pub(super) fn below(&self, key: impl Probe<K, H>) -> usize {
         self.rank(key, false)
     }
 
     /// The number of keys at or below a key: in an inner node, the index of the child to which the
     /// key belongs.
     #[inline]
-    pub(super) fn at_or_below(&self, key: SearchKey<'_, K, H>) -> usize {
+    pub(super) fn at_or_below(&self, key: impl Probe<K, H>) -> usize {
         self.rank(key, true)
+    }
+
+    /// The number of keys below a key or a form.
+    #[inline]
+    pub(super) fn below_sought(&self, sought: Sought<'_, K>) -> usize {
+        match sought {
+            Sought::Key(key) => self.below(SearchKey::new(key)),
+            Sought::Form(form) => self.below(SearchForm::new(form)),
+        }
+    }
+
+    /// The number of keys at or below a key or a form.
+    #[inline]
+    pub(super) fn at_or_below_sought(&self, sought: Sought<'_, K>) -> usize {
+        match sought {
+            Sought::Key(key) => self.at_or_below(SearchKey::new(key)),
+            Sought::Form(form) => self.at_or_below(SearchForm::new(form)),
+        }
     }
 
     /// The index of a key in a leaf, or the index at which it belongs.
     #[inline]
-    pub(super) fn find(&self, key: SearchKey<'_, K, H>) -> Result<usize, usize> {
+    pub(super) fn find(&self, key: impl Probe<K, H>) -> Result<usize, usize> {
         let at = self.below(key);
         let is_there = self.keys.get(at).is_some_and(|found| {
-            self.words[at] == key.word && key.key.compare(found) == Ordering::Equal
+            self.words[at] == key.word() && key.compare_with(found) == Ordering::Equal
         });
         if is_there { Ok(at) } else { Err(at) }
     }
 
     #[inline]
-    fn rank(&self, key: SearchKey<'_, K, H>, or_equal: bool) -> usize {
+    fn rank(&self, key: impl Probe<K, H>, or_equal: bool) -> usize {
         if const { size_of::<H::Word>() == 0 } {
-            return rank(self.keys, key.key, or_equal);
+            return rank(self.keys, |other| key.compare_with(other), or_equal);
         }
-        let from = rank_sampled(self.words, |word| *word < key.word);
-        if self.words.get(from) != Some(&key.word) {
+        let wanted = key.word();
+        let from = rank_sampled(self.words, |word| *word < wanted);
+        if self.words.get(from) != Some(&wanted) {
             return from;
         }
-        let same = self.words[from..].partition_point(|word| *word == key.word);
-        from + rank(&self.keys[from..from + same], key.key, or_equal)
+        let same = self.words[from..].partition_point(|word| *word == wanted);
+        let keys = &self.keys[from..from + same];
+        from + rank(keys, |other| key.compare_with(other), or_equal)
     }
 
     pub(super) fn is_ascending(&self) -> bool {
@@ -236,13 +309,13 @@ impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
     }
 }
 
-/// The number of the ascending `keys` below `key`, or at or below it if `or_equal`.
+/// The number of the ascending `keys` that `compare` finds less, or less or equal if `or_equal`.
 #[inline]
-fn rank<K: Ord>(keys: &[K], key: Sought<'_, K>, or_equal: bool) -> usize {
-    let below = |other: &K| match key.compare(other) {
-        Ordering::Greater => true,
+fn rank<K>(keys: &[K], compare: impl Fn(&K) -> Ordering, or_equal: bool) -> usize {
+    let below = |other: &K| match compare(other) {
+        Ordering::Less => true,
         Ordering::Equal => or_equal,
-        Ordering::Less => false,
+        Ordering::Greater => false,
     };
     if const { !std::mem::needs_drop::<K>() && size_of::<K>() <= SAMPLED_BYTES } {
         rank_sampled(keys, below)

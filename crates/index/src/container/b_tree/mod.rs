@@ -39,11 +39,11 @@ mod visit;
 
 use super::{Container, Dropped};
 use crate::contract::{Direction, KeyRange, Update};
-use crate::form::{Form, Sought};
+use crate::form::Form;
 use crate::key::head::head_of_form;
 use crate::key::{KeyHead, NoHead};
 pub use keys::Headed;
-use keys::SearchKey;
+use keys::{SearchForm, SearchKey};
 use node::Node;
 use std::ops::ControlFlow;
 
@@ -121,7 +121,7 @@ where
     }
 
     fn seek(&self, form: &dyn Form<K>) -> Option<&V> {
-        self.value_of(SearchKey::new(Sought::Form(form)))
+        self.value_of(SearchForm::new(form))
     }
 
     #[inline]

@@ -1,14 +1,14 @@
 //! Searching down the tree.
 
 use super::BTree;
-use super::keys::SearchKey;
+use super::keys::{Probe, SearchKey};
 use super::node::{Leaf, Node};
 use crate::key::KeyHead;
 
 impl<K: Ord, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     /// The only leaf that can hold `key`.
     #[inline]
-    pub(super) fn leaf_of(&self, key: SearchKey<'_, K, H>) -> Option<&Leaf<K, V, H, N>> {
+    pub(super) fn leaf_of(&self, key: impl Probe<K, H>) -> Option<&Leaf<K, V, H, N>> {
         let mut node = self.root.as_ref()?;
         loop {
             match node {
@@ -20,7 +20,7 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
 
     /// The value under `key`.
     #[inline]
-    pub(super) fn value_of(&self, key: SearchKey<'_, K, H>) -> Option<&V> {
+    pub(super) fn value_of(&self, key: impl Probe<K, H>) -> Option<&V> {
         let leaf = self.leaf_of(key)?;
         let at = leaf.keys().find(key).ok()?;
         Some(&leaf.values()[at])

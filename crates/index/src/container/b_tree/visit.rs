@@ -1,6 +1,5 @@
 //! Visiting a range in either direction.
 
-use super::keys::SearchKey;
 use super::node::{Inner, Leaf, Node};
 use crate::contract::{Direction, KeyRange};
 use crate::key::KeyHead;
@@ -10,13 +9,13 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> Leaf<K, V, H, N> {
     /// The indices of the entries within `range`.
     fn places(&self, range: KeyRange<'_, K>) -> Range<usize> {
         let from = match range.low {
-            Bound::Included(low) => self.keys().below(SearchKey::new(low)),
-            Bound::Excluded(low) => self.keys().at_or_below(SearchKey::new(low)),
+            Bound::Included(low) => self.keys().below_sought(low),
+            Bound::Excluded(low) => self.keys().at_or_below_sought(low),
             Bound::Unbounded => 0,
         };
         let to = match range.high {
-            Bound::Included(high) => self.keys().at_or_below(SearchKey::new(high)),
-            Bound::Excluded(high) => self.keys().below(SearchKey::new(high)),
+            Bound::Included(high) => self.keys().at_or_below_sought(high),
+            Bound::Excluded(high) => self.keys().below_sought(high),
             Bound::Unbounded => self.len(),
         };
         from..to.max(from)
@@ -27,15 +26,11 @@ impl<K: Ord, V, H: KeyHead<K>, const N: usize> Inner<K, V, H, N> {
     /// The first and the last child that may have entries within `range`.
     fn outermost(&self, range: KeyRange<'_, K>) -> (usize, usize) {
         let first = match range.low {
-            Bound::Included(low) | Bound::Excluded(low) => {
-                self.keys().at_or_below(SearchKey::new(low))
-            }
+            Bound::Included(low) | Bound::Excluded(low) => self.keys().at_or_below_sought(low),
             Bound::Unbounded => 0,
         };
         let last = match range.high {
-            Bound::Included(high) | Bound::Excluded(high) => {
-                self.keys().at_or_below(SearchKey::new(high))
-            }
+            Bound::Included(high) | Bound::Excluded(high) => self.keys().at_or_below_sought(high),
             Bound::Unbounded => self.keys().len(),
         };
         (first, last)
