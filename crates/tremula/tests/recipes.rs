@@ -92,8 +92,17 @@ fn prefix() {
         .map(|path| (path.to_owned(), path.len() as u64))
         .collect();
     // `0` is the character behind `/`.
-    let sources = files.range("src/".to_owned().."src0".to_owned());
+    let sources = files.range_by("src/".."src0");
     assert_eq!(sources.map(|(_, size)| size).sum::<u64>(), 21);
+}
+
+#[test]
+fn borrowed_forms() {
+    let files: OrderedMap<String, u64> = [("etc/fstab".to_owned(), 9)].into();
+    assert_eq!(files.get("etc/fstab"), Some(9)); // allocates nothing
+    assert_eq!(files.at_or_above("etc"), Some(("etc/fstab".to_owned(), 9)));
+    assert_eq!(files.get_or_insert_by("target", || 6), 6);
+    assert_eq!(files.remove("target"), Some(6));
 }
 
 #[test]
