@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::counted::{Counted, Ledger};
+use support::fuse::{Fragile, with_fuse};
 use support::misled::text_of;
 use support::suite::{Random, join_all, scaled};
+use tremula_index::key::NoHead;
 use tremula_index::{ByteKey, KeyRange, OrderedIndex, Update, kit};
 use tremula_papers::BwTree;
 use tremula_papers::bw_tree::BwTreeConfig;
@@ -395,6 +397,35 @@ fn a_merge_is_finished_by_whoever_meets_it() {
         let even = (found.iter()).filter(|(key, _)| is_even(key));
         assert!(even.map(|(_, value)| value).eq(model.values()));
         assert!(tree.shape().get("merges").unwrap() > 20);
+    }
+}
+
+/// Whichever comparison or copy of a key panics, the tree is dropped as it then is: no operation
+/// finishes the merge that the panic has stopped. It would fail if what a node has under a delta of
+/// a merge were not freed, or were freed twice.
+#[test]
+fn a_tree_that_is_dropped_in_the_middle_of_a_merge_frees_all() {
+    type Part = Counted<Fragile<u64>>;
+    for config in [support::bw_with_merge_deltas(), support::bw_with_deltas()] {
+        for calls in 0.. {
+            let ledger = Ledger::default();
+            let part = |number| ledger.make(Fragile(number));
+            let tree = BwTree::<Part, Part, NoHead>::with_config(config);
+            for number in 0..40 {
+                tree.insert(part(number * 7 % 40), part(number));
+            }
+            let remove_all = || {
+                for number in 0..40 {
+                    assert!(tree.remove(&part(number)).is_some());
+                }
+            };
+            let panicked = with_fuse(calls, remove_all).is_none();
+            drop(tree);
+            ledger.assert_settled();
+            if !panicked {
+                break;
+            }
+        }
     }
 }
 

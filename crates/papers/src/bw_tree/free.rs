@@ -158,15 +158,13 @@ pub(super) unsafe fn free_node<S: Spec>(mut word: Word, guard: &Guard, panic: &m
         if let Some(low) = view.base.low() {
             panic.free_key(low);
         }
-        if !step.is_some_and(|step| step.is_empty()) {
-            if let Some(high) = view.high() {
-                panic.free_key(high);
-            }
-            for entry in view.cells() {
-                panic.free_key(entry.key);
-                if view.base.level == 0 {
-                    panic.free_value::<S::Value>(entry.value);
-                }
+        if let Some(high) = view.high() {
+            panic.free_key(high);
+        }
+        for entry in view.cells() {
+            panic.free_key(entry.key);
+            if view.base.level == 0 {
+                panic.free_value::<S::Value>(entry.value);
             }
         }
         free_chain_with::<S>(word, panic);

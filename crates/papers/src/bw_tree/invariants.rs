@@ -94,6 +94,14 @@ fn children_are_there_once<S: Spec>(view: &View<'_, S>) -> Vec<usize> {
     children
 }
 
+/// Invariant 5, of an inner node.
+fn separators_are_counted<S: Spec>(view: &View<'_, S>) {
+    assert!(
+        view.count() == view.separators().len(),
+        "invariant 5 of BwTree: the newest delta of an inner node counts the separators wrongly"
+    );
+}
+
 /// Invariant 7, of a delta and its word, if it is the head of its chain.
 fn delta_leads_to_its_base<S: Spec>(delta: &Delta<S>, base: BaseRef<'_, S>, word: Option<Word>) {
     let at = base.as_ptr();
@@ -199,7 +207,9 @@ pub(super) fn check_written<S: Spec>(delta: &Delta<S>, base: BaseRef<'_, S>, wor
         check_delta(delta, base, Some(word));
         if base.level > 0 {
             // SAFETY: the caller can read the chain.
-            children_are_there_once(&unsafe { View::of_delta(delta, base) });
+            let view = unsafe { View::of_delta(delta, base) };
+            children_are_there_once(&view);
+            separators_are_counted(&view);
         }
     }
 }
@@ -274,6 +284,7 @@ impl<S: Spec> Tree<S> {
                 (view.all_deltas()).for_each(|delta| check_delta(delta, base, None));
                 if base.level > 0 {
                     children.extend(children_are_there_once(view));
+                    separators_are_counted(view);
                 } else {
                     offsets_count_the_keys_below(view);
                 }

@@ -58,9 +58,9 @@
 //!    separators are separate copies. *None of this depends on comparisons*, which may lie. A
 //!    search ends at the newest delta on the very key that it met, or at an entry of the base node
 //!    that no delta overwrites (`View::find`). Children are identified by id, and separators are in
-//!    the order of the links between their children (`inner.rs`). Offsets and words decide what a
-//!    node contains; comparisons only sort it (`consolidate.rs`). So keys that lie get wrong
-//!    answers, and cause no other harm.
+//!    the order of the links between their children; the newest delta of an inner node says how
+//!    many there are (`inner.rs`). Offsets and words decide what a node contains; comparisons only
+//!    sort it (`consolidate.rs`). So keys that lie get wrong answers, and cause no other harm.
 //! 6. A chain goes to the epoch as a whole, after it was unlinked. Its id becomes free no earlier,
 //!    and a page of the mapping table is freed when all its ids have been free for a while. So a
 //!    pinned thread that has an id finds its word, though the table shrinks (`ids.rs` says why).

@@ -47,8 +47,10 @@
 //! - A thread that finds a remove delta, and then no merge delta on the way from the left node to
 //!   the right neighbour of the right one, knows that step 4 has been taken.
 //!
-//! User code (comparisons and clones of keys) runs while steps 4 and 5 are prepared. If it panics,
-//! the merge stays as it is, for the next thread to help.
+//! User code (comparisons and clones of keys) runs while step 4 is prepared. If it panics, the
+//! merge stays as it is, for the next thread to help. From step 4 to step 5 none runs, so the
+//! thread that has taken the one comes to the other: in a tree that is dropped, no entry is in two
+//! nodes.
 
 use super::Tree;
 use super::base::{LINE, NO_NODE};
@@ -61,7 +63,6 @@ use super::word::{Kind, Word};
 use std::ptr::{self, NonNull};
 use tremula_index::kit::Spec;
 use tremula_sync::Arc;
-use tremula_sync::atomic::{AtomicBool, Ordering};
 
 struct Merge {
     parent: usize,
@@ -69,8 +70,6 @@ struct Merge {
     /// node.
     left: usize,
     right: usize,
-    /// Whether the left node owns the right node's entries already.
-    is_moved: AtomicBool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,12 +94,6 @@ impl MergeDelta {
     /// Whether the node can be read through the chain below.
     pub(super) fn can_be_read(&self) -> bool {
         self.phase != Phase::Remove
-    }
-
-    /// Whether another node owns the entries of the node now.
-    pub(super) fn is_empty(&self) -> bool {
-        // Relaxed: only a thread that has the tree alone calls this.
-        self.phase == Phase::Remove && self.of.is_moved.load(Ordering::Relaxed)
     }
 
     /// # Safety
@@ -153,7 +146,6 @@ impl<S: Spec> Tree<S> {
             parent: parent.id,
             left: pair.left,
             right: pair.right,
-            is_moved: AtomicBool::new(false),
         });
         may_merge && self.mark(Phase::Abort, &merge, parent) && self.help(&merge, guard)
     }
@@ -326,8 +318,6 @@ impl<S: Spec> Tree<S> {
             return;
         }
         merged.give();
-        // Relaxed: see `is_empty`.
-        merge.is_moved.store(true, Ordering::Relaxed);
         // SAFETY: the chain and the delta have just been unlinked; the new base node has the
         // entries that are left.
         unsafe {

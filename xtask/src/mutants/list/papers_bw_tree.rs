@@ -51,10 +51,9 @@ const MERGES: Checker = Checker {
     ..SPREAD
 };
 
-/// The tests of panics in the middle of merges.
+/// The test of panics in the middle of merges that nobody finishes.
 const PANICS: Checker = Checker {
-    target: Target::Test("engines"),
-    filter: "panics_leave_bw_tree",
+    filter: "in_the_middle_of_a_merge",
     ..SPREAD
 };
 
@@ -321,8 +320,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/papers/src/bw_tree/inner.rs",
         original: "            count: self.count() as u32 - 1,",
         replacement: "            count: self.count() as u32,",
-        why: "An inner node is taken to have a separator that a delta has deleted.",
-        checker: DELTAS,
+        why: "An inner node is taken to have a separator that a delta has deleted (invariant 5): it is split early, and a root without separators stays.",
+        checker: INVARIANTS,
         hangs: false,
     },
     Mutant {
@@ -389,11 +388,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "bw_moved_entries_are_freed_with_the_removed_node",
-        file: "crates/papers/src/bw_tree/steps.rs",
-        original: "merge.is_moved.store(true, Ordering::Relaxed);",
-        replacement: "merge.is_moved.store(false, Ordering::Relaxed);",
-        why: "A tree that is dropped in the middle of a merge frees what two nodes have twice.",
+        name: "bw_node_under_a_remove_delta_is_not_freed",
+        file: "crates/papers/src/bw_tree/free.rs",
+        original: "            word = step.next;\n",
+        replacement: "            if step.can_be_read() {\n                word = step.next;\n            }\n",
+        why: "A tree that is dropped in the middle of a merge, which a panic has stopped, leaks what its right node has.",
         checker: PANICS,
         hangs: false,
     },
