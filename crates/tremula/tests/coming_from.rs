@@ -85,6 +85,7 @@ fn channels_of_threads() {
     assert!(sender.send_timeout(3, Duration::ZERO).is_err());
     assert!(sender.send_deadline(3, Instant::now()).is_err());
     assert_eq!(mailbox.len(), 2);
+    assert!(mailbox.is_full() && sender.is_full());
     assert_eq!(mailbox.recv(), Ok(1));
     assert_eq!(mailbox.try_recv(), Ok(2));
     assert!(mailbox.is_empty());
