@@ -294,12 +294,13 @@ fn an_entry_that_is_not_found_again_is_not_freed_while_it_is_linked() {
 /// How many of the next comparisons of [`Misleads`] keys are wrong.
 static LIES: AtomicU64 = AtomicU64::new(0);
 
-/// A key whose wrong comparisons send a search down before it has come to its end.
+/// A key whose wrong comparisons are the wrong way round: they send a search for the last key down
+/// before it has come to its end, whichever side it is on.
 #[derive(Clone, Debug)]
 struct Misleads(Counted<u64>);
 ordered_by!(Misleads, |a, b| {
     match LIES.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
-        Ok(_) => Greater,
+        Ok(_) => b.0.cmp(&a.0),
         Err(_) => a.0.cmp(&b.0),
     }
 });
