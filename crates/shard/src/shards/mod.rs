@@ -378,7 +378,7 @@ impl<S: 'static> Shards<S> {
     /// elsewhere, and calls.
     ///
     /// It may await calls on any other shard. It must not await one on its own: that gives
-    /// [`CallError::OnWorker`], as for [functions](Self#), and panics in a build with debug
+    /// [`CallError::OnWorker`], as for functions, and panics in a build with debug
     /// assertions. Two functions that await calls on each other's shards wait for ever. So does one
     /// that blocks its thread until something happens that needs the same worker.
     ///
