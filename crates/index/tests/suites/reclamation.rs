@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use crate::{Tested, further_maps};
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, mpsc};
@@ -251,9 +252,14 @@ pub(crate) fn a_quiet_map_hands_out_the_value_itself() {
         for _ in 0..2 {
             drop(fill(map));
             wait_for_thread(map);
+            // A thread of the engine's own may be inside as soon as an operation leaves it a task.
+            let has_thread = map.shape().get("left_to_thread").is_some();
+            let originals = Cell::new(0);
             let is_alone = |way: &str, value: Option<Value>| {
                 let value = value.unwrap_or_else(|| panic!("{name}, {way}: nothing"));
-                assert!(Arc::try_unwrap(value).is_ok(), "{name}, {way}: a copy");
+                let is_original = Arc::try_unwrap(value).is_ok();
+                assert!(is_original || has_thread, "{name}, {way}: a copy");
+                originals.set(originals.get() + u32::from(is_original));
                 wait_for_thread(map);
             };
             for number in 0..20 {
@@ -268,6 +274,7 @@ pub(crate) fn a_quiet_map_hands_out_the_value_itself() {
                 is_alone("pop_first", map.pop_first().map(|(_, value)| value));
                 is_alone("pop_last", map.pop_last().map(|(_, value)| value));
             }
+            assert_ne!(originals.get(), 0, "{name}");
             map.remove_range(KeyRange::all());
         }
     });
