@@ -63,7 +63,7 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     }
 
     /// If the key that `form` stands for is present, calls `read` once with its value. Returns
-    /// whether it did. Copies nothing.
+    /// whether it did. Copies nothing if the engine can look for the form.
     #[doc(hidden)]
     fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool;
 

@@ -4,59 +4,22 @@
 //! No test asserts a time. Where a thread must be waiting, a test is right either way.
 #![cfg(not(any(loom, shuttle)))]
 
+mod support;
+
 use futures_sink::Sink;
 use futures_util::{SinkExt, StreamExt, stream};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
+use support::{CountingWaker, block_on};
 use tremula_mailbox::{
     RecvError, SendError, SendTimeoutError, Sender, TryRecvError, TrySendError, bounded, unbounded,
 };
 
 const SHORT: Duration = Duration::from_millis(2);
-
-/// Counts how often it wakes.
-#[derive(Default)]
-struct CountingWaker(AtomicUsize);
-
-impl Wake for CountingWaker {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl CountingWaker {
-    fn new() -> (Arc<Self>, Waker) {
-        let counting = Arc::new(Self::default());
-        (Arc::clone(&counting), Waker::from(counting))
-    }
-
-    fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-/// Runs a future on this thread.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 #[test]
 fn handles_are_send_and_sync_if_messages_are_send() {

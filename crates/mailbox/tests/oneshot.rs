@@ -3,39 +3,20 @@
 //! No test asserts a time. Where a thread must be waiting, a test is right either way.
 #![cfg(not(any(loom, shuttle)))]
 
+mod support;
+
 use futures_core::future::FusedFuture;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::CountingWaker;
 use tremula_mailbox::{RecvError, RecvTimeoutError, TryRecvError, oneshot};
 
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_secs(600);
-
-/// Counts how often it wakes.
-#[derive(Default)]
-struct CountingWaker(AtomicUsize);
-
-impl Wake for CountingWaker {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl CountingWaker {
-    fn new() -> (Arc<Self>, Waker) {
-        let counting = Arc::new(Self::default());
-        (Arc::clone(&counting), Waker::from(counting))
-    }
-
-    fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 #[test]
 fn handles_are_send_and_sync_if_the_value_is_send() {
