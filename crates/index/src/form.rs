@@ -43,8 +43,8 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// The order of the forms must be that of the keys that they stand for; otherwise a lookup may miss
-/// an entry. The code of a form runs where that of `K::cmp` does, under an internal lock perhaps: see
-/// [`OrderedIndex`](crate::OrderedIndex).
+/// an entry. The code of a form runs where that of `K::cmp` does, under an internal lock perhaps:
+/// see [`OrderedIndex`](crate::OrderedIndex).
 pub trait KeyForm<K>: Comparable<K> {
     /// The key, if this type is the type of the keys.
     #[doc(hidden)]
