@@ -30,7 +30,7 @@ pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
     // The lab's rivals, which nothing else compiles.
     report.run(
         &plain("clippy", workspace)
-            .args(["--package", "tremula-lab", "--features", "rivals"])
+            .args(["--workspace", "--features", "tremula-lab/rivals"])
             .arg("--all-targets")
             .args(strict),
     );

@@ -41,7 +41,7 @@ const TOOLS: &str = "tools";
 
 /// Every step after the one that provides the tools, in order: what is quick and what fails
 /// most often come first.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 13] = [
     Step {
         name: "fmt",
         about: "formatting, as rustfmt has it",
@@ -85,14 +85,8 @@ const STEPS: [Step; 14] = [
         run: tests::doctest,
     },
     Step {
-        name: "model",
-        about: "properties of sync, index, papers and mailbox against a model, the stress tests at full speed, and hostile keys and values",
-        tools: &[],
-        run: tests::model,
-    },
-    Step {
         name: "integration",
-        about: "integration tests of the other crates",
+        about: "the crates from outside: properties against models, the stress tests at full speed, hostile keys and values, a real Erlang",
         tools: &[Tool::Erlang, Tool::Chromium],
         run: tests::integration,
     },

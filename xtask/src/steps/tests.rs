@@ -27,7 +27,20 @@ impl Targets<'_> {
         self.0.is_empty()
     }
 
-    /// Makes a cargo command run these tests.
+    /// Makes a cargo command run these tests, by their names alone: no other step may have tests of
+    /// these names.
+    ///
+    /// With the whole workspace selected, its crates have the same features in every step, and are
+    /// compiled once for all of them.
+    fn select_by_name(&self, job: Job) -> Job {
+        let mut names: Vec<&str> = self.0.iter().map(|(_, test)| *test).collect();
+        names.sort_unstable();
+        names.dedup();
+        job.arg("--workspace")
+            .args(names.into_iter().flat_map(|name| ["--test", name]))
+    }
+
+    /// Makes a cargo command run these tests, and compile no other crate.
     pub(super) fn select(&self, job: Job) -> Job {
         let selections = self
             .0
@@ -58,7 +71,7 @@ pub(super) fn targets<'w>(
             .map(|test| (package.name.as_str(), test.as_str()))
     });
     let targets: Vec<_> = all
-        .filter(|(package, test)| steps_of(package, test).contains(&step))
+        .filter(|(_, test)| steps_of(test).contains(&step))
         .collect();
     for required in required {
         if !targets.iter().any(|(package, _)| package == required) {
@@ -72,14 +85,13 @@ pub(super) fn targets<'w>(
 
 /// The steps that run an integration test: every test has at least one, so that none can be
 /// forgotten.
-fn steps_of(package: &str, test: &str) -> &'static [&'static str] {
+fn steps_of(test: &str) -> &'static [&'static str] {
     match test {
         "loom" => &["loom"],
         "shuttle" => &["shuttle"],
-        "stress" => &["model", "tsan", "asan"],
-        "hostile" => &["model", "asan"],
+        "stress" => &["integration", "tsan", "asan"],
+        "hostile" => &["integration", "asan"],
         _ if test.starts_with("e2e_") => &["e2e"],
-        _ if CHECKED.contains(&package) => &["model"],
         _ => &["integration"],
     }
 }
@@ -96,15 +108,12 @@ pub(super) fn doctest(workspace: &Workspace, report: &mut Report) {
     some_test(&binaries, report);
 }
 
-pub(super) fn model(workspace: &Workspace, report: &mut Report) {
-    run_targets("model", Flavour::Plain, &CHECKED, &[], workspace, report);
-}
-
 pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
+    let required = [&CHECKED[..], &["tremula-lab", "tremula-check"]].concat();
     run_targets(
         "integration",
         Flavour::Plain,
-        &["tremula-lab", "tremula-check"],
+        &required,
         &[],
         workspace,
         report,
@@ -200,10 +209,12 @@ fn run_targets(
     if targets.is_empty() {
         return Vec::new();
     }
-    let job = targets
-        .select(cargo_test(flavour, workspace))
-        .arg("--")
-        .args(harness.iter().copied());
+    let job = cargo_test(flavour, workspace);
+    let job = match flavour {
+        Flavour::Plain => targets.select_by_name(job),
+        _ => targets.select(job),
+    };
+    let job = job.arg("--").args(harness.iter().copied());
     let binaries = run(&job, report);
     if binaries.len() != targets.0.len() {
         let (ran, wanted) = (binaries.len(), targets.0.len());
@@ -300,17 +311,15 @@ mod unit_tests {
             [("tremula-sync", "stress"), ("tremula-index", "hostile")]
         );
         assert_eq!(
-            of("model"),
+            of("integration"),
             [
                 ("tremula-sync", "stress"),
                 ("tremula-sync", "locks"),
                 ("tremula-index", "model"),
-                ("tremula-index", "hostile")
+                ("tremula-index", "hostile"),
+                ("tremula-lab", "results"),
+                ("tremula-cli", "cli")
             ]
-        );
-        assert_eq!(
-            of("integration"),
-            [("tremula-lab", "results"), ("tremula-cli", "cli")]
         );
         assert_eq!(of("e2e"), [("tremula-cli", "e2e_server")]);
     }
@@ -336,6 +345,8 @@ mod unit_tests {
         let targets = Targets(vec![("a", "loom"), ("b", "loom")]);
         let job = targets.select(Job::new("cargo", "/"));
         assert_eq!(job.told(), "cargo -p a --test loom -p b");
+        let job = targets.select_by_name(Job::new("cargo", "/"));
+        assert_eq!(job.told(), "cargo --workspace --test loom");
     }
 
     #[test]
