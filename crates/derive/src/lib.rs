@@ -43,7 +43,7 @@ use quote::quote;
 ///     number: u64,
 /// }
 ///
-/// let slots = OrderedMap::with_engine(Engine::Art);
+/// let slots = OrderedMap::with_byte_engine(Engine::Art);
 /// for number in [2, 1] {
 ///     slots.insert(Slot { owner: Owner::User { id: 7 }, number }, "taken");
 /// }

@@ -384,7 +384,7 @@ fn steps<K: Clone + Debug>(
 /// taken for another, or is in the wrong place.
 fn agree_with_the_model<K: ByteKey + Debug>(steps: &[Step<K>]) {
     for engine in Engine::ALL {
-        let map = OrderedMap::with_engine(engine);
+        let map = OrderedMap::with_byte_engine(engine);
         let mut model = BTreeMap::new();
         for step in steps {
             match step.clone() {

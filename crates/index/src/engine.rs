@@ -1,8 +1,10 @@
 //! The engines by name, for a program that chooses one at run time.
 
 use crate::key::KeyHead;
+use crate::key::built_in::{BuiltIn, BuiltInHead, is_built_in};
+use crate::of_built_in::MakeOfBuiltIn;
 use crate::*; // the types that the rows name
-use std::{fmt, hash::Hash};
+use std::{any::type_name, fmt, hash::Hash, marker::PhantomData};
 
 /// What an engine promises of the operations that concern several entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +64,17 @@ pub trait WithEngine<K: Ord + Clone, V: Clone> {
     fn run<I: OrderedIndex<K, V> + 'static>(self, make: fn() -> I) -> Self::Output;
 }
 
+/// Makes an index.
+struct Boxed;
+
+impl<K: Ord + Clone, V: Clone> WithEngine<K, V> for Boxed {
+    type Output = Box<dyn OrderedIndex<K, V>>;
+
+    fn run<I: OrderedIndex<K, V> + 'static>(self, make: fn() -> I) -> Self::Output {
+        Box::new(make())
+    }
+}
+
 /// An engine from a table of engines, from which a program chooses one by name. [`Engine`] is such
 /// a table; other crates have tables with further engines, and code that is generic over this trait
 /// takes any of them.
@@ -94,23 +107,47 @@ pub trait RegisteredEngine:
         H: KeyHead<K>,
         W: WithEngine<K, V>;
 
-    /// An empty index of this engine, in its default configuration.
-    ///
-    /// Some engines need the byte form of a key. Those that compare take any `K: Ord`, but only if
-    /// the program names their types, not through this function.
+    /// Does `work` with the type of this engine if it needs the byte forms of keys; else returns
+    /// `None`.
+    #[doc(hidden)]
+    fn with_bytes<K, V, W>(self, work: W) -> Option<W::Output>
+    where
+        K: ByteKey,
+        V: Storable,
+        W: WithEngine<K, V>;
+
+    /// An empty index of this engine, in its default configuration, for keys with a byte form.
     #[must_use]
     fn create<K: ByteKey, V: Storable>(self) -> Box<dyn OrderedIndex<K, V>> {
-        struct Boxed;
-
-        impl<K: Ord + Clone, V: Clone> WithEngine<K, V> for Boxed {
-            type Output = Box<dyn OrderedIndex<K, V>>;
-
-            fn run<I: OrderedIndex<K, V> + 'static>(self, make: fn() -> I) -> Self::Output {
-                Box::new(make())
-            }
-        }
-
         self.with(Boxed)
+    }
+
+    /// An empty index of this engine, in its default configuration, for any keys that the engine
+    /// can take.
+    ///
+    /// # Panics
+    ///
+    /// If the engine needs the byte forms of keys, and `K` is none of the built-in keys that
+    /// [`OrderedMap::with_engine`] lists. [`create`](Self::create) takes every key with a byte form.
+    #[must_use]
+    fn create_for<K: Ord + Storable, V: Storable>(self) -> Box<dyn OrderedIndex<K, V>> {
+        let is_built_in = is_built_in::<K>();
+        match self.facts().keys {
+            Keys::Compared if is_built_in => self.with_heads::<K, V, BuiltInHead, _>(Boxed),
+            Keys::Compared => self.with_heads::<K, V, key::NoHead, _>(Boxed),
+            Keys::Bytes if is_built_in => {
+                self.with_bytes::<BuiltIn<K>, V, _>(MakeOfBuiltIn(PhantomData))
+            }
+            Keys::Bytes => None,
+        }
+        .unwrap_or_else(|| {
+            panic!(
+                "the engine `{self}` needs the byte form of a key, and {} is none of the keys \
+                 whose form it knows by itself: implement `ByteKey` for it and make the map by \
+                 `OrderedMap::with_byte_engine`, or choose an engine that compares keys",
+                type_name::<K>()
+            )
+        })
     }
 
     /// The engine of this name.
@@ -187,10 +224,8 @@ macro_rules! engines {
                 }
             }
 
-            /// An empty index of this engine, in its default configuration.
-            ///
-            /// Some engines need the byte form of a key. Those that compare take any `K: Ord`, but
-            /// only if the program names their types, not through this function.
+            /// An empty index of this engine, in its default configuration, for keys with a byte
+            /// form. [`OrderedMap::with_engine`]($crate::OrderedMap::with_engine) takes any `K: Ord`.
             #[must_use]
             pub fn create<K, V>(self) -> Box<dyn $crate::OrderedIndex<K, V>>
             where
@@ -236,6 +271,17 @@ macro_rules! engines {
                     $(Self::$Engine => $crate::engines!(@with_heads $keys, $Index, work),)*
                 }
             }
+
+            fn with_bytes<K, V, W>(self, work: W) -> Option<W::Output>
+            where
+                K: $crate::ByteKey,
+                V: $crate::Storable,
+                W: $crate::WithEngine<K, V>,
+            {
+                match self {
+                    $(Self::$Engine => $crate::engines!(@with_bytes $keys, $Index, work),)*
+                }
+            }
         }
 
         impl std::fmt::Display for $Table {
@@ -256,6 +302,12 @@ macro_rules! engines {
         Some($work.run(<$Index<K, V, H>>::new))
     };
     (@with_heads Bytes, $Index:ident, $work:ident) => {
+        None
+    };
+    (@with_bytes Bytes, $Index:ident, $work:ident) => {
+        Some($work.run(<$Index<K, V>>::new))
+    };
+    (@with_bytes Compared, $Index:ident, $work:ident) => {
         None
     };
 }

@@ -17,6 +17,7 @@ pub mod kit;
 pub mod lfca_tree;
 pub mod locked;
 pub mod masstree;
+mod of_built_in;
 mod ordered_index;
 pub mod ordered_map;
 pub mod ordered_set;
@@ -35,7 +36,9 @@ pub use lfca_tree::LfcaTree;
 pub use locked::Locked;
 pub use masstree::Masstree;
 pub use ordered_index::OrderedIndex;
-pub use ordered_map::OrderedMap;
+pub use ordered_map::{
+    ArtMap, CaTreeMap, LfcaTreeMap, LockedMap, MasstreeMap, OlcBTreeMap, OrderedMap,
+};
 pub use ordered_set::OrderedSet;
 #[cfg(feature = "derive")]
 pub use tremula_derive::ByteKeyOfIndex as ByteKey;

@@ -3,7 +3,10 @@
 use crate::contract::Shape;
 use crate::ordered_map::FormRange;
 use crate::ordered_map::{self, Range};
-use crate::{CaTree, Direction, KeyForm, NotSorted, OrderedIndex, OrderedMap, Storable};
+use crate::{
+    ByteKey, CaTree, Direction, KeyForm, NotSorted, OrderedIndex, OrderedMap, RegisteredEngine,
+    Storable,
+};
 use std::fmt;
 use std::iter::Map;
 use std::ops::RangeBounds;
@@ -49,6 +52,35 @@ impl<K: Ord + Storable> OrderedSet<K> {
     /// [`NotSorted`] names the first key that is out of order.
     pub fn from_sorted(keys: impl IntoIterator<Item = K>) -> Result<Self, NotSorted> {
         OrderedMap::from_sorted(keys.into_iter().map(|key| (key, ()))).map(Self::of)
+    }
+}
+
+impl<K: Ord + Storable> OrderedSet<K, Box<dyn OrderedIndex<K, ()>>> {
+    /// An empty set on `engine`, which may be chosen at run time: see
+    /// [`OrderedMap::with_engine`].
+    ///
+    /// # Panics
+    ///
+    /// If the engine needs the byte form of a key and `K` is not built in.
+    ///
+    /// ```
+    /// use tremula_index::{Engine, OrderedSet};
+    ///
+    /// let words = OrderedSet::with_engine(Engine::Art);
+    /// assert!(words.insert("aspen"));
+    /// ```
+    #[must_use]
+    pub fn with_engine(engine: impl RegisteredEngine) -> Self {
+        Self::of(OrderedMap::with_engine(engine))
+    }
+
+    /// An empty set on `engine`, whatever it is, for keys with a byte form.
+    #[must_use]
+    pub fn with_byte_engine(engine: impl RegisteredEngine) -> Self
+    where
+        K: ByteKey,
+    {
+        Self::of(OrderedMap::with_byte_engine(engine))
     }
 }
 

@@ -133,6 +133,18 @@ impl RegisteredEngine for AnyEngine {
             Self::Paper(engine) => engine.with_heads::<K, V, H, W>(work),
         }
     }
+
+    fn with_bytes<K, V, W>(self, work: W) -> Option<W::Output>
+    where
+        K: ByteKey,
+        V: Storable,
+        W: WithEngine<K, V>,
+    {
+        match self {
+            Self::Index(engine) => engine.with_bytes(work),
+            Self::Paper(engine) => engine.with_bytes(work),
+        }
+    }
 }
 
 impl From<Engine> for AnyEngine {

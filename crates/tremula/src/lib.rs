@@ -16,6 +16,7 @@ pub use tremula_derive::ByteKey;
 // From its module, which exports the trait without the macro of the same name.
 pub use tremula_index::key::ByteKey;
 pub use tremula_index::{
-    Art, CaTree, Direction, Engine, Facts, KeyForm, KeyRange, LfcaTree, Locked, Masstree,
-    NotSorted, OlcBTree, OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
+    Art, ArtMap, CaTree, CaTreeMap, Direction, Engine, Facts, KeyForm, KeyRange, LfcaTree,
+    LfcaTreeMap, Locked, LockedMap, Masstree, MasstreeMap, NotSorted, OlcBTree, OlcBTreeMap,
+    OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
 };

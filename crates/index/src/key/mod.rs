@@ -4,10 +4,12 @@
 //! - [`ByteKey`]: the trait of keys with a byte form. Its impls for the types of the standard
 //!   library are in `numbers`, `strings`, `tuples` (with arrays), `variants` (`Option`, `Reverse`
 //!   and others) and `delegated` (types that have the form of another).
+//! - `built_in`: the same forms for a `K` of which the compiler knows only `Ord`.
 //! - `parts`: what the byte forms of composite keys are made of.
 //! - [`KeyHead`]: where a comparing index gets the heads from, if there are any.
 //! - [`TotalF32`], [`TotalF64`]: floats, in their total order.
 
+pub(crate) mod built_in;
 mod delegated;
 mod float;
 pub(crate) mod head;

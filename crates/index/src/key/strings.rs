@@ -1,19 +1,39 @@
 //! The byte forms of strings and byte strings: their bytes.
 
 use super::ByteKey;
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::ffi::{CString, OsString};
 
 macro_rules! bytes {
-    ($($type:ty: $as_bytes:expr),* $(,)?) => { $(
-        impl ByteKey for $type {
+    ($($(#[$cfg:meta])? $type:ty: $as_bytes:expr,)*) => {
+        $($(#[$cfg])? impl ByteKey for $type {
             #[inline]
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
                 let as_bytes: for<'a> fn(&'a $type) -> &'a [u8] = $as_bytes;
                 read(as_bytes(self))
             }
+        })*
+
+        /// Whether `K` is one of the types of this file.
+        pub(super) fn is_string<K: 'static>() -> bool {
+            let id = TypeId::of::<K>();
+            $($(#[$cfg])? if id == TypeId::of::<$type>() {
+                return true;
+            })*
+            false
         }
-    )* };
+
+        /// The byte form of a key whose type is one of those of this file.
+        #[inline]
+        pub(super) fn bytes_of(key: &dyn Any) -> Option<&[u8]> {
+            $($(#[$cfg])? if let Some(key) = key.downcast_ref::<$type>() {
+                let as_bytes: for<'a> fn(&'a $type) -> &'a [u8] = $as_bytes;
+                return Some(as_bytes(key));
+            })*
+            None
+        }
+    };
 }
 
 bytes! {
@@ -27,11 +47,7 @@ bytes! {
     Cow<'static, [u8]>: |key| key,
     CString: |key| key.as_bytes(),
     OsString: |key| key.as_encoded_bytes(),
-}
-
-// Under the checkers the counted pointer is another type.
-#[cfg(not(any(loom, shuttle, tremula_tsan)))]
-bytes! {
-    tremula_sync::Arc<str>: |key| key.as_bytes(),
-    tremula_sync::Arc<[u8]>: |key| key,
+    // Under the checkers the counted pointer is another type.
+    #[cfg(not(any(loom, shuttle, tremula_tsan)))] tremula_sync::Arc<str>: |key| key.as_bytes(),
+    #[cfg(not(any(loom, shuttle, tremula_tsan)))] tremula_sync::Arc<[u8]>: |key| key,
 }

@@ -10,7 +10,11 @@ pub use range::{Drain, IntoIter, Range};
 use crate::bulk::Ascending;
 use crate::contract::{Direction, KeyRange, Shape, Update};
 use crate::form::{FormOf, KeyForm};
-use crate::{ByteKey, CaTree, NotSorted, OrderedIndex, RegisteredEngine};
+use crate::key::ByteHead;
+use crate::{
+    Art, ByteKey, CaTree, LfcaTree, Locked, Masstree, NotSorted, OlcBTree, OrderedIndex,
+    RegisteredEngine, Storable,
+};
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, Deref, RangeBounds};
 
@@ -77,22 +81,105 @@ where
 
 impl<K, V> OrderedMap<K, V, Box<dyn OrderedIndex<K, V>>>
 where
-    K: ByteKey,
-    V: Clone + Send + Sync + 'static,
+    K: Ord + Storable,
+    V: Storable,
 {
     /// An empty map on `engine`, which may be chosen at run time.
+    ///
+    /// An engine that compares takes any `K: Ord`. An engine that needs the byte form of a key
+    /// ([`Keys::Bytes`](crate::Keys::Bytes), as `art` and `masstree` do) takes the *built-in keys*,
+    /// whose form it knows by itself: integers, `bool`, `char`, `String`, `Vec<u8>`, their boxed,
+    /// counted (`Arc`), `'static` and `Cow` forms, `CString`, `OsString`. For all other keys with a
+    /// byte form there is [`with_byte_engine`](Self::with_byte_engine).
+    ///
+    /// # Panics
+    ///
+    /// If the engine needs the byte form of a key and `K` is not built in.
     ///
     /// ```
     /// use tremula_index::{Engine, OrderedMap};
     ///
+    /// #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+    /// enum Planet { Mercury, Venus, Earth }
+    ///
+    /// let moons = OrderedMap::with_engine(Engine::BTree);
+    /// moons.insert(Planet::Earth, 1);
+    /// assert_eq!(moons.get(&Planet::Mercury), None);
+    ///
     /// let map = OrderedMap::with_engine("locked".parse::<Engine>()?);
     /// map.insert(1, 'a');
     /// assert_eq!(map.shape().engine, "locked");
+    /// # let _ = Planet::Venus;
     /// # Ok::<(), tremula_index::UnknownEngine>(())
     /// ```
     #[must_use]
     pub fn with_engine(engine: impl RegisteredEngine) -> Self {
+        Self::on(engine.create_for())
+    }
+
+    /// An empty map on `engine`, whatever it is, for keys with a byte form.
+    ///
+    /// ```
+    /// use std::cmp::Reverse;
+    /// use tremula_index::{Engine, OrderedMap};
+    ///
+    /// let latest = OrderedMap::with_byte_engine(Engine::Art);
+    /// latest.insert(("plan".to_owned(), Reverse(1)), "a draft");
+    /// latest.insert(("plan".to_owned(), Reverse(2)), "the plan");
+    /// assert_eq!(latest.first().map(|(_, text)| text), Some("the plan"));
+    /// ```
+    #[must_use]
+    pub fn with_byte_engine(engine: impl RegisteredEngine) -> Self
+    where
+        K: ByteKey,
+    {
         Self::on(engine.create())
+    }
+}
+
+/// A map on a [`CaTree`], as [`OrderedMap::new`] makes it.
+pub type CaTreeMap<K, V> = OrderedMap<K, V, CaTree<K, V>>;
+
+/// A map on an [`LfcaTree`], made by [`OrderedMap::empty`]. Keys without a byte form take
+/// [`NoHead`](crate::key::NoHead) as a third parameter.
+pub type LfcaTreeMap<K, V, H = ByteHead> = OrderedMap<K, V, LfcaTree<K, V, H>>;
+
+/// A map on an [`OlcBTree`], made by [`OrderedMap::empty`]. Keys without a byte form take
+/// [`NoHead`](crate::key::NoHead) as a third parameter.
+///
+/// ```
+/// use tremula_index::OlcBTreeMap;
+///
+/// struct Cache {
+///     pages: OlcBTreeMap<u64, Vec<u8>>,
+/// }
+///
+/// let cache = Cache { pages: OlcBTreeMap::empty() };
+/// cache.pages.insert(4096, vec![0; 8]);
+/// assert!(cache.pages.contains_key(&4096));
+/// ```
+pub type OlcBTreeMap<K, V, H = ByteHead> = OrderedMap<K, V, OlcBTree<K, V, H>>;
+
+/// A map on an [`Art`], made by [`OrderedMap::empty`].
+pub type ArtMap<K, V> = OrderedMap<K, V, Art<K, V>>;
+
+/// A map on a [`Masstree`], made by [`OrderedMap::empty`].
+pub type MasstreeMap<K, V> = OrderedMap<K, V, Masstree<K, V>>;
+
+/// A map on a [`Locked`] tree, made by [`OrderedMap::empty`].
+pub type LockedMap<K, V> = OrderedMap<K, V, Locked<K, V>>;
+
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V> + Default> OrderedMap<K, V, E> {
+    /// An empty map on an engine of type `E`, in its default configuration.
+    ///
+    /// ```
+    /// let map = tremula_index::ArtMap::<String, u64>::empty();
+    /// map.insert("aspen".to_owned(), 7);
+    /// assert_eq!(map.get("aspen"), Some(7));
+    /// ```
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::on(E::default())
     }
 }
 

@@ -188,6 +188,8 @@ pub(crate) fn a_str_finds_what_the_string_finds() {
         println!("{engine}");
         let map: Map<String> = OrderedMap::with_engine(engine);
         with_words(&map);
+        let map: Map<String> = OrderedMap::with_byte_engine(engine);
+        with_words(&map);
     }
     with_words(&OrderedMap::new());
 }
@@ -195,7 +197,7 @@ pub(crate) fn a_str_finds_what_the_string_finds() {
 pub(crate) fn a_form_of_ones_own_finds_what_the_key_finds() {
     for engine in Tested::ALL {
         println!("{engine}");
-        let map: Map<Pair> = OrderedMap::with_engine(engine);
+        let map: Map<Pair> = OrderedMap::with_byte_engine(engine);
         with_pairs::<true, _>(&map);
     }
     with_pairs::<true, _>(&OrderedMap::new());
@@ -204,7 +206,7 @@ pub(crate) fn a_form_of_ones_own_finds_what_the_key_finds() {
 pub(crate) fn a_form_that_does_not_say_its_bytes_finds_what_the_key_finds() {
     for engine in Tested::ALL {
         println!("{engine}");
-        let map: Map<Pair> = OrderedMap::with_engine(engine);
+        let map: Map<Pair> = OrderedMap::with_byte_engine(engine);
         with_pairs::<false, _>(&map);
     }
     with_pairs::<false, _>(&OrderedMap::new());

@@ -9,7 +9,7 @@ use crate::Tested;
 use crate::support::suite::Random;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use tremula_index::{Direction, OrderedIndex, OrderedMap, OrderedSet};
+use tremula_index::{Direction, Keys, OrderedIndex, OrderedMap, OrderedSet};
 
 type Map = OrderedMap<i64, u32, Box<dyn OrderedIndex<i64, u32>>>;
 
@@ -136,6 +136,49 @@ pub(crate) fn methods_of_maps_do_what_those_of_a_btree_map_do() {
         assert!(map.values().eq(model.values().copied()), "{engine}");
         assert!(map.keys().rev().eq(model.keys().rev().copied()), "{engine}");
         assert_eq!(format!("{map:?}"), format!("{model:?}"), "{engine}");
+    }
+}
+
+/// A key of which an engine can know nothing but its order, which is not that of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Id(std::cmp::Reverse<u16>, Part);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Whole,
+    Half(i8),
+}
+
+/// Fails where an engine takes such a key for one whose head is the key, or demands more of it than
+/// its order.
+pub(crate) fn a_key_with_an_order_and_no_more_suits_every_engine_that_compares() {
+    for engine in Tested::ALL {
+        let make = || OrderedMap::<Id, u64, _>::with_engine(engine);
+        if engine.facts().keys == Keys::Bytes {
+            let told = std::panic::catch_unwind(make).map(drop).unwrap_err();
+            let told = told.downcast_ref::<String>().expect("a sentence");
+            assert!(
+                told.contains(engine.name()) && told.contains("with_byte_engine"),
+                "{told}"
+            );
+            assert!(told.contains("Id"), "{told}");
+            continue;
+        }
+        let (map, mut model) = (make(), BTreeMap::new());
+        let mut random = Random::new(11);
+        for step in 0..3000 {
+            let part = match random.below(3) {
+                0 => Part::Whole,
+                half => Part::Half(half as i8 - 2),
+            };
+            let key = Id(std::cmp::Reverse(random.below(300) as u16), part);
+            if random.below(3) == 0 {
+                assert_eq!(map.remove(&key), model.remove(&key), "{engine}");
+            } else {
+                assert_eq!(map.insert(key, step), model.insert(key, step), "{engine}");
+            }
+        }
+        assert!(map.iter().eq(model), "{engine}");
     }
 }
 
@@ -267,6 +310,7 @@ macro_rules! every_test {
     () => {
         every_test! {
             methods_of_maps_do_what_those_of_a_btree_map_do,
+            a_key_with_an_order_and_no_more_suits_every_engine_that_compares,
             an_owned_iterator_hands_out_every_entry_from_either_end,
             maps_are_equal_if_their_entries_are_whatever_their_engines_are,
             a_range_may_own_its_map,
