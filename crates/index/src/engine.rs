@@ -128,7 +128,8 @@ pub trait RegisteredEngine:
     /// # Panics
     ///
     /// If the engine needs the byte forms of keys, and `K` is none of the built-in keys that
-    /// [`OrderedMap::with_engine`] lists. [`create`](Self::create) takes every key with a byte form.
+    /// [`OrderedMap::with_engine`] lists. [`create`](Self::create) takes every key with a byte
+    /// form.
     #[must_use]
     fn create_for<K: Ord + Storable, V: Storable>(self) -> Box<dyn OrderedIndex<K, V>> {
         let is_built_in = is_built_in::<K>();
@@ -225,7 +226,8 @@ macro_rules! engines {
             }
 
             /// An empty index of this engine, in its default configuration, for keys with a byte
-            /// form. [`OrderedMap::with_engine`]($crate::OrderedMap::with_engine) takes any `K: Ord`.
+            /// form. [`OrderedMap::with_engine`]($crate::OrderedMap::with_engine) takes any
+            /// `K: Ord`.
             #[must_use]
             pub fn create<K, V>(self) -> Box<dyn $crate::OrderedIndex<K, V>>
             where
