@@ -21,6 +21,14 @@ const fn derived(filter: &'static str) -> Checker {
     }
 }
 
+/// The methods of maps, whose engine is chosen at run time.
+const fn maps(filter: &'static str) -> Checker {
+    Checker {
+        target: Target::Test("maps"),
+        ..keys(filter)
+    }
+}
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "reversed_keys_are_not_delimited",
@@ -74,6 +82,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "if last_too {",
         why: "A field runs on into the next.",
         checker: derived("structs_with_names"),
+        hangs: false,
+    },
+    Mutant {
+        name: "short_keys_are_taken_for_built_in",
+        file: "crates/index/src/engine.rs",
+        original: "Keys::Compared => self.with_heads::<K, V, key::NoHead, _>(Boxed),",
+        replacement: "Keys::Compared => self.with_heads::<K, V, BuiltInHead, _>(Boxed),",
+        why: "A user's key of a few bytes is taken for its head, which knows nothing of it.",
+        checker: maps("a_key_with_an_order_and_no_more"),
+        hangs: false,
+    },
+    Mutant {
+        name: "ranges_of_built_in_keys_have_no_lower_bound",
+        file: "crates/index/src/of_built_in.rs",
+        original: "        low: converted(range.low, low.as_ref()),",
+        replacement: "        low: converted(Bound::Unbounded, low.as_ref()),",
+        why: "A range of a map on `art` or `masstree` begins at the first key.",
+        checker: maps("methods_of_maps_do_what"),
         hangs: false,
     },
 ];
