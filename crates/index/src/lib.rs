@@ -22,6 +22,8 @@ mod ordered_index;
 pub mod ordered_map;
 pub mod ordered_set;
 mod reentry;
+#[cfg(feature = "serde")]
+mod serde;
 
 pub use art::Art;
 pub use b_tree::OlcBTree;
