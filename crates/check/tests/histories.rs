@@ -163,7 +163,7 @@ fn histories_of_every_engine_with_dawdling_values_are_right() {
 
 #[test]
 fn histories_of_locked_with_dawdling_keys_are_right() {
-    let make = || Indexed::new(Locked::<Dawdler, Dawdler, NoHead, Avl<_, _>>::new());
+    let make = || Indexed::new(Locked::<Dawdler, Dawdler, NoHead, Avl<_, _>>::default());
     check_dawdling("locked on avl, dawdling", make);
 }
 
@@ -280,7 +280,7 @@ fn histories_of_a_bw_tree_of_spread_leaves_are_right() {
 /// The bytes of a dawdler have no fixed length, so small numbers differ in a layer below the first.
 #[test]
 fn histories_of_a_masstree_of_small_nodes_are_right() {
-    let make = Masstree::<_, _, 3>::new;
+    let make = Masstree::<_, _, 3>::default;
     check_restless(
         "masstree of small nodes, dawdling",
         ["splits", "merges", "layers_made", "layers_folded"],

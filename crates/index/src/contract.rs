@@ -523,5 +523,8 @@ macro_rules! pointer_to_an_index {
 
 pointer_to_an_index!(&I, ?Sized);
 pointer_to_an_index!(Box<I>, ?Sized);
-// Under ThreadSanitizer the counted pointer takes only types whose size is known.
+// Under the checkers the counted pointer takes only types whose size is known.
+#[cfg(not(any(loom, shuttle, tremula_tsan)))]
+pointer_to_an_index!(tremula_sync::Arc<I>, ?Sized);
+#[cfg(any(loom, shuttle, tremula_tsan))]
 pointer_to_an_index!(tremula_sync::Arc<I>);

@@ -301,7 +301,7 @@ macro_rules! engines {
         }
     };
     (@with_heads Compared, $Index:ident, $work:ident) => {
-        Some($work.run(<$Index<K, V, H>>::new))
+        Some($work.run(<$Index<K, V, H>>::default))
     };
     (@with_heads Bytes, $Index:ident, $work:ident) => {
         None

@@ -287,6 +287,13 @@ impl<K: Ord + Clone, E: OrderedIndex<K, ()>> Extend<K> for OrderedSet<K, E> {
     }
 }
 
+/// As `BTreeSet` does, for keys that are cheap to copy.
+impl<'a, K: Ord + Copy, E: OrderedIndex<K, ()>> Extend<&'a K> for OrderedSet<K, E> {
+    fn extend<I: IntoIterator<Item = &'a K>>(&mut self, keys: I) {
+        self.extend(keys.into_iter().copied());
+    }
+}
+
 impl<'a, K: Ord + Clone, E: OrderedIndex<K, ()>> IntoIterator for &'a OrderedSet<K, E> {
     type Item = K;
     type IntoIter = Iter<'a, K, E>;

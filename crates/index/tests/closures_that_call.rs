@@ -15,8 +15,8 @@ fn a_closure_that_calls_its_own_index_panics_with_a_sentence_on_every_engine() {
         check(engine.name(), &engine.create::<u64, u64>());
         check(engine.name(), &*engine.create::<u64, u64>());
     }
-    check("small b_tree", &OlcBTree::<u64, u64, NoHead, 0>::new());
-    check("lfca_tree", &LfcaTree::<u64, u64, NoHead>::new());
+    check("small b_tree", &OlcBTree::<u64, u64, NoHead, 0>::default());
+    check("lfca_tree", &LfcaTree::<u64, u64, NoHead>::default());
 }
 
 #[test]

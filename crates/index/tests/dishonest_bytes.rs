@@ -126,7 +126,7 @@ fn parts_that_have_not_the_length_that_they_state_lead_to_no_other_memory() {
         let pairs = forms.iter().zip(forms.iter().rev());
         let keys: Vec<K> = pairs.map(|(a, b)| make(&[a.clone(), b.clone()])).collect();
         use_in_every_way(&Art::new(), &keys);
-        use_in_every_way(&Masstree::<_, _, 3>::new(), &keys);
+        use_in_every_way(&Masstree::<_, _, 3>::default(), &keys);
     }
     use_as(Clone::clone);
     use_as(|[a, b]| (a.clone(), b.clone()));
@@ -143,8 +143,8 @@ fn parts_that_have_not_the_length_that_they_state_lead_to_no_other_memory() {
 fn a_length_that_byte_forms_do_not_have_leads_to_no_other_memory() {
     fn try_length<const LENGTH: usize>() {
         use_in_every_way(&Art::new(), &forms::<LENGTH>());
-        use_in_every_way(&Masstree::<_, _, 3>::new(), &forms::<LENGTH>());
-        use_in_every_way(&Masstree::<_, _, 15>::new(), &forms::<LENGTH>());
+        use_in_every_way(&Masstree::<_, _, 3>::default(), &forms::<LENGTH>());
+        use_in_every_way(&Masstree::<_, _, 15>::default(), &forms::<LENGTH>());
     }
     try_length::<0>();
     try_length::<1>();
@@ -198,7 +198,7 @@ fn a_length_without_a_head_is_not_trusted_either() {
         .map(|key| SaysEight(key.0))
         .collect();
     use_in_every_way(&Art::new(), &keys);
-    use_in_every_way(&Masstree::<_, _, 3>::new(), &keys);
+    use_in_every_way(&Masstree::<_, _, 3>::default(), &keys);
 }
 
 thread_local! {
@@ -252,7 +252,7 @@ fn a_key_that_is_another_a_moment_later_leaves_no_node_without_children() {
         assert_eq!(tree.get(&Scripted(5)), Some(5));
     }
     ends("art", || scenario(Art::new()));
-    ends("masstree", || scenario(Masstree::<_, _, 3>::new()));
+    ends("masstree", || scenario(Masstree::<_, _, 3>::default()));
 }
 
 /// A key that once forgets what was made from its bytes, and panics.
@@ -308,7 +308,7 @@ fn a_key_that_forgets_what_was_made_of_its_bytes_leaves_no_lock_held() {
         assert_eq!(tree.len(), 0);
     }
     ends("art", || scenario(Art::new()));
-    ends("masstree", || scenario(Masstree::<_, _, 3>::new()));
+    ends("masstree", || scenario(Masstree::<_, _, 3>::default()));
 }
 
 /// A key of three bytes, determined by its head unless `HEADS_FAIL` is set.
@@ -376,7 +376,7 @@ fn a_removal_whose_keys_do_not_come_of_their_heads_has_not_happened() {
     }
     let same = entries.clone();
     ends("art", || scenario(Art::new(), entries));
-    ends("masstree", || scenario(Masstree::<_, _, 3>::new(), same));
+    ends("masstree", || scenario(Masstree::<_, _, 3>::default(), same));
 }
 
 /// A key that is determined by its head, and that calls the map when it is dropped.
@@ -485,7 +485,7 @@ fn a_key_that_is_not_kept_is_dropped_when_no_lock_is_held() {
         }
     }
     scenario("art", || Arc::new(Art::new()));
-    scenario("masstree", || Arc::new(Masstree::<_, _, 15>::new()));
+    scenario("masstree", || Arc::new(Masstree::<_, _, 15>::default()));
 }
 
 /// A key whose order is independent of its bytes.
@@ -540,7 +540,7 @@ fn a_range_of_bounds_that_do_not_ascend_loses_no_value() {
     }
     let ledger = Ledger::default();
     scenario(Art::new, || ledger.make(1));
-    scenario(Masstree::<_, _, 3>::new, || ledger.make(1));
+    scenario(Masstree::<_, _, 3>::default, || ledger.make(1));
     ledger.assert_settled();
 }
 

@@ -16,11 +16,11 @@ tremula_index::index_engines!(each registered);
 
 engine!(
     locked_on_b_tree_of_small_nodes,
-    Locked::<Key, Value, NoHead, BTree<Key, Value, NoHead, 4>>::new()
+    Locked::<Key, Value, NoHead, BTree<Key, Value, NoHead, 4>>::default()
 );
 engine!(
     locked_on_b_tree_with_heads,
-    Locked::<Key, Value, ByteHead, BTree<Key, Value, ByteHead, 4>>::new()
+    Locked::<Key, Value, ByteHead, BTree<Key, Value, ByteHead, 4>>::default()
 );
 engine!(
     restless_ca_tree,
@@ -36,18 +36,18 @@ engine!(
 );
 engine!(
     b_tree_of_small_nodes,
-    OlcBTree::<Key, Value, ByteHead, 0>::new()
+    OlcBTree::<Key, Value, ByteHead, 0>::default()
 );
 engine!(
     b_tree_without_heads,
-    OlcBTree::<Key, Value, NoHead, 0>::new()
+    OlcBTree::<Key, Value, NoHead, 0>::default()
 );
 engine!(
     b_tree_with_whole_heads,
-    OlcBTree::<Key, Value, WholeHead, 0>::new(),
+    OlcBTree::<Key, Value, WholeHead, 0>::default(),
     true
 );
-engine!(masstree_of_small_nodes, Masstree::<Key, Value, 3>::new());
+engine!(masstree_of_small_nodes, Masstree::<Key, Value, 3>::default());
 engine!(
     restless_lfca_tree,
     LfcaTree::<Key, Value, NoHead>::with_config(restless_lfca())

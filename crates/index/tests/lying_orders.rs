@@ -21,17 +21,17 @@ engine!(
 );
 engine!(
     locked_on_b_tree_comes_back,
-    Locked::<Liar, Value, NoHead, BTree<Liar, Value, NoHead, 4>>::new()
+    Locked::<Liar, Value, NoHead, BTree<Liar, Value, NoHead, 4>>::default()
 );
 engine!(
     locked_on_b_tree_with_heads_comes_back,
-    Locked::<Liar, Value, ByteHead, BTree<Liar, Value, ByteHead, 4>>::new()
+    Locked::<Liar, Value, ByteHead, BTree<Liar, Value, ByteHead, 4>>::default()
 );
 engine!(
     b_tree_comes_back,
-    OlcBTree::<Liar, Value, ByteHead, 0>::new()
+    OlcBTree::<Liar, Value, ByteHead, 0>::default()
 );
 engine!(
     b_tree_without_heads_comes_back,
-    OlcBTree::<Liar, Value, NoHead, 0>::new()
+    OlcBTree::<Liar, Value, NoHead, 0>::default()
 );

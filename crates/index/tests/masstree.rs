@@ -16,7 +16,7 @@ fn tangled() -> impl Strategy<Value = String> {
 /// Applies `steps` to a tree and a model, and compares them after each step, and at the end while
 /// all keys are removed one by one.
 fn agree<K: ByteKey + std::fmt::Debug>(steps: Vec<(u8, K, K)>) {
-    let tree = Masstree::<K, u64, 3>::new();
+    let tree = Masstree::<K, u64, 3>::default();
     let mut model = BTreeMap::new();
     for (number, (what, key, other)) in steps.into_iter().enumerate() {
         let value = number as u64;

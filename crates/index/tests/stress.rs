@@ -46,6 +46,6 @@ engine!(
     restless_lfca_tree,
     LfcaTree::<_, _, NoHead>::with_config(restless_lfca())
 );
-engine!(masstree_of_small_nodes, Masstree::<_, _, 3>::new());
-engine!(b_tree_of_small_nodes, OlcBTree::<_, _, ByteHead, 0>::new());
-engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::new());
+engine!(masstree_of_small_nodes, Masstree::<_, _, 3>::default());
+engine!(b_tree_of_small_nodes, OlcBTree::<_, _, ByteHead, 0>::default());
+engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::default());

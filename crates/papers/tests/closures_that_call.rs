@@ -18,11 +18,11 @@ fn a_closure_that_calls_its_own_index_panics_with_a_sentence_on_every_engine() {
     }
     check(
         "ca_tree on avl",
-        &CaTree::<u64, u64, NoHead, Avl<u64, u64>>::new(),
+        &CaTree::<u64, u64, NoHead, Avl<u64, u64>>::default(),
     );
     check(
         "locked on avl",
-        &Locked::<u64, u64, NoHead, Avl<u64, u64>>::new(),
+        &Locked::<u64, u64, NoHead, Avl<u64, u64>>::default(),
     );
     check("skip_list", &SkipList::<u64, u64, NoHead>::new());
 }

@@ -16,7 +16,7 @@ tremula_papers::paper_engines!(each registered);
 
 engine!(
     locked_on_avl,
-    Locked::<Key, Value, NoHead, Avl<Key, Value>>::new()
+    Locked::<Key, Value, NoHead, Avl<Key, Value>>::default()
 );
 engine!(
     ca_tree_on_avl,

@@ -18,5 +18,5 @@ engine!(
 );
 engine!(
     locked_on_avl_comes_back,
-    Locked::<Liar, Value, NoHead, Avl<Liar, Value>>::new()
+    Locked::<Liar, Value, NoHead, Avl<Liar, Value>>::default()
 );

@@ -18,7 +18,7 @@ engine!(
     restless_ca_tree_on_avl,
     CaTree::<_, _, NoHead, Avl<_, _>>::with_config(restless())
 );
-engine!(locked_on_avl, Locked::<_, _, NoHead, Avl<_, _>>::new());
+engine!(locked_on_avl, Locked::<_, _, NoHead, Avl<_, _>>::default());
 engine!(
     bw_tree_of_small_nodes,
     BwTree::<_, _>::with_config(restless_bw())

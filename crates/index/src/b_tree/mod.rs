@@ -113,7 +113,7 @@ use crate::bulk::NotSorted;
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::form::{Form, Sought};
 use crate::key::head::head_of_form;
-use crate::key::{ByteHead, KeyHead};
+use crate::key::{ByteHead, ByteKey, KeyHead};
 use crate::kit::Parameters;
 use std::ops::{Bound, ControlFlow};
 use tree::Tree;
@@ -171,15 +171,19 @@ where
     tree: Tree<Parameters<K, V, H, NODE_BYTES>>,
 }
 
+impl<K: ByteKey, V: Storable> OlcBTree<K, V> {
+    /// An empty tree of nodes of the default size, for keys with a byte form. A tree of other keys,
+    /// with [`NoHead`](crate::key::NoHead) say, or of other nodes is made by
+    /// [`default`](Default::default).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize>
     OlcBTree<K, V, H, NODE_BYTES>
 {
-    /// An empty tree.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { tree: Tree::new() }
-    }
-
     /// A tree of entries that come in strictly ascending order of their keys, with nodes nine
     /// tenths full. O(n); several times as fast as inserting them.
     ///
@@ -227,7 +231,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Def
     for OlcBTree<K, V, H, NODE_BYTES>
 {
     fn default() -> Self {
-        Self::new()
+        Self { tree: Tree::new() }
     }
 }
 

@@ -149,13 +149,16 @@ unsafe impl<K: Send, V: Send, H, C: Send> Send for CaTree<K, V, H, C> {}
 // thread may take over a container or free a node (`Send`).
 unsafe impl<K: Send + Sync, V: Send + Sync, H, C: Send + Sync> Sync for CaTree<K, V, H, C> {}
 
-impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// An empty tree in the default configuration.
+impl<K: Ord + Clone + Send + Sync, V: Send + Sync> CaTree<K, V> {
+    /// An empty tree in the default configuration. A tree of other containers, or with heads of
+    /// keys, is made by [`default`](Default::default).
     #[must_use]
     pub fn new() -> Self {
-        Self::with_config(CaTreeConfig::default())
+        Self::default()
     }
+}
 
+impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// An empty tree with this configuration.
     #[must_use]
     pub fn with_config(config: CaTreeConfig) -> Self {
@@ -337,7 +340,7 @@ fn copied<K: Clone, V: Clone>(key: &K, value: &V) -> (K, V) {
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> Default for CaTree<K, V, H, C> {
     fn default() -> Self {
-        Self::new()
+        Self::with_config(CaTreeConfig::default())
     }
 }
 

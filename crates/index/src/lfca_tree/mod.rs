@@ -84,7 +84,7 @@ mod update;
 pub use snapshot::Snapshot;
 
 use crate::contract::{KeyRange, Storable};
-use crate::key::{ByteHead, KeyHead};
+use crate::key::{ByteHead, ByteKey, KeyHead};
 use crate::kit::{Packed, Parameters, Spec};
 use adapt::Adaptations;
 use contents::Root;
@@ -153,13 +153,16 @@ pub struct LfcaTree<K: Ord + Storable, V: Storable, H: KeyHead<K> = ByteHead> {
     tree: Tree<Parameters<K, V, H>>,
 }
 
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
-    /// An empty tree in the default configuration.
+impl<K: ByteKey, V: Storable> LfcaTree<K, V> {
+    /// An empty tree in the default configuration, for keys with a byte form. A tree of other keys,
+    /// with [`NoHead`](crate::key::NoHead) say, is made by [`default`](Default::default).
     #[must_use]
     pub fn new() -> Self {
-        Self::with_config(LfcaTreeConfig::default())
+        Self::default()
     }
+}
 
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
     /// An empty tree that adapts as `config` says.
     #[must_use]
     pub fn with_config(config: LfcaTreeConfig) -> Self {
@@ -212,7 +215,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> LfcaTree<K, V, H> {
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> Default for LfcaTree<K, V, H> {
     fn default() -> Self {
-        Self::new()
+        Self::with_config(LfcaTreeConfig::default())
     }
 }
 

@@ -41,20 +41,19 @@ impl<C> Inner<C> {
     }
 }
 
+impl<K: Ord + Clone + Send + Sync, V: Send + Sync> Locked<K, V> {
+    /// An empty index. One of another container, or with heads of keys, is made by
+    /// [`default`](Default::default).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
 impl<K, V, H, C: Container<K, V>> Locked<K, V, H, C>
 where
     K: Ord + Clone,
 {
-    /// An empty index.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            inner: RwLock::new(Inner::default()),
-            entry: PhantomData,
-            heads: PhantomData,
-        }
-    }
-
     /// Runs `work` under the lock. Keys that the container drops are dropped after the lock has
     /// been released, because `K::drop` may call this index.
     #[inline]
@@ -71,7 +70,11 @@ where
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> Default for Locked<K, V, H, C> {
     fn default() -> Self {
-        Self::new()
+        Self {
+            inner: RwLock::new(Inner::default()),
+            entry: PhantomData,
+            heads: PhantomData,
+        }
     }
 }
 

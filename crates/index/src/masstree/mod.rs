@@ -163,21 +163,16 @@ pub struct Masstree<K: ByteKey, V: Storable, const WIDTH: usize = DEFAULT_WIDTH>
     collector: Collector,
 }
 
-impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
-    /// An empty tree.
+impl<K: ByteKey, V: Storable> Masstree<K, V> {
+    /// An empty tree of nodes of the default width. A tree of other nodes is made by
+    /// [`default`](Default::default).
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            root: Box::new(Node::new(0)),
-            holders_of_many: Mutex::new(()),
-            len: CachePadded::new(StripedCounter::new()),
-            restarts: StripedCounter::new(),
-            counters: Counters::default(),
-            entry: PhantomData,
-            collector: Collector::new(),
-        }
+        Self::default()
     }
+}
 
+impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
     /// A tree of these entries, whose keys ascend strictly. Each entry is appended, so leaves
     /// become full. O(n log n).
     ///
@@ -197,7 +192,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
     /// # Ok::<(), NotSorted>(())
     /// ```
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
-        let tree = Self::new();
+        let tree = Self::default();
         for entry in Ascending::new(entries.into_iter()) {
             let (key, value) = entry?;
             tree.insert(key, value);
@@ -213,7 +208,15 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
 
 impl<K: ByteKey, V: Storable, const WIDTH: usize> Default for Masstree<K, V, WIDTH> {
     fn default() -> Self {
-        Self::new()
+        Self {
+            root: Box::new(Node::new(0)),
+            holders_of_many: Mutex::new(()),
+            len: CachePadded::new(StripedCounter::new()),
+            restarts: StripedCounter::new(),
+            counters: Counters::default(),
+            entry: PhantomData,
+            collector: Collector::new(),
+        }
     }
 }
 

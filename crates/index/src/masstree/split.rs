@@ -160,7 +160,7 @@ mod tests {
     /// it.
     #[test]
     fn a_split_for_a_slice_that_begins_its_leaf_by_now_moves_only_a_part_to_the_right() {
-        let tree = Masstree::<u64, u64, 3>::new();
+        let tree = Masstree::<u64, u64, 3>::default();
         for (keys, slice) in [([5, 6, 7], 8), ([8, 9, 10], 8)] {
             for key in keys {
                 tree.insert(key, key);

@@ -107,6 +107,15 @@ impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> Extend<(K, V)> for Ordered
     }
 }
 
+/// As `BTreeMap` does, for entries that are cheap to copy.
+impl<'a, K: Ord + Copy, V: Copy, E: OrderedIndex<K, V>> Extend<(&'a K, &'a V)>
+    for OrderedMap<K, V, E>
+{
+    fn extend<I: IntoIterator<Item = (&'a K, &'a V)>>(&mut self, entries: I) {
+        self.extend(entries.into_iter().map(|(key, value)| (*key, *value)));
+    }
+}
+
 impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> IntoIterator for &OrderedMap<K, V, E> {
     type Item = (K, V);
     type IntoIter = Range<K, V, Self>;

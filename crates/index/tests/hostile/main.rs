@@ -89,11 +89,11 @@ index!(loaded_b_tree, [PLAIN], |entries| loaded(
     OlcBTree::<_, _>::from_sorted(entries)
 ));
 index!(low_b_tree, [PLAIN HEAD_IS_KEY], |entries| filled(
-    OlcBTree::<_, _, ByteHead, 0>::new(),
+    OlcBTree::<_, _, ByteHead, 0>::default(),
     entries
 ));
 index!(low_b_tree_without_heads, [PLAIN], |entries| filled(
-    OlcBTree::<_, _, NoHead, 0>::new(),
+    OlcBTree::<_, _, NoHead, 0>::default(),
     entries
 ));
 index!(
@@ -112,15 +112,15 @@ index!(loaded_masstree, [PLAIN], |entries| loaded(
 index!(
     low_masstree,
     [PLAIN HEAD_IS_KEY CLAIMS_ONE_BYTE],
-    |entries| filled(Masstree::<_, _, 3>::new(), entries)
+    |entries| filled(Masstree::<_, _, 3>::default(), entries)
 );
 index!(locked_b_tree, [PLAIN], |entries| filled(
-    Locked::<_, _, NoHead, BTree<_, _, NoHead, 4>>::new(),
+    Locked::<_, _, NoHead, BTree<_, _, NoHead, 4>>::default(),
     entries
 ));
 index!(locked_b_tree_with_heads, [PLAIN], |entries| {
     filled(
-        Locked::<_, _, ByteHead, BTree<_, _, ByteHead, 4>>::new(),
+        Locked::<_, _, ByteHead, BTree<_, _, ByteHead, 4>>::default(),
         entries,
     )
 });

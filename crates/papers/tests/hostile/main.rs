@@ -57,7 +57,7 @@ index!(background_skip_list_without_heads, [PLAIN], |entries| {
     filled(BackgroundSkipList::<_, _, NoHead>::new(), entries)
 });
 index!(locked_avl, [PLAIN], |entries| filled(
-    Locked::<_, _, NoHead, Avl<_, _>>::new(),
+    Locked::<_, _, NoHead, Avl<_, _>>::default(),
     entries
 ));
 

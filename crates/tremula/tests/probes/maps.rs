@@ -203,7 +203,7 @@ fn a_map_on_an_engine_by_its_type() {
 
 #[test]
 fn every_engine_from_its_name() {
-    for &engine in Engine::ALL {
+    for engine in Engine::ALL {
         let name = engine.to_string();
         assert_eq!(name.parse::<Engine>(), Ok(engine));
         let map = OrderedMap::with_engine(engine);
