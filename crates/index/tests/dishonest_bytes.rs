@@ -376,7 +376,9 @@ fn a_removal_whose_keys_do_not_come_of_their_heads_has_not_happened() {
     }
     let same = entries.clone();
     ends("art", || scenario(Art::new(), entries));
-    ends("masstree", || scenario(Masstree::<_, _, 3>::default(), same));
+    ends("masstree", || {
+        scenario(Masstree::<_, _, 3>::default(), same)
+    });
 }
 
 /// A key that is determined by its head, and that calls the map when it is dropped.

@@ -47,7 +47,10 @@ engine!(
     OlcBTree::<Key, Value, WholeHead, 0>::default(),
     true
 );
-engine!(masstree_of_small_nodes, Masstree::<Key, Value, 3>::default());
+engine!(
+    masstree_of_small_nodes,
+    Masstree::<Key, Value, 3>::default()
+);
 engine!(
     restless_lfca_tree,
     LfcaTree::<Key, Value, NoHead>::with_config(restless_lfca())

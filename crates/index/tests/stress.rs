@@ -47,5 +47,8 @@ engine!(
     LfcaTree::<_, _, NoHead>::with_config(restless_lfca())
 );
 engine!(masstree_of_small_nodes, Masstree::<_, _, 3>::default());
-engine!(b_tree_of_small_nodes, OlcBTree::<_, _, ByteHead, 0>::default());
+engine!(
+    b_tree_of_small_nodes,
+    OlcBTree::<_, _, ByteHead, 0>::default()
+);
 engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::default());

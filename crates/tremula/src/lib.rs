@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+#[cfg(all(doctest, feature = "shard", feature = "table"))]
+mod refused;
+
 pub use tremula_index as index;
 pub use tremula_mailbox as mailbox;
 #[cfg(feature = "papers")]
@@ -15,6 +18,7 @@ pub use tremula_table as table;
 pub use tremula_derive::ByteKey;
 // From its module, which exports the trait without the macro of the same name.
 pub use tremula_index::key::ByteKey;
+pub use tremula_index::key::{TotalF32, TotalF64};
 pub use tremula_index::{
     Art, ArtMap, CaTree, CaTreeMap, Direction, Engine, Facts, KeyForm, KeyRange, LfcaTree,
     LfcaTreeMap, Locked, LockedMap, Masstree, MasstreeMap, NotSorted, OlcBTree, OlcBTreeMap,

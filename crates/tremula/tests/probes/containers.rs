@@ -40,7 +40,10 @@ fn a_struct_with_derived_traits() {
     let registry = Registry::default();
     registry.names.insert(1, 'a');
     assert_eq!(registry.clone(), registry);
-    assert_eq!(format!("{registry:?}"), "Registry { names: {1: 'a'}, seen: {} }");
+    assert_eq!(
+        format!("{registry:?}"),
+        "Registry { names: {1: 'a'}, seen: {} }"
+    );
 }
 
 #[test]
@@ -57,7 +60,9 @@ fn a_struct_generic_over_keys_and_values() {
             self.entries.get_or_insert_with(key.clone(), || make(&key))
         }
     }
-    let cache = Cache { entries: OrderedMap::new() };
+    let cache = Cache {
+        entries: OrderedMap::new(),
+    };
     assert_eq!(cache.get(2, |number| number * 2), 4);
 }
 
@@ -75,7 +80,9 @@ fn a_function_generic_over_engines() {
 #[test]
 fn a_function_generic_over_registered_engines() {
     fn name(engine: impl RegisteredEngine) -> &'static str {
-        OrderedMap::<i32, i32, _>::with_engine(engine).shape().engine
+        OrderedMap::<i32, i32, _>::with_engine(engine)
+            .shape()
+            .engine
     }
     assert_eq!(name(Engine::BTree), "b_tree");
 }
@@ -91,8 +98,11 @@ fn a_shared_trait_object() {
 
 #[test]
 fn engines_in_a_vector() {
-    let engines: Vec<Box<dyn OrderedIndex<i32, i32>>> =
-        vec![Box::new(CaTree::new()), Box::new(OlcBTree::new()), Box::new(Locked::new())];
+    let engines: Vec<Box<dyn OrderedIndex<i32, i32>>> = vec![
+        Box::new(CaTree::new()),
+        Box::new(OlcBTree::new()),
+        Box::new(Locked::new()),
+    ];
     for engine in &engines {
         assert_eq!(engine.insert(1, 1), None);
     }

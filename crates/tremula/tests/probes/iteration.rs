@@ -54,7 +54,9 @@ fn insertion_and_removal_inside_a_loop() {
 fn values_in_place_by_a_loop_of_updates() {
     let map = squares();
     for key in map.keys() {
-        map.update(key, |value| value.map_or(tremula::Update::Keep, |v| tremula::Update::Put(v + 1)));
+        map.update(key, |value| {
+            value.map_or(tremula::Update::Keep, |v| tremula::Update::Put(v + 1))
+        });
     }
     assert_eq!(map.values().sum::<i32>(), 285 + 10);
 }
@@ -132,7 +134,9 @@ fn partition_and_unzip() {
 fn fold_and_try_fold() {
     let map = squares();
     assert_eq!(map.values().fold(0, |sum, square| sum + square), 285);
-    let product = map.keys().try_fold(1_i32, |product, key| product.checked_mul(key + 100_000));
+    let product = map
+        .keys()
+        .try_fold(1_i32, |product, key| product.checked_mul(key + 100_000));
     assert_eq!(product, None);
 }
 
@@ -164,7 +168,11 @@ fn chain_of_two_maps() {
 #[test]
 fn pairs_of_neighbours() {
     let map = squares();
-    let gaps: Vec<_> = map.values().zip(map.values().skip(1)).map(|(a, b)| b - a).collect();
+    let gaps: Vec<_> = map
+        .values()
+        .zip(map.values().skip(1))
+        .map(|(a, b)| b - a)
+        .collect();
     assert_eq!(gaps[..3], [1, 3, 5]);
 }
 
@@ -181,7 +189,11 @@ fn a_question_mark_inside_for_each() {
     let mut seen = 0;
     let stopped = map.for_each(.., Direction::Ascending, |key, _| {
         seen += 1;
-        if *key == 3 { ControlFlow::Break("at three") } else { ControlFlow::Continue(()) }
+        if *key == 3 {
+            ControlFlow::Break("at three")
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     assert_eq!((stopped.break_value(), seen), (Some("at three"), 4));
 }
@@ -192,7 +204,9 @@ fn an_iterator_in_a_struct() {
         entries: tremula::index::ordered_map::Range<i32, i32, &'a OrderedMap<i32, i32>>,
     }
     let map = squares();
-    let mut cursor = Cursor { entries: map.iter() };
+    let mut cursor = Cursor {
+        entries: map.iter(),
+    };
     assert_eq!(cursor.entries.nth(2), Some((2, 4)));
 }
 
@@ -208,7 +222,10 @@ fn an_iterator_returned_from_a_function() {
 fn a_boxed_iterator() {
     let map = squares();
     let down = true;
-    let keys: Box<dyn Iterator<Item = i32>> =
-        if down { Box::new(map.keys().rev()) } else { Box::new(map.keys()) };
+    let keys: Box<dyn Iterator<Item = i32>> = if down {
+        Box::new(map.keys().rev())
+    } else {
+        Box::new(map.keys())
+    };
     assert_eq!(keys.take(2).collect::<Vec<_>>(), [9, 8]);
 }

@@ -4,8 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tremula::index::equivalent::{Comparable, Equivalent};
-use tremula::index::key::TotalF64;
-use tremula::{Art, ByteKey, KeyForm, OrderedIndex, OrderedMap, OrderedSet};
+use tremula::{Art, ByteKey, KeyForm, OrderedIndex, OrderedMap, OrderedSet, TotalF64};
 
 #[test]
 fn a_string_is_asked_for_by_a_literal() {
@@ -27,7 +26,9 @@ fn a_string_is_asked_for_by_a_part_of_a_line() {
 fn a_string_is_made_only_if_it_is_new() {
     let map: OrderedMap<String, i32> = OrderedMap::new();
     for word in "a b a".split(' ') {
-        map.update_by(word, |count| tremula::Update::Put(count.map_or(1, |n| n + 1)));
+        map.update_by(word, |count| {
+            tremula::Update::Put(count.map_or(1, |n| n + 1))
+        });
     }
     assert_eq!(map.get_or_insert_by("c", || 9), 9);
     assert_eq!(map.get_many_by(["a", "b", "x"]), [Some(2), Some(1), None]);
@@ -95,7 +96,10 @@ fn a_derived_struct() {
         department: &'static str,
         number: u32,
     }
-    let ann = Employee { department: "sales", number: 7 };
+    let ann = Employee {
+        department: "sales",
+        number: 7,
+    };
     let map = OrderedMap::from([(ann.clone(), 'x')]);
     assert_eq!(map.get(&ann), Some('x'));
     assert_eq!(map.first().unwrap().0.department, "sales");
@@ -109,7 +113,10 @@ fn a_derived_enum() {
         High { rank: u8 },
     }
     let set = OrderedSet::from([Level::High { rank: 2 }, Level::Low, Level::High { rank: 1 }]);
-    assert!(set.iter().eq([Level::Low, Level::High { rank: 1 }, Level::High { rank: 2 }]));
+    assert!(
+        set.iter()
+            .eq([Level::Low, Level::High { rank: 1 }, Level::High { rank: 2 }])
+    );
 }
 
 #[test]
@@ -139,7 +146,13 @@ fn a_derived_byte_form_in_a_radix_tree() {
     }
     let tree = Art::new();
     for time in [1, 3, 2] {
-        tree.insert(Reading { sensor: 7, time: Reverse(time) }, 'x');
+        tree.insert(
+            Reading {
+                sensor: 7,
+                time: Reverse(time),
+            },
+            'x',
+        );
     }
     assert_eq!(tree.first().map(|(reading, _)| reading.time.0), Some(3));
 }
@@ -160,8 +173,10 @@ fn an_optional_key() {
 #[test]
 fn an_array_and_a_tuple() {
     let map = OrderedMap::from([([1, 2], (3, 'x'))]);
-    let by_parts: OrderedSet<(i32, [i32; 2], char)> =
-        map.iter().map(|(point, (count, letter))| (count, point, letter)).collect();
+    let by_parts: OrderedSet<(i32, [i32; 2], char)> = map
+        .iter()
+        .map(|(point, (count, letter))| (count, point, letter))
+        .collect();
     assert_eq!(by_parts.first(), Some((3, [1, 2], 'x')));
 }
 

@@ -154,7 +154,9 @@ fn a_queue_is_emptied_by_pop_first() {
 #[test]
 fn a_stack_is_emptied_by_pop_last() {
     let map = letters();
-    let keys: Vec<i32> = std::iter::from_fn(|| map.pop_last()).map(|(key, _)| key).collect();
+    let keys: Vec<i32> = std::iter::from_fn(|| map.pop_last())
+        .map(|(key, _)| key)
+        .collect();
     assert_eq!(keys, [3, 2, 1]);
 }
 

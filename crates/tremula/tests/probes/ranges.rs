@@ -8,7 +8,10 @@ fn tens() -> OrderedMap<i32, i32> {
 }
 
 fn trees() -> OrderedMap<String, i32> {
-    ["ash", "beech", "elm", "oak"].into_iter().map(|tree| (tree.to_owned(), 1)).collect()
+    ["ash", "beech", "elm", "oak"]
+        .into_iter()
+        .map(|tree| (tree.to_owned(), 1))
+        .collect()
 }
 
 #[test]
@@ -40,7 +43,10 @@ fn a_range_of_references() {
 fn a_range_kept_in_a_variable() {
     let map = tens();
     let range = 20..40;
-    assert_eq!(map.range(range.clone()).count(), map.scan(range, Direction::Ascending, 99).len());
+    assert_eq!(
+        map.range(range.clone()).count(),
+        map.scan(range, Direction::Ascending, 99).len()
+    );
 }
 
 #[test]
@@ -56,9 +62,14 @@ fn an_optional_limit_becomes_a_bound() {
     let map = tens();
     let after = |key: Option<i32>| {
         let low = key.map_or(Bound::Unbounded, Bound::Excluded);
-        map.range((low, Bound::Unbounded)).next().map(|(key, _)| key)
+        map.range((low, Bound::Unbounded))
+            .next()
+            .map(|(key, _)| key)
     };
-    assert_eq!((after(None), after(Some(0)), after(Some(90))), (Some(0), Some(10), None));
+    assert_eq!(
+        (after(None), after(Some(0)), after(Some(90))),
+        (Some(0), Some(10), None)
+    );
 }
 
 #[test]
@@ -131,7 +142,11 @@ fn a_snapshot_outlives_the_map() {
 #[test]
 fn a_range_of_strings_between_literals() {
     let map = trees();
-    assert!(map.range_by("b".."f").map(|(tree, _)| tree).eq(["beech", "elm"]));
+    assert!(
+        map.range_by("b".."f")
+            .map(|(tree, _)| tree)
+            .eq(["beech", "elm"])
+    );
     assert_eq!(map.range_by("b"..).count(), 3);
     assert_eq!(map.range_by(..="elm").count(), 3);
 }
@@ -149,7 +164,12 @@ fn a_range_of_strings_between_parts_of_a_line() {
     let map = trees();
     let line = String::from("beech oak");
     let (low, high) = line.split_once(' ').unwrap();
-    assert!(map.range_by(low..high).rev().map(|(tree, _)| tree).eq(["elm", "beech"]));
+    assert!(
+        map.range_by(low..high)
+            .rev()
+            .map(|(tree, _)| tree)
+            .eq(["elm", "beech"])
+    );
 }
 
 #[test]
@@ -157,14 +177,19 @@ fn a_pair_of_bounds_of_strings() {
     let map = trees();
     let bounds = (Bound::Excluded("ash"), Bound::Unbounded);
     assert_eq!(map.range_by(bounds).count(), 3);
-    assert_eq!(map.scan_by(bounds, Direction::Ascending, 1), [("beech".to_owned(), 1)]);
+    assert_eq!(
+        map.scan_by(bounds, Direction::Ascending, 1),
+        [("beech".to_owned(), 1)]
+    );
 }
 
 #[test]
 fn all_with_a_prefix() {
     let map = OrderedMap::from(["a/1", "a/2", "b/1"].map(|path| (path.to_owned(), 0)));
     let prefix = "a/";
-    let inside = map.range_by(prefix..).take_while(|(path, _)| path.starts_with(prefix));
+    let inside = map
+        .range_by(prefix..)
+        .take_while(|(path, _)| path.starts_with(prefix));
     assert_eq!(inside.count(), 2);
 }
 

@@ -12,7 +12,10 @@ fn odd() -> OrderedSet<i32> {
 #[test]
 fn insert_tells_whether_the_key_is_new() {
     let seen = OrderedSet::new();
-    let fresh: Vec<_> = [3, 1, 3].into_iter().filter(|number| seen.insert(*number)).collect();
+    let fresh: Vec<_> = [3, 1, 3]
+        .into_iter()
+        .filter(|number| seen.insert(*number))
+        .collect();
     assert_eq!(fresh, [3, 1]);
 }
 
@@ -48,7 +51,10 @@ fn ranges_of_a_set() {
 fn neighbours_in_a_set() {
     let set = odd();
     assert_eq!((set.next(&5), set.prev(&5)), (Some(7), Some(3)));
-    assert_eq!((set.at_or_above(&4), set.at_or_below(&4)), (Some(5), Some(3)));
+    assert_eq!(
+        (set.at_or_above(&4), set.at_or_below(&4)),
+        (Some(5), Some(3))
+    );
     assert_eq!((set.first(), set.last()), (Some(1), Some(9)));
 }
 
@@ -70,7 +76,10 @@ fn drain_and_retain_of_a_set() {
 #[test]
 fn intersection_is_a_filter() {
     let (left, right) = (odd(), OrderedSet::from([3, 4, 5]));
-    let both: OrderedSet<i32> = left.iter().filter(|number| right.contains(number)).collect();
+    let both: OrderedSet<i32> = left
+        .iter()
+        .filter(|number| right.contains(number))
+        .collect();
     assert_eq!(both, OrderedSet::from([3, 5]));
 }
 
@@ -115,8 +124,15 @@ fn threads_fill_a_shared_set() {
     let set = Arc::new(OrderedSet::default());
     let threads = [0, 1].map(|thread| {
         let set = Arc::clone(&set);
-        thread::spawn(move || (0..50).filter(|number| set.insert(number * (thread + 1))).count())
+        thread::spawn(move || {
+            (0..50)
+                .filter(|number| set.insert(number * (thread + 1)))
+                .count()
+        })
     });
-    let new: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    let new: usize = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .sum();
     assert_eq!(new, set.len());
 }

@@ -23,7 +23,12 @@ fn counts() -> Shards<Counts> {
 #[test]
 fn shards_with_the_default_configuration() {
     let shards = Shards::start(Config::default(), |_| 0).unwrap();
-    assert_eq!(shards.call("key", |state| std::mem::replace(state, 5)).wait(), Ok(0));
+    assert_eq!(
+        shards
+            .call("key", |state| std::mem::replace(state, 5))
+            .wait(),
+        Ok(0)
+    );
     assert_eq!(shards.call("key", |state| *state).wait(), Ok(5));
 }
 
@@ -42,7 +47,11 @@ fn a_call_moves_an_owned_key() {
 #[test]
 fn a_send_is_done_before_the_next_call() {
     let shards = counts();
-    shards.send("ash", |counts| *counts.entry("ash".into()).or_default() += 1).unwrap();
+    shards
+        .send("ash", |counts| {
+            *counts.entry("ash".into()).or_default() += 1
+        })
+        .unwrap();
     assert_eq!(shards.call("ash", |counts| counts["ash"]).wait(), Ok(1));
 }
 
@@ -89,7 +98,9 @@ fn threads_share_shards() {
         let shards = Arc::clone(&shards);
         thread::spawn(move || shards.call((), |total| *total += 1).wait())
     });
-    threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), Ok(())));
+    threads
+        .into_iter()
+        .for_each(|thread| assert_eq!(thread.join().unwrap(), Ok(())));
     assert_eq!(shards.call((), |total| *total).wait(), Ok(4));
 }
 
@@ -115,8 +126,14 @@ fn a_panic_fails_its_own_call() {
 #[test]
 fn shutdown_gives_the_states_back() {
     let shards = counts();
-    shards.send("ash", |counts| drop(counts.insert("ash".into(), 1))).unwrap();
-    let total: usize = shards.shutdown().into_iter().map(|state| state.unwrap().len()).sum();
+    shards
+        .send("ash", |counts| _ = counts.insert("ash".into(), 1))
+        .unwrap();
+    let total: usize = shards
+        .shutdown()
+        .into_iter()
+        .map(|state| state.unwrap().len())
+        .sum();
     assert_eq!(total, 1);
     assert_eq!(shards.call("ash", |_| ()).wait(), Err(CallError::Closed));
 }
@@ -138,7 +155,9 @@ fn shards_in_a_struct() {
     }
     impl Service {
         fn count(&self, word: &'static str) -> Result<u32, CallError> {
-            let call = self.counts.call(word, |counts| *counts.entry(word.into()).or_insert(1));
+            let call = self
+                .counts
+                .call(word, |counts| *counts.entry(word.into()).or_insert(1));
             call.wait()
         }
     }

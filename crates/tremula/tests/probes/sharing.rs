@@ -28,11 +28,16 @@ fn scoped_threads_borrow_the_map() {
 fn scoped_threads_return_results() {
     let map = numbers();
     let lengths: Vec<_> = thread::scope(|scope| {
-        let threads = [0, 50].map(|low| scope.spawn({
-            let map = &map;
-            move || map.range(low..low + 50).count()
-        }));
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let threads = [0, 50].map(|low| {
+            scope.spawn({
+                let map = &map;
+                move || map.range(low..low + 50).count()
+            })
+        });
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     assert_eq!(lengths, [50, 50]);
 }
@@ -46,7 +51,9 @@ fn spawned_threads_share_by_arc() {
             thread::spawn(move || map.insert(number, number))
         })
         .collect();
-    threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), None));
+    threads
+        .into_iter()
+        .for_each(|thread| assert_eq!(thread.join().unwrap(), None));
     assert!(map.keys().eq(0..4));
 }
 
@@ -63,7 +70,9 @@ fn a_map_moves_to_a_thread_and_back() {
 #[test]
 fn a_map_travels_through_a_channel() {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || sender.send(numbers()).unwrap()).join().unwrap();
+    thread::spawn(move || sender.send(numbers()).unwrap())
+        .join()
+        .unwrap();
     assert_eq!(receiver.recv().unwrap().len(), 100);
 }
 
@@ -79,7 +88,11 @@ fn one_thread_of_many_wins_the_insertion() {
             })
         };
         let threads = [0, 1, 2, 3].map(attempt);
-        threads.into_iter().filter(|_| true).map(|t| usize::from(t.join().unwrap())).sum::<usize>()
+        threads
+            .into_iter()
+            .filter(|_| true)
+            .map(|t| usize::from(t.join().unwrap()))
+            .sum::<usize>()
     });
     assert_eq!(winners, 1);
 }
@@ -90,7 +103,10 @@ fn workers_take_jobs_by_pop_first() {
     let done = thread::scope(|scope| {
         let work = || std::iter::from_fn(|| jobs.pop_first()).count();
         let workers = [scope.spawn(work), scope.spawn(work)];
-        workers.into_iter().map(|worker| worker.join().unwrap()).sum::<usize>()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .sum::<usize>()
     });
     assert_eq!((done, jobs.is_empty()), (100, true));
 }

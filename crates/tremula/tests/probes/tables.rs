@@ -9,8 +9,12 @@ use tremula::table::{
 };
 
 fn table(kind: Kind) -> Table {
-    let table = Tables::new().create("probe", Options::new().kind(kind)).unwrap();
-    table.insert_rows([(1, "ann"), (2, "ben"), (3, "cho")]).unwrap();
+    let table = Tables::new()
+        .create("probe", Options::new().kind(kind))
+        .unwrap();
+    table
+        .insert_rows([(1, "ann"), (2, "ben"), (3, "cho")])
+        .unwrap();
     table
 }
 
@@ -51,14 +55,20 @@ fn terms_from_rust_values() {
     assert_eq!(Term::from(vec![1, 2]), [1, 2]);
     assert_eq!(Term::from((1, "a")), (1, "a"));
     assert_eq!(Term::from(None::<i64>), Term::atom("undefined").unwrap());
-    assert_eq!(Term::from(BTreeMap::from([(1, "a")])).to_string(), "#{1=><<\"a\">>}");
+    assert_eq!(
+        Term::from(BTreeMap::from([(1, "a")])).to_string(),
+        "#{1 => <<\"a\">>}"
+    );
 }
 
 #[test]
 fn rust_values_from_terms() {
     let term: Term = "{7, [1.5, 2], ok, <<\"text\">>}".parse().unwrap();
     let (number, floats, atom, text): (u8, Vec<f64>, Atom, &str) = (&term).try_into().unwrap();
-    assert_eq!((number, floats, atom, text), (7, vec![1.5, 2.0], Atom::OK, "text"));
+    assert_eq!(
+        (number, floats, atom, text),
+        (7, vec![1.5, 2.0], Atom::OK, "text")
+    );
 }
 
 #[test]
@@ -83,7 +93,12 @@ fn counters() {
     let home = Term::from("home");
     assert_eq!(table.update_counter(&home, &5.into()).unwrap(), 5);
     assert_eq!(table.update_counter(&home, &(3, 1).into()).unwrap(), 1);
-    assert_eq!(table.update_counter_or(&"new".into(), &1.into(), ("new", 9).into()).unwrap(), 10);
+    assert_eq!(
+        table
+            .update_counter_or(&"new".into(), &1.into(), ("new", 9).into())
+            .unwrap(),
+        10
+    );
 }
 
 #[test]
@@ -127,7 +142,11 @@ fn a_match_specification_by_the_macro() {
     let table = table(Kind::OrderedSet);
     let spec = MatchSpec::compile(&match_spec!(|{id, name}| when id > 1 => name)).unwrap();
     assert_eq!(table.select(&spec).unwrap(), ["ben", "cho"]);
-    assert_eq!(table.select_count(&spec), Ok(0), "only bodies that are true count");
+    assert_eq!(
+        table.select_count(&spec),
+        Ok(0),
+        "only bodies that are true count"
+    );
 }
 
 #[test]
@@ -160,7 +179,12 @@ struct User {
 }
 
 fn ann() -> User {
-    User { id: 7, name: "ann".into(), tags: vec!["new".into()], parent: None }
+    User {
+        id: 7,
+        name: "ann".into(),
+        tags: vec!["new".into()],
+        parent: None,
+    }
 }
 
 #[test]

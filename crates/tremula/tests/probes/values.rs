@@ -10,14 +10,20 @@ fn a_mutex_in_a_counted_pointer() {
     map.insert(1, Arc::new(Mutex::new(0)));
     let counter = map.get(&1).unwrap();
     *counter.lock().unwrap() += 5;
-    assert_eq!(map.get_with(&1, |counter| *counter.lock().unwrap()), Some(5));
+    assert_eq!(
+        map.get_with(&1, |counter| *counter.lock().unwrap()),
+        Some(5)
+    );
 }
 
 #[test]
 fn a_lock_that_is_made_on_demand() {
     let map: OrderedMap<i32, Arc<RwLock<Vec<i32>>>> = OrderedMap::new();
     for number in [1, 2, 3] {
-        map.get_or_insert_with(number % 2, Arc::default).write().unwrap().push(number);
+        map.get_or_insert_with(number % 2, Arc::default)
+            .write()
+            .unwrap()
+            .push(number);
     }
     assert_eq!(*map.get(&1).unwrap().read().unwrap(), [1, 3]);
 }
