@@ -1,5 +1,5 @@
-//! Maps and sets in serde's formats: on each engine of this crate in the suite `suites/serde.rs`, and
-//! here what reading makes of any input.
+//! Maps and sets in serde's formats: on each engine of this crate in the suite `suites/serde.rs`,
+//! and here what reading makes of any input.
 #![cfg(not(any(loom, shuttle)))]
 #![cfg(feature = "serde")]
 

@@ -123,8 +123,8 @@ fn in_order_of_the_text(text: &str) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// `Serialize` of a value may write to the map that it is in. Fails, by a panic in a debug build and
-/// by hanging in a release build, if a lock of the map is held meanwhile.
+/// `Serialize` of a value may write to the map that it is in. Fails, by a panic in a debug build
+/// and by hanging in a release build, if a lock of the map is held meanwhile.
 pub(crate) fn the_code_of_a_value_may_call_the_map() {
     for engine in Tested::ALL {
         let home = Arc::new(OnceLock::new());

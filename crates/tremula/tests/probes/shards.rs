@@ -36,7 +36,7 @@ fn shards_with_the_default_configuration() {
 fn a_call_moves_an_owned_key() {
     let shards = counts();
     let word = String::from("ash");
-    let call = shards.call(&word.clone(), move |counts| {
+    let call = shards.call(word.clone(), move |counts| {
         let count = counts.entry(word).or_default();
         *count += 1;
         *count
