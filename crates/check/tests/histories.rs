@@ -206,7 +206,7 @@ fn histories_of_an_lfca_tree_of_many_base_nodes_are_right() {
 
 #[test]
 fn histories_of_a_b_tree_of_small_nodes_are_right() {
-    let make = OlcBTree::<_, _, NoHead, 0>::new;
+    let make = OlcBTree::<_, _, NoHead, 0>::default;
     check_restless(
         "b_tree of small nodes, dawdling",
         ["splits", "merges"],

@@ -39,7 +39,7 @@ fn low_b_tree<K: ByteKey, V>() -> OlcBTree<K, V, ByteHead, 0>
 where
     V: Clone + Send + Sync + 'static,
 {
-    OlcBTree::new()
+    OlcBTree::default()
 }
 
 /// The same with keys that can only be compared.
@@ -48,12 +48,12 @@ where
     K: Ord + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    OlcBTree::new()
+    OlcBTree::default()
 }
 
 /// A trie of B+trees with nodes so small that it keeps splitting and merging them.
 fn low_masstree<K: ByteKey, V: Storable>() -> Masstree<K, V, 3> {
-    Masstree::new()
+    Masstree::default()
 }
 
 tremula_index::index_engines!(each registered);

@@ -18,7 +18,7 @@ where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
 {
-    Locked::new()
+    Locked::default()
 }
 
 /// The same on the other container.

@@ -25,7 +25,7 @@ where
     let orders: [fn(u64) -> u64; 3] = [|n| n, |n| KEYS - 1 - n, |n| mix(n) % KEYS];
     for insertion in orders {
         for removal in orders {
-            let tree = Low::<K, H>::new();
+            let tree = Low::<K, H>::default();
             for number in 0..KEYS {
                 tree.insert(key(insertion(number)), 0);
             }
@@ -66,7 +66,7 @@ fn nodes_are_sound_while_a_tree_without_heads_grows_and_shrinks() {
 #[test]
 fn popping_from_either_end_leaves_nothing_behind() {
     for direction in [Direction::Ascending, Direction::Descending] {
-        let tree = Low::<u64>::new();
+        let tree = Low::<u64>::default();
         for key in 0..3_000 {
             tree.insert(key, 0);
         }
@@ -156,7 +156,7 @@ fn a_load_that_is_not_sorted_names_the_place_and_drops_what_it_took() {
 #[test]
 fn a_batch_of_lookups_finds_what_single_ones_find() {
     for length in [0, 1, 15, 16, 17, 40] {
-        let tree = Low::<String>::new();
+        let tree = Low::<String>::default();
         for n in 0..2_000 {
             tree.insert(format!("{n:012}"), n);
         }

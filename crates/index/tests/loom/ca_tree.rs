@@ -20,7 +20,7 @@ type Tree = CaTree<u32, u32, NoHead, Avl<u32, u32>>;
 
 /// A tree with these keys, each its own value.
 fn tree(keys: impl IntoIterator<Item = u32>) -> Arc<Tree> {
-    let tree = Tree::new();
+    let tree = Tree::default();
     for key in keys {
         tree.insert(key, key);
     }
