@@ -129,19 +129,19 @@ fn everything_was_checked(campaign: &Campaign, tally: Tally) {
 
 /// The operations that are not as of one moment, by the engine's facts.
 const fn loose(facts: Facts) -> &'static [Kind] {
-    match facts.scans {
-        Scans::OneMoment => &[],
-        Scans::Ordered => &[
-            Kind::First,
-            Kind::Last,
-            Kind::Next,
-            Kind::Prev,
-            Kind::PopFirst,
-            Kind::PopLast,
-            Kind::Scan,
-            Kind::RemoveRange,
-        ],
+    if matches!(facts.scans, Scans::OneMoment) {
+        return &[];
     }
+    &[
+        Kind::First,
+        Kind::Last,
+        Kind::Next,
+        Kind::Prev,
+        Kind::PopFirst,
+        Kind::PopLast,
+        Kind::Scan,
+        Kind::RemoveRange,
+    ]
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn histories_of_locked_with_dawdling_keys_are_right() {
 
 #[test]
 fn histories_of_a_restless_ca_tree_are_right() {
-    let make = || CaTree::<_, _, NoHead, BTree<_, _, NoHead, 4>>::with_config(RESTLESS);
+    let make = || CaTree::<_, _, NoHead, BTree<_, _, NoHead, 4>>::with_config(restless());
     check_restless(
         "restless ca_tree on b_tree, dawdling",
         ["splits", "joins"],
@@ -179,7 +179,7 @@ fn histories_of_a_restless_ca_tree_are_right() {
 
 #[test]
 fn histories_of_a_restless_ca_tree_on_avl_are_right() {
-    let make = || CaTree::<_, _, NoHead, Avl<_, _>>::with_config(RESTLESS);
+    let make = || CaTree::<_, _, NoHead, Avl<_, _>>::with_config(restless());
     check_restless(
         "restless ca_tree on avl, dawdling",
         ["splits", "joins"],
@@ -189,14 +189,14 @@ fn histories_of_a_restless_ca_tree_on_avl_are_right() {
 
 #[test]
 fn histories_of_a_restless_lfca_tree_are_right() {
-    let make = || LfcaTree::<_, _, NoHead>::with_config(RESTLESS_LFCA);
+    let make = || LfcaTree::<_, _, NoHead>::with_config(restless_lfca());
     check_restless("restless lfca_tree, dawdling", ["splits", "joins"], make);
 }
 
 /// Many base nodes, so that most queries and removals cross several.
 #[test]
 fn histories_of_an_lfca_tree_of_many_base_nodes_are_right() {
-    let make = || LfcaTree::<_, _, NoHead>::with_config(MANY_BASES);
+    let make = || LfcaTree::<_, _, NoHead>::with_config(many_bases());
     check_restless(
         "lfca_tree of many base nodes, dawdling",
         ["splits", "frozen_ranges"],
@@ -290,33 +290,35 @@ fn histories_of_a_masstree_of_small_nodes_are_right() {
 
 /// Thresholds so low that a few colliding writes split a tree, and a few scans over several base
 /// nodes join it.
-const RESTLESS: CaTreeConfig = CaTreeConfig {
-    statistics: StatisticsConfig {
-        contended: 2,
-        uncontended: -1,
-        split_above: 3,
-        join_below: -3,
-        bias_after: 1,
-    },
-    range_discount: 9,
-    max_route_depth: 8,
-};
+fn restless() -> CaTreeConfig {
+    CaTreeConfig::default()
+        .statistics(
+            StatisticsConfig::default()
+                .contended(2)
+                .uncontended(-1)
+                .split_above(3)
+                .join_below(-3)
+                .bias_after(1),
+        )
+        .range_discount(9)
+        .max_route_depth(8)
+}
 
 /// The same for the lock-free tree, whose base nodes are split when two updates have collided.
-const RESTLESS_LFCA: LfcaTreeConfig = LfcaTreeConfig {
-    contended: 2,
-    uncontended: -1,
-    split_above: 1,
-    join_below: -3,
-    range_discount: 3,
-    max_route_depth: 8,
-};
+fn restless_lfca() -> LfcaTreeConfig {
+    LfcaTreeConfig::default()
+        .contended(2)
+        .uncontended(-1)
+        .split_above(1)
+        .join_below(-3)
+        .range_discount(3)
+        .max_route_depth(8)
+}
 
 /// Every other update splits, even without a collision.
-const MANY_BASES: LfcaTreeConfig = LfcaTreeConfig {
-    uncontended: 1,
-    ..RESTLESS_LFCA
-};
+fn many_bases() -> LfcaTreeConfig {
+    restless_lfca().uncontended(1)
+}
 
 /// Nodes so small that writes keep consolidating, splitting and merging them.
 const SMALL_NODES: BwTreeConfig = BwTreeConfig {

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// The input of a bulk load is not in strictly ascending order of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NotSorted {
     /// The index in the input, from 0, of the first entry whose key is not above the key before it.
     pub position: usize,

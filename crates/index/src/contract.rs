@@ -216,6 +216,7 @@ impl<'a, K> KeyRange<'a, K> {
 /// The figures are gathered while the index is in use, so they add up exactly only when it is
 /// quiescent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shape {
     /// The engine's name, as [`OrderedIndex::engine`](crate::OrderedIndex::engine) returns it.
     pub engine: &'static str,
@@ -224,6 +225,12 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The shape of an index on this engine, with these figures.
+    #[must_use]
+    pub const fn new(engine: &'static str, figures: Vec<(&'static str, u64)>) -> Self {
+        Self { engine, figures }
+    }
+
     /// The figure called `name`, if this engine has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {

@@ -8,6 +8,7 @@ use std::{any::type_name, fmt, hash::Hash, marker::PhantomData};
 
 /// What an engine promises of the operations that concern several entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Scans {
     /// All of them are linearizable: each sees, or changes, the entries as of one moment.
     OneMoment,
@@ -21,6 +22,7 @@ pub enum Scans {
 
 /// What an engine needs of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Keys {
     /// An order, and nothing else. The type's third parameter says where the heads of keys come
     /// from, if there are any ([`KeyHead`]).
@@ -199,12 +201,13 @@ macro_rules! engines {
             stringify!($scans), "` |"
         )])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $Table {
             $($(#[$doc])* $Engine,)*
         }
 
         impl $Table {
-            /// Every engine of this table, the default one first.
+            /// Every engine of this table, the default one first. A later version may have more.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$Engine),*];
 
             /// The name that [`FromStr`](std::str::FromStr) reads.

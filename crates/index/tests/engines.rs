@@ -9,7 +9,6 @@ mod support;
 use rows::{engine, engine_under_panics, registered, registered_under_panics};
 use support::{restless, restless_lfca};
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_index::*;
 
 /// A tree that keeps splitting and joining.
@@ -28,10 +27,7 @@ fn restless_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHead
 
 /// A lock-free tree that splits at every other update, even without contention.
 fn splitting_lfca_tree<K: Ord + Storable, V: Storable>() -> LfcaTree<K, V, NoHead> {
-    LfcaTree::with_config(LfcaTreeConfig {
-        uncontended: 1,
-        ..restless_lfca()
-    })
+    LfcaTree::with_config(restless_lfca().uncontended(1))
 }
 
 /// A B-tree with nodes so small that it keeps splitting and merging them.

@@ -55,21 +55,22 @@ fn steps(keys: u64, most: usize) -> impl Strategy<Value = Vec<(u8, u64, u64)>> {
 }
 
 /// A tree that splits a base node at every other update.
-const SPLITTING: LfcaTreeConfig = LfcaTreeConfig {
-    contended: 2,
-    uncontended: 1,
-    split_above: 1,
-    join_below: -6,
-    range_discount: 5,
-    max_route_depth: 8,
-};
+fn splitting() -> LfcaTreeConfig {
+    LfcaTreeConfig::default()
+        .contended(2)
+        .uncontended(1)
+        .split_above(1)
+        .join_below(-6)
+        .range_discount(5)
+        .max_route_depth(8)
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn many_base_nodes_match_a_model(steps in steps(200, 200)) {
-        agree::<u64, ByteHead>(SPLITTING, steps);
+        agree::<u64, ByteHead>(splitting(), steps);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 /// How a mailbox accepts messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Mode {
     /// Messages are written in place while senders do not contend, and through slots when they do.
     /// The default.
@@ -20,7 +21,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Every mode.
+    /// Every mode. A later version may have more.
     pub const ALL: [Self; 3] = [Self::Auto, Self::OnHeap, Self::OffHeap];
 
     /// The name, as Erlang spells it.

@@ -59,6 +59,7 @@ pub enum RecvTimeoutError {
 
 /// A call had no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// No answer came in time. The request may still be served, and its answer is dropped.
     #[error("no answer came in time")]

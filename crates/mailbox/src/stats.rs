@@ -10,6 +10,7 @@
 /// assert_eq!(mailbox.stats().uncontended_sends, 1);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Ordinary messages whose sender had to wait for a lock.
     pub contended_sends: u64,

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
-use std::num::{NonZeroU32, NonZeroUsize};
 use tremula_papers::series::{Block, Point, SeriesCache, SeriesConfig};
 
 /// Compares values as bits, so that a NaN equals itself.
@@ -146,10 +145,7 @@ fn service(points: usize) -> Vec<Point> {
 #[test]
 fn a_regular_series_takes_at_most_1_6_bytes_a_point() {
     let points = service(100_000);
-    let cache = SeriesCache::new(SeriesConfig {
-        retain: u64::MAX,
-        ..SeriesConfig::default()
-    });
+    let cache = SeriesCache::new(SeriesConfig::default().retain(u64::MAX));
     for point in &points {
         cache.append(1, point.timestamp, point.value).unwrap();
     }
@@ -189,11 +185,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn the_cache_does_what_a_map_of_points_does(steps in steps(), span in 1..50_u32) {
-        let cache = SeriesCache::new(SeriesConfig {
-            block_span: NonZeroU32::new(span).unwrap(),
-            retain: u64::MAX,
-            cells: NonZeroUsize::new(2).unwrap(),
-        });
+        let config = SeriesConfig::default().block_span(span).retain(u64::MAX).cells(2);
+        let cache = SeriesCache::new(config);
         let mut model: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
         let mut now = -30_i64;
         for step in steps {
@@ -231,11 +224,7 @@ proptest! {
 
 #[test]
 fn old_blocks_go_and_what_is_retained_stays() {
-    let cache = SeriesCache::new(SeriesConfig {
-        block_span: NonZeroU32::new(10).unwrap(),
-        retain: 25,
-        ..SeriesConfig::default()
-    });
+    let cache = SeriesCache::new(SeriesConfig::default().block_span(10).retain(25));
     let mut most = 0;
     for timestamp in 0..10_000 {
         cache.append(0, timestamp, 1.0).unwrap();

@@ -219,7 +219,9 @@ impl Estate {
 
 /// Erlang's message, `{'ETS-TRANSFER', Table, FromPid, Data}`, as text.
 fn message_of(transfer: Transfer) -> Value {
-    let Transfer { table, from, data } = transfer;
+    let Transfer {
+        table, from, data, ..
+    } = transfer;
     let (name, from) = (Term::from(table.name()), Term::from(from));
     Value::from(format!("{{'ETS-TRANSFER',{name},{from},{data}}}").as_bytes())
 }

@@ -38,7 +38,15 @@ use std::ptr;
 
 /// How much an acquisition moves a lock's statistics, and the limits at which its owner adapts. The
 /// defaults are those of the paper and of ETS.
+///
+/// ```
+/// use tremula_sync::StatisticsConfig;
+///
+/// let config = StatisticsConfig::default().split_above(500);
+/// assert_eq!((config.contended, config.split_above), (250, 500));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StatisticsConfig {
     /// Added when the lock had to be waited for.
     pub contended: i32,
@@ -62,6 +70,43 @@ impl Default for StatisticsConfig {
             join_below: -1000,
             bias_after: 4,
         }
+    }
+}
+
+impl StatisticsConfig {
+    /// Sets what is added when the lock had to be waited for.
+    #[must_use]
+    pub const fn contended(mut self, contended: i32) -> Self {
+        self.contended = contended;
+        self
+    }
+
+    /// Sets what is subtracted when a writer did not have to wait.
+    #[must_use]
+    pub const fn uncontended(mut self, uncontended: i32) -> Self {
+        self.uncontended = uncontended;
+        self
+    }
+
+    /// Sets the limit above which statistics ask for a finer grain.
+    #[must_use]
+    pub const fn split_above(mut self, split_above: i32) -> Self {
+        self.split_above = split_above;
+        self
+    }
+
+    /// Sets the limit below which statistics ask for a coarser grain.
+    #[must_use]
+    pub const fn join_below(mut self, join_below: i32) -> Self {
+        self.join_below = join_below;
+        self
+    }
+
+    /// Sets the number of reads that turns the reader bias on.
+    #[must_use]
+    pub const fn bias_after(mut self, bias_after: u32) -> Self {
+        self.bias_after = bias_after;
+        self
     }
 }
 

@@ -20,6 +20,7 @@ use std::time::Instant;
 /// other.join().unwrap();
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Waiter {
     /// A thread that calls [`park`].
     Thread(thread::Thread),

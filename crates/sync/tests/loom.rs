@@ -14,10 +14,7 @@ use tremula_sync::{
 };
 
 fn lock(bias_after: u32) -> Arc<StatisticsLock<u32>> {
-    let config = StatisticsConfig {
-        bias_after,
-        ..StatisticsConfig::default()
-    };
+    let config = StatisticsConfig::default().bias_after(bias_after);
     Arc::new(StatisticsLock::new(0, Arc::new(LockDomain::new(config))))
 }
 

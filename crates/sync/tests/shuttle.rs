@@ -7,10 +7,7 @@ use tremula_sync::{Arc, LockDomain, StatisticsConfig, StatisticsLock, StripedCou
 #[test]
 fn two_fields_under_one_lock_never_differ() {
     check("two_fields_under_one_lock_never_differ", 20_000, || {
-        let config = StatisticsConfig {
-            bias_after: 2,
-            ..StatisticsConfig::default()
-        };
+        let config = StatisticsConfig::default().bias_after(2);
         let lock = Arc::new(StatisticsLock::new(
             (0, 0),
             Arc::new(LockDomain::new(config)),

@@ -23,10 +23,7 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
 /// Every thread writes once in `writes_in` operations and reads otherwise; `bias_after` is that of
 /// the configuration.
 fn readers_and_writers(writes_in: usize, bias_after: u32) {
-    let config = StatisticsConfig {
-        bias_after,
-        ..StatisticsConfig::default()
-    };
+    let config = StatisticsConfig::default().bias_after(bias_after);
     let lock = Arc::new(StatisticsLock::new(
         (0_usize, 0_usize),
         Arc::new(LockDomain::new(config)),
@@ -124,10 +121,7 @@ const LONG: Duration = Duration::from_secs(60);
 #[test]
 fn a_statistics_lock_inside_of_another_has_a_name_of_its_own() {
     let thread = thread::spawn(move || {
-        let config = StatisticsConfig {
-            bias_after: 1,
-            ..StatisticsConfig::default()
-        };
+        let config = StatisticsConfig::default().bias_after(1);
         let domain = Arc::new(LockDomain::new(config));
         let inner = StatisticsLock::new(0_u8, Arc::clone(&domain));
         let outer = Arc::new(StatisticsLock::new(inner, domain));

@@ -161,10 +161,7 @@ fn a_term_that_two_threads_drop_at_once_is_dropped_by_both() {
 #[test]
 fn a_long_list_is_no_deep_one() {
     let list = Term::list((0..1_000_000).map(Term::from));
-    let limits = Limits {
-        nesting: 1,
-        ..Limits::default()
-    };
+    let limits = Limits::default().nesting(1);
     assert_eq!(list.to_string().parse::<Term>(), Ok(list.clone()));
     assert_eq!(Term::from_etf(&list.to_etf().unwrap(), &limits), Ok(list));
 }

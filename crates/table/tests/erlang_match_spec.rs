@@ -45,10 +45,7 @@ fn environment(oracle: &mut Oracle) -> Environment {
     let Some(Term::Pid(myself)) = oracle.ask("self", &[Term::NIL]).pop() else {
         panic!("it is a process");
     };
-    Environment {
-        myself,
-        node: Atom::NO_NODE,
-    }
+    Environment::default().myself(myself).node(Atom::NO_NODE)
 }
 
 #[test]

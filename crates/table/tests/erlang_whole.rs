@@ -138,7 +138,7 @@ fn call(owner: &Owner, function: &str, arguments: &[Term]) -> Called {
             let limit = usize::try_from(*limit).map_err(bad)?;
             match table(of)?.match_pattern_limit(pattern, limit)? {
                 None => Atom::END_OF_TABLE.into(),
-                Some(Chunk { found, rest }) => {
+                Some(Chunk { found, rest, .. }) => {
                     let rest = rest.map_or(Atom::END_OF_TABLE.into(), |_| atom("more"));
                     Term::tuple([Term::list(found), rest])
                 }

@@ -13,12 +13,11 @@ use tremula_table::term::{Exact, Limits, TermHead};
 
 /// Limits that random bytes exceed now and then.
 fn tight() -> Limits {
-    Limits {
-        nesting: 6,
-        integer_bits: 512,
-        expanded_bytes: 1 << 12,
-        new_atoms: false,
-    }
+    Limits::default()
+        .nesting(6)
+        .integer_bits(512)
+        .expanded_bytes(1 << 12)
+        .new_atoms(false)
 }
 
 /// Whether the text can be read back: that of functions with an environment cannot.
@@ -119,7 +118,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = *byte;
         }
-        for limits in [tight(), Limits { new_atoms: false, ..Limits::default() }] {
+        for limits in [tight(), Limits::default().new_atoms(false)] {
             match Term::from_etf(&bytes, &limits) {
                 // A term that was read can be used like any other.
                 Ok(read) => {
@@ -143,7 +142,7 @@ proptest! {
             text[at] = character.chars().next().unwrap_or(' ');
         }
         let text: String = text.into_iter().collect();
-        match Term::parse(&text, &Limits { new_atoms: false, ..Limits::default() }) {
+        match Term::parse(&text, &Limits::default().new_atoms(false)) {
             Ok(read) => {
                 let again = read.to_string().parse::<Term>();
                 prop_assert!(again.is_ok_and(|again| again.is_identical(&read)), "{}", text);

@@ -87,7 +87,16 @@ use tremula_sync::reclaim::Collector;
 use tremula_sync::{Arc, Backoff, LockDomain, StatisticsConfig, StripedCounter};
 
 /// How a [`CaTree`] adapts.
+///
+/// ```
+/// use tremula_index::CaTree;
+/// use tremula_index::ca_tree::CaTreeConfig;
+///
+/// let undivided = CaTreeConfig::default().max_route_depth(0);
+/// let tree = CaTree::<u64, u64>::with_config(undivided);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CaTreeConfig {
     /// How the statistics of a base node change, and when it is split or joined.
     pub statistics: StatisticsConfig,
@@ -105,6 +114,29 @@ impl Default for CaTreeConfig {
             range_discount: 100,
             max_route_depth: 16,
         }
+    }
+}
+
+impl CaTreeConfig {
+    /// Sets how the statistics of a base node change, and when it is split or joined.
+    #[must_use]
+    pub const fn statistics(mut self, statistics: StatisticsConfig) -> Self {
+        self.statistics = statistics;
+        self
+    }
+
+    /// Sets by how much an operation that needs several base nodes lowers the statistics of each.
+    #[must_use]
+    pub const fn range_discount(mut self, range_discount: i32) -> Self {
+        self.range_discount = range_discount;
+        self
+    }
+
+    /// Sets the most route nodes on a path.
+    #[must_use]
+    pub const fn max_route_depth(mut self, max_route_depth: usize) -> Self {
+        self.max_route_depth = max_route_depth;
+        self
     }
 }
 

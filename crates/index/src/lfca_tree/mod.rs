@@ -93,7 +93,16 @@ use tremula_sync::StripedCounter;
 use tremula_sync::reclaim::Collector;
 
 /// How an [`LfcaTree`] adapts.
+///
+/// ```
+/// use tremula_index::LfcaTree;
+/// use tremula_index::lfca_tree::LfcaTreeConfig;
+///
+/// let fine = LfcaTreeConfig::default().split_above(100).max_route_depth(20);
+/// let tree = LfcaTree::<u64, u64>::with_config(fine);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LfcaTreeConfig {
     /// The change of a base node's statistics when an update meets another there. The paper's value
     /// is 250.
@@ -121,6 +130,50 @@ impl Default for LfcaTreeConfig {
             range_discount: 100,
             max_route_depth: 16,
         }
+    }
+}
+
+impl LfcaTreeConfig {
+    /// Sets the change of a base node's statistics when an update meets another there.
+    #[must_use]
+    pub const fn contended(mut self, contended: i32) -> Self {
+        self.contended = contended;
+        self
+    }
+
+    /// Sets the change of a base node's statistics when an update meets no other.
+    #[must_use]
+    pub const fn uncontended(mut self, uncontended: i32) -> Self {
+        self.uncontended = uncontended;
+        self
+    }
+
+    /// Sets the statistics above which a base node is split.
+    #[must_use]
+    pub const fn split_above(mut self, split_above: i32) -> Self {
+        self.split_above = split_above;
+        self
+    }
+
+    /// Sets the statistics below which a base node is joined.
+    #[must_use]
+    pub const fn join_below(mut self, join_below: i32) -> Self {
+        self.join_below = join_below;
+        self
+    }
+
+    /// Sets by how much a query that freezes several base nodes lowers the statistics of each.
+    #[must_use]
+    pub const fn range_discount(mut self, range_discount: i32) -> Self {
+        self.range_discount = range_discount;
+        self
+    }
+
+    /// Sets the most route nodes on a path.
+    #[must_use]
+    pub const fn max_route_depth(mut self, max_route_depth: usize) -> Self {
+        self.max_route_depth = max_route_depth;
+        self
     }
 }
 

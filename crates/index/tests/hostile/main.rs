@@ -46,7 +46,6 @@ use subject::Contained;
 use support::{restless, restless_lfca};
 use tremula_index::container::BTree;
 use tremula_index::key::{ByteHead, NoHead};
-use tremula_index::lfca_tree::LfcaTreeConfig;
 use tremula_index::{Engine as Tested, *};
 use values::{Key, Value};
 
@@ -79,10 +78,7 @@ index!(restless_lfca_tree, [PLAIN HEAD_IS_KEY], |entries| filled(
     entries
 ));
 index!(splitting_lfca_tree_without_heads, [PLAIN], |entries| {
-    let config = LfcaTreeConfig {
-        uncontended: 1,
-        ..restless_lfca()
-    };
+    let config = restless_lfca().uncontended(1);
     filled(LfcaTree::<_, _, NoHead>::with_config(config), entries)
 });
 index!(loaded_b_tree, [PLAIN], |entries| loaded(

@@ -23,18 +23,16 @@ mod every_engine {
 /// Thresholds so low that every second write splits, and every scan over several base nodes may
 /// join.
 fn restless() -> CaTreeConfig {
-    let statistics = StatisticsConfig {
-        contended: 2,
-        uncontended: -1,
-        split_above: 1,
-        join_below: -1,
-        bias_after: 1,
-    };
-    CaTreeConfig {
-        statistics,
-        range_discount: 4,
-        max_route_depth: 4,
-    }
+    let statistics = StatisticsConfig::default()
+        .contended(2)
+        .uncontended(-1)
+        .split_above(1)
+        .join_below(-1)
+        .bias_after(1);
+    CaTreeConfig::default()
+        .statistics(statistics)
+        .range_discount(4)
+        .max_route_depth(4)
 }
 
 engine!(
@@ -52,14 +50,13 @@ engine!(
 
 /// Every other update splits, and every other query over several base nodes joins.
 fn restless_lfca() -> LfcaTreeConfig {
-    LfcaTreeConfig {
-        contended: 2,
-        uncontended: 1,
-        split_above: 1,
-        join_below: -3,
-        range_discount: 4,
-        max_route_depth: 4,
-    }
+    LfcaTreeConfig::default()
+        .contended(2)
+        .uncontended(1)
+        .split_above(1)
+        .join_below(-3)
+        .range_discount(4)
+        .max_route_depth(4)
 }
 
 engine!(

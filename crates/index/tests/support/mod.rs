@@ -18,28 +18,25 @@ use tremula_sync::StatisticsConfig;
 /// Thresholds so low that writes keep splitting a tree, scans over several base nodes keep joining
 /// it, and readers use their slots from the second reader on.
 pub(crate) fn restless() -> CaTreeConfig {
-    let statistics = StatisticsConfig {
-        contended: 2,
-        uncontended: -1,
-        split_above: 3,
-        join_below: -3,
-        bias_after: 1,
-    };
-    CaTreeConfig {
-        statistics,
-        range_discount: 9,
-        max_route_depth: 8,
-    }
+    let statistics = StatisticsConfig::default()
+        .contended(2)
+        .uncontended(-1)
+        .split_above(3)
+        .join_below(-3)
+        .bias_after(1);
+    CaTreeConfig::default()
+        .statistics(statistics)
+        .range_discount(9)
+        .max_route_depth(8)
 }
 
 /// The same for the lock-free tree.
 pub(crate) fn restless_lfca() -> LfcaTreeConfig {
-    LfcaTreeConfig {
-        contended: 2,
-        uncontended: -1,
-        split_above: 1,
-        join_below: -6,
-        range_discount: 5,
-        max_route_depth: 8,
-    }
+    LfcaTreeConfig::default()
+        .contended(2)
+        .uncontended(-1)
+        .split_above(1)
+        .join_below(-6)
+        .range_discount(5)
+        .max_route_depth(8)
 }

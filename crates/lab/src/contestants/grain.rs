@@ -1,7 +1,6 @@
 //! Contention-adapting trees that do not adapt; `adaptation` compares them with one that does.
 
 use tremula_index::ca_tree::CaTreeConfig;
-use tremula_sync::StatisticsConfig;
 
 /// A fixed grain of a `ca_tree`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,28 +51,25 @@ impl FixedGrain {
         let adaptive = CaTreeConfig::default();
         let statistics = match self {
             // The statistics cannot reach limits outside these.
-            Self::Coarse => StatisticsConfig {
-                split_above: i32::MAX,
-                join_below: i32::MIN,
-                ..adaptive.statistics
-            },
+            Self::Coarse => adaptive
+                .statistics
+                .split_above(i32::MAX)
+                .join_below(i32::MIN),
             // Each write counts towards a split.
-            Self::Fine => StatisticsConfig {
-                contended: 1,
-                uncontended: -1,
-                split_above: SPLIT_AFTER,
-                join_below: i32::MIN,
-                ..adaptive.statistics
-            },
+            Self::Fine => adaptive
+                .statistics
+                .contended(1)
+                .uncontended(-1)
+                .split_above(SPLIT_AFTER)
+                .join_below(i32::MIN),
         };
-        CaTreeConfig {
-            statistics,
-            range_discount: 0,
-            max_route_depth: match self {
+        CaTreeConfig::default()
+            .statistics(statistics)
+            .range_discount(0)
+            .max_route_depth(match self {
                 Self::Coarse => 0,
                 Self::Fine => FINE_DEPTH,
-            },
-        }
+            })
     }
 }
 

@@ -69,9 +69,9 @@ impl<S: Spec> Tree<S> {
             + on_heap * Self::BYTES_OF_DELTA
             + (entries + keys) * key
             + entries * Packed::<S::Value>::bytes_beside();
-        Shape {
+        Shape::new(
             engine,
-            figures: vec![
+            vec![
                 ("entries", entries as u64),
                 ("leaves", leaves),
                 ("spread_leaves", spread_leaves),
@@ -94,7 +94,7 @@ impl<S: Spec> Tree<S> {
                 ("area_bytes_wasted", wasted as u64),
                 ("bytes", bytes as u64),
             ],
-        }
+        )
     }
 
     /// Shows each node, level by level; may miss nodes that other threads change meanwhile.

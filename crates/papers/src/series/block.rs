@@ -34,6 +34,7 @@ pub struct Block {
 
 /// Why bytes are not a [`Block`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BlockError {
     /// Too few bytes for the number of points.
     #[error("a block has {HEADER} bytes at least, for the number of points; here are {0}")]

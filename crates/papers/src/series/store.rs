@@ -11,7 +11,15 @@ use std::ops::{Bound, RangeBounds};
 use tremula_sync::{Arc, CachePadded, ShortLock, StripedCounter};
 
 /// The configuration of a [`SeriesCache`]. The defaults are Gorilla's.
+///
+/// ```
+/// use tremula_papers::series::{SeriesCache, SeriesConfig};
+///
+/// let week = SeriesConfig::default().retain(7 * 24 * 60 * 60);
+/// let cache = SeriesCache::new(week);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SeriesConfig {
     /// The time that a block covers, in the unit of the timestamps. By default 2 hours in seconds.
     pub block_span: NonZeroU32,
@@ -32,9 +40,39 @@ impl Default for SeriesConfig {
     }
 }
 
+impl SeriesConfig {
+    /// Sets the time that a block covers; 0 means 1.
+    #[must_use]
+    pub const fn block_span(mut self, block_span: u32) -> Self {
+        self.block_span = match NonZeroU32::new(block_span) {
+            Some(block_span) => block_span,
+            None => NonZeroU32::MIN,
+        };
+        self
+    }
+
+    /// Sets how far behind its series' last point a closed block may end before it is dropped.
+    #[must_use]
+    pub const fn retain(mut self, retain: u64) -> Self {
+        self.retain = retain;
+        self
+    }
+
+    /// Sets the number of cells; 0 means 1.
+    #[must_use]
+    pub const fn cells(mut self, cells: usize) -> Self {
+        self.cells = match NonZeroUsize::new(cells) {
+            Some(cells) => cells,
+            None => NonZeroUsize::MIN,
+        };
+        self
+    }
+}
+
 /// A point was not appended because it is earlier than the last one of its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("series {series} is at {last} already; a point at {timestamp} comes too late")]
+#[non_exhaustive]
 pub struct LatePoint {
     /// The series.
     pub series: u64,

@@ -390,10 +390,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> OrderedIndex<K, V> for SkipL
         if let Some(backlog) = &self.list.backlog {
             figures.push(("left_to_thread", backlog.len() as u64));
         }
-        Shape {
-            engine: self.engine(),
-            figures,
-        }
+        Shape::new(self.engine(), figures)
     }
 
     fn check_invariants(&self) {

@@ -18,6 +18,7 @@ use thiserror::Error;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub struct SpecError {
     /// The steps from the whole term to the part; empty for the whole term.
     pub path: Vec<Step>,
@@ -29,6 +30,7 @@ pub struct SpecError {
 
 /// A step from a term to a part of it. Numbers begin with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Step {
     /// To a clause of the specification.
     Clause(usize),
@@ -56,6 +58,7 @@ pub enum Step {
 
 /// What is wrong with a part of a match specification.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SpecProblem {
     /// It is not a list of clauses.
     #[error("a match specification is a list of clauses")]

@@ -109,7 +109,18 @@ pub struct MatchSpec {
 }
 
 /// The values of `{self}` and `{node}`.
+///
+/// ```
+/// use tremula_table::match_spec::{Environment, MatchSpec};
+/// use tremula_table::term::{Atom, Tuple};
+///
+/// let environment = Environment::default().node(Atom::new("here@example")?);
+/// let spec = MatchSpec::compile_in(&"[{'_', [], [{node}]}]".parse()?, &environment)?;
+/// assert_eq!(spec.run(&Tuple::from((1,))), Some("here@example".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Environment {
     /// `{self}`: the calling process.
     pub myself: Pid,
@@ -124,6 +135,22 @@ impl Default for Environment {
             myself: Pid::new(Atom::NO_NODE, 0, 0, 0),
             node: Atom::NO_NODE,
         }
+    }
+}
+
+impl Environment {
+    /// Sets the value of `{self}`.
+    #[must_use]
+    pub fn myself(mut self, myself: Pid) -> Self {
+        self.myself = myself;
+        self
+    }
+
+    /// Sets the value of `{node}`.
+    #[must_use]
+    pub const fn node(mut self, node: Atom) -> Self {
+        self.node = node;
+        self
     }
 }
 

@@ -133,10 +133,9 @@ fn exceptions_fail_guards_and_are_values_in_bodies() {
 
 #[test]
 fn processes_and_nodes_are_those_of_the_environment() {
-    let environment = Environment {
-        myself: Pid::new(Atom::new("here@x").unwrap(), 7, 0, 1),
-        node: Atom::new("here@x").unwrap(),
-    };
+    let environment = Environment::default()
+        .myself(Pid::new(Atom::new("here@x").unwrap(), 7, 0, 1))
+        .node(Atom::new("here@x").unwrap());
     let spec = term("[{{'$1'}, [], [{{{self}, {node}, {node, {self}}, {node, '$1'}}}]}]");
     let spec = MatchSpec::compile_in(&spec, &environment).unwrap();
     let found = spec.run(&row("{#Ref<there@x.1.2>}")).unwrap();

@@ -13,6 +13,7 @@ use tremula_sync::Arc;
 
 /// A part of the results of a search: as many as the limit.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Chunk {
     /// The results, at least one.
     pub found: Vec<Term>,

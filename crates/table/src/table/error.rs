@@ -20,6 +20,7 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{function}, argument {argument}: {problem}")]
+#[non_exhaustive]
 pub struct BadArgument {
     /// The function, by its name in Erlang.
     pub function: &'static str,

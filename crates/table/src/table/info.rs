@@ -80,6 +80,7 @@ impl Fixations {
 
 /// The items of Erlang's `info/1`, from [`Table::info`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Info {
     /// The identifier.
     pub id: Reference,

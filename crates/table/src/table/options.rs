@@ -35,6 +35,7 @@ pub enum Access {
 
 /// Whether many threads will write to a table at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WriteConcurrency {
     /// One lock: the least memory.
     #[default]
@@ -81,6 +82,7 @@ pub struct Heir {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
+#[non_exhaustive]
 pub struct Options {
     /// The type.
     pub kind: Kind,

@@ -11,6 +11,7 @@ use tremula_sync::Arc;
 
 /// The message to the new owner of a table: Erlang's `{'ETS-TRANSFER', Table, FromPid, Data}`.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Transfer {
     /// The table, as a handle of the new owner.
     pub table: Table,

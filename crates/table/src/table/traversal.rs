@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 
 /// What a [`Traversal`] does with the rows that its match specification picks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// Finds what the specification makes of them: [`Table::select`], [`Table::select_reverse`];
     /// with a limit the first chunk: [`Table::select_limit`], [`Table::select_reverse_limit`].
@@ -29,6 +30,7 @@ pub enum Action {
 
 /// The result of a [`Traversal`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Outcome {
     /// All results.
     Found(Vec<Term>),

@@ -41,6 +41,7 @@ struct Entry {
 
 /// Why an atom cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum AtomError {
     /// The text is longer than an atom may be.
     #[error("an atom of {0} characters; it may have {max}", max = Atom::MAX_CHARACTERS)]

@@ -6,11 +6,12 @@
 /// ```
 /// use tremula_table::{Term, term::Limits};
 ///
-/// let limits = Limits { nesting: 3, ..Limits::default() };
+/// let limits = Limits::default().nesting(3);
 /// assert!(Term::parse("{{{a}}}", &limits).is_ok());
 /// assert!(Term::parse("{{{{a}}}}", &limits).is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The greatest depth of nested terms. The elements of a list are at one level; a list counts
     /// one level more only where the text has it in another list's tail. Every level takes some 100
@@ -55,5 +56,35 @@ impl Default for Limits {
             expanded_bytes: Self::EXPANDED_BYTES,
             new_atoms: true,
         }
+    }
+}
+
+impl Limits {
+    /// Sets the greatest depth of nested terms.
+    #[must_use]
+    pub const fn nesting(mut self, nesting: usize) -> Self {
+        self.nesting = nesting;
+        self
+    }
+
+    /// Sets the most bits of an integer.
+    #[must_use]
+    pub const fn integer_bits(mut self, integer_bits: u64) -> Self {
+        self.integer_bits = integer_bits;
+        self
+    }
+
+    /// Sets the most bytes that short forms may expand to in one term.
+    #[must_use]
+    pub const fn expanded_bytes(mut self, expanded_bytes: usize) -> Self {
+        self.expanded_bytes = expanded_bytes;
+        self
+    }
+
+    /// Sets whether atoms may be made that do not exist yet.
+    #[must_use]
+    pub const fn new_atoms(mut self, new_atoms: bool) -> Self {
+        self.new_atoms = new_atoms;
+        self
     }
 }

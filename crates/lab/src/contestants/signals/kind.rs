@@ -30,6 +30,7 @@ impl ChannelKind {
             Self::Mailbox(Mode::Auto) => "mailbox_auto",
             Self::Mailbox(Mode::OnHeap) => "mailbox_on_heap",
             Self::Mailbox(Mode::OffHeap) => "mailbox_off_heap",
+            Self::Mailbox(_) => "mailbox_in_another_mode",
             Self::Rival(rival) => rival.name(),
         }
     }

@@ -251,10 +251,9 @@ impl Call<'_> {
 
     /// The environment of a match specification. `{self}` is the connection.
     pub(super) fn environment(&self) -> Environment {
-        Environment {
-            myself: self.owner.pid().clone(),
-            node: Atom::NO_NODE,
-        }
+        Environment::default()
+            .myself(self.owner.pid().clone())
+            .node(Atom::NO_NODE)
     }
 }
 

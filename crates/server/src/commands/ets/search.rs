@@ -73,13 +73,14 @@ fn value(found: Found, by: By, source: &Term) -> Term {
         Found::Found(all) => Term::list(all),
         Found::Chunk(chunk) => chunk_term(chunk, by, source),
         Found::Count(count) => count.into(),
+        _ => unreachable!("the actions of these commands have no other outcomes"),
     }
 }
 
 /// `{Found, Continuation}`, or `'$end_of_table'`.
 fn chunk_term(chunk: Option<Chunk>, by: By, source: &Term) -> Term {
     let end = Term::from(Atom::END_OF_TABLE);
-    let Some(Chunk { found, rest }) = chunk else {
+    let Some(Chunk { found, rest, .. }) = chunk else {
         return end;
     };
     let rest = rest.map_or(end, |rest| continuation(rest.to_term(), by, source));

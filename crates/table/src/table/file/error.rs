@@ -8,6 +8,7 @@ use thiserror::Error;
 
 /// A table could not be written to, or read from, a file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,

@@ -8,6 +8,7 @@ use tremula_index::Engine;
 /// Extended information in a file, as in Erlang. Here it is only noted, because every file has a
 /// checksum per record and the number of rows anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ExtendedInfo {
     /// The number of rows written.
     ObjectCount,
@@ -30,6 +31,7 @@ impl ExtendedInfo {
 
 /// What a file says about its table: Erlang's `tabfile_info/1`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TabfileInfo {
     /// The name.
     pub name: Atom,

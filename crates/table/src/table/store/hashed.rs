@@ -481,16 +481,16 @@ impl Store for HashStore {
             + size_of_val(&*self.shards)
             + size_of::<LockDomain>()
             + places * size_of::<Option<Slot>>();
-        Shape {
-            engine: self.engine(),
-            figures: vec![
+        Shape::new(
+            self.engine(),
+            vec![
                 ("entries", entries as u64),
                 ("shards", self.shards.len() as u64),
                 ("places", places as u64),
                 ("longest_probe", longest as u64),
                 ("bytes", bytes as u64),
             ],
-        }
+        )
     }
 }
 

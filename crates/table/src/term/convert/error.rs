@@ -15,6 +15,7 @@ use std::fmt;
 /// # Ok::<(), tremula_table::term::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct UnexpectedTerm {
     /// The term.
     pub term: Term,

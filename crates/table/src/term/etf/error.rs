@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// Bytes that are no term in the external format.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DecodeError {
     /// The byte at which the wrong part begins.
     pub offset: usize,
@@ -17,6 +18,7 @@ pub struct DecodeError {
 
 /// What is wrong with an external term.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum DecodeProblem {
     /// The bytes end within a term, or promise more than there are.
     #[error("the bytes end here; at least {missing} more are needed")]
@@ -116,6 +118,7 @@ impl std::error::Error for DecodeError {}
 /// A term with a part whose length does not fit into the 32 bits of the external format.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("a {what} of {length}, more than the external term format can tell")]
+#[non_exhaustive]
 pub struct TooLarge {
     /// What it is.
     pub what: &'static str,

@@ -71,10 +71,7 @@ fn limits_are_kept() {
         too_long,
         DecodeProblem::IntegerTooLong { bits: 0x80000, .. }
     ));
-    let limits = Limits {
-        new_atoms: false,
-        ..Limits::default()
-    };
+    let limits = Limits::default().new_atoms(false);
     assert!(Term::from_etf(&[131, 119, 4, b't', b'r', b'u', b'e'], &limits).is_ok());
     let unknown = Term::from_etf(&[131, 119, 3, b'q', b'?', b'q'], &limits).unwrap_err();
     assert_eq!(unknown.problem, DecodeProblem::NewAtom("q?q".to_owned()));

@@ -6,6 +6,7 @@ use thiserror::Error;
 /// A text that is no term.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("byte {offset}: {problem}")]
+#[non_exhaustive]
 pub struct ParseError {
     /// The byte at which the wrong part begins.
     pub offset: usize,
@@ -15,6 +16,7 @@ pub struct ParseError {
 
 /// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ParseProblem {
     /// Something else must be here.
     #[error("{wanted} is missing; '{found}' is here")]

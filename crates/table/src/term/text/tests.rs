@@ -146,10 +146,7 @@ fn limits_are_kept() {
     let digits = "9".repeat(Limits::INTEGER_BITS as usize / 3);
     let error = digits.parse::<Term>().unwrap_err();
     assert!(matches!(error.problem, ParseProblem::IntegerTooLong { .. }));
-    let limits = Limits {
-        new_atoms: false,
-        ..Limits::default()
-    };
+    let limits = Limits::default().new_atoms(false);
     let error = Term::parse("{true, never_heard_of}", &limits).unwrap_err();
     let unknown = ParseProblem::NewAtom("never_heard_of".to_owned());
     assert_eq!((error.offset, error.problem), (7, unknown));
