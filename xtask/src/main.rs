@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask mutants`,
-//! `cargo xtask lines`.
+//! `cargo xtask semver`, `cargo xtask lines`.
 
 #![forbid(unsafe_code)]
 
@@ -8,6 +8,7 @@ mod job;
 mod lines;
 mod mutants;
 mod output;
+mod semver;
 mod steps;
 mod table;
 mod tidy;
@@ -38,6 +39,8 @@ enum Chore {
     Tidy,
     /// Plant known bugs, one at a time, and demand that the checker named for each catches it.
     Mutants(mutants::MutantsArgs),
+    /// Compare the library's crates with an earlier revision: do programs that compile with it still compile?
+    Semver(semver::SemverArgs),
     /// Count the lines of each crate's source, and demand that the product stays within its limit.
     Lines,
 }
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
             }
             Chore::Tidy => tidy::command(&workspace),
             Chore::Mutants(arguments) => mutants::command(&workspace, &arguments),
+            Chore::Semver(arguments) => semver::command(&workspace, &arguments),
             Chore::Lines => lines::command(&workspace),
         });
     match passed {
