@@ -39,7 +39,8 @@ enum Chore {
     Tidy,
     /// Plant known bugs, one at a time, and demand that the checker named for each catches it.
     Mutants(mutants::MutantsArgs),
-    /// Compare the library's crates with an earlier revision: do programs that compile with it still compile?
+    /// Compare the library's crates with an earlier revision: do programs that compile with it
+    /// still compile?
     Semver(semver::SemverArgs),
     /// Count the lines of each crate's source, and demand that the product stays within its limit.
     Lines,
