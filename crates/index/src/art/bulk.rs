@@ -152,7 +152,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
     ///
     /// let squares = Art::from_sorted((0..1000_u64).map(|n| (n * n, n)))?;
     /// assert_eq!(squares.next(&50), Some((64, 8)));
-    /// assert_eq!(Art::from_sorted([("b", 1), ("a", 2)]).err(), Some(NotSorted { position: 1 }));
+    /// let unsorted = Art::from_sorted([("b", 1), ("a", 2)]);
+    /// assert_eq!(unsorted.err().map(|error| error.position), Some(1));
     /// # Ok::<(), NotSorted>(())
     /// ```
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {

@@ -198,7 +198,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize>
     /// assert_eq!(squares.get(&12), Some(144));
     ///
     /// let unsorted = OlcBTree::<u64, ()>::from_sorted([(1, ()), (3, ()), (2, ())]);
-    /// assert_eq!(unsorted.err(), Some(NotSorted { position: 2 }));
+    /// assert_eq!(unsorted.err().map(|error| error.position), Some(2));
     /// # Ok::<(), NotSorted>(())
     /// ```
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {

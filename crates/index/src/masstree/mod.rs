@@ -188,7 +188,7 @@ impl<K: ByteKey, V: Storable, const WIDTH: usize> Masstree<K, V, WIDTH> {
     /// assert_eq!(squares.next(&50), Some((64, 8)));
     ///
     /// let unsorted = Masstree::<&str, ()>::from_sorted([("b", ()), ("a", ())]);
-    /// assert_eq!(unsorted.err(), Some(NotSorted { position: 1 }));
+    /// assert_eq!(unsorted.err().map(|error| error.position), Some(1));
     /// # Ok::<(), NotSorted>(())
     /// ```
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
