@@ -4,7 +4,8 @@
 //! cannot tell it whether `K` has a byte form. For the types that a map is made for most often it
 //! asks at run time: an optimised build knows the answer for each `K`, and no question is left.
 
-use super::strings::bytes_of;
+use super::head::hash_of;
+use super::strings::{bytes_of, is_string};
 use super::{ByteKey, KeyHead, head_of};
 use crate::contract::Storable;
 use std::any::{Any, TypeId};
@@ -71,7 +72,7 @@ fn wide_form(key: &dyn Any) -> Option<[u8; 16]> {
 pub(crate) fn is_built_in<K: 'static>() -> bool {
     let id = TypeId::of::<K>();
     let wide = [TypeId::of::<u128>(), TypeId::of::<i128>()].contains(&id);
-    is_number::<K>() || wide || super::strings::is_string::<K>()
+    is_number::<K>() || wide || is_string::<K>()
 }
 
 /// The head of a built-in key.
@@ -128,6 +129,21 @@ impl<K: 'static> KeyHead<K> for BuiltInHead {
         from_head(head)
     }
 
+    #[inline]
+    fn hash(key: &K, head: u64) -> u64 {
+        with_bytes(key, |bytes| {
+            <Self as KeyHead<K>>::hash_of_bytes(bytes, head)
+        })
+    }
+
+    #[inline]
+    fn hash_of_bytes(bytes: &[u8], head: u64) -> u64 {
+        if is_small::<K>() {
+            return head;
+        }
+        hash_of(bytes)
+    }
+
     fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
         bytes.map(head_of)
     }
@@ -181,6 +197,7 @@ impl<K: Ord + Storable> ByteKey for BuiltIn<K> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::key::ByteHead;
     use proptest::prelude::*;
     use std::cmp::Reverse;
     use std::ffi::{CString, OsString};
@@ -191,7 +208,13 @@ mod tests {
         let form = |key: &K| key.with_bytes(<[u8]>::to_vec);
         assert_eq!(built_in.with_bytes(<[u8]>::to_vec), form(key), "{key:?}");
         assert_eq!(built_in.head(), key.head(), "{key:?}");
-        assert_eq!(BuiltInHead::head(key), key.head(), "{key:?}");
+        let head = key.head();
+        assert_eq!(BuiltInHead::head(key), head, "{key:?}");
+        assert_eq!(
+            BuiltInHead::hash(key, head),
+            ByteHead::hash(key, head),
+            "{key:?}"
+        );
         assert_eq!(BuiltIn::<K>::HEAD_IS_KEY, K::HEAD_IS_KEY, "{key:?}");
         assert_eq!(
             <BuiltInHead as KeyHead<K>>::key(key.head()),

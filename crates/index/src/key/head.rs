@@ -257,6 +257,12 @@ pub(crate) unsafe fn free_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) {
     }
 }
 
+/// The hash of a byte form that its head does not determine: FNV-1a.
+pub(super) fn hash_of(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, step)
+}
+
 /// The first word of the byte form ([`ByteKey::head`]).
 #[derive(Clone, Copy, Debug)]
 pub enum ByteHead {}
@@ -289,9 +295,7 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
         if K::HEAD_IS_KEY {
             return head;
         }
-        // FNV-1a.
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
-        bytes.iter().fold(0xCBF2_9CE4_8422_2325, step)
+        hash_of(bytes)
     }
 
     fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {

@@ -28,9 +28,8 @@ pub enum Action {
     Replace,
 }
 
-/// The result of a [`Traversal`].
+/// The result of a [`Traversal`]: each [`Action`] has one of these.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Outcome {
     /// All results.
     Found(Vec<Term>),

@@ -133,7 +133,10 @@ fn partition_and_unzip() {
 #[test]
 fn fold_and_try_fold() {
     let map = squares();
-    assert_eq!(map.values().fold(1, |sum, square| sum + square), 286);
+    let digits = map
+        .keys()
+        .fold(String::new(), |text, key| text + &key.to_string());
+    assert_eq!(digits, "0123456789");
     let product = map
         .keys()
         .try_fold(1_i32, |product, key| product.checked_mul(key + 100_000));

@@ -1,6 +1,6 @@
 //! What users of `std::sync::mpsc`, crossbeam-channel, flume and tokio type.
 
-use crate::block_on;
+use crate::support::block_on;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;

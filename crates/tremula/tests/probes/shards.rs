@@ -1,6 +1,6 @@
 //! States on shards.
 
-use crate::block_on;
+use crate::support::block_on;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
