@@ -2,7 +2,8 @@
 //!
 //! [`OrderedMap::with_engine`](crate::OrderedMap::with_engine) takes any `K: Ord`, so the compiler
 //! cannot tell it whether `K` has a byte form. For the types that a map is made for most often it
-//! asks at run time: an optimised build knows the answer for each `K`, and no question is left.
+//! asks at run time. The functions that ask are generic and inlined, so that an optimised build
+//! knows the answer for each `K`, and no question is left.
 
 use super::head::hash_of;
 use super::strings::{bytes_of, is_string};
@@ -24,18 +25,24 @@ macro_rules! numbers {
         }
 
         /// The head of a number.
-        fn head_of_number(key: &dyn Any) -> Option<u64> {
+        #[inline(always)]
+        fn head_of_number<K: 'static>(key: &K) -> Option<u64> {
+            let key: &dyn Any = key;
             $($(#[$cfg])? if let Some(key) = key.downcast_ref::<$type>() {
                 return Some(key.head());
             })*
             None
         }
 
-        /// Sets `key` to the number with this head; if no number of its type has it, to `None`.
-        fn set_from_head(key: &mut dyn Any, head: u64) {
-            $($(#[$cfg])? if let Some(key) = key.downcast_mut::<Option<$type>>() {
+        /// The number with this head; `None` if no number of its type has it.
+        #[inline(always)]
+        fn number_of_head<K: 'static>(head: u64) -> Option<K> {
+            let mut key = None::<K>;
+            let any: &mut dyn Any = &mut key;
+            $($(#[$cfg])? if let Some(key) = any.downcast_mut::<Option<$type>>() {
                 *key = <$type>::from_head(head);
             })*
+            key
         }
 
         $($(#[$cfg])? const _: () = assert!(
@@ -60,7 +67,9 @@ const fn is_small<K>() -> bool {
 }
 
 /// The byte form of an integer of sixteen bytes.
-fn wide_form(key: &dyn Any) -> Option<[u8; 16]> {
+#[inline(always)]
+fn wide_form<K: 'static>(key: &K) -> Option<[u8; 16]> {
+    let key: &dyn Any = key;
     let form = |bytes: &[u8]| bytes.try_into().expect("sixteen bytes");
     if let Some(key) = key.downcast_ref::<u128>() {
         return Some(key.with_bytes(form));
@@ -102,11 +111,11 @@ fn with_bytes<K: 'static, R>(key: &K, read: impl FnOnce(&[u8]) -> R) -> R {
 /// The key with this head.
 #[inline]
 fn from_head<K: 'static>(head: u64) -> Option<K> {
-    let mut key = None::<K>;
     if is_small::<K>() {
-        set_from_head(&mut key, head);
+        number_of_head(head)
+    } else {
+        None
     }
-    key
 }
 
 /// The heads of built-in keys. All other keys have one and the same head.

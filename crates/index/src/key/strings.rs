@@ -25,8 +25,9 @@ macro_rules! bytes {
         }
 
         /// The byte form of a key whose type is one of those of this file.
-        #[inline]
-        pub(super) fn bytes_of(key: &dyn Any) -> Option<&[u8]> {
+        #[inline(always)]
+        pub(super) fn bytes_of<K: 'static>(key: &K) -> Option<&[u8]> {
+            let key: &dyn Any = key;
             $($(#[$cfg])? if let Some(key) = key.downcast_ref::<$type>() {
                 let as_bytes: for<'a> fn(&'a $type) -> &'a [u8] = $as_bytes;
                 return Some(as_bytes(key));
