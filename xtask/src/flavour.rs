@@ -65,8 +65,11 @@ impl Flavour {
             .env("CARGO_TERM_COLOR", "never")
             .without_env("CARGO_ENCODED_RUSTFLAGS");
         if self.needs_nightly() {
-            // With a target named, build scripts and macros stay free of the sanitizer.
-            job = job.args(["--target", host]);
+            // With a target named, build scripts and macros stay free of the sanitizer. Its reports
+            // name lines.
+            job = job
+                .args(["--target", host])
+                .env("CARGO_PROFILE_TEST_DEBUG", "line-tables-only");
         }
         if self != Self::Plain {
             let given = std::env::var("RUSTFLAGS").unwrap_or_default();

@@ -12,11 +12,6 @@ use std::{collections::BTreeMap, path::Path};
 
 /// Prints every broken rule. `Ok(true)` if no rule is broken.
 pub(crate) fn command(workspace: &Workspace) -> Result<bool, String> {
-    let broken = broken(workspace)?;
-    for rule in &broken {
-        println!("{rule}");
-    }
-    println!("{} house rules are broken", broken.len());
     let mut sizes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, circle) in circles(workspace)? {
         sizes
@@ -28,6 +23,11 @@ pub(crate) fn command(workspace: &Workspace) -> Result<bool, String> {
     for (name, sizes) in sizes {
         println!("note: {name} has circles of {} files", sizes.join(", "));
     }
+    let broken = broken(workspace)?;
+    for rule in &broken {
+        println!("{rule}");
+    }
+    println!("{} house rules are broken", broken.len());
     Ok(broken.is_empty())
 }
 
