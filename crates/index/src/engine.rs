@@ -1,7 +1,7 @@
 //! The engines by name, for a program that chooses one at run time.
 
 use crate::key::KeyHead;
-use crate::key::built_in::{BuiltIn, BuiltInHead, is_built_in};
+use crate::key::built_in::{BuiltIn, BuiltInHead, is_built_in, is_small};
 use crate::of_built_in::MakeOfBuiltIn;
 use crate::*; // the types that the rows name
 use std::{any::type_name, fmt, hash::Hash, marker::PhantomData};
@@ -46,14 +46,21 @@ pub struct Facts {
     pub scans: Scans,
     /// What it needs of its keys.
     pub keys: Keys,
+    /// Whether its nodes hold each key, beside its head if there are heads. The nodes of the other
+    /// engines hold no key that its head determines.
+    pub holds_keys: bool,
 }
 
 impl Facts {
     /// For the tables of engines in other crates of this family.
     #[doc(hidden)]
     #[must_use]
-    pub const fn new(scans: Scans, keys: Keys) -> Self {
-        Self { scans, keys }
+    pub const fn new(scans: Scans, keys: Keys, holds_keys: bool) -> Self {
+        Self {
+            scans,
+            keys,
+            holds_keys,
+        }
     }
 }
 
@@ -134,9 +141,11 @@ pub trait RegisteredEngine:
     /// form.
     #[must_use]
     fn create_for<K: Ord + Storable, V: Storable>(self) -> Box<dyn OrderedIndex<K, V>> {
-        let is_built_in = is_built_in::<K>();
-        match self.facts().keys {
-            Keys::Compared if is_built_in => self.with_heads::<K, V, BuiltInHead, _>(Boxed),
+        let (facts, is_built_in) = (self.facts(), is_built_in::<K>());
+        // Beside a number, its head would tell nothing new, and make the nodes larger.
+        let heads_help = is_built_in && !(facts.holds_keys && is_small::<K>());
+        match facts.keys {
+            Keys::Compared if heads_help => self.with_heads::<K, V, BuiltInHead, _>(Boxed),
             Keys::Compared => self.with_heads::<K, V, key::NoHead, _>(Boxed),
             Keys::Bytes if is_built_in => {
                 self.with_bytes::<BuiltIn<K>, V, _>(MakeOfBuiltIn(PhantomData))
@@ -173,7 +182,8 @@ pub trait RegisteredEngine:
 /// their names, facts and constructors. With `each row` before it, it calls `row!(name, Type, keys,
 /// scans);` for each engine, by which a test program gets a test for each.
 ///
-/// The third parameter of a type that is `Compared` says where the heads of keys come from.
+/// The third parameter of a type that is `Compared` says where the heads of keys come from. A row
+/// ends with `holds_keys` if that fact is true.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! engines {
@@ -181,7 +191,8 @@ macro_rules! engines {
         each $row:ident
         $(#[$about:meta])*
         pub enum $Table:ident {
-            $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident;)*
+            $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident
+                $(, $holds_keys:ident)?;)*
         }
     ) => {
         $($row!($name, $Index, $keys, $scans);)*
@@ -189,7 +200,8 @@ macro_rules! engines {
     (
         $(#[$about:meta])*
         pub enum $Table:ident {
-            $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident;)*
+            $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident
+                $(, $holds_keys:ident)?;)*
         }
     ) => {
         $(#[$about])*
@@ -223,7 +235,8 @@ macro_rules! engines {
             pub const fn facts(self) -> $crate::Facts {
                 match self {
                     $(Self::$Engine => {
-                        $crate::Facts::new($crate::Scans::$scans, $crate::Keys::$keys)
+                        let holds_keys = !stringify!($($holds_keys)?).is_empty();
+                        $crate::Facts::new($crate::Scans::$scans, $crate::Keys::$keys, holds_keys)
                     })*
                 }
             }
@@ -337,7 +350,7 @@ macro_rules! index_engines {
             /// ```
             pub enum Engine {
                 /// [`CaTree`]: the contention-adapting search tree.
-                CaTree = ca_tree: CaTree, Compared, OneMoment;
+                CaTree = ca_tree: CaTree, Compared, OneMoment, holds_keys;
                 /// [`LfcaTree`]: the lock-free contention-adapting tree.
                 LfcaTree = lfca_tree: LfcaTree, Compared, OneMoment;
                 /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
@@ -347,7 +360,7 @@ macro_rules! index_engines {
                 /// [`Masstree`]: the trie of B+trees.
                 Masstree = masstree: Masstree, Bytes, OneMoment;
                 /// [`Locked`]: one readers-writer lock over a sequential tree.
-                Locked = locked: Locked, Compared, OneMoment;
+                Locked = locked: Locked, Compared, OneMoment, holds_keys;
             }
         }
     };

@@ -62,7 +62,7 @@ numbers! {
 
 /// Whether keys of this type, if they are built-in keys, are numbers: strings have a length and a
 /// place beside it, and so are longer than a word.
-const fn is_small<K>() -> bool {
+pub(crate) const fn is_small<K>() -> bool {
     size_of::<K>() <= 8 && !needs_drop::<K>()
 }
 
