@@ -24,6 +24,7 @@ pub mod ordered_set;
 mod reentry;
 #[cfg(feature = "serde")]
 mod serde;
+mod set_operations;
 
 pub use art::Art;
 pub use b_tree::OlcBTree;

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tremula::mailbox::{bounded, oneshot, unbounded};
-use tremula::{Direction, OrderedMap, Update};
+use tremula::{Direction, OrderedMap, OrderedSet, Update};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -71,8 +71,20 @@ fn whole_maps() {
     assert!(copy.drain(8..).eq([(8, 8), (10, 10)]));
     assert_eq!(format!("{copy:?}"), "{0: 0, 2: 2, 4: 4, 6: 6}");
     assert_eq!(copy.remove_range(..4), 2);
+    assert!(copy.clone().into_keys().eq([4, 6]));
+    assert!(copy.clone().into_values().eq([4, 6]));
     assert!(copy.into_iter().eq([(4, 4), (6, 6)]));
     assert_eq!(map.len(), 10);
+}
+
+#[test]
+fn two_sets() {
+    let (odd, prime) = (OrderedSet::from([1, 3, 5]), OrderedSet::from([2, 3, 5]));
+    assert!(odd.union(&prime).eq([1, 2, 3, 5]));
+    assert!(odd.intersection(&prime).eq([3, 5]));
+    assert!(odd.difference(&prime).eq([1]));
+    assert!(odd.symmetric_difference(&prime).eq([1, 2]));
+    assert!(!odd.is_subset(&prime) && !odd.is_superset(&prime) && !odd.is_disjoint(&prime));
 }
 
 #[test]

@@ -207,6 +207,32 @@ pub struct IntoIter<K, V, E> {
     map: OrderedMap<K, V, E>,
 }
 
+impl<K: Ord + Clone, V: Clone, E: OrderedIndex<K, V>> OrderedMap<K, V, E> {
+    /// All keys of a map that is not needed any more, as its `into_iter` returns entries.
+    ///
+    /// ```
+    /// use tremula_index::OrderedMap;
+    ///
+    /// let map = OrderedMap::from([("heron", 2), ("wren", 1)]);
+    /// assert!(map.into_keys().rev().eq(["wren", "heron"]));
+    /// ```
+    pub fn into_keys(self) -> impl DoubleEndedIterator<Item = K> + ExactSizeIterator {
+        self.into_iter().map(|(key, _)| key)
+    }
+
+    /// All values of a map that is not needed any more, in the order of their keys.
+    ///
+    /// ```
+    /// use tremula_index::OrderedMap;
+    ///
+    /// let map = OrderedMap::from([("heron", 2), ("wren", 1)]);
+    /// assert!(map.into_values().eq([2, 1]));
+    /// ```
+    pub fn into_values(self) -> impl DoubleEndedIterator<Item = V> + ExactSizeIterator {
+        self.into_iter().map(|(_, value)| value)
+    }
+}
+
 impl<K, V, E> IntoIter<K, V, E> {
     pub(super) fn new(map: OrderedMap<K, V, E>) -> Self {
         Self { map }

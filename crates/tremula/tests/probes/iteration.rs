@@ -181,9 +181,10 @@ fn pairs_of_neighbours() {
 
 #[test]
 fn keys_and_values_of_a_consumed_map() {
-    let map = squares();
-    let keys: Vec<_> = map.into_iter().map(|(key, _)| key).collect();
+    let entries: Vec<_> = squares().into_iter().collect();
+    let (keys, values) = (squares().into_keys(), squares().into_values());
     assert_eq!(keys.len(), 10);
+    assert!(keys.zip(values).eq(entries));
 }
 
 #[test]

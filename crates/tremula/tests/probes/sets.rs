@@ -48,6 +48,18 @@ fn ranges_of_a_set() {
 }
 
 #[test]
+fn two_sets_compared() {
+    let (set, prime) = (odd(), OrderedSet::from([2, 3, 5, 7]));
+    assert!(set.union(&prime).eq([1, 2, 3, 5, 7, 9]));
+    assert!(set.intersection(&prime).eq([3, 5, 7]));
+    assert!(set.difference(&prime).eq([1, 9]));
+    assert!(set.symmetric_difference(&prime).eq([1, 2, 9]));
+    let common: OrderedSet<_> = set.intersection(&prime).collect();
+    assert!(common.is_subset(&set) && prime.is_superset(&common));
+    assert!(!set.is_disjoint(&prime));
+}
+
+#[test]
 fn neighbours_in_a_set() {
     let set = odd();
     assert_eq!((set.next(&5), set.prev(&5)), (Some(7), Some(3)));
