@@ -1,6 +1,6 @@
 //! The receiver's handle.
 
-use crate::queue::{BASE, Inbox, SLOTS, URGENT};
+use crate::queue::{BASE, HANDED, Inbox, SLOTS, URGENT};
 use crate::shared::Link;
 use crate::waiting::{BatchDelay, YieldBudget};
 use crate::{Config, Sender};
@@ -122,6 +122,10 @@ impl<T> Mailbox<T> {
             if let Some(message) = self.inbox.pop() {
                 return Some(self.given_out(message));
             }
+            // SAFETY: this is the receiver.
+            if let Some(message) = unsafe { self.shared.signals().take_handed() } {
+                return Some(self.given_out(message));
+            }
             if !self.collect() {
                 return None;
             }
@@ -132,7 +136,7 @@ impl<T> Mailbox<T> {
     #[inline]
     pub(crate) fn collect(&mut self) -> bool {
         let signals = self.shared.signals();
-        let some = signals.any(BASE | SLOTS);
+        let some = signals.any(BASE | SLOTS | HANDED);
         if some {
             self.batch_delay.wait();
             let count = self.shared.queue.collect(signals, &mut self.inbox);

@@ -1,7 +1,6 @@
 //! Receiving in the order of arrival: as a thread, as a task, one or many.
 
 use crate::mailbox::GRACE;
-use crate::queue::{BASE, DISCONNECTED, SLOTS, URGENT};
 use crate::waiting::{BatchDelay, NEAR, deadline};
 use crate::{Mailbox, RecvError, RecvTimeoutError, TryRecvError};
 use futures_core::Stream;
@@ -256,7 +255,11 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Spins, then yields. Returns whether there is something to receive.
+    /// Spins, then yields, while a sender may put a message into the hand. Returns whether there is
+    /// something to receive.
+    ///
+    /// A receiver that lets messages gather leaves the hand empty: it takes them by the lock, many
+    /// at once.
     ///
     /// `give_way` lets other threads run, for as long as the scheduler decides. So it is called
     /// only while `now` shows that the deadline is not [`NEAR`].
@@ -264,14 +267,28 @@ impl<T> Mailbox<T> {
         &self,
         deadline: Option<Instant>,
         now: impl Fn() -> Instant,
+        give_way: impl FnMut(),
+    ) -> bool {
+        let signals = self.shared.signals();
+        let looks = self.batch_delay.is_none() && signals.look();
+        let found = self.look(deadline, now, give_way);
+        found || (looks && signals.stop_looking())
+    }
+
+    /// The looks of [`spin`](Self::spin).
+    #[inline]
+    fn look(
+        &self,
+        deadline: Option<Instant>,
+        now: impl Fn() -> Instant,
         mut give_way: impl FnMut(),
     ) -> bool {
         if cfg!(any(loom, shuttle)) {
-            return false; // a model looks at sleeping receivers
+            return false; // a model looks once, when the receiver stops looking
         }
         let signals = self.shared.signals();
         for _ in 0..SPINS {
-            if signals.any(BASE | SLOTS | URGENT | DISCONNECTED) {
+            if signals.any_finding() {
                 return true;
             }
             std::hint::spin_loop();
@@ -281,7 +298,7 @@ impl<T> Mailbox<T> {
                 return false;
             }
             give_way();
-            if signals.any(BASE | SLOTS | URGENT | DISCONNECTED) {
+            if signals.any_finding() {
                 return true;
             }
         }
@@ -433,6 +450,7 @@ impl<T> FusedStream for Mailbox<T> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::queue::HANDED;
     use crate::{Config, mailbox};
     use std::cell::Cell;
 
@@ -465,5 +483,27 @@ mod tests {
         assert_eq!(yields(Some(NEAR), slice), 0);
         assert_eq!(yields(Some(10 * slice), slice), 10);
         assert_eq!(yields(Some(Duration::from_secs(600)), slice), most);
+    }
+
+    /// Fails if a receiver that lets messages gather, or one that no longer looks, gets them one by
+    /// one; or if one that waits for single messages does not.
+    #[test]
+    fn a_receiver_that_looks_for_single_messages_is_handed_one() {
+        for (count, handed) in [(1, true), (2, false)] {
+            let (sender, mut mailbox) = mailbox(Config::default());
+            mailbox.batch_delay.note(count);
+            let mut yields = 0;
+            let found = mailbox.spin(None, Instant::now, || {
+                yields += 1;
+                sender.send(yields).unwrap();
+            });
+            assert!(found);
+            assert_eq!(mailbox.shared.signals().any(HANDED), handed);
+            assert_eq!(mailbox.try_recv(), Ok(1));
+            assert!(!mailbox.spin(None, Instant::now, || ()));
+            sender.send(2).unwrap();
+            assert!(!mailbox.shared.signals().any(HANDED));
+            assert_eq!(mailbox.try_recv(), Ok(2));
+        }
     }
 }

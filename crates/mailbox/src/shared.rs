@@ -19,18 +19,17 @@ pub(crate) struct Shared<T> {
     /// Null until first needed.
     extras: AtomicPtr<Extras<T>>,
     senders: AtomicU32,
-    next_sender: AtomicU32,
-    pub(crate) receiver: ReceiverSide,
-}
-
-/// What the receiver writes.
-#[repr(align(64))]
-pub(crate) struct ReceiverSide {
-    pub(crate) signals: Signals,
-    /// Messages received, including urgent ones. Written only by the receiver.
-    pub(crate) received: AtomicU64,
     /// Those that keep this memory: all senders together, the receiver, and each weak sender.
     holders: AtomicU32,
+    pub(crate) receiver: ReceiverSide<T>,
+}
+
+/// What the receiver writes, and what senders write for it alone: one cache line.
+#[repr(align(64))]
+pub(crate) struct ReceiverSide<T> {
+    pub(crate) signals: Signals<T>,
+    /// Messages received, including urgent ones. Written only by the receiver.
+    pub(crate) received: AtomicU64,
 }
 
 impl<T> Shared<T> {
@@ -42,16 +41,15 @@ impl<T> Shared<T> {
                 .map(|capacity| Box::new(Credits::new(capacity))),
             extras: AtomicPtr::new(ptr::null_mut()),
             senders: AtomicU32::new(1),
-            next_sender: AtomicU32::new(1),
+            holders: AtomicU32::new(2),
             receiver: ReceiverSide {
                 signals: Signals::new(),
                 received: AtomicU64::new(0),
-                holders: AtomicU32::new(2),
             },
         }
     }
 
-    pub(crate) fn signals(&self) -> &Signals {
+    pub(crate) fn signals(&self) -> &Signals<T> {
         &self.receiver.signals
     }
 
@@ -162,7 +160,7 @@ impl<T> Link<T> {
         // Relaxed: the new sender is made from one that lives, which keeps the count above 0.
         let before = self.senders.fetch_add(1, Ordering::Relaxed);
         assert!(before < MOST_HANDLES, "a mailbox has two billion senders");
-        (Self(self.0), self.next_number())
+        (Self(self.0), self.queue.number_for_sender())
     }
 
     /// A link for one more sender, and its number, for a holder that is no sender. `None` if the
@@ -183,22 +181,17 @@ impl<T> Link<T> {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Some((Self(self.0), self.next_number())),
+                Ok(_) => return Some((Self(self.0), self.queue.number_for_sender())),
                 Err(now) => senders = now,
             }
         }
         None
     }
 
-    fn next_number(&self) -> u32 {
-        // Relaxed: a number, which orders nothing.
-        self.next_sender.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// A link for a handle that counts as a holder by itself.
     pub(crate) fn add_holder(&self) -> Self {
         // Relaxed: the caller's own hold keeps the count above 0.
-        let before = self.receiver.holders.fetch_add(1, Ordering::Relaxed);
+        let before = self.holders.fetch_add(1, Ordering::Relaxed);
         assert!(
             before < MOST_HANDLES,
             "a mailbox has two billion weak senders"
@@ -241,7 +234,7 @@ impl<T> Link<T> {
     /// Releases one hold. The caller must not use the link any more.
     pub(crate) fn remove_holder(&self) {
         // AcqRel: what the other holders did happens before the last one frees.
-        if self.receiver.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: it came from a box, and all holders are gone.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }

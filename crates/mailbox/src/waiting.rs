@@ -31,6 +31,12 @@ impl BatchDelay {
         Self { pauses: 0 }
     }
 
+    /// Whether there is no delay now.
+    #[inline]
+    pub(crate) const fn is_none(&self) -> bool {
+        self.pauses == 0
+    }
+
     /// Lets messages gather. There is already at least one.
     #[inline]
     pub(crate) fn wait(&self) {

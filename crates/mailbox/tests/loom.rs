@@ -490,3 +490,162 @@ fn permits_that_cross_with_closing_return_the_message_or_drop_it() {
         },
     );
 }
+
+/// A message that is small enough for the hand.
+type Small = (u32, u32, Arc<()>);
+
+fn send_small(sender: &Sender<Small>, number: u32, count: std::ops::Range<u32>) {
+    for message in count {
+        sender.send((number, message, Arc::new(()))).unwrap();
+    }
+}
+
+/// Fails if a message in the hand is lost, received twice, read while the next one is written, or
+/// received after one that was sent later; or if the receiver falls asleep on it.
+#[test]
+fn small_messages_are_received_in_order_one_by_one() {
+    for (name, config) in [
+        ("small_messages_are_received_in_order", Config::default()),
+        (
+            "small_messages_are_received_in_order_with_room_for_one",
+            Config::default().bounded(1),
+        ),
+    ] {
+        check(name, 3, move || {
+            let (sender, mut mailbox) = mailbox(config);
+            let thread = thread::spawn(move || send_small(&sender, 0, 0..3));
+            for count in 0..3 {
+                let message = mailbox.recv().unwrap();
+                assert_eq!(message.1, count, "out of order");
+            }
+            assert!(mailbox.recv().is_err());
+            assert_eq!(mailbox.len(), 0);
+            thread.join().unwrap();
+        });
+    }
+}
+
+/// Fails if a message in the hand comes after the content of the base queue in a collect.
+#[test]
+fn small_messages_are_received_in_order_by_many_at_once() {
+    check(
+        "small_messages_are_received_in_order_by_many_at_once",
+        3,
+        || {
+            let (sender, mut mailbox) = mailbox(Config::default());
+            let thread = thread::spawn(move || send_small(&sender, 0, 0..3));
+            let mut all = Vec::new();
+            while mailbox.recv_many(&mut all, 10) > 0 {}
+            let counts: Vec<_> = all.iter().map(|message| message.1).collect();
+            assert_eq!(counts, [0, 1, 2]);
+            thread.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn small_messages_of_two_senders_are_received_in_order() {
+    check(
+        "small_messages_of_two_senders_are_received_in_order",
+        2,
+        || {
+            let (first, mut mailbox) = mailbox(Config::default());
+            let second = first.clone();
+            let threads = [(first, 0), (second, 1)]
+                .map(|(sender, number)| thread::spawn(move || send_small(&sender, number, 0..2)));
+            let mut seen = [0; 2];
+            while let Ok((sender, count, _)) = mailbox.recv() {
+                assert_eq!(count, seen[sender as usize], "out of order");
+                seen[sender as usize] += 1;
+            }
+            assert_eq!(seen, [2, 2]);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        },
+    );
+}
+
+/// Fails if a message that is put into the hand while the receiver gives up is forgotten by a
+/// mailbox that closes, or counted wrongly.
+#[test]
+fn a_small_message_that_crosses_with_closing_is_received_or_comes_back() {
+    check(
+        "a_small_message_that_crosses_with_closing_is_received_or_comes_back",
+        4,
+        || {
+            let (sender, mut mailbox) = mailbox(Config::default());
+            let witness = Arc::new(());
+            let message = Arc::clone(&witness);
+            let thread = thread::spawn(move || sender.send(message).is_ok());
+            let mut received = mailbox.recv_timeout(Duration::ZERO).is_ok();
+            mailbox.close();
+            let rest = mailbox.len();
+            received |= mailbox.try_recv().is_ok();
+            assert_eq!(mailbox.len(), 0);
+            assert_eq!(thread.join().unwrap(), received);
+            assert!(received || rest == 0);
+            assert_eq!(Arc::strong_count(&witness), 1);
+        },
+    );
+}
+
+#[test]
+fn a_small_message_that_crosses_with_dropping_is_dropped_or_comes_back() {
+    check(
+        "a_small_message_that_crosses_with_dropping_is_dropped_or_comes_back",
+        4,
+        || {
+            let (sender, mut mailbox) = mailbox(Config::default());
+            let witness = Arc::new(());
+            let message = Arc::clone(&witness);
+            let thread = thread::spawn(move || drop(sender.send(message)));
+            drop(mailbox.recv_timeout(Duration::ZERO));
+            drop(mailbox);
+            thread.join().unwrap();
+            assert_eq!(Arc::strong_count(&witness), 1);
+        },
+    );
+}
+
+/// Fails if slots come while a message is in the hand, and a message of the same sender in a slot
+/// overtakes it.
+#[test]
+fn a_small_message_comes_before_what_its_sender_sends_by_a_slot() {
+    check(
+        "a_small_message_comes_before_what_its_sender_sends_by_a_slot",
+        3,
+        || {
+            let (sender, mut mailbox) = mailbox(rising(1).mode(Mode::Auto));
+            let thread = thread::spawn(move || send_small(&sender, 0, 0..3));
+            let counts: Vec<_> = mailbox.iter().map(|message| message.1).collect();
+            assert_eq!(counts, [0, 1, 2]);
+            thread.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_message_behind_all_comes_behind_one_in_the_hand() {
+    check(
+        "a_message_behind_all_comes_behind_one_in_the_hand",
+        3,
+        || {
+            let (sender, mut mailbox) = mailbox(Config::default());
+            let other = sender.clone();
+            let thread = thread::spawn(move || {
+                send_small(&sender, 0, 0..1);
+                other.send_behind_all((0, 1, Arc::new(()))).unwrap();
+                other.send_urgent((1, 0, Arc::new(()))).unwrap();
+            });
+            let all: Vec<_> = mailbox
+                .iter()
+                .map(|message| (message.0, message.1))
+                .collect();
+            let ordinary: Vec<_> = all.iter().filter(|message| message.0 == 0).collect();
+            assert_eq!(ordinary, [&(0, 0), &(0, 1)]);
+            assert_eq!(all.len(), 3);
+            thread.join().unwrap();
+        },
+    );
+}

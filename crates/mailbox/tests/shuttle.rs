@@ -13,7 +13,8 @@ use tremula_sync::{Arc, thread};
 const SENDERS: usize = 4;
 const MESSAGES: usize = 5;
 
-type Message = (usize, usize, Arc<()>);
+/// A message: its sender, its number there, and something to leak. Small enough for the hand.
+type Message = (u32, u32, Arc<()>);
 
 /// Contention rises with each send, and slots are removed after two flushes.
 fn changing(mode: Mode) -> Config {
@@ -41,8 +42,10 @@ impl Run {
                 let (sender, witness): (Sender<Message>, _) =
                     (sender.clone(), Arc::clone(&witness));
                 thread::spawn(move || {
-                    for count in 0..MESSAGES {
-                        sender.send((number, count, Arc::clone(&witness))).unwrap();
+                    for count in 0..MESSAGES as u32 {
+                        sender
+                            .send((number as u32, count, Arc::clone(&witness)))
+                            .unwrap();
                     }
                 })
             })
@@ -56,7 +59,7 @@ impl Run {
     }
 
     fn see(&mut self, message: Message) {
-        let (sender, count, _) = message;
+        let (sender, count) = (message.0 as usize, message.1 as usize);
         assert_eq!(count, self.seen[sender], "sender {sender} is out of order");
         self.seen[sender] += 1;
     }
@@ -144,7 +147,9 @@ fn selecting_takes_each_sender_in_turn_and_keeps_the_rest_in_order() {
             let (mut run, mut mailbox) = Run::begin(changing(Mode::Auto));
             for turn in 0..SENDERS - 1 {
                 for _ in 0..MESSAGES {
-                    let message = mailbox.recv_matching(|message| message.0 == turn).unwrap();
+                    let message = mailbox
+                        .recv_matching(|message| message.0 == turn as u32)
+                        .unwrap();
                     run.see(message);
                 }
             }

@@ -110,6 +110,22 @@ impl<T> Base<T> {
         !std::mem::replace(&mut self.announced, true)
     }
 
+    /// Whether there is no message here.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        debug_assert_eq!(
+            self.gathered == 0,
+            self.ring.is_empty() && self.chain.has_no_block()
+        );
+        self.gathered == 0
+    }
+
+    /// Puts a message before all others.
+    pub(super) fn put_first(&mut self, message: T) {
+        self.ring.push_front(message);
+        self.gathered = self.gathered.saturating_add(1);
+    }
+
     /// The chain, for messages of slots that must come before the next one sent here.
     pub(super) fn chain(&mut self) -> &mut Chain<T> {
         &mut self.chain

@@ -10,6 +10,8 @@
 //! ```text
 //!  senders                                                        receiver
 //!
+//!  alone, and the receiver looks ----------------------- hand --> given out
+//!
 //!  uncontended ---> base lock [ ring | chain ] ----- collect ---> inbox [ urgent | front | taken ]
 //!                                                       ^
 //!  contended -----> stripe  0 [ slot  0 ] --- flush ----'
@@ -26,7 +28,8 @@
 //! brought fewer than `fewest` messages each on average, it is removed, and its senders go up one
 //! level again, finally to the base queue. A receiver that finds a few messages each time it looks
 //! waits a little before it collects. A receiver that goes to sleep for long removes the array and
-//! frees all memory kept for further messages.
+//! frees all memory kept for further messages. A receiver that looks again and again, and finds
+//! messages one by one, lets senders put a small message into the [hand].
 //!
 //! # Invariants
 //!
@@ -43,13 +46,17 @@
 //! 6. *Before a send returns, its message can be seen*: the sender raises the bits from its slot's
 //!    up to the signal before it releases the slot's lock. A flush lowers them from the signal
 //!    down, before it looks.
+//! 7. *The [hand] holds the oldest message of the queue, or none.* A thread fills it only if it
+//!    holds the base lock, there are no slots, and the base queue and the hand are empty. The
+//!    receiver takes it without a lock when its inbox is empty, or in a collect, before the ring.
 //!
 //! # Why the order of each sender holds
 //!
-//! A sender's messages lie in the base queue, in a slot, or in a slot below it. By 2 and 3 the
-//! sender goes down that list only when an array is installed or grown, and by 4 the messages
-//! further up are collected first. It goes up only when an array is removed. This happens under the
-//! base lock (1), which a sender that goes to the base queue must take; when it gets the lock, all
+//! A sender's messages lie in the hand, in the base queue, in a slot, or in a slot below it. By 7 a
+//! message in the hand is received before all others of the list. By 2 and 3 the sender goes down
+//! the rest of the list only when an array is installed or grown, and by 4 the messages further up
+//! are collected first. It goes up only when an array is removed. This happens under the base lock
+//! (1), which a sender must take for the base queue and for the hand; when it gets the lock, all
 //! messages of the array are on their way to the receiver. A sender that goes up to a slot instead
 //! may append there before the removed array has been drained; but only the next flush looks at
 //! that slot, and the current flush ends first.
@@ -62,19 +69,20 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! See [`Signals`]. Invariant 6 ensures that no message is hidden below a bit that is already
-//! raised.
+//! See [`Signals`]. A message in the hand has a bit of its own there. Invariant 6 ensures that no
+//! other message is hidden below a bit that is already raised.
 
 mod base;
 mod block;
 mod contention;
+mod hand;
 mod inbox;
 mod signals;
 mod slots;
 mod stripes;
 
 pub(crate) use inbox::Inbox;
-pub(crate) use signals::{BASE, DISCONNECTED, SLOTS, Signals, URGENT};
+pub(crate) use signals::{BASE, DISCONNECTED, HANDED, SLOTS, Signals, URGENT};
 
 use crate::{Limits, Stats};
 use base::Base;
@@ -100,6 +108,7 @@ struct ReadMostly<T> {
     array: AtomicPtr<Array<T>>,
     limits: Limits,
     growths: AtomicU32,
+    next_sender: AtomicU32,
     stripes: Stripes,
 }
 
@@ -148,9 +157,16 @@ impl<T> Queue<T> {
                 array: AtomicPtr::new(ptr::null_mut()),
                 limits,
                 growths: AtomicU32::new(0),
+                next_sender: AtomicU32::new(1),
                 stripes: Stripes::new(),
             },
         }
+    }
+
+    /// A number for one more sender, which selects its slot. The first sender has number 0.
+    pub(crate) fn number_for_sender(&self) -> u32 {
+        // Relaxed: a number, which orders nothing.
+        self.read_mostly.next_sender.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether senders are spread over slots.
@@ -176,7 +192,7 @@ impl<T> Queue<T> {
     #[inline]
     pub(crate) unsafe fn send(
         &self,
-        signals: &Signals,
+        signals: &Signals<T>,
         sender: &SenderLane,
         message: *const T,
     ) -> Sent {
@@ -200,7 +216,7 @@ impl<T> Queue<T> {
     ///
     /// As for [`send`](Self::send).
     #[inline]
-    unsafe fn send_to_base(&self, signals: &Signals, message: *const T) -> Option<Sent> {
+    unsafe fn send_to_base(&self, signals: &Signals<T>, message: *const T) -> Option<Sent> {
         let (mut base, wait) = self.base.lock_noting();
         if base.closed {
             return Some(Sent::Closed);
@@ -210,8 +226,15 @@ impl<T> Queue<T> {
         }
         let limits = &self.read_mostly.limits;
         let contended = base.note(wait, limits);
+        let in_place = limits.has_ring() && wait.is_none();
+        if in_place && base.is_empty() && !contended {
+            // SAFETY: passed on to the caller; the base lock is held.
+            if let Some(must_wake) = unsafe { signals.try_hand(message) } {
+                return Some(Sent::and_must_wake(must_wake));
+            }
+        }
         // SAFETY: passed on to the caller.
-        let announce = unsafe { base.push(message, limits.has_ring() && wait.is_none()) };
+        let announce = unsafe { base.push(message, in_place) };
         if contended {
             self.install(&mut base);
         }
@@ -236,7 +259,7 @@ impl<T> Queue<T> {
     #[inline]
     unsafe fn send_to_slot(
         &self,
-        signals: &Signals,
+        signals: &Signals<T>,
         sender: &SenderLane,
         message: *const T,
     ) -> Option<Sent> {
@@ -283,10 +306,9 @@ impl<T> Queue<T> {
     }
 
     /// Moves all messages that have been sent to the receiver. Returns how many, or a few less.
-    pub(crate) fn collect(&self, signals: &Signals, inbox: &mut Inbox<T>) -> u32 {
+    pub(crate) fn collect(&self, signals: &Signals<T>, inbox: &mut Inbox<T>) -> u32 {
         let mut base = self.base.lock();
-        // Lowered before anything is read: invariant 6.
-        signals.lower(BASE | SLOTS);
+        self.begin_collecting(&mut base, signals);
         let mut count = base.hand_over(inbox);
         if let Some(array) = self.array() {
             let taken = self.flush(array, &mut base, &mut inbox.taken, &mut inbox.spares);
@@ -299,8 +321,17 @@ impl<T> Queue<T> {
         count
     }
 
+    /// Lowers the signals, before anything is read (invariant 6), and puts a message from the hand
+    /// before all others (invariant 7). The caller is the receiver, and holds the base lock.
+    fn begin_collecting(&self, base: &mut Base<T>, signals: &Signals<T>) {
+        // SAFETY: only the receiver collects, and `base` shows that the base lock is held.
+        if let Some(message) = unsafe { signals.lower_for_collect() } {
+            base.put_first(message);
+        }
+    }
+
     /// Sends a message behind every message whose sending has ended, by any sender.
-    pub(crate) fn send_behind_all(&self, signals: &Signals, message: T) -> Result<bool, T> {
+    pub(crate) fn send_behind_all(&self, signals: &Signals<T>, message: T) -> Result<bool, T> {
         let mut base = self.base.lock();
         if base.closed {
             return Err(message);
@@ -409,9 +440,9 @@ impl<T> Queue<T> {
 
     /// Collects, and frees all memory kept for further messages. Returns whether there was nothing
     /// new, so that the receiver may sleep.
-    pub(crate) fn collect_and_free(&self, signals: &Signals, inbox: &mut Inbox<T>) -> bool {
+    pub(crate) fn collect_and_free(&self, signals: &Signals<T>, inbox: &mut Inbox<T>) -> bool {
         let mut base = self.base.lock();
-        signals.lower(BASE | SLOTS);
+        self.begin_collecting(&mut base, signals);
         // Messages that a selective receive has kept stay in front, and are not new.
         let kept = inbox.front.len();
         base.hand_over(inbox);
@@ -425,9 +456,9 @@ impl<T> Queue<T> {
     }
 
     /// Closes the queue to further messages, and moves all messages to the receiver.
-    pub(crate) fn close(&self, signals: &Signals, inbox: &mut Inbox<T>) {
+    pub(crate) fn close(&self, signals: &Signals<T>, inbox: &mut Inbox<T>) {
         let mut base = self.base.lock();
-        signals.lower(BASE | SLOTS);
+        self.begin_collecting(&mut base, signals);
         base.closed = true;
         base.hand_over(inbox);
         self.remove(&mut base, &mut inbox.taken);
@@ -532,7 +563,7 @@ impl<'a, T> Path<'a, T> {
 
     /// Raises the bits from the slot's up to the signal. Returns whether the caller must wake the
     /// receiver.
-    fn announce(&self, signals: &Signals) -> bool {
+    fn announce(&self, signals: &Signals<T>) -> bool {
         for depth in (0..=self.depth).rev() {
             let array = self.arrays[depth].expect("a path has an array at each depth");
             array.mark(self.places[depth]);

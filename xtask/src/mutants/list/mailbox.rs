@@ -233,8 +233,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "mailbox_lowers_signals_after_looking",
         file: "crates/mailbox/src/queue/mod.rs",
-        original: "        signals.lower(BASE | SLOTS);\n        let mut count = base.hand_over(inbox);\n        if let Some(array) = self.array() {",
-        replacement: "        let mut count = base.hand_over(inbox);\n        let array = self.array();\n        if let Some(array) = array {\n            self.flush(array, &mut base, &mut inbox.taken, &mut inbox.spares);\n        }\n        signals.lower(BASE | SLOTS);\n        if let Some(array) = array.filter(|_| false) {",
+        original: "        self.begin_collecting(&mut base, signals);\n        let mut count = base.hand_over(inbox);\n        if let Some(array) = self.array() {",
+        replacement: "        let mut count = base.hand_over(inbox);\n        let array = self.array();\n        if let Some(array) = array {\n            self.flush(array, &mut base, &mut inbox.taken, &mut inbox.spares);\n        }\n        self.begin_collecting(&mut base, signals);\n        if let Some(array) = array.filter(|_| false) {",
         why: "The signal of a message that came after the look is wiped out: its wake-up is lost.",
         checker: MAILBOX_LOOM,
         hangs: false,
@@ -303,8 +303,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "mailbox_weak_sender_brings_a_mailbox_back",
         file: "crates/mailbox/src/shared.rs",
-        original: "            match self.senders.compare_exchange_weak(\n                senders,\n                senders + 1,\n                Ordering::Relaxed,\n                Ordering::Relaxed,\n            ) {\n                Ok(_) => return Some((Self(self.0), self.next_number())),\n                Err(now) => senders = now,\n            }",
-        replacement: "            senders = self.senders.fetch_add(1, Ordering::Relaxed);\n            return Some((Self(self.0), self.next_number()));",
+        original: "            match self.senders.compare_exchange_weak(\n                senders,\n                senders + 1,\n                Ordering::Relaxed,\n                Ordering::Relaxed,\n            ) {\n                Ok(_) => return Some((Self(self.0), self.queue.number_for_sender())),\n                Err(now) => senders = now,\n            }",
+        replacement: "            senders = self.senders.fetch_add(1, Ordering::Relaxed);\n            return Some((Self(self.0), self.queue.number_for_sender()));",
         why: "A weak sender looks at the count and raises it in two steps: in between the last sender disconnects the mailbox, and what the new one sends is never received.",
         checker: Checker {
             filter: "crosses_with_the_last_sender",
@@ -371,6 +371,126 @@ pub(super) const MUTANTS: &[Mutant] = &[
             package: "tremula-mailbox",
             target: Target::Test("handles"),
             filter: "sink",
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_hands_a_message_past_others",
+        file: "crates/mailbox/src/queue/mod.rs",
+        original: "if in_place && base.is_empty() && !contended {",
+        replacement: "if in_place && !contended {",
+        why: "A message goes to the hand although an earlier one of the same sender lies in the base queue, and overtakes it.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_writes_over_a_message_in_the_hand",
+        file: "crates/mailbox/src/queue/signals.rs",
+        original: "& (LOOKING | HANDED) != LOOKING {",
+        replacement: "& LOOKING == 0 {",
+        why: "A second message goes to the hand before the receiver has taken the first, which is lost.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_takes_a_message_from_the_hand_twice",
+        file: "crates/mailbox/src/queue/signals.rs",
+        original: "        self.lower(HANDED);\n        Some(message)",
+        replacement: "        Some(message)",
+        why: "The receiver takes the message and leaves its bit raised: it takes the same message again.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_offers_the_hand_before_it_has_read_it",
+        file: "crates/mailbox/src/queue/signals.rs",
+        original: "        let message = unsafe { self.hand.take() };\n",
+        replacement: "        self.lower(HANDED);\n        let message = unsafe { self.hand.take() };\n",
+        why: "The bit is lowered before the message is read: a sender writes the next message meanwhile.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_fills_the_hand_without_looking_that_it_was_read",
+        file: "crates/mailbox/src/queue/signals.rs",
+        original: "self.word.load(Ordering::Acquire) & (LOOKING",
+        replacement: "self.word.load(Ordering::Relaxed) & (LOOKING",
+        why: "The sender sees that the bit is lowered, but nothing orders the read of the earlier message before its own write.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_announces_the_hand_before_it_is_filled",
+        file: "crates/mailbox/src/queue/signals.rs",
+        original: "        Some(self.raise(HANDED))",
+        replacement: "        Some(self.word.fetch_or(HANDED, Ordering::Relaxed) == SLEEPING)",
+        why: "Nothing orders the write of the message before its bit: the receiver reads what was in the hand before.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_hands_a_message_without_waking",
+        file: "crates/mailbox/src/queue/signals.rs",
+        original: "        Some(self.raise(HANDED))",
+        replacement: "        let _ = self.raise(HANDED);\n        Some(false)",
+        why: "The receiver has stopped looking and fallen asleep before the bit is raised, and nobody wakes it.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_forgets_the_hand_when_it_closes",
+        file: "crates/mailbox/src/queue/mod.rs",
+        original: "        self.begin_collecting(&mut base, signals);\n        base.closed = true;",
+        replacement: "        signals.lower(BASE | SLOTS);\n        base.closed = true;",
+        why: "A message that a sender puts into the hand as the receiver goes is never dropped.",
+        checker: Checker {
+            filter: "crosses_with_dropping",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_collects_the_hand_last",
+        file: "crates/mailbox/src/queue/base.rs",
+        original: "self.ring.push_front(message);",
+        replacement: "self.ring.push_back(message);",
+        why: "In a collect the message in the hand comes after later ones of the base queue.",
+        checker: Checker {
+            filter: "by_many_at_once",
+            ..MAILBOX_LOOM
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "mailbox_looks_while_it_sleeps",
+        file: "crates/mailbox/src/queue/signals.rs",
+        original: "self.word.fetch_and(!LOOKING, Ordering::Relaxed) & FINDINGS",
+        replacement: "self.word.load(Ordering::Relaxed) & FINDINGS",
+        why: "A receiver that has stopped looking leaves its announcement in the word, and so can never fall asleep.",
+        checker: Checker {
+            filter: "small_messages",
+            ..MAILBOX_LOOM
         },
         hangs: false,
     },
