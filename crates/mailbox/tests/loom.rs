@@ -491,12 +491,14 @@ fn permits_that_cross_with_closing_return_the_message_or_drop_it() {
     );
 }
 
-/// A message that is small enough for the hand.
-type Small = (u32, u32, Arc<()>);
+/// A message that is small enough for the hand: its sender, its number there, and something to leak.
+type Small = Arc<(u32, u32)>;
+
+const _: () = assert!(size_of::<Small>() <= 16);
 
 fn send_small(sender: &Sender<Small>, number: u32, count: std::ops::Range<u32>) {
     for message in count {
-        sender.send((number, message, Arc::new(()))).unwrap();
+        sender.send(Arc::new((number, message))).unwrap();
     }
 }
 
@@ -504,14 +506,15 @@ fn send_small(sender: &Sender<Small>, number: u32, count: std::ops::Range<u32>) 
 /// received after one that was sent later; or if the receiver falls asleep on it.
 #[test]
 fn small_messages_are_received_in_order_one_by_one() {
-    for (name, config) in [
-        ("small_messages_are_received_in_order", Config::default()),
+    for (name, preemptions, config) in [
+        ("small_messages_are_received_in_order", 3, Config::default()),
         (
             "small_messages_are_received_in_order_with_room_for_one",
+            2,
             Config::default().bounded(1),
         ),
     ] {
-        check(name, 3, move || {
+        check(name, preemptions, move || {
             let (sender, mut mailbox) = mailbox(config);
             let thread = thread::spawn(move || send_small(&sender, 0, 0..3));
             for count in 0..3 {
@@ -554,7 +557,8 @@ fn small_messages_of_two_senders_are_received_in_order() {
             let threads = [(first, 0), (second, 1)]
                 .map(|(sender, number)| thread::spawn(move || send_small(&sender, number, 0..2)));
             let mut seen = [0; 2];
-            while let Ok((sender, count, _)) = mailbox.recv() {
+            while let Ok(message) = mailbox.recv() {
+                let (sender, count) = *message;
                 assert_eq!(count, seen[sender as usize], "out of order");
                 seen[sender as usize] += 1;
             }
@@ -635,13 +639,10 @@ fn a_message_behind_all_comes_behind_one_in_the_hand() {
             let other = sender.clone();
             let thread = thread::spawn(move || {
                 send_small(&sender, 0, 0..1);
-                other.send_behind_all((0, 1, Arc::new(()))).unwrap();
-                other.send_urgent((1, 0, Arc::new(()))).unwrap();
+                other.send_behind_all(Arc::new((0, 1))).unwrap();
+                other.send_urgent(Arc::new((1, 0))).unwrap();
             });
-            let all: Vec<_> = mailbox
-                .iter()
-                .map(|message| (message.0, message.1))
-                .collect();
+            let all: Vec<_> = mailbox.iter().map(|message| *message).collect();
             let ordinary: Vec<_> = all.iter().filter(|message| message.0 == 0).collect();
             assert_eq!(ordinary, [&(0, 0), &(0, 1)]);
             assert_eq!(all.len(), 3);

@@ -16,6 +16,8 @@ const MESSAGES: usize = 5;
 /// A message: its sender, its number there, and something to leak. Small enough for the hand.
 type Message = (u32, u32, Arc<()>);
 
+const _: () = assert!(size_of::<Message>() <= 16);
+
 /// Contention rises with each send, and slots are removed after two flushes.
 fn changing(mode: Mode) -> Config {
     Config::default()

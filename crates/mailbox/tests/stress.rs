@@ -273,3 +273,30 @@ fn down_comes_behind_everything_the_owner_sent() {
         thread.join().expect("a sender found a fault");
     }
 }
+
+/// Fails if a message that goes through the hand is lost, duplicated or torn, or if one of the two
+/// sleeps on it.
+#[test]
+fn two_threads_that_answer_each_other_receive_every_message_once() {
+    let (to_echo, mut echo) = mailbox::<Box<u64>>(Config::default());
+    let (to_caller, mut caller) = mailbox::<(u64, Box<u64>)>(Config::default());
+    let thread = thread::spawn(move || {
+        while let Ok(number) = echo.recv() {
+            to_caller.send((*number, number)).expect("it is open");
+        }
+        assert_eq!(to_caller.len(), 0);
+    });
+    for number in 0..MESSAGES {
+        to_echo.send(Box::new(number)).expect("it is open");
+        if number % 8 == 0 {
+            // A second message, which must come behind the first.
+            to_echo.send(Box::new(number)).expect("it is open");
+            assert_eq!(caller.recv().expect("it answers").0, number);
+        }
+        let (one, other) = caller.recv().expect("it answers");
+        assert_eq!((one, *other), (number, number));
+    }
+    drop(to_echo);
+    assert!(caller.recv().is_err());
+    thread.join().expect("the echo found a fault");
+}

@@ -160,8 +160,8 @@ impl<T> Signals<T> {
         // SAFETY: `HANDED` is raised, so that there is a message in the hand, and only the
         // receiver, the caller, accesses it.
         let message = unsafe { self.hand.take() };
-        // After the message has been read: from now on a sender may write the next one. SeqCst, of
-        // which Release suffices: pairs with the load in `try_hand`.
+        // After the message has been read: when the receiver looks again, a sender may write the
+        // next one. SeqCst, of which Release suffices here: pairs with the load in `try_hand`.
         self.lower(HANDED);
         Some(message)
     }

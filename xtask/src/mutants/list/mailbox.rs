@@ -411,18 +411,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "mailbox_offers_the_hand_before_it_has_read_it",
-        file: "crates/mailbox/src/queue/signals.rs",
-        original: "        let message = unsafe { self.hand.take() };\n",
-        replacement: "        self.lower(HANDED);\n        let message = unsafe { self.hand.take() };\n",
-        why: "The bit is lowered before the message is read: a sender writes the next message meanwhile.",
-        checker: Checker {
-            filter: "small_messages",
-            ..MAILBOX_LOOM
-        },
-        hangs: false,
-    },
-    Mutant {
         name: "mailbox_fills_the_hand_without_looking_that_it_was_read",
         file: "crates/mailbox/src/queue/signals.rs",
         original: "self.word.load(Ordering::Acquire) & (LOOKING",
