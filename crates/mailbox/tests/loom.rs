@@ -491,7 +491,7 @@ fn permits_that_cross_with_closing_return_the_message_or_drop_it() {
     );
 }
 
-/// A message that is small enough for the hand: its sender, its number there, and something to leak.
+/// A message that is small enough for the hand, and that loom misses if it leaks.
 type Small = Arc<(u32, u32)>;
 
 const _: () = assert!(size_of::<Small>() <= 16);
