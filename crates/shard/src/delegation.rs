@@ -433,3 +433,26 @@ impl<T, J> std::fmt::Debug for DelegationLock<T, J> {
         self.counts().fmt(out)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_keeps_its_state_until_the_last_queued_job_has_run() {
+        let lock = DelegationLock::new(0, 2);
+        lock.fill("state");
+        assert_eq!(lock.retire(), Retired::InUse, "it is not closed");
+        assert_eq!(lock.offer(1, None), Offered::Notify(0));
+        lock.close();
+        assert_eq!(lock.offer(2, None), Offered::Closed(2));
+        assert_eq!(lock.retire(), Retired::InUse, "a job is queued");
+        let mut batch = VecDeque::new();
+        assert_eq!(lock.begin_anyway(2, &mut batch), Some("state"));
+        assert_eq!(batch, [1]);
+        assert_eq!(lock.retire(), Retired::InUse, "the job runs");
+        assert_eq!(lock.end("state", 1, 0), Ended::Nothing);
+        assert_eq!(lock.retire(), Retired::State("state"));
+        assert_eq!(lock.retire(), Retired::Gone);
+    }
+}

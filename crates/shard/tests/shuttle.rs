@@ -497,6 +497,35 @@ fn a_call_that_is_dropped_frees_its_shard() {
     });
 }
 
+/// A function wakes itself once, and then its call is dropped. Would hang if the turn that follows
+/// forgot a wake-up that came after it had looked whether the call was dropped.
+#[test]
+fn a_call_that_is_dropped_before_a_turn_frees_its_shard() {
+    check_each(
+        "a_call_that_is_dropped_before_a_turn_frees_its_shard",
+        500,
+        |shards| {
+            let woken = Arc::new(AtomicUsize::new(0));
+            let inside = Arc::clone(&woken);
+            let call = shards.call_async(0, async move |_| {
+                poll_fn(|cx| {
+                    if inside.fetch_add(1, Ordering::SeqCst) == 0 {
+                        cx.waker().wake_by_ref();
+                    }
+                    Poll::<()>::Pending
+                })
+                .await;
+            });
+            while woken.load(Ordering::SeqCst) == 0 {
+                thread::yield_now();
+            }
+            drop(call);
+            assert_eq!(shards.call(0, |log| log.1.push(0)).wait(), Ok(()));
+            drop(shards.shutdown());
+        },
+    );
+}
+
 /// Callers race with a shutdown. Would hang if one were not answered or a state did not come back,
 /// and fail if the state lacked what was answered well, or had what was refused.
 #[test]

@@ -277,7 +277,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        if function.job.is_given_up() {\n            return Some(function.end(Ran::Cancelled));\n        }\n        function.bell.silence();\n",
         why: "A call that is dropped just before a turn of its function rings in vain, and the function keeps its state for ever.",
         checker: Checker {
-            filter: "dropped_frees_its_shard",
+            filter: "dropped_before_a_turn",
             ..HAND_OVER
         },
         hangs: false,
@@ -325,8 +325,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        if !inner.closed {\n            return Retired::InUse;\n",
         why: "A shutdown takes the state from the thread that is about to run the last queued functions, and their callers wait for ever.",
         checker: Checker {
-            filter: "a_shutdown_answers_all",
-            ..HAND_OVER
+            filter: "until_the_last_queued_job",
+            ..SHARD_LIB
         },
         hangs: false,
     },
