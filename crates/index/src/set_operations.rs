@@ -1,6 +1,6 @@
 //! What two ordered sets have in common, and what not.
 
-use crate::{OrderedIndex, OrderedSet, ordered_set};
+use crate::{OrderedIndex, OrderedSet};
 use std::cmp::Ordering;
 use std::iter::Peekable;
 
