@@ -1,6 +1,9 @@
 //! What is measured side by side: a case, and the kind of contestants that it is for.
 
-use crate::{keys::KeySet, workload::Distribution};
+use crate::{
+    keys::{KeySet, Keys},
+    workload::Distribution,
+};
 
 /// The kinds of contestants; each is measured by its own jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,5 +72,14 @@ impl Case {
     pub(crate) fn chosen_key_set(&self) -> KeySet {
         let set = self.key_set.parse();
         set.expect("the case of an experiment with key sets names one")
+    }
+
+    /// The keys that its table is filled with, in an experiment whose key sets are all of integers.
+    pub(crate) fn integers(&self, seed: u64, run: usize) -> Vec<u64> {
+        let set = self.chosen_key_set();
+        match set.make(self.keys, 0, self.threads, seed, run) {
+            Keys::Integers(keys) => keys.loaded,
+            Keys::Texts(_) => unreachable!("{set} was not offered"),
+        }
     }
 }

@@ -113,7 +113,7 @@ impl<S: Subject<u64>> Recorded<S> {
             }
         });
         if direction == Direction::Descending {
-            // Tables offer only ascending scans. A wrong order stays wrong when reversed.
+            // Not every table has descending scans. A wrong order stays wrong when reversed.
             entries.reverse();
         }
         entries.truncate(limit);

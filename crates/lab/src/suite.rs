@@ -181,6 +181,41 @@ const SUITE: &[Entry] = &[
         }],
     },
     Entry {
+        experiment: "remove",
+        quick: &[Part {
+            keys: Some(50_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            keys: Some(500_000),
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "long_scan",
+        quick: &[Part {
+            keys: Some(50_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[1, 2],
+            keys: Some(500_000),
+            ..FULL
+        }],
+    },
+    Entry {
+        experiment: "snapshot_beside_writers",
+        quick: &[Part {
+            keys: Some(50_000),
+            ..QUICK
+        }],
+        full: &[Part {
+            threads: &[1, 2],
+            keys: Some(500_000),
+            ..FULL
+        }],
+    },
+    Entry {
         experiment: "bw_tree_ablation",
         quick: &[Part {
             keys: Some(50_000),

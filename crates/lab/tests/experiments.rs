@@ -1,6 +1,7 @@
 //! Every experiment, tiny, on every engine or mailbox of this process, through the library.
 
 use std::time::Duration;
+use tremula_index::Scans;
 use tremula_lab::{
     LabError, Plan, Settings, Watch,
     case::Case,
@@ -226,6 +227,56 @@ fn batched_get_records_both_ways_of_looking_up() {
     assert!(records.iter().all(|record| record.mops > 0.0));
     let batched = records.iter().filter(|r| r.workload == "batches_of_16");
     assert_eq!(batched.count(), records.len() / 2);
+}
+
+#[test]
+fn remove_records_every_engine_and_thread_count() {
+    // 1001: not a multiple of the threads. 2: fewer keys than threads.
+    for keys in [1001, 2] {
+        let records = run("remove", &tiny(keys));
+        assert_eq!(records.len(), 2 * AnyEngine::ALL.len());
+        for record in records {
+            assert_eq!((record.keys, record.key_set.as_str()), (keys, "rand_int"));
+            assert!(record.mops > 0.0 && record.runs.len() == 2, "{record:?}");
+            assert_eq!(record.made_by.configuration.seconds, None);
+        }
+    }
+}
+
+#[test]
+fn long_scan_records_both_directions_on_every_engine() {
+    // More entries than a scan, and fewer.
+    for keys in [15_000, 3] {
+        let records = run("long_scan", &brief(keys));
+        assert_eq!(records.len(), 2 * 2 * AnyEngine::ALL.len());
+        assert!(records.iter().all(|record| record.mops > 0.0));
+        let down = records.iter().filter(|r| r.workload == "descending");
+        assert_eq!(down.count(), records.len() / 2);
+    }
+}
+
+#[test]
+fn snapshot_beside_writers_counts_snapshots_of_the_engines_that_give_any() {
+    let exact = |engine: &AnyEngine| engine.facts().scans == Scans::OneMoment;
+    let exact = AnyEngine::ALL.iter().filter(|engine| exact(engine)).count();
+    // Fewer keys than writers, too.
+    for keys in [3000, 2] {
+        let plan = plan(&engines(), "snapshot_beside_writers", &brief(keys));
+        assert_eq!(plan.contestants.len(), exact);
+        let mut why = plan.left_out.iter().map(|left_out| left_out.why.words());
+        assert!(why.all(|why| why == "its scans are not as of one moment"));
+        let records = run_plan(&plan).unwrap();
+        assert_eq!(records.len(), 2 * 2 * exact);
+        for record in records {
+            assert!(record.mops > 0.0, "{record:?}");
+            let figure = record.figures.get("snapshots_per_second");
+            let beside = record.workload == "updates_beside_snapshots";
+            assert_eq!(figure.is_some_and(|figure| *figure > 0.0), beside);
+            let working = record.threads + usize::from(beside);
+            let cores = record.made_by.machine.cores;
+            assert_eq!(record.oversubscribed, working > cores);
+        }
+    }
 }
 
 /// The workloads of `signals` that need no process of their own.

@@ -248,6 +248,17 @@ mod tests {
             }
         }
         assert!(refuses("congee", "batched_get", "rand_int").is_some());
+        for set in ["rand_int", "mono_int"] {
+            for who in ["b_tree", "skip_list", "congee", "rwlock_btreemap"] {
+                assert_eq!(refuses(who, "remove", set), None);
+            }
+            for who in ["ca_tree", "bw_tree", "rwlock_btreemap"] {
+                assert_eq!(refuses(who, "snapshot_beside_writers", set), None);
+            }
+            for who in ["skip_list", "congee", "arctic_map", "erlang_ets_new"] {
+                assert!(refuses(who, "snapshot_beside_writers", set).is_some());
+            }
+        }
         assert!(refuses("erlang_ets_new", "ycsb", "rand_int").is_some());
         assert!(refuses("erlang_ets_new", "memory", "email").is_some());
         assert_eq!(refuses("erlang_ets_new", "memory", "rand_int"), None);
@@ -265,6 +276,15 @@ mod tests {
             assert!(refuses(variant.name(), "ycsb", "").is_some());
         }
         assert!(refuses("bw_tree", "bw_tree_ablation", "").is_some());
+    }
+
+    #[test]
+    fn who_scans_upwards_only_says_so() {
+        let refuses = |who, direction| refuses(who, "long_scan", direction, "rand_int");
+        for who in ["b_tree", "skip_list", "arctic_map", "congee"] {
+            assert_eq!(refuses(who, "ascending"), None);
+            assert_eq!(refuses(who, "descending").is_some(), who == "congee");
+        }
     }
 
     #[test]

@@ -126,6 +126,16 @@ impl Rival {
         }
     }
 
+    /// Whether it can scan in descending order.
+    pub(crate) const fn scans_down(self) -> bool {
+        !matches!(self, Self::Congee)
+    }
+
+    /// Whether it can give a copy of all entries as of one moment.
+    pub(crate) const fn gives_snapshots(self) -> bool {
+        matches!(self, Self::LockedBTreeMap)
+    }
+
     /// What this program lacks to run it, and how to get that; `None` if nothing.
     pub(super) const fn missing() -> Option<&'static str> {
         if cfg!(feature = "rivals") {

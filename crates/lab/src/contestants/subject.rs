@@ -44,6 +44,20 @@ pub trait Subject<K: Key>: Sync {
     where
         F: FnMut(K::View<'_>, u64);
 
+    /// Does what [`scan`](Self::scan) does in descending order, from the last key that is not above
+    /// `from` (or the greatest one). Returns whether the table can; one that cannot visits nothing.
+    fn scan_down<F>(&self, _from: Option<&K>, _limit: usize, _visit: F) -> bool
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        false
+    }
+
+    /// A copy of all entries as of one moment, ascending; `None` from a table that cannot give one.
+    fn snapshot(&self) -> Option<Vec<(K, u64)>> {
+        None
+    }
+
     /// Whether a scan can visit the greatest possible key.
     fn scans_the_greatest_key(&self) -> bool {
         true
@@ -75,6 +89,32 @@ pub(crate) type Measured = Result<Vec<Result<Sample, String>>, String>;
 #[derive(Debug)]
 pub struct Index<I>(pub I);
 
+impl<I> Index<I> {
+    /// Visits at most `limit` entries of the range, in this direction.
+    #[inline]
+    fn visit<K: Key, F>(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        mut visit: F,
+    ) where
+        I: OrderedIndex<K, u64>,
+        F: FnMut(K::View<'_>, u64),
+    {
+        let mut left = limit;
+        self.0.range(range, direction, &mut |key, value| {
+            visit(key.view(), *value);
+            left -= 1;
+            if left == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+    }
+}
+
 impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
     #[inline]
     fn insert(&self, key: &K, value: u64) -> bool {
@@ -102,25 +142,28 @@ impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
     }
 
     #[inline]
-    fn scan<F>(&self, from: Option<&K>, limit: usize, mut visit: F)
+    fn scan<F>(&self, from: Option<&K>, limit: usize, visit: F)
     where
         F: FnMut(K::View<'_>, u64),
     {
-        let range = KeyRange::new(
-            from.map_or(Bound::Unbounded, Bound::Included),
-            Bound::Unbounded,
-        );
-        let mut left = limit;
-        self.0
-            .range(range, Direction::Ascending, &mut |key, value| {
-                visit(key.view(), *value);
-                left -= 1;
-                if left == 0 {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
-            });
+        let low = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = KeyRange::new(low, Bound::Unbounded);
+        self.visit(range, Direction::Ascending, limit, visit);
+    }
+
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&K>, limit: usize, visit: F) -> bool
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let high = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = KeyRange::new(Bound::Unbounded, high);
+        self.visit(range, Direction::Descending, limit, visit);
+        true
+    }
+
+    fn snapshot(&self) -> Option<Vec<(K, u64)>> {
+        self.0.snapshot(KeyRange::all())
     }
 
     fn length(&self) -> Option<u64> {
@@ -203,7 +246,22 @@ pub(crate) mod tests {
         };
         let entries =
             |keys: &[K]| -> Vec<_> { keys.iter().map(|key| (key.clone(), value(key))).collect() };
+        let scans_down = |from: Option<&K>, limit: usize, keys: &[K]| {
+            let mut seen = Vec::new();
+            if table.scan_down(from, limit, |key, value| seen.push((K::own(key), value))) {
+                seen.reverse();
+                assert_eq!(seen, entries(keys), "scan of {limit} down from {from:?}");
+            } else {
+                assert!(seen.is_empty());
+            }
+        };
+        let gives_snapshot_of = |keys: &[K]| {
+            let snapshot = table.snapshot();
+            assert!(snapshot.is_none_or(|snapshot| snapshot == entries(keys)));
+        };
         assert_eq!(check(table), Ok(0));
+        scans_down(None, 9, &[]);
+        gives_snapshot_of(&[]);
         assert!(scanned(None, 9).is_empty());
         // From the middle outwards, so that not every insert is at an end.
         let middle = keys.len() / 2;
@@ -218,6 +276,8 @@ pub(crate) mod tests {
         }
         assert_eq!(check(table), Ok(keys.len() as u64));
         assert_eq!(scanned(None, usize::MAX), entries(keys));
+        scans_down(None, usize::MAX, keys);
+        gives_snapshot_of(keys);
         let mut found = Vec::new();
         table.get_many(keys, &mut found);
         assert!(
@@ -229,6 +289,8 @@ pub(crate) mod tests {
             assert_eq!(table.next(key).as_ref(), keys.get(place + 1));
             let end = (place + 3).min(keys.len());
             assert_eq!(scanned(Some(key), 3), entries(&keys[place..end]));
+            let begin = (place + 1).saturating_sub(3);
+            scans_down(Some(key), 3, &keys[begin..=place]);
         }
         let (gone, kept): (Vec<_>, Vec<_>) = keys
             .iter()
@@ -244,6 +306,8 @@ pub(crate) mod tests {
         assert_eq!(check(table), Ok(kept.len() as u64));
         // From a key that is not in the table.
         assert_eq!(scanned(Some(&gone[0]), 2), entries(&kept[1..3]));
+        scans_down(Some(&gone[1]), 2, &kept[..2]);
+        gives_snapshot_of(&kept);
         table.update(&keys[0], 9);
         assert!(check(table).unwrap_err().contains("has the value 9"));
     }

@@ -9,13 +9,16 @@ mod ets_throughput;
 mod experiment;
 mod high_contention;
 mod insert_disjoint_ranges;
+mod long_scan;
 mod memory;
 mod ordered_mix;
 mod range_update;
 mod redis;
+mod remove;
 mod sequential_overhead;
 mod shard_cache;
 mod signals;
+mod snapshot_beside_writers;
 mod ycsb;
 
 pub use crate::case::{Case, ContestantKind};
@@ -25,7 +28,7 @@ use crate::LabError;
 use experiment::{chosen, each_thread_count, threads};
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 16] = [
+pub const ALL: [&dyn Experiment; 19] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -33,6 +36,9 @@ pub const ALL: [&dyn Experiment; 16] = [
     &ycsb::Ycsb,
     &high_contention::HighContention,
     &batched_get::BatchedGet,
+    &remove::Remove,
+    &long_scan::LongScans,
+    &snapshot_beside_writers::SnapshotBesideWriters,
     &sequential_overhead::SequentialOverhead,
     &bw_tree_ablation::BwTreeAblation,
     &memory::Memory,
@@ -153,10 +159,14 @@ mod tests {
             "sequential_overhead",
             "ycsb",
             "batched_get",
+            "remove",
+            "long_scan",
+            "snapshot_beside_writers",
             "memory",
         ] {
             let experiment = find(experiment).unwrap();
-            let group = &experiment.groups(&settings)[1.min(experiment.key_sets().len())];
+            let groups = experiment.groups(&settings);
+            let group = &groups[1.min(groups.len() - 1)];
             let job =
                 |run, settings: &Settings| format!("{:?}", experiment.job(group, run, settings));
             assert!(job(0, &settings) == job(0, &settings), "{experiment:?}");

@@ -37,6 +37,9 @@ impl Words {
             "shard_cache" => ("workers", "requests"),
             "redis" => ("threads", "commands"),
             "memory" => ("threads", "inserts"),
+            "remove" => ("threads", "removals"),
+            "long_scan" => ("threads", "entries"),
+            "snapshot_beside_writers" => ("writers", "updates"),
             _ => ("threads", "operations"),
         };
         Self {

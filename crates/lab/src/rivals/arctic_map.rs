@@ -3,7 +3,6 @@
 //! No key may be a prefix of another. Text keys therefore must not contain a zero byte, which the
 //! crate checks at every call, and the crate ends each with one; addresses contain none. The map
 //! reports no length.
-//! crate checks at every call and ends with one; addresses have none. It has no length.
 
 use crate::{contestants::Subject, keys::Key};
 use arctic::{
@@ -57,6 +56,27 @@ impl Subject<u64> for Integers {
                     ControlFlow::Continue(())
                 }
             });
+    }
+
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&u64>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(u64, u64),
+    {
+        let range = self.0.range(..=from.copied().unwrap_or(u64::MAX));
+        let mut left = limit;
+        let _ = range
+            .entries(Order::Descend)
+            .try_fold((), |(), (key, value)| {
+                visit(key, *value);
+                left -= 1;
+                if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+        true
     }
 
     fn length(&self) -> Option<u64> {

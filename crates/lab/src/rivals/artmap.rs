@@ -48,6 +48,19 @@ impl Subject<u64> for Integers {
         });
     }
 
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&u64>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(u64, u64),
+    {
+        let high = from.map_or(Bound::Unbounded, |key| Bound::Included(key.to_be_bytes()));
+        let range = self.0.range((Bound::Unbounded, high));
+        for entry in range.rev().take(limit) {
+            visit(u64::from_be_bytes(*entry.key()), *entry);
+        }
+        true
+    }
+
     fn length(&self) -> Option<u64> {
         Some(self.0.len() as u64)
     }
@@ -93,6 +106,19 @@ impl Subject<String> for Texts {
                 left -= 1;
                 left > 0
             });
+    }
+
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&String>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(&[u8], u64),
+    {
+        let high = from.map_or(Bound::Unbounded, |key| Bound::Included(key.as_str()));
+        let range = self.0.range::<_, str>((Bound::Unbounded, high));
+        for entry in range.rev().take(limit) {
+            visit(entry.key().view(), *entry);
+        }
+        true
     }
 
     fn length(&self) -> Option<u64> {

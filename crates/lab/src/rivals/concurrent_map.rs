@@ -64,6 +64,19 @@ impl<K: Key + Minimum> Subject<K> for Table<K> {
         }
     }
 
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&K>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let high = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = self.map().range::<K, _>((Bound::Unbounded, high));
+        for (key, value) in range.rev().take(limit) {
+            visit(key.view(), value);
+        }
+        true
+    }
+
     fn length(&self) -> Option<u64> {
         Some(self.map().len() as u64)
     }

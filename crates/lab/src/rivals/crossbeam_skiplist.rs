@@ -65,6 +65,19 @@ impl<K: Key> Subject<K> for Table<K> {
         }
     }
 
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&K>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let high = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = self.0.range((Bound::Unbounded, high));
+        for entry in range.rev().take(limit) {
+            visit(entry.key().view(), *entry.value());
+        }
+        true
+    }
+
     fn length(&self) -> Option<u64> {
         Some(self.0.len() as u64)
     }

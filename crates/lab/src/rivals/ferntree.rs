@@ -54,6 +54,22 @@ impl<K: Key + OptimisticRead> Subject<K> for Table<K> {
         }
     }
 
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&K>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let high = from.map_or(Bound::Unbounded, Bound::Included);
+        let mut range = self.0.range_rev(Bound::Unbounded, high);
+        for _ in 0..limit {
+            let Some((key, value)) = range.next() else {
+                break;
+            };
+            visit(key.view(), *value);
+        }
+        true
+    }
+
     fn length(&self) -> Option<u64> {
         Some(self.0.len() as u64)
     }

@@ -1,7 +1,7 @@
 //! The standard library's `BTreeMap` under `parking_lot`'s readers-writer lock, which most programs
 //! use.
 //!
-//! A scan visits entries in place, under the read lock.
+//! A scan visits entries in place, under the read lock; a snapshot copies them all under it.
 
 use crate::{contestants::Subject, keys::Key};
 use parking_lot::RwLock;
@@ -61,6 +61,28 @@ impl<K: Key> Subject<K> for Table<K> {
         for (key, value) in self.0.read().range((low, Bound::Unbounded)).take(limit) {
             visit(key.view(), *value);
         }
+    }
+
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&K>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let high = from.map_or(Bound::Unbounded, Bound::Included);
+        let map = self.0.read();
+        for (key, value) in map.range((Bound::Unbounded, high)).rev().take(limit) {
+            visit(key.view(), *value);
+        }
+        true
+    }
+
+    fn snapshot(&self) -> Option<Vec<(K, u64)>> {
+        let map = self.0.read();
+        Some(
+            map.iter()
+                .map(|(key, value)| (key.clone(), *value))
+                .collect(),
+        )
     }
 
     fn length(&self) -> Option<u64> {

@@ -69,6 +69,20 @@ impl<K: Key> Subject<K> for Table<K> {
         }
     }
 
+    #[inline]
+    fn scan_down<F>(&self, from: Option<&K>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(K::View<'_>, u64),
+    {
+        let guard = Guard::new();
+        let high = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = self.0.range::<K, _>((Bound::Unbounded, high), &guard);
+        for (key, value) in range.rev().take(limit) {
+            visit(key.view(), *value);
+        }
+        true
+    }
+
     fn length(&self) -> Option<u64> {
         None
     }

@@ -25,8 +25,26 @@ impl<K: Key> Task<K> for Works<'_, K> {
     }
 }
 
+/// Whether a table scans in descending order, and whether it gives snapshots.
+struct Can;
+
+impl Task<u64> for Can {
+    type Output = (bool, bool);
+
+    fn run<S: Subject<u64>>(self, make: impl Fn() -> S) -> (bool, bool) {
+        let table = make();
+        table.insert(&1, 1);
+        (
+            table.scan_down(None, 1, |_, _| {}),
+            table.snapshot().is_some(),
+        )
+    }
+}
+
 fn works(rival: Rival) {
     run_integers(rival, Works(&some_integers()));
+    let can = run_integers(rival, Can);
+    assert_eq!(can, (rival.scans_down(), rival.gives_snapshots()));
     if rival.refuses(KeySet::Email).is_none() {
         run_texts(rival, Works(&some_texts()));
     }
@@ -129,10 +147,13 @@ fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
         "ordered_mix",
         "ycsb",
         "high_contention",
+        "remove",
+        "long_scan",
+        "snapshot_beside_writers",
     ] {
         let experiment = experiments::find(name).unwrap();
         let mut watch = Noting::default();
-        let plan = Plan::of_asked(experiment, settings.clone(), &names).unwrap();
+        let plan = Plan::new(experiment, settings.clone(), &names).unwrap();
         let records = crate::run(&plan, &mut plan.start().unwrap(), &mut watch).unwrap();
         let taking_part = |group: &Group| group.cases.len() * group.taking_part.len();
         let expected: usize = plan.groups.iter().map(taking_part).sum();

@@ -1,8 +1,8 @@
 //! What one contestant does in one measurement.
 
 use super::{
-    AdaptationJob, CounterJob, EtsBenchJob, EtsJob, MixJob, RangeUpdateJob, RedisJob,
-    SequentialJob, ShardCacheJob, SignalsJob, YcsbJob,
+    AdaptationJob, CounterJob, EtsBenchJob, EtsJob, LongScanJob, MixJob, RangeUpdateJob, RedisJob,
+    RemoveJob, SequentialJob, ShardCacheJob, SignalsJob, SnapshotJob, YcsbJob,
 };
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
@@ -49,6 +49,12 @@ pub enum TableJob {
     Append(AppendJob),
     /// Look many keys up, one by one and in batches.
     Batch(Keys<BatchJob<u64>, BatchJob<String>>),
+    /// Fill a table, then remove all of its keys.
+    Remove(RemoveJob),
+    /// Fill a table, then scan many entries at a time until the time is up.
+    LongScan(LongScanJob),
+    /// Fill a table, then update its keys until the time is up, with or without snapshots.
+    Snapshots(SnapshotJob),
     /// Fill an empty table in a process of its own and weigh it.
     Fill(FillJob),
 }

@@ -7,12 +7,15 @@ mod counter;
 mod ets;
 mod ets_bench;
 mod job;
+mod long_scan;
 mod mix;
 mod range_update;
 mod redis;
+mod remove;
 mod sequential;
 mod shard_cache;
 mod signals;
+mod snapshots;
 mod ycsb;
 mod zipfian;
 
@@ -22,15 +25,18 @@ pub use counter::{CounterJob, CounterMix, READ_PERIOD};
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
 pub use ets_bench::{EtsBenchJob, EtsOperation, GROUP, LIST_LENGTH, SEARCHES, State};
 pub use job::{AppendJob, BatchJob, FillJob, Job, LookupStyle, RowJob, SequentialWork, TableJob};
+pub use long_scan::{ExpectedScan, LONG_SCAN, LongScanJob, expected_scans};
 pub use mix::{
     Kind, MOST_RANGE, Mix, MixJob, Operation, SEQUENCE_STEPS, STREAM_LENGTH, Shares, random_half,
     rotate, rotation_step, stream,
 };
 pub use range_update::{LongScan, RangeUpdateJob, SCAN_LENGTHS, scans};
 pub use redis::{Pipelining, RedisCommand, RedisJob};
+pub use remove::RemoveJob;
 pub use sequential::{SEQUENTIAL_SCAN, SequentialJob, SequentialOperation};
 pub use shard_cache::{CacheTraffic, HOT_IDS, ShardCacheJob, ValueSize};
 pub use signals::{Message, MessageKind, SignalsJob, Stamp, Traffic};
+pub use snapshots::{Company, SnapshotJob, update_stream};
 pub use ycsb::{
     Action, Distribution, LONGEST_SCAN, Phase, YcsbJob, YcsbMix, actions, draw_keys, stream_length,
 };

@@ -5,9 +5,12 @@ mod append;
 mod batch;
 mod fill;
 mod insert_ranges;
+mod long_scan;
 mod model;
 mod ordered_mix;
 mod range_update;
+mod remove;
+mod snapshots;
 mod tables;
 #[cfg(test)]
 mod wrong_tables;
@@ -32,7 +35,7 @@ use crate::{
     memory::FillCommand,
     workload::{SequentialWork, TableJob},
 };
-use tremula_index::Engine;
+use tremula_index::{Engine, Scans};
 use tremula_papers::AnyEngine;
 
 impl Entrant for Table {
@@ -91,7 +94,20 @@ impl Entrant for Table {
                 Some("the contention-adapting trees are compared with b_tree and locked there")
             }
             (Self::Rival(_), "batched_get") => Some("it has no batched lookups"),
+            (Self::Rival(rival), "long_scan")
+                if asked.workload == Some("descending") && !rival.scans_down() =>
+            {
+                Some("it has no descending scans")
+            }
+            (Self::Rival(rival), "snapshot_beside_writers") if !rival.gives_snapshots() => {
+                Some("its scans are not as of one moment")
+            }
             (Self::Rival(rival), _) => rival.refuses(key_set?),
+            (Self::Index(engine), "snapshot_beside_writers")
+                if engine.facts().scans != Scans::OneMoment =>
+            {
+                Some("its scans are not as of one moment")
+            }
             (Self::Index(_), _) => None,
         }
     }
@@ -174,6 +190,9 @@ impl Measures<TableJob> for InProcess {
             TableJob::Ycsb(job) => self.run(job),
             TableJob::Append(job) => self.table.run_integers(job),
             TableJob::Batch(job) => self.run(job),
+            TableJob::Remove(job) => self.table.run_integers(job),
+            TableJob::LongScan(job) => self.table.run_integers(job),
+            TableJob::Snapshots(job) => self.table.run_integers(job),
             TableJob::Fill(job) => {
                 let command = self.fill_command.as_ref().ok_or(LabError::NoFillCommand {
                     experiment: "memory",

@@ -6,11 +6,22 @@ use crate::{
     keys::{Key, KeyList},
     measure::Span,
     workload::{
-        AdaptationJob, Distribution, Mix, MixJob, Phase, Purpose, YcsbJob, YcsbMix, actions,
-        draw_keys, generator, random_half, scans, stream,
+        AdaptationJob, Company, Distribution, LongScanJob, Mix, MixJob, Phase, Purpose, RemoveJob,
+        SnapshotJob, YcsbJob, YcsbMix, actions, draw_keys, expected_scans, generator, random_half,
+        scans, stream, update_stream,
     },
 };
-use std::{collections::BTreeMap, ops::Bound, sync::Mutex, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+use tremula_index::Direction;
 
 /// What a [`Faulty`] table does wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,15 +43,33 @@ enum Fault {
     ForeignScan,
     /// A scan visits nothing.
     EmptyScan,
+    /// A snapshot has its upper half from a later moment than its lower half.
+    TornSnapshot,
 }
 
 struct Faulty {
     fault: Fault,
     entries: Mutex<BTreeMap<u64, u64>>,
+    inserts: AtomicU64,
+}
+
+impl Faulty {
+    /// What a scan from a key shows instead of these entries. Only scans with a bound are wrong.
+    /// The check at the end would notice the others anyway.
+    fn spoil(&self, shown: &mut Vec<(u64, u64)>) {
+        match self.fault {
+            Fault::SkipsFirst if shown.len() > 1 => drop(shown.remove(0)),
+            Fault::OutOfOrder if shown.len() > 2 => shown.swap(1, 2),
+            Fault::ForeignScan if !shown.is_empty() => shown[0].1 ^= 1,
+            Fault::EmptyScan => shown.clear(),
+            _ => {}
+        }
+    }
 }
 
 impl Subject<u64> for Faulty {
     fn insert(&self, key: &u64, value: u64) -> bool {
+        self.inserts.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.entries.lock().unwrap();
         if self.fault == Fault::LosesInserts && key % 2 == 1 {
             return !entries.contains_key(key);
@@ -80,17 +109,45 @@ impl Subject<u64> for Faulty {
             .map(|(key, value)| (*key, *value))
             .take(limit)
             .collect();
-        // Only scans with a bound are wrong. The check at the end would notice the others anyway.
-        match self.fault {
-            Fault::SkipsFirst if from.is_some() && shown.len() > 1 => drop(shown.remove(0)),
-            Fault::OutOfOrder if from.is_some() && shown.len() > 2 => shown.swap(1, 2),
-            Fault::ForeignScan if from.is_some() && !shown.is_empty() => shown[0].1 ^= 1,
-            Fault::EmptyScan if from.is_some() => shown.clear(),
-            _ => {}
+        if from.is_some() {
+            self.spoil(&mut shown);
         }
         for (key, value) in shown {
             visit(key, value);
         }
+    }
+
+    fn scan_down<F>(&self, from: Option<&u64>, limit: usize, mut visit: F) -> bool
+    where
+        F: FnMut(u64, u64),
+    {
+        let entries = self.entries.lock().unwrap();
+        let high = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = entries.range((Bound::Unbounded, high)).rev();
+        let shown = range.map(|(key, value)| (*key, *value)).take(limit);
+        let mut shown: Vec<_> = shown.collect();
+        self.spoil(&mut shown);
+        for (key, value) in shown {
+            visit(key, value);
+        }
+        true
+    }
+
+    fn snapshot(&self) -> Option<Vec<(u64, u64)>> {
+        let copy = || self.entries.lock().unwrap().clone().into_iter();
+        let mut copied: Vec<_> = copy().collect();
+        if self.fault == Fault::TornSnapshot {
+            // Enough for every key to be updated meanwhile.
+            let before = self.inserts.load(Ordering::Relaxed);
+            while self.inserts.load(Ordering::Relaxed) - before < 50_000 {
+                thread::yield_now();
+            }
+            let half = copied.len() / 2;
+            copied.truncate(half);
+            copied.extend(copy().skip(half));
+        }
+        self.spoil(&mut copied);
+        Some(copied)
     }
 
     fn length(&self) -> Option<u64> {
@@ -102,6 +159,7 @@ fn faulty(fault: Fault) -> impl Fn() -> Faulty {
     move || Faulty {
         fault,
         entries: Mutex::default(),
+        inserts: AtomicU64::new(0),
     }
 }
 
@@ -177,6 +235,36 @@ fn adaptation_job() -> AdaptationJob {
     job
 }
 
+fn remove_job() -> RemoveJob {
+    let keys = (0..1001_u64).map(|i| i * 7).collect();
+    RemoveJob::new(keys, 2, &mut generator(5, Purpose::Choices, 0, 0))
+}
+
+fn long_scan_job(direction: Direction) -> LongScanJob {
+    let keys: Vec<u64> = (0..12_000).map(|i| i * 7).collect();
+    let mut random = generator(5, Purpose::Choices, 0, 0);
+    let scans = (0..2).map(|_| expected_scans(&keys, direction, 50, &mut random));
+    LongScanJob {
+        direction,
+        scans: scans.collect(),
+        span: SPAN,
+        keys,
+    }
+}
+
+fn snapshot_job() -> SnapshotJob {
+    // Not in order, so that the keys of each writer lie everywhere.
+    let keys: Vec<u64> = (0..500).map(|i| i * 181 % 500 * 7).collect();
+    let mut random = generator(5, Purpose::Choices, 0, 0);
+    let streams = (0..2).map(|writer| update_stream(&keys, writer, 2, 4000, &mut random));
+    SnapshotJob {
+        streams: streams.collect(),
+        company: Company::ALL.into(),
+        span: SPAN,
+        keys,
+    }
+}
+
 #[test]
 fn a_right_table_is_believed() {
     for mix in Mix::ALL {
@@ -196,6 +284,60 @@ fn a_right_table_is_believed() {
     };
     let samples = ranges.run(faulty(Fault::Nothing)).unwrap();
     assert_eq!(samples[0].as_ref().unwrap().operations, 1001);
+    let samples = remove_job().run(faulty(Fault::Nothing)).unwrap();
+    assert_eq!(samples[0].as_ref().unwrap().operations, 1001);
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let samples = long_scan_job(direction).run(faulty(Fault::Nothing));
+        assert!(samples.unwrap()[0].as_ref().unwrap().operations > 0);
+    }
+    let samples = snapshot_job().run(faulty(Fault::Nothing)).unwrap();
+    let [alone, beside] = &samples[..] else {
+        panic!("{samples:?}");
+    };
+    assert!(alone.as_ref().unwrap().figures.is_empty());
+    let [(name, figure)] = &beside.as_ref().unwrap().figures[..] else {
+        panic!("{beside:?}");
+    };
+    assert!(name == "snapshots_per_second" && *figure > 0.0);
+}
+
+#[test]
+fn a_wrong_table_is_not_believed_when_it_is_emptied() {
+    for fault in [Fault::LosesInserts, Fault::KeepsRemoved] {
+        let found = fault_of(remove_job().run(faulty(fault)));
+        assert!(found.is_some(), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_wrong_table_is_not_believed_in_long_scans() {
+    for direction in [Direction::Ascending, Direction::Descending] {
+        for fault in [
+            Fault::LosesInserts,
+            Fault::SkipsFirst,
+            Fault::OutOfOrder,
+            Fault::ForeignScan,
+            Fault::EmptyScan,
+        ] {
+            let found = fault_of(long_scan_job(direction).run(faulty(fault)));
+            assert!(found.is_some(), "{direction:?} {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_table_is_not_believed_beside_snapshots() {
+    for fault in [
+        Fault::LosesInserts,
+        Fault::SkipsFirst,
+        Fault::OutOfOrder,
+        Fault::ForeignScan,
+        Fault::EmptyScan,
+        Fault::TornSnapshot,
+    ] {
+        let found = fault_of(snapshot_job().run(faulty(fault)));
+        assert!(found.is_some(), "{fault:?}");
+    }
 }
 
 /// Fails if a table with a fault could still get a figure.
