@@ -248,6 +248,7 @@ mod tests {
             }
         }
         assert!(refuses("congee", "batched_get", "rand_int").is_some());
+        assert_eq!(refuses("bbtree", "batched_get", "email"), None);
         for set in ["rand_int", "mono_int"] {
             for who in ["b_tree", "skip_list", "congee", "rwlock_btreemap"] {
                 assert_eq!(refuses(who, "remove", set), None);

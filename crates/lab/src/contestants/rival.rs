@@ -25,6 +25,10 @@ pub enum Rival {
     Artmap,
     /// `arctic::ConcurrentMap`.
     ArcticMap,
+    /// The same with hazard keys.
+    ArcticMapHazard,
+    /// `bbtree::BBTreeMap`.
+    Bbtree,
 }
 
 /// What the lab says of a rival.
@@ -36,7 +40,7 @@ struct Description {
 
 impl Rival {
     /// Every rival.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::LockedBTreeMap,
         Self::CrossbeamSkiplist,
         Self::SccTreeIndex,
@@ -46,6 +50,8 @@ impl Rival {
         Self::Ferntree,
         Self::Artmap,
         Self::ArcticMap,
+        Self::ArcticMapHazard,
+        Self::Bbtree,
     ];
 
     const fn describe(self) -> Description {
@@ -91,6 +97,16 @@ impl Rival {
                 "a lock-free adaptive radix tree",
                 "arctic-map 0.1.4",
             ),
+            Self::ArcticMapHazard => (
+                "arctic_map_hazard",
+                "arctic_map with hazard keys and membarrier (its feature opt-membarrier)",
+                "arctic-map 0.1.4",
+            ),
+            Self::Bbtree => (
+                "bbtree",
+                "a B+tree whose lookups race with writers, by its own words; no length",
+                "bbtree 0.2.0",
+            ),
         };
         Description {
             name,
@@ -124,6 +140,11 @@ impl Rival {
             Self::Congee if !key_set.is_integers() => Some("its keys are eight bytes long"),
             _ => None,
         }
+    }
+
+    /// Whether one call can look several keys up.
+    pub(crate) const fn has_batches(self) -> bool {
+        matches!(self, Self::Bbtree)
     }
 
     /// Whether it can scan in descending order.

@@ -3,19 +3,43 @@
 //! No key may be a prefix of another. Text keys therefore must not contain a zero byte, which the
 //! crate checks at every call, and the crate ends each with one; addresses contain none. The map
 //! reports no length.
+//!
+//! It takes part twice, because the crate can free memory in several ways. By default that is the
+//! work of `seize`, whose readers need no fence where the system has `membarrier`: seize's own
+//! default, so that the crate's feature `opt-membarrier` changes nothing there. The other way are
+//! *hazard keys*, of which each thread announces one; with that feature this needs no fence either.
+//! A thread can then hold one result at a time, and at most 256 threads may use maps at the same
+//! time.
 
 use crate::{contestants::Subject, keys::Key};
 use arctic::{
     ConcurrentMap, Order,
+    concurrent::{
+        Smr,
+        smr::{Hazard, Seize},
+    },
     key::{BoxedSlice, NonNull, Slice},
 };
 use std::ops::ControlFlow;
 
-/// The map with integers as keys.
-#[derive(Default)]
-pub(super) struct Integers(ConcurrentMap<u64, u64>);
+/// The map with integers as keys, which frees memory by `S`.
+pub(super) struct Integers<S = Seize>(ConcurrentMap<u64, u64, S>);
 
-impl Subject<u64> for Integers {
+impl Default for Integers {
+    fn default() -> Self {
+        Self(ConcurrentMap::new())
+    }
+}
+
+impl Integers<Hazard<u64, u64>> {
+    pub(super) fn with_hazard_keys() -> Self {
+        let hazards = Hazard::default();
+        hazards.enable_membarrier();
+        Self(ConcurrentMap::with_smr(hazards))
+    }
+}
+
+impl<S: Smr<u64, u64> + Sync> Subject<u64> for Integers<S> {
     #[inline]
     fn insert(&self, key: &u64, value: u64) -> bool {
         self.0.upsert(*key, value).old().is_none()
@@ -84,9 +108,25 @@ impl Subject<u64> for Integers {
     }
 }
 
-/// The map with texts as keys.
-#[derive(Default)]
-pub(super) struct Texts(ConcurrentMap<BoxedSlice<NonNull>, u64>);
+/// The map's own form of a text.
+type Text = BoxedSlice<NonNull>;
+
+/// The map with texts as keys, which frees memory by `S`.
+pub(super) struct Texts<S = Seize>(ConcurrentMap<Text, u64, S>);
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self(ConcurrentMap::new())
+    }
+}
+
+impl Texts<Hazard<Text, u64>> {
+    pub(super) fn with_hazard_keys() -> Self {
+        let hazards = Hazard::default();
+        hazards.enable_membarrier();
+        Self(ConcurrentMap::with_smr(hazards))
+    }
+}
 
 /// The text as a key of the map.
 #[inline]
@@ -94,7 +134,7 @@ fn prefix_free(key: &String) -> &Slice<NonNull> {
     Slice::new(key.as_bytes()).expect("addresses have no zero byte")
 }
 
-impl Subject<String> for Texts {
+impl<S: Smr<Text, u64> + Sync> Subject<String> for Texts<S> {
     #[inline]
     fn insert(&self, key: &String, value: u64) -> bool {
         self.0.upsert(prefix_free(key), value).old().is_none()

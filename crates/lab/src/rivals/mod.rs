@@ -7,6 +7,7 @@
 
 mod arctic_map;
 mod artmap;
+mod bbtree;
 pub(crate) mod channels;
 mod concurrent_map;
 mod congee;
@@ -32,6 +33,8 @@ pub(crate) fn run_integers<T: Task<u64>>(rival: Rival, task: T) -> T::Output {
         Rival::Ferntree => task.run(ferntree::Table::<u64>::default),
         Rival::Artmap => task.run(artmap::Integers::default),
         Rival::ArcticMap => task.run(arctic_map::Integers::default),
+        Rival::ArcticMapHazard => task.run(arctic_map::Integers::with_hazard_keys),
+        Rival::Bbtree => task.run(bbtree::Table::<u64>::default),
     }
 }
 
@@ -51,5 +54,7 @@ pub(crate) fn run_texts<T: Task<String>>(rival: Rival, task: T) -> T::Output {
         Rival::Ferntree => task.run(ferntree::Table::<String>::default),
         Rival::Artmap => task.run(artmap::Texts::default),
         Rival::ArcticMap => task.run(arctic_map::Texts::default),
+        Rival::ArcticMapHazard => task.run(arctic_map::Texts::with_hazard_keys),
+        Rival::Bbtree => task.run(bbtree::Table::<String>::default),
     }
 }

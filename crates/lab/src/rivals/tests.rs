@@ -95,6 +95,16 @@ fn arctic_map_does_its_work() {
     works(Rival::ArcticMap);
 }
 
+#[test]
+fn arctic_map_with_hazard_keys_does_its_work() {
+    works(Rival::ArcticMapHazard);
+}
+
+#[test]
+fn bbtree_does_its_work() {
+    works(Rival::Bbtree);
+}
+
 /// The workspace's lock file, which a published package does not contain.
 pub(super) fn lock_file() -> String {
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
@@ -147,6 +157,7 @@ fn every_rival_takes_part_in_all_that_it_does_not_refuse() {
         "ordered_mix",
         "ycsb",
         "high_contention",
+        "batched_get",
         "remove",
         "long_scan",
         "snapshot_beside_writers",

@@ -93,7 +93,9 @@ impl Entrant for Table {
             (_, FixedGrain::EXPERIMENT) => {
                 Some("the contention-adapting trees are compared with b_tree and locked there")
             }
-            (Self::Rival(_), "batched_get") => Some("it has no batched lookups"),
+            (Self::Rival(rival), "batched_get") if !rival.has_batches() => {
+                Some("it has no batched lookups")
+            }
             (Self::Rival(rival), "long_scan")
                 if asked.workload == Some("descending") && !rival.scans_down() =>
             {
