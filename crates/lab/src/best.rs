@@ -28,6 +28,18 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// The key set, with the number of keys if these rows have several.
+    fn keys_among(self, rows: &[Self]) -> String {
+        let like_it =
+            |row: &&Self| (row.experiment, row.key_set) == (self.experiment, self.key_set);
+        let mut like_it = rows.iter().filter(like_it);
+        if like_it.all(|row| row.keys == self.keys) {
+            format!("`{}`", self.key_set)
+        } else {
+            format!("{} `{}`", self.keys, self.key_set)
+        }
+    }
+
     fn name(self) -> String {
         let distribution = self.distribution.unwrap_or_default();
         format!("{} {distribution}", self.workload)
@@ -65,8 +77,9 @@ pub fn table(records: &[Record]) -> Result<String, LabError> {
     text += "\n|---|---|";
     text += &"---|".repeat(threads.len());
     text.push('\n');
-    for row in rows {
-        write!(text, "| `{}` | {} |", row.key_set, row.name()).expect("a string takes all text");
+    for &row in &rows {
+        let keys = row.keys_among(&rows);
+        write!(text, "| {keys} | {} |", row.name()).expect("a string takes all text");
         for &threads in &threads {
             let of_case = |record: &&Record| Row::of(record) == row && record.threads == threads;
             let of_case: Vec<_> = records.iter().filter(of_case).collect();
@@ -196,8 +209,14 @@ mod tests {
             record("email", 20, "uniform"),
             record("rand_int", 20, "uniform"),
         ]);
-        assert!(rows[2].starts_with("| `email` | c zipfian |"), "{rows:?}");
-        assert!(rows[4].starts_with("| `email` | c uniform |"), "{rows:?}");
+        assert!(
+            rows[2].starts_with("| 10 `email` | c zipfian |"),
+            "{rows:?}"
+        );
+        assert!(
+            rows[4].starts_with("| 20 `email` | c uniform |"),
+            "{rows:?}"
+        );
         assert!(
             rows[5].starts_with("| `rand_int` | c uniform |"),
             "{rows:?}"

@@ -18,6 +18,7 @@ mod live;
 pub mod measure;
 pub mod memory;
 pub mod page;
+mod part;
 pub mod plan;
 pub mod random;
 pub mod record;

@@ -29,6 +29,9 @@ pub struct Plan {
 /// Cases that are measured one after the other on one table.
 #[derive(Clone, Debug)]
 pub struct Group {
+    /// Its place among the groups of the whole plan, from which the order of turns is drawn, even
+    /// if only a part of them is measured.
+    pub number: usize,
     /// The cases, at least one.
     pub cases: Vec<Case>,
     /// The indices, among the plan's contestants, of those that can do all of these cases.
@@ -157,20 +160,21 @@ impl Plan {
             };
             plan.gaps.extend(refusals.into_iter().filter_map(gap));
         }
-        let group = |cases: Vec<Case>| {
+        let group = |(number, cases): (usize, Vec<Case>)| {
             let can = |place: &usize| {
                 let contestant = plan.contestants[*place];
                 cases.iter().all(|case| refuses(contestant, case).is_none())
             };
             let weighing = experiment.weighing(&cases, &plan.settings).is_some();
             Group {
+                number,
                 taking_part: (0..plan.contestants.len()).filter(can).collect(),
                 seconds: experiment.estimate(&cases, &plan.settings),
                 measurements: plan.settings.runs + usize::from(weighing),
                 cases,
             }
         };
-        plan.groups = groups.into_iter().map(group).collect();
+        plan.groups = groups.into_iter().enumerate().map(group).collect();
         Ok(plan)
     }
 

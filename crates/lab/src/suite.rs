@@ -1,8 +1,14 @@
-//! What `tremula-lab all` measures: for each experiment its settings, quick and full.
+//! What `tremula-lab all` measures: for each experiment its settings, quick and full, and for one
+//! of them huge.
 //!
 //! Quick touches every experiment and ends within ten minutes on two cores, with rivals and Erlang.
-//! Full takes about an hour, and published figures come from it: three runs of every informative
-//! cell, on tables that do not fit into a processor's caches.
+//! Full is what published figures come from: three runs of every informative cell, of ordered
+//! tables at two sizes, one that lies in a large processor's caches and one that does not. It takes
+//! hours, and can be measured in [parts](crate::part). Huge is lookups, inserts and scans at a size
+//! at which even the inner nodes leave the caches, of the four tables that are ahead.
+//!
+//! Where the originals gave a size, that size comes first: a claim is compared with the first
+//! record that it fits.
 
 use crate::{
     LabError, Settings,
@@ -19,17 +25,20 @@ use std::time::Duration;
 pub(crate) enum Extent {
     Quick,
     Full,
+    Huge,
 }
 
 /// An experiment, and what is measured in it.
 struct Entry {
     experiment: &'static str,
-    quick: &'static [Part],
-    full: &'static [Part],
+    quick: &'static [Setup],
+    full: &'static [Setup],
+    /// Empty where nothing is measured at this size.
+    huge: &'static [Setup],
 }
 
 /// One run of an experiment. A field that is empty or `None` is left to the experiment.
-struct Part {
+struct Setup {
     /// Every contestant that can take part, if empty.
     engines: &'static [&'static str],
     threads: &'static [usize],
@@ -43,7 +52,7 @@ struct Part {
     runs: usize,
 }
 
-const QUICK: Part = Part {
+const QUICK: Setup = Setup {
     engines: &[],
     threads: &[1, 2],
     keys: None,
@@ -55,12 +64,41 @@ const QUICK: Part = Part {
     runs: 1,
 };
 
-const FULL: Part = Part {
+const FULL: Setup = Setup {
     threads: &[1, 2, 8],
     milliseconds: 300,
     runs: 3,
     ..QUICK
 };
+
+/// How many keys a small table has: 16 MB of keys and values at the least, of which a cache holds
+/// much.
+const SMALL: Setup = Setup {
+    keys: Some(500_000),
+    ..FULL
+};
+
+/// How many integers a large table has: ten times as many, of which a cache holds little.
+const LARGE: Setup = Setup {
+    keys: Some(5_000_000),
+    ..FULL
+};
+
+/// How many addresses a large table has. They are longer.
+const LARGE_TEXTS: Setup = Setup {
+    keys: Some(2_000_000),
+    key_sets: &[KeySet::Email],
+    ..FULL
+};
+
+/// How many integers a range has so that as many as in a large table are present: half of them.
+const LARGE_RANGE: Setup = Setup {
+    keys: Some(10_000_000),
+    ..FULL
+};
+
+/// The tables that are measured at fifty million keys.
+const AHEAD: &[&str] = &["b_tree", "art", "bbtree", "arctic_map"];
 
 /// The tables of rows that differ most, and Erlang's.
 const ROWS: &[&str] = &[
@@ -88,19 +126,25 @@ const SHARDS: &[&str] = &[
 const SUITE: &[Entry] = &[
     Entry {
         experiment: "insert_disjoint_ranges",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             ..QUICK
         }],
-        full: &[Part {
-            threads: &[1, 2, 4, 8],
-            keys: Some(2_000_000),
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[1, 2, 4, 8],
+                ..LARGE
+            },
+            Setup {
+                threads: &[1, 2, 4, 8],
+                ..SMALL
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "ordered_mix",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(1 << 16),
             mixes: &["update100", "lookup", "nextseq"],
             ..QUICK
@@ -108,152 +152,214 @@ const SUITE: &[Entry] = &[
         full: &[
             // As many keys as the originals had. With fewer, each core would need what another has
             // just written.
-            Part {
+            Setup {
                 keys: Some(1 << 20),
-                mixes: &["update100", "update20", "lookup", "nextseq"],
+                mixes: &["update100", "update20", "update1", "lookup", "nextseq"],
                 ..FULL
             },
-            // The mixes that Erlang's own comparison has in addition.
-            Part {
+            // A mix that Erlang's own comparison has in addition.
+            Setup {
                 engines: &["ca_tree", "locked", "erlang_ets_old", "erlang_ets_new"],
                 keys: Some(1 << 20),
-                mixes: &["update50", "update1"],
+                mixes: &["update50"],
                 ..FULL
             },
+            Setup {
+                threads: &[1, 2],
+                mixes: &["update100", "lookup"],
+                ..LARGE_RANGE
+            },
         ],
+        huge: &[],
     },
     Entry {
         experiment: "range_update",
-        quick: &[Part {
+        quick: &[Setup {
             threads: &[2],
             keys: Some(1 << 16),
             ..QUICK
         }],
-        full: &[Part {
-            threads: &[2, 8],
-            keys: Some(1 << 17),
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[2, 8],
+                keys: Some(1 << 20),
+                ..FULL
+            },
+            Setup {
+                threads: &[2],
+                ..LARGE_RANGE
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "ycsb",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             distributions: &[Distribution::Zipfian],
             ..QUICK
         }],
         full: &[
-            Part {
-                keys: Some(1_000_000),
-                key_sets: &[KeySet::RandInt, KeySet::MonoInt],
-                distributions: &[Distribution::Zipfian],
-                ..FULL
+            Setup {
+                key_sets: &[KeySet::RandInt],
+                ..LARGE
             },
-            Part {
-                keys: Some(500_000),
-                key_sets: &[KeySet::Email],
-                distributions: &[Distribution::Zipfian],
-                ..FULL
+            Setup {
+                key_sets: &[KeySet::MonoInt],
+                ..LARGE
+            },
+            LARGE_TEXTS,
+            Setup {
+                key_sets: &[KeySet::RandInt, KeySet::MonoInt, KeySet::Email],
+                ..SMALL
             },
         ],
+        huge: &[Setup {
+            engines: AHEAD,
+            threads: &[1, 2],
+            keys: Some(50_000_000),
+            key_sets: &[KeySet::RandInt],
+            mixes: &["insert", "c", "e"],
+            distributions: &[Distribution::Uniform],
+            ..FULL
+        }],
     },
     Entry {
         experiment: "high_contention",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             ..QUICK
         }],
-        full: &[Part {
-            keys: Some(500_000),
-            ..FULL
-        }],
+        full: &[LARGE, SMALL],
+        huge: &[],
     },
     Entry {
         experiment: "batched_get",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             ..QUICK
         }],
-        full: &[Part {
-            threads: &[1, 2],
-            keys: Some(500_000),
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[1, 2],
+                key_sets: &[KeySet::RandInt],
+                ..LARGE
+            },
+            Setup {
+                threads: &[1, 2],
+                ..LARGE_TEXTS
+            },
+            Setup {
+                threads: &[1, 2],
+                ..SMALL
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "remove",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             ..QUICK
         }],
-        full: &[Part {
-            keys: Some(500_000),
-            ..FULL
-        }],
+        full: &[LARGE, SMALL],
+        huge: &[],
     },
     Entry {
         experiment: "long_scan",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             ..QUICK
         }],
-        full: &[Part {
-            threads: &[1, 2],
-            keys: Some(500_000),
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[1, 2],
+                ..LARGE
+            },
+            Setup {
+                threads: &[1, 2],
+                ..SMALL
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "snapshot_beside_writers",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             ..QUICK
         }],
-        full: &[Part {
-            threads: &[1, 2],
-            keys: Some(500_000),
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[1, 2],
+                ..LARGE
+            },
+            Setup {
+                threads: &[1, 2],
+                ..SMALL
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "bw_tree_ablation",
-        quick: &[Part {
+        quick: &[Setup {
             keys: Some(50_000),
             distributions: &[Distribution::Zipfian],
             ..QUICK
         }],
-        full: &[Part {
-            threads: &[1, 2],
-            keys: Some(1_000_000),
-            distributions: &[Distribution::Zipfian],
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[1, 2],
+                distributions: &[Distribution::Zipfian],
+                ..LARGE
+            },
+            Setup {
+                threads: &[1, 2],
+                distributions: &[Distribution::Zipfian],
+                ..SMALL
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "memory",
-        quick: &[Part {
+        quick: &[Setup {
             threads: &[1],
             keys: Some(50_000),
             ..QUICK
         }],
         // Bytes are the same in every run.
-        full: &[Part {
-            threads: &[1],
-            keys: Some(1_000_000),
-            runs: 1,
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[1],
+                key_sets: &[KeySet::RandInt, KeySet::MonoInt, KeySet::Append],
+                runs: 1,
+                ..LARGE
+            },
+            Setup {
+                threads: &[1],
+                runs: 1,
+                ..LARGE_TEXTS
+            },
+            Setup {
+                threads: &[1],
+                runs: 1,
+                ..SMALL
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "signals",
         quick: &[
-            Part {
+            Setup {
                 threads: &[1, 2, 8],
                 messages: &[MessageKind::Word],
                 mixes: &["drain", "live", "ping_pong", "uncontended_send", "phases"],
                 ..QUICK
             },
-            Part {
+            Setup {
                 threads: &[1],
                 keys: Some(100_000),
                 mixes: &["burst"],
@@ -261,41 +367,42 @@ const SUITE: &[Entry] = &[
             },
         ],
         full: &[
-            Part {
+            Setup {
                 threads: &[1, 2, 4, 16, 64],
                 messages: &[MessageKind::Word],
                 mixes: &["live", "ping_pong", "uncontended_send", "phases"],
                 ..FULL
             },
-            Part {
+            Setup {
                 threads: &[1, 16],
                 messages: &[MessageKind::Word],
                 mixes: &["drain"],
                 ..FULL
             },
-            Part {
+            Setup {
                 threads: &[1, 16],
                 messages: &[MessageKind::Words8, MessageKind::Words100],
                 mixes: &["live"],
                 ..FULL
             },
-            Part {
+            Setup {
                 threads: &[16],
                 keys: Some(1_000_000),
                 mixes: &["burst"],
                 ..FULL
             },
         ],
+        huge: &[],
     },
     Entry {
         experiment: "ets_throughput",
-        quick: &[Part {
+        quick: &[Setup {
             engines: ROWS,
             keys: Some(1 << 16),
             mixes: &["update100", "lookup", "next100", "select_range_1_in_100"],
             ..QUICK
         }],
-        full: &[Part {
+        full: &[Setup {
             engines: ROWS,
             threads: &[1, 2],
             keys: Some(1 << 17),
@@ -308,10 +415,11 @@ const SUITE: &[Entry] = &[
             ],
             ..FULL
         }],
+        huge: &[],
     },
     Entry {
         experiment: "ets_bench",
-        quick: &[Part {
+        quick: &[Setup {
             engines: ROWS,
             keys: Some(10_000),
             mixes: &[
@@ -325,84 +433,102 @@ const SUITE: &[Entry] = &[
             ],
             ..QUICK
         }],
-        full: &[Part {
+        full: &[Setup {
             engines: ROWS,
             keys: Some(100_000),
             milliseconds: 50,
             ..FULL
         }],
+        huge: &[],
     },
     Entry {
         experiment: "shard_cache",
-        quick: &[Part {
+        quick: &[Setup {
             engines: SHARDS,
             threads: &[2],
             mixes: &["write_64", "read_64", "hot_id", "paced"],
             ..QUICK
         }],
-        full: &[Part {
+        full: &[Setup {
             engines: SHARDS,
             threads: &[2],
             ..FULL
         }],
+        huge: &[],
     },
     Entry {
         experiment: "adaptation",
-        quick: &[Part {
+        quick: &[Setup {
             threads: &[2],
             keys: Some(1 << 14),
             ..QUICK
         }],
         // The result is shown over seconds, in which trees have time to adapt.
-        full: &[Part {
+        full: &[Setup {
             threads: &[8],
             keys: Some(1 << 18),
             milliseconds: 1000,
             ..FULL
         }],
+        huge: &[],
     },
     Entry {
         experiment: "sequential_overhead",
-        quick: &[Part {
+        quick: &[Setup {
             threads: &[1],
             keys: Some(20_000),
             ..QUICK
         }],
-        full: &[Part {
-            threads: &[1],
-            keys: Some(500_000),
-            milliseconds: 100,
-            ..FULL
-        }],
+        full: &[
+            Setup {
+                threads: &[1],
+                key_sets: &[KeySet::RandInt],
+                milliseconds: 100,
+                ..LARGE
+            },
+            Setup {
+                threads: &[1],
+                milliseconds: 100,
+                ..LARGE_TEXTS
+            },
+            Setup {
+                threads: &[1],
+                milliseconds: 100,
+                ..SMALL
+            },
+        ],
+        huge: &[],
     },
     Entry {
         experiment: "counter_scaling",
-        quick: &[Part {
+        quick: &[Setup {
             threads: &[1, 2],
             ..QUICK
         }],
-        full: &[Part {
+        full: &[Setup {
             threads: &[1, 2, 4, 8],
             milliseconds: 100,
             ..FULL
         }],
+        huge: &[],
     },
     Entry {
         experiment: "redis",
-        quick: &[Part {
+        quick: &[Setup {
             threads: &[50],
             keys: Some(10_000),
             ..QUICK
         }],
-        full: &[Part {
+        full: &[Setup {
             threads: &[50],
             keys: Some(100_000),
             ..FULL
         }],
+        huge: &[],
     },
 ];
 
-impl Part {
+impl Setup {
     fn settings(&self, own: &Settings) -> Settings {
         Settings {
             threads: Some(self.threads.to_vec()).filter(|threads| !threads.is_empty()),
@@ -434,18 +560,19 @@ pub(crate) fn plans(
     let mut plans = Vec::new();
     for entry in SUITE {
         let experiment = experiments::find(entry.experiment)?;
-        let parts = match extent {
+        let setups = match extent {
             Extent::Quick => entry.quick,
             Extent::Full => entry.full,
+            Extent::Huge => entry.huge,
         };
-        for part in parts {
+        for setup in setups {
             let mut candidates = ContestantName::all();
             candidates.retain(|contestant| {
                 contestant.is_of(experiment.contestants())
-                    && (part.engines.is_empty() || part.engines.contains(&contestant.name()))
+                    && (setup.engines.is_empty() || setup.engines.contains(&contestant.name()))
                     && (asked.is_empty() || asked.contains(contestant))
             });
-            let settings = part.settings(own);
+            let settings = setup.settings(own);
             plans.push(Plan::on_machine(
                 experiment,
                 settings,
@@ -458,83 +585,4 @@ pub(crate) fn plans(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::claims::{self, Claim, Pick, Threads};
-
-    /// The plans for a machine that lacks nothing.
-    fn plans_of(extent: Extent) -> Vec<Plan> {
-        plans(extent, &Settings::default(), &[], |_| None).unwrap()
-    }
-
-    #[test]
-    fn every_experiment_is_planned_with_settings_that_it_takes() {
-        for extent in [Extent::Quick, Extent::Full] {
-            let planned = plans_of(extent);
-            for experiment in experiments::ALL {
-                let parts = planned.iter();
-                let parts = parts.filter(|part| part.experiment.name() == experiment.name());
-                let parts: Vec<_> = parts.collect();
-                assert!(!parts.is_empty(), "{experiment:?} is not planned");
-                assert!(parts.iter().all(|part| !part.contestants.is_empty()));
-            }
-        }
-    }
-
-    /// A report of the full plan has a verdict on each claim.
-    #[test]
-    fn every_claim_is_measured_by_the_full_plan() {
-        let planned = plans_of(Extent::Full);
-        let is_measured = |claim: &Claim, pick: &Pick| {
-            let engine: ContestantName = pick.engine.parse().unwrap();
-            planned
-                .iter()
-                .filter(|part| part.experiment.name() == claim.experiment)
-                .filter(|part| part.contestants.contains(&engine))
-                .flat_map(|part| &part.groups)
-                .flat_map(|group| &group.cases)
-                .any(|case| {
-                    case.workload == pick.workload
-                        && (pick.key_set.is_empty() || case.key_set == pick.key_set)
-                        && match pick.threads {
-                            Threads::Just(threads) => case.threads == threads,
-                            Threads::Cores => true,
-                        }
-                })
-        };
-        let mut missing = Vec::new();
-        for claim in claims::ALL.iter() {
-            for pick in claim.picks() {
-                if !is_measured(claim, &pick) {
-                    missing.push(format!("{}: {pick:?}", claim.experiment));
-                }
-            }
-        }
-        assert!(missing.is_empty(), "{missing:#?}");
-    }
-
-    /// By the estimates, with all engines and rivals, the plans take the promised time, and quick
-    /// at most half of it, because machines differ.
-    #[test]
-    fn plans_take_as_long_as_promised() {
-        const MINUTE: f64 = 60.0;
-        let minutes = |extent| {
-            let planned = plans_of(extent);
-            planned.iter().map(Plan::seconds).sum::<f64>() / MINUTE
-        };
-        let (quick, full) = (minutes(Extent::Quick), minutes(Extent::Full));
-        assert!(quick < 5.0, "{quick} minutes");
-        assert!((20.0..90.0).contains(&full), "{full} minutes");
-    }
-
-    #[test]
-    fn the_engines_that_are_planned_exist() {
-        for entry in SUITE {
-            for part in entry.quick.iter().chain(entry.full) {
-                for engine in part.engines {
-                    engine.parse::<ContestantName>().unwrap();
-                }
-            }
-        }
-    }
-}
+mod tests;

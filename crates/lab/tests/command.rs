@@ -331,6 +331,8 @@ fn bad_input_is_refused_by_name_before_anything_is_measured() {
         ),
         ("run memory --resume".to_owned(), "--json <FILE>"),
         ("all --quick --full".to_owned(), "--full"),
+        ("all --full --huge".to_owned(), "--huge"),
+        ("all --part 4/3".to_owned(), "a part is K/N"),
         ("all --only ordered_mox".to_owned(), "ordered_mox"),
         (
             "all --only ycsb,ycsb --json /no/such/folder/file".to_owned(),

@@ -225,6 +225,24 @@ fn all_measures_what_is_planned_and_resumes() {
     assert_eq!(counts(&file), first);
 }
 
+/// Fails if a case is in no part, or in two, or if the whole does not find what its parts measured.
+#[test]
+fn parts_make_up_the_whole_which_then_has_nothing_left_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("records.jsonl");
+    let whole = "all --quick --engines locked,ca_tree --only insert_disjoint_ranges,remove";
+    for part in ["2/3", "3/3", "1/3"] {
+        let (_, errors) = finish(lab(&format!("{whole} --part {part}"), &file));
+        assert!(errors.contains("measuring for about"), "{errors}");
+    }
+    let parts = counts(&file);
+    // Two experiments, two engines, two numbers of threads.
+    assert_eq!(parts.len(), 2 * 2 * 2);
+    assert!(parts.values().all(|count| *count == 1), "{parts:?}");
+    finish(lab(&format!("{whole} --resume"), &file));
+    assert_eq!(counts(&file), parts);
+}
+
 #[test]
 fn a_file_of_something_else_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `tremula-lab all`: every experiment, as the plan says.
+//! `tremula-lab all`: every experiment, as the plan says, or a part of them.
 
 use super::{
     follow::{Follow, about},
@@ -10,6 +10,7 @@ use crate::{
     contestants::ContestantName,
     experiments::{self, Experiment},
     memory::FillCommand,
+    part::Part,
     plan::{LeftOut, Plan, Why},
     report,
     suite::{self, Extent},
@@ -22,9 +23,17 @@ pub(super) struct AllArgs {
     /// A bit of everything, within ten minutes on two cores [default].
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All that figures are quoted from: about an hour on two cores.
+    /// All that figures are quoted from: hours on two cores. See `--part`.
     #[arg(long)]
     full: bool,
+    /// Lookups, inserts and scans of fifty million integers, in the four tables that are ahead:
+    /// about half an hour, and some gigabytes of memory.
+    #[arg(long, conflicts_with_all = ["quick", "full"])]
+    huge: bool,
+    /// Only the K-th of N parts that take about as long as each other. With the same other flags
+    /// and file, N runs measure everything.
+    #[arg(long, value_name = "K/N")]
+    part: Option<Part>,
     /// Only these experiments.
     #[arg(long, value_delimiter = ',', value_name = "A,B", value_parser = experiments::find)]
     only: Vec<&'static dyn Experiment>,
@@ -61,10 +70,10 @@ pub(super) fn run(arguments: AllArgs) -> Result<(), LabError> {
         fill_command: Some(FillCommand::this_one()?),
         ..Settings::default()
     };
-    let extent = if arguments.full {
-        Extent::Full
-    } else {
-        Extent::Quick
+    let extent = match arguments {
+        AllArgs { full: true, .. } => Extent::Full,
+        AllArgs { huge: true, .. } => Extent::Huge,
+        _ => Extent::Quick,
     };
     let mut plans = suite::plans(extent, &own, &arguments.engines, ContestantName::missing)?;
     plans.retain(|plan| {
@@ -80,6 +89,10 @@ pub(super) fn run(arguments: AllArgs) -> Result<(), LabError> {
         }
         somebody
     });
+    match arguments.part {
+        Some(part) => part.retain_in(&mut plans),
+        None => advise_parts(&plans),
+    }
     let mut follow = Follow::new(Some(&arguments.json), arguments.resume)?;
     tell_debug();
     let seconds = plans.iter().map(Plan::seconds).sum();
@@ -93,6 +106,17 @@ pub(super) fn run(arguments: AllArgs) -> Result<(), LabError> {
     follow.close();
     follow.tell_resume(&done);
     done
+}
+
+/// Says how to divide what takes much longer than an hour.
+fn advise_parts(plans: &[Plan]) {
+    let parts = Part::advised(plans);
+    if parts > 1 {
+        eprintln!(
+            "note: with --part 1/{parts} to --part {parts}/{parts} it can be measured in parts of \
+             about an hour"
+        );
+    }
 }
 
 fn run_all(plans: &[Plan], follow: &mut Follow) -> Result<(), LabError> {

@@ -94,7 +94,7 @@ fn run_gauged(
     let _pinned = measure::pin_workers(plan.settings.pin)?;
     let mut groups = Vec::new();
     let mut checked = BTreeMap::new();
-    for (number, group) in plan.groups.iter().enumerate() {
+    for group in &plan.groups {
         let mut faults = Vec::new();
         for &place in &group.taking_part {
             let name = plan.contestants[place];
@@ -114,7 +114,6 @@ fn run_gauged(
         let right = group.taking_part.iter().zip(faults).filter_map(is_right);
         if !blank.is_empty() && !watch.keeps(&blank) {
             groups.push(Turns {
-                number,
                 group,
                 right: right.collect(),
                 blank,
@@ -136,8 +135,6 @@ fn run_gauged(
 
 /// A group whose contestants take turns.
 struct Turns<'a> {
-    /// The index of the group in the plan.
-    number: usize,
     group: &'a Group,
     /// The indices of the contestants whose answers match the model's.
     right: Vec<usize>,
@@ -206,7 +203,7 @@ fn measure(
     let mut results = vec![Results::default(); turns.blank.len()];
     let mut take_turns = |run: usize, job: &Job, weighs_only: bool| {
         let mut order = turns.right.clone();
-        let mut random = generator(settings.seed, Purpose::Turns, run, turns.number);
+        let mut random = generator(settings.seed, Purpose::Turns, run, turns.group.number);
         order.shuffle(&mut random);
         for place in order {
             let name = plan.contestants[place];
