@@ -221,6 +221,11 @@ fn warnings(old: &[Record], new: &[Record]) -> Vec<String> {
     differ("machines", machine(before), machine(after));
     let build = |record: &Record| record.made_by.configuration.build.clone();
     differ("builds", build(before), build(after));
+    let allocator = |record: &Record| {
+        let other = record.made_by.configuration.allocator.clone();
+        other.unwrap_or_else(|| "mimalloc".to_owned())
+    };
+    differ("allocators", allocator(before), allocator(after));
     let seed = |record: &Record| record.made_by.seed.to_string();
     differ("seeds", seed(before), seed(after));
     warnings
@@ -415,14 +420,16 @@ mod tests {
         for record in &mut new {
             record.made_by.machine.cores += 1;
             record.made_by.seed += 1;
+            record.made_by.configuration.allocator = Some("another".to_owned());
         }
         let comparison = Comparison::new(&old, &new, 0.05);
-        assert_eq!((comparison.rows.len(), comparison.warnings.len()), (1, 2));
+        assert_eq!((comparison.rows.len(), comparison.warnings.len()), (1, 3));
         assert_eq!(comparison.only_old[0].threads, 2);
         assert_eq!(comparison.only_new[0].workload, "update1");
         let text = table(&comparison);
         for part in [
             "warning: the machines differ",
+            ", another after",
             "only in old: ordered_mix, lookup, 1048576 dense_half_filled, 2 threads: locked",
             "only in new: ordered_mix, update1",
             "1 compared: 0 better, 0 worse, 1 the same within noise and 5 %",

@@ -1,15 +1,19 @@
-//! The command `tremula-lab`, with the allocator of the command `tremula`.
+//! The command `tremula-lab`, with the allocator of the command `tremula`, or with the system's if
+//! it is built with the feature `system-allocator`.
 
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use mimalloc::MiMalloc;
+#[cfg(not(feature = "system-allocator"))]
+use mimalloc::MiMalloc as Allocator;
+#[cfg(feature = "system-allocator")]
+use std::alloc::System as Allocator;
 use std::process::ExitCode;
 use tremula_lab::cli::{self, LabArgs};
 use tremula_sync::counting_allocator::CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::new(MiMalloc);
+static ALLOCATOR: CountingAllocator<Allocator> = CountingAllocator::new(Allocator);
 
 /// Measure ordered indexes, and their rivals, on this machine.
 #[derive(Parser)]

@@ -2,7 +2,7 @@
 
 use super::{
     follow::{Follow, about},
-    run::{measure, tell_debug, tell_left_out},
+    run::{measure, tell_build, tell_left_out},
     shared::{print, refuse_twice},
 };
 use crate::{
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: AllArgs) -> Result<(), LabError> {
         None => advise_parts(&plans),
     }
     let mut follow = Follow::new(Some(&arguments.json), arguments.resume)?;
-    tell_debug();
+    tell_build();
     let seconds = plans.iter().map(Plan::seconds).sum();
     eprintln!(
         "note: measuring for about {}; records go to '{}'",

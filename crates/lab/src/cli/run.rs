@@ -152,7 +152,7 @@ pub(super) fn run(arguments: RunArgs, show: Show) -> Result<(), LabError> {
     let mut follow = Follow::new(arguments.json.as_deref(), arguments.resume)?;
     tell_left_out(&plan.left_out);
     tell_gaps(&plan);
-    tell_debug();
+    tell_build();
     follow.expect(std::slice::from_ref(&plan));
     follow.begin(0);
     let done = match show {
@@ -174,10 +174,14 @@ pub(super) fn measure(plan: &Plan, follow: &mut Follow) -> Result<(), LabError> 
     rounds::run(plan, &mut plan.start()?, follow).map(|_| ())
 }
 
-/// Warns that the figures of a debug build mean little.
-pub(super) fn tell_debug() {
+/// Says what is unusual about this build: that the figures of a debug build mean little, and which
+/// allocator it has.
+pub(super) fn tell_build() {
     if record::build() == record::DEBUG {
         eprintln!("note: this is a debug build; its figures mean little");
+    }
+    if let Some(allocator) = record::allocator() {
+        eprintln!("note: this build has the {allocator} allocator");
     }
 }
 

@@ -104,7 +104,14 @@ fn head(records: &[Record], date: &str, judged: &[(&Claim, Verdict)]) -> String 
         .collect();
     let builds = in_order(records.iter().map(|record| {
         let configuration = &record.made_by.configuration;
-        format!("{} ({} build)", record.made_by.version, configuration.build)
+        let allocator = configuration.allocator.iter();
+        let allocator = allocator.map(|name| format!(", {name} allocator"));
+        format!(
+            "{} ({} build{})",
+            record.made_by.version,
+            configuration.build,
+            allocator.collect::<String>()
+        )
     }));
     let versions = in_order(
         records

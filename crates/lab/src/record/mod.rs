@@ -174,6 +174,9 @@ pub struct Configuration {
     /// The build of the lab: the profile `measure` or `release`; or `debug` for a build with
     /// assertions, whose figures mean little.
     pub build: String,
+    /// The allocator of the lab's process, if it is not mimalloc: `system`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocator: Option<String>,
     /// The compiler that built the lab.
     #[serde(default)]
     pub rustc: Option<String>,
@@ -235,6 +238,7 @@ impl MadeBy {
                 seconds: timed.then_some(span.counted.as_secs_f64()),
                 warm_up_seconds: timed.then_some(span.warm_up.as_secs_f64()),
                 build: build().to_owned(),
+                allocator: allocator().map(str::to_owned),
                 rustc: Some(RUSTC.to_owned()),
                 runs: Some(settings.runs),
                 repeats: Some(settings.repeats),
@@ -265,6 +269,16 @@ pub const fn build() -> &'static str {
         "measure"
     } else {
         "release"
+    }
+}
+
+/// The allocator of this program, if it is not mimalloc.
+#[must_use]
+pub const fn allocator() -> Option<&'static str> {
+    if cfg!(feature = "system-allocator") {
+        Some("system")
+    } else {
+        None
     }
 }
 
@@ -372,7 +386,7 @@ pub(crate) mod tests {
         again.error = Some("wrong".to_owned());
         again.disturbed = true;
         assert_eq!(again.hash_configuration(), hash);
-        let changes: [fn(&mut Record); 10] = [
+        let changes: [fn(&mut Record); 11] = [
             |record| record.workload.push('x'),
             |record| record.distribution = Some("zipfian".to_owned()),
             |record| record.engine.push('x'),
@@ -382,6 +396,7 @@ pub(crate) mod tests {
             |record| record.made_by.version.push('x'),
             |record| record.made_by.machine.cores += 1,
             |record| record.made_by.configuration.pinned = true,
+            |record| record.made_by.configuration.allocator = Some("another".to_owned()),
             |record| record.made_by.configuration.engine_version.push('x'),
         ];
         for change in changes {
