@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod art;
+pub mod aspen;
 pub mod b_tree;
 mod bulk;
 mod byte_keyed;
@@ -27,6 +28,7 @@ mod serde;
 mod set_operations;
 
 pub use art::Art;
+pub use aspen::Aspen;
 pub use b_tree::OlcBTree;
 pub use bulk::NotSorted;
 pub use ca_tree::CaTree;

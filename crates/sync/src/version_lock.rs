@@ -4,7 +4,7 @@ use crate::Backoff;
 use crate::atomic::{AtomicU64, Ordering, fence};
 use std::fmt;
 
-/// Set permanently when the node that the lock guards is unlinked.
+/// Set when the node that the lock guards is unlinked: for good, or until the node is used again.
 const OBSOLETE: u64 = 0b01;
 /// Set while a writer holds the lock.
 const LOCKED: u64 = 0b10;
@@ -90,6 +90,31 @@ impl VersionLock {
         Self {
             word: AtomicU64::new(0),
         }
+    }
+
+    /// A lock that is obsolete, for a node that is not in use yet.
+    #[must_use]
+    pub fn new_obsolete() -> Self {
+        Self {
+            word: AtomicU64::new(OBSOLETE),
+        }
+    }
+
+    /// Locks an obsolete lock, for a node that comes to use again where it is. Its earlier versions
+    /// stay invalid.
+    ///
+    /// # Panics
+    ///
+    /// If the lock is not obsolete. Of the threads that know of the node, only one may call this.
+    pub fn renew(&self) -> VersionGuard<'_> {
+        // Acquire: pairs with the Release of the thread that unlinked the node.
+        let word = self.word.load(Ordering::Acquire);
+        assert!(word & OBSOLETE != 0, "a node that is in use is not renewed");
+        let version = Version(word & !OBSOLETE);
+        // No other thread writes an obsolete lock. Relaxed: as the lock bit in `upgrade`, which the
+        // fence in `locked` orders before what is written next.
+        self.word.store(version.0 | LOCKED, Ordering::Relaxed);
+        self.locked(version)
     }
 
     /// The current version, to validate against later. Waits while a writer holds the lock, so a
@@ -299,6 +324,27 @@ mod tests {
         assert_eq!(lock.validate(version), Err(Restart));
         assert!(lock.upgrade(version).is_err() && lock.try_lock().is_err());
         assert!(lock.lock().is_err());
+    }
+
+    #[test]
+    fn a_renewed_lock_accepts_no_earlier_version() {
+        let lock = VersionLock::new_obsolete();
+        assert_eq!(lock.read(), Err(Restart));
+        drop(lock.renew());
+        let first = lock.read().unwrap();
+        lock.lock().unwrap().obsolete();
+        let renewed = lock.renew();
+        assert!(!lock.is_obsolete() && lock.try_lock().is_err());
+        drop(renewed);
+        assert_eq!(lock.validate(first), Err(Restart));
+        assert!(lock.upgrade(first).is_err());
+        lock.validate(lock.read().unwrap()).unwrap();
+    }
+
+    #[test]
+    #[should_panic(expected = "in use")]
+    fn a_lock_that_is_in_use_is_not_renewed() {
+        drop(VersionLock::new().renew());
     }
 
     #[test]

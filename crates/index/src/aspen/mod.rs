@@ -1,0 +1,346 @@
+//! A map whose leaves compute where a key lies, and are found by routes that may be wrong.
+//!
+//! ```text
+//!   key ──> route table ──────> leaf: keys from … to …, version ──> block: 24 8 31 24 …
+//!           (a hint: may be      (the truth, one cache line)         slots, in the format
+//!            out of date)                                            that the leaf has chosen
+//!               ▲
+//!               └─ mended from the separators, a B+tree, by whoever was led astray
+//! ```
+//!
+//! *Routes are hints, leaves are truth.* A leaf knows which keys belong to it, and has a version.
+//! However a thread has come to a leaf: if the key belongs to it and the version is still the same
+//! after the search, the answer is right. So on the way to a leaf nothing is locked, validated, or
+//! kept from being freed: a lookup of a number with a value of one word writes nothing, waits for
+//! no fence, and follows one pointer into memory that is not in the cache.
+//!
+//! All this needs keys that their heads determine ([`KeyHead::IS_KEY`]): integers, and whatever has
+//! a byte form of up to eight bytes. Of other keys the map is an [`OlcBTree`].
+//!
+//! # The formats of a leaf
+//!
+//! A leaf has up to 256 entries in a block of 512 bytes to 4 KiB. Whenever it is filled anew (it
+//! grows, splits, merges), it chooses:
+//!
+//! - *linear*, for keys that are spread evenly: slots in ascending order with gaps. A number with
+//!   few bits, kept with the block's address, computes at which slot a key belongs; eight
+//!   comparisons from there on find it. An insertion moves entries up to the next gap.
+//! - *dense*, for numbers that lie close together: an array of values, without keys.
+//! - *sorted*, for all others: the same slots, found by comparing samples, then those of a segment.
+//!
+//! # Invariants
+//!
+//! 1. The leaves in use divide all numbers among them: each has those from its `low` to its `last`,
+//!    and the next one begins right behind. Both change only under the leaf's lock; a split or
+//!    merge also holds the lock of the leaf on the other side of the border.
+//! 2. The separators have the `low` of every leaf in use, with its number. A split adds the border
+//!    before the left leaf gives up the keys, a merge removes it while both leaves are locked. So a
+//!    thread that finds a leaf by the separators which is not, or not yet, that of its key only has
+//!    to look again.
+//! 3. A leaf's lock guards its range, its place, its bits and its block. A reader validates the
+//!    version after it has read all that it uses.
+//! 4. A leaf, a block and a route table stay mapped until the map is dropped, so a reader never
+//!    reads freed memory. What is out of use is used again; the version of a leaf goes on.
+//! 5. Whoever holds locks waits only for the lock of the next leaf to the right, which it finds by
+//!    the separators.
+//! 6. The code of the user runs before the first change of an operation, or after the last lock was
+//!    given back.
+//!
+//! # Consistency
+//!
+//! Every operation is linearizable except `len`, `shape` and [`range`](OrderedIndex::range), which
+//! shows the entries of each batch, all of one leaf, as of one moment. A scan or snapshot validates
+//! all leaves at the end; after a few failures it locks them from left to right. A range is removed
+//! under the lock of its first leaf, which takes over the keys of those that become empty.
+//!
+//! The map is not lock-free: whoever comes to a leaf that is being changed waits.
+//!
+//! # Sources
+//!
+//! Optimistic locks: Leis, Scheibner, Kemper, Neumann, "The ART of practical synchronization",
+//! DaMoN 2016. Computed places and gaps that repeat a neighbour: Ding et al., "ALEX: An Updatable
+//! Adaptive Learned Index", SIGMOD 2020. Formats that a leaf chooses: "B-Trees Are Back", SIGMOD
+//! 2025. Routes that may be stale: Mathew, Min, "HydraList", VLDB 2020; Kim et al., "PACTree", SOSP
+//! 2021. A hash table in the order of its keys: Celis, "Robin Hood Hashing", 1986. Uneven splits:
+//! Glombiewski, Seeger, Graefe, "Waves of misery after index creation", BTW 2019.
+
+mod numbers;
+mod words;
+
+use crate::b_tree::OlcBTree;
+use crate::bulk::{Ascending, NotSorted};
+use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
+use crate::form::{Form, Sought};
+use crate::key::head::{head_is_key, head_of_form};
+use crate::key::{ByteHead, ByteKey, KeyHead};
+use crate::kit::Parameters;
+use numbers::Numbers;
+use std::ops::{Bound, ControlFlow};
+
+/// Units of 512 bytes in the largest block of a leaf.
+pub const DEFAULT_UNITS: usize = 8;
+
+/// A concurrent ordered map whose leaves compute where a key lies. The [module](self) says how it
+/// works.
+///
+/// `H` provides the heads of keys. `UNITS` is the number of units of 512 bytes in the largest block
+/// of a leaf, from 1 to 8.
+///
+/// ```
+/// use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex};
+///
+/// let map = Aspen::<u64, u64>::new();
+/// std::thread::scope(|scope| {
+///     for thread in 0..4 {
+///         let map = &map;
+///         scope.spawn(move || {
+///             for i in 0..1000 {
+///                 map.insert(i * 4 + thread, thread);
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(map.len(), 4000);
+///
+/// // The three largest keys, as of one moment.
+/// let mut last = Vec::new();
+/// map.scan(KeyRange::all(), Direction::Descending, 3, &mut last);
+/// assert_eq!(last, [(3999, 3), (3998, 2), (3997, 1)]);
+/// ```
+pub struct Aspen<K, V, H = ByteHead, const UNITS: usize = DEFAULT_UNITS>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    map: Map<K, V, H, UNITS>,
+}
+
+/// The map that the keys allow.
+enum Map<K: Ord + Storable, V: Storable, H: KeyHead<K>, const UNITS: usize> {
+    Numbers(Numbers<Parameters<K, V, H>, UNITS>),
+    Compared(OlcBTree<K, V, H>),
+}
+
+impl<K: ByteKey, V: Storable, const UNITS: usize> Aspen<K, V, ByteHead, UNITS> {
+    /// An empty map.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<K, V, H, const UNITS: usize> Aspen<K, V, H, UNITS>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    /// A map of entries whose keys ascend strictly. O(n).
+    ///
+    /// # Errors
+    ///
+    /// [`NotSorted`] names the first entry that is out of order; the entries are dropped.
+    ///
+    /// ```
+    /// use tremula_index::{Aspen, NotSorted, OrderedIndex};
+    ///
+    /// let squares = Aspen::<u64, u64>::from_sorted((0..1000).map(|n| (n * n, n)))?;
+    /// assert_eq!(squares.next(&900), Some((961, 31)));
+    ///
+    /// let unsorted = Aspen::<u64, ()>::from_sorted([(1, ()), (3, ()), (2, ())]);
+    /// assert_eq!(unsorted.err().map(|error| error.position), Some(2));
+    /// # Ok::<(), NotSorted>(())
+    /// ```
+    pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
+        let map = if head_is_key::<K, H>() {
+            let numbers = Numbers::new();
+            for entry in Ascending::new(entries.into_iter()) {
+                let (key, value) = entry?;
+                numbers.insert(key, value);
+            }
+            Map::Numbers(numbers)
+        } else {
+            Map::Compared(OlcBTree::from_sorted(entries)?)
+        };
+        Ok(Self { map })
+    }
+}
+
+impl<K, V, H, const UNITS: usize> Default for Aspen<K, V, H, UNITS>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    fn default() -> Self {
+        let map = if head_is_key::<K, H>() {
+            Map::Numbers(Numbers::new())
+        } else {
+            Map::Compared(OlcBTree::default())
+        };
+        Self { map }
+    }
+}
+
+/// Calls the same method of the map that the keys allow, or two different ones.
+macro_rules! on_map {
+    ($self:ident, $map:ident => $work:expr) => {
+        match &$self.map {
+            Map::Numbers($map) => $work,
+            Map::Compared($map) => $work,
+        }
+    };
+    ($self:ident, $map:ident => $numbers:expr, $compared:expr) => {
+        match &$self.map {
+            Map::Numbers($map) => $numbers,
+            Map::Compared($map) => $compared,
+        }
+    };
+}
+
+impl<K, V, H, const UNITS: usize> OrderedIndex<K, V> for Aspen<K, V, H, UNITS>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    fn engine(&self) -> &'static str {
+        "aspen"
+    }
+
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        on_map!(self, map => map.get_with(key, read).is_some(), OrderedIndex::get_with(map, key, read))
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        on_map!(self, map => map.get_with(key, V::clone), OrderedIndex::get(map, key))
+    }
+
+    fn contains_key(&self, key: &K) -> bool {
+        on_map!(self, map => map.get_with(key, |_| ()).is_some(), OrderedIndex::contains_key(map, key))
+    }
+
+    fn can_seek(&self, form: &dyn Form<K>) -> bool {
+        head_of_form::<K, H>(form).is_some()
+    }
+
+    fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {
+        on_map!(
+            self,
+            map => map.get_with(Sought::Form(form), read).is_some(),
+            OrderedIndex::seek(map, form, read)
+        )
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut Vec<Option<V>>) {
+        on_map!(self, map => map.get_many(keys, out), OrderedIndex::get_many(map, keys, out));
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        on_map!(self, map => map.insert(key, value), OrderedIndex::insert(map, key, value))
+    }
+
+    fn insert_if_absent(&self, key: K, value: V) -> Result<(), V> {
+        on_map!(self, map => map.insert_if_absent(key, value), OrderedIndex::insert_if_absent(map, key, value))
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        on_map!(self, map => map.remove(key), OrderedIndex::remove(map, key))
+    }
+
+    fn update(&self, key: K, decide: &mut dyn FnMut(Option<&V>) -> Update<V>) -> Option<V> {
+        on_map!(self, map => map.update(key, decide), OrderedIndex::update(map, key, decide))
+    }
+
+    fn first(&self) -> Option<(K, V)> {
+        on_map!(
+            self,
+            map => map.nearest(KeyRange::all(), Direction::Ascending),
+            OrderedIndex::first(map)
+        )
+    }
+
+    fn last(&self) -> Option<(K, V)> {
+        on_map!(
+            self,
+            map => map.nearest(KeyRange::all(), Direction::Descending),
+            OrderedIndex::last(map)
+        )
+    }
+
+    fn next(&self, key: &K) -> Option<(K, V)> {
+        let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
+        on_map!(
+            self,
+            map => map.nearest(above, Direction::Ascending),
+            OrderedIndex::next(map, key)
+        )
+    }
+
+    fn prev(&self, key: &K) -> Option<(K, V)> {
+        let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
+        on_map!(
+            self,
+            map => map.nearest(below, Direction::Descending),
+            OrderedIndex::prev(map, key)
+        )
+    }
+
+    fn pop_first(&self) -> Option<(K, V)> {
+        on_map!(self, map => map.pop(Direction::Ascending), OrderedIndex::pop_first(map))
+    }
+
+    fn pop_last(&self) -> Option<(K, V)> {
+        on_map!(self, map => map.pop(Direction::Descending), OrderedIndex::pop_last(map))
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(K, V)>,
+    ) {
+        on_map!(
+            self,
+            map => map.scan(range, direction, limit, out),
+            OrderedIndex::scan(map, range, direction, limit, out)
+        );
+    }
+
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        on_map!(
+            self,
+            map => map.visit(range, direction, visit),
+            OrderedIndex::range(map, range, direction, visit)
+        );
+    }
+
+    fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
+        on_map!(self, map => map.remove_range(range), OrderedIndex::remove_range(map, range))
+    }
+
+    fn len(&self) -> usize {
+        on_map!(self, map => map.len(), OrderedIndex::len(map))
+    }
+
+    fn shape(&self) -> Shape {
+        on_map!(
+            self,
+            map => Shape::new(self.engine(), map.figures()),
+            Shape::new(self.engine(), OrderedIndex::shape(map).figures)
+        )
+    }
+
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            on_map!(self, map => map.check_at_rest(), OrderedIndex::check_invariants(map));
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The map of words under keys that their heads determine, and values of any type.
+
+use super::words::{Change, Entry, Keys, Words};
+use crate::contract::{Direction, KeyRange, Update};
+use crate::form::Sought;
+use crate::key::KeyHead;
+use crate::key::head::head_of_sought;
+use crate::kit::{OwnedValue, Packed, Spec, key_of_head};
+use std::marker::PhantomData;
+use std::ops::{Bound, ControlFlow};
+use std::ptr;
+use tremula_sync::reclaim::{Collector, Guard};
+
+/// The size of the first batch of a visit, in entries: a visit that soon breaks has not read many
+/// more.
+const FIRST_VISIT: usize = 16;
+
+/// A map of keys that their heads determine.
+pub(super) struct Numbers<S: Spec, const UNITS: usize> {
+    words: Words<UNITS>,
+    /// For values that are not words. They lie in boxes, which a reader may be looking at.
+    collector: Collector,
+    owns: PhantomData<S::Value>,
+}
+
+/// The value of a word.
+fn packed<S: Spec>(word: u64) -> Packed<S::Value> {
+    Packed::of_word(ptr::with_exposed_provenance_mut(word as usize))
+}
+
+/// The word of a value, which belongs to the map from now on.
+#[inline]
+fn word_of<S: Spec>(value: S::Value) -> u64 {
+    let value = OwnedValue::new(value);
+    let word = value.word().expose_provenance() as u64;
+    value.give();
+    word
+}
+
+/// The keys of a range; `None` if there is none.
+fn keys_of<S: Spec>(range: KeyRange<'_, S::Key>) -> Option<Keys> {
+    let head = head_of_sought::<S::Key, S::Head>;
+    let first = match range.low {
+        Bound::Unbounded => 0,
+        Bound::Included(low) => head(low),
+        Bound::Excluded(low) => head(low).checked_add(1)?,
+    };
+    let last = match range.high {
+        Bound::Unbounded => u64::MAX,
+        Bound::Included(high) => head(high),
+        Bound::Excluded(high) => head(high).checked_sub(1)?,
+    };
+    (first <= last).then_some(Keys { first, last })
+}
+
+/// The entries that a scan has collected.
+struct Collected<'o, S: Spec> {
+    /// Entries whose values are words are put here at once,
+    out: &'o mut Vec<(S::Key, S::Value)>,
+    before: usize,
+    /// others only when all have been validated.
+    entries: Vec<Entry>,
+}
+
+impl<S: Spec> super::words::Sink for Collected<'_, S> {
+    #[inline]
+    fn take(&mut self, entries: &[Entry]) {
+        if Packed::<S::Value>::is_word() {
+            let pairs = entries.iter().map(|(head, word)| {
+                // SAFETY: the value is a word.
+                (key_of_head::<S>(*head), unsafe {
+                    packed::<S>(*word).take()
+                })
+            });
+            self.out.extend(pairs);
+        } else {
+            self.entries.extend_from_slice(entries);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.out.truncate(self.before);
+        self.entries.clear();
+    }
+}
+
+/// The only entry of a scan.
+impl super::words::Sink for Option<Entry> {
+    fn take(&mut self, entries: &[Entry]) {
+        *self = entries.first().copied();
+    }
+
+    fn clear(&mut self) {
+        *self = None;
+    }
+}
+
+impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
+    pub(super) fn new() -> Self {
+        Self {
+            words: Words::new(),
+            collector: Collector::new(),
+            owns: PhantomData,
+        }
+    }
+
+    /// Keeps the values that this thread comes to, if they are not words.
+    #[inline(always)]
+    fn pin(&self) -> Option<Guard<'_>> {
+        (!Packed::<S::Value>::is_word()).then(|| self.collector.pin())
+    }
+
+    /// Hands out a value that this thread has unlinked.
+    #[inline(always)]
+    fn hand_out(word: u64, guard: Option<&Guard<'_>>) -> S::Value {
+        let value = packed::<S>(word);
+        match guard {
+            // SAFETY: unlinked by this thread, which keeps no reference to it.
+            Some(guard) => unsafe { value.hand_out(guard) },
+            // SAFETY: the value is a word.
+            None => unsafe { value.take() },
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_with<'k, R>(
+        &self,
+        key: impl Into<Sought<'k, S::Key>>,
+        read: impl FnOnce(&S::Value) -> R,
+    ) -> Option<R> {
+        let _guard = self.pin();
+        let word = self
+            .words
+            .get(head_of_sought::<S::Key, S::Head>(key.into()))?;
+        // SAFETY: read and validated while this thread was pinned, if the value is not a word.
+        Some(unsafe { packed::<S>(word).with(read) })
+    }
+
+    pub(super) fn get_many(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>) {
+        out.reserve(keys.len());
+        let _guard = self.pin();
+        self.words.get_many(keys.iter().map(S::Head::head), |word| {
+            // SAFETY: as in `get_with`.
+            out.push(word.map(|word| unsafe { packed::<S>(word).with(S::Value::clone) }));
+        });
+    }
+
+    #[inline]
+    pub(super) fn insert(&self, key: S::Key, value: S::Value) -> Option<S::Value> {
+        let guard = self.pin();
+        let word = word_of::<S>(value);
+        let old = self
+            .words
+            .change(S::Head::head(&key), |_| Change::Put(word))?;
+        Some(Self::hand_out(old, guard.as_ref()))
+    }
+
+    pub(super) fn insert_if_absent(&self, key: S::Key, value: S::Value) -> Result<(), S::Value> {
+        let head = S::Head::head(&key);
+        let mut value = Some(value);
+        self.words
+            .change(head, |old| match value.take_if(|_| old.is_none()) {
+                Some(value) => Change::Put(word_of::<S>(value)),
+                None => Change::Keep,
+            });
+        value.map_or(Ok(()), Err)
+    }
+
+    pub(super) fn update(
+        &self,
+        key: S::Key,
+        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
+    ) -> Option<S::Value> {
+        let guard = self.pin();
+        let old = self.words.change(S::Head::head(&key), |old| {
+            let decision = match old {
+                // SAFETY: the value is in a leaf that this thread has locked.
+                Some(word) => unsafe { packed::<S>(word).with(|value| decide(Some(value))) },
+                None => decide(None),
+            };
+            match decision {
+                Update::Put(value) => Change::Put(word_of::<S>(value)),
+                Update::Keep => Change::Keep,
+                Update::Remove => Change::Remove,
+            }
+        })?;
+        Some(Self::hand_out(old, guard.as_ref()))
+    }
+
+    #[inline]
+    pub(super) fn remove(&self, key: &S::Key) -> Option<S::Value> {
+        let guard = self.pin();
+        let old = self.words.remove(S::Head::head(key))?;
+        Some(Self::hand_out(old, guard.as_ref()))
+    }
+
+    pub(super) fn pop(&self, direction: Direction) -> Option<(S::Key, S::Value)> {
+        let guard = self.pin();
+        let (head, word) = self.words.pop(direction)?;
+        let value = Self::hand_out(word, guard.as_ref());
+        Some((key_of_head::<S>(head), value))
+    }
+
+    pub(super) fn nearest(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+    ) -> Option<(S::Key, S::Value)> {
+        let _guard = self.pin();
+        let mut entry: Option<Entry> = None;
+        self.words
+            .collect(keys_of::<S>(range)?, direction, 1, &mut entry);
+        let (head, word) = entry?;
+        // SAFETY: as in `get_with`.
+        let value = unsafe { packed::<S>(word).with(S::Value::clone) };
+        Some((key_of_head::<S>(head), value))
+    }
+
+    pub(super) fn scan(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(S::Key, S::Value)>,
+    ) {
+        let Some(keys) = keys_of::<S>(range) else {
+            return;
+        };
+        let _guard = self.pin();
+        let before = out.len();
+        let mut collected = Collected::<S> {
+            out,
+            before,
+            entries: Vec::new(),
+        };
+        self.words.collect(keys, direction, limit, &mut collected);
+        let Collected { out, entries, .. } = collected;
+        out.extend(entries.into_iter().map(|(head, word)| {
+            // SAFETY: as in `get_with`.
+            let value = unsafe { packed::<S>(word).with(S::Value::clone) };
+            (key_of_head::<S>(head), value)
+        }));
+    }
+
+    pub(super) fn visit(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+    ) {
+        let mut rest = keys_of::<S>(range);
+        let mut limit = FIRST_VISIT;
+        while let Some(keys) = rest {
+            // Unpinned after each batch, so that what other threads remove meanwhile is freed
+            // however long the visit takes.
+            let _guard = self.pin();
+            let flow = self.words.visit(keys, direction, limit, |entries| {
+                entries.iter().try_for_each(|(head, word)| {
+                    let key = key_of_head::<S>(*head);
+                    // SAFETY: as in `get_with`.
+                    unsafe { packed::<S>(*word).with(|value| visit(&key, value)) }
+                })
+            });
+            rest = flow.continue_value().flatten();
+            limit = (limit * 4).min(4 * FIRST_VISIT * FIRST_VISIT);
+        }
+    }
+
+    pub(super) fn remove_range(&self, range: KeyRange<'_, S::Key>) -> usize {
+        let Some(keys) = keys_of::<S>(range) else {
+            return 0;
+        };
+        let guard = self.pin();
+        let mut removed = Vec::new();
+        let count = self.words.remove_range(keys, |word| {
+            if guard.is_some() {
+                removed.push(word);
+            }
+        });
+        if let Some(guard) = &guard {
+            for word in removed {
+                // SAFETY: this thread has just unlinked the value, and retires it once.
+                unsafe { packed::<S>(word).retire(guard) };
+            }
+        }
+        count
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(super) fn figures(&self) -> Vec<(&'static str, u64)> {
+        self.words.figures(Packed::<S::Value>::bytes_beside())
+    }
+
+    pub(super) fn check_at_rest(&self) {
+        self.words.check_at_rest();
+    }
+}
+
+impl<S: Spec, const UNITS: usize> Drop for Numbers<S, UNITS> {
+    fn drop(&mut self) {
+        if !Packed::<S::Value>::is_word() {
+            // SAFETY: no other thread uses the map any more, and each value is in one leaf.
+            self.words
+                .each_value(|word| drop(unsafe { packed::<S>(word).take() }));
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The memory of blocks: regions that stay until the map is dropped, divided into units.
+//!
+//! A reader may look into a block that has been freed and given to another leaf. It finds atomic
+//! words there, whatever they mean; the version of its own leaf tells it to discard them.
+
+use super::place::{MOST_UNITS, UNIT_SLOTS};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use tremula_sync::Mutex;
+use tremula_sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Words of a unit: a key and a value in each slot.
+pub(super) const UNIT_WORDS: usize = 2 * UNIT_SLOTS;
+/// The size of a unit. Blocks are aligned to 512 bytes, so that an address fits into a place.
+pub(super) const UNIT_BYTES: usize = (UNIT_WORDS * size_of::<AtomicU64>()).next_multiple_of(512);
+/// Units whose use one word notes.
+const SLAB: usize = 64;
+/// Units of the largest region: two mebibytes, the size of a huge page.
+const LARGEST_REGION: usize = (2 << 20) / UNIT_BYTES;
+/// Units of the first region.
+const FIRST_REGION: usize = MOST_UNITS;
+
+/// A piece of memory from the allocator.
+struct Region {
+    base: *mut u8,
+    units: usize,
+    /// The number of its first slab.
+    first_slab: usize,
+}
+
+impl Region {
+    fn layout(units: usize) -> Layout {
+        let size = units * UNIT_BYTES;
+        let align = if units == LARGEST_REGION { size } else { 512 };
+        Layout::from_size_align(size, align)
+            .unwrap_or_else(|_| unreachable!("a small power of two"))
+    }
+}
+
+/// Which units are in use, and where the others are.
+struct Units {
+    /// Sorted by address.
+    regions: Vec<Region>,
+    /// A bit for each unit that is free.
+    slabs: Vec<u64>,
+    /// The base of each slab.
+    bases: Vec<*mut u8>,
+    /// In `bins[run]`: the slabs whose longest run of free units has this length, or `MOST_UNITS`
+    /// and more.
+    bins: [Vec<u32>; MOST_UNITS + 1],
+    /// Where in which of the lists each slab is.
+    listed: Vec<(u8, u32)>,
+    units: usize,
+    free: usize,
+}
+
+/// Gives out blocks of 1 to [`MOST_UNITS`] units.
+pub(super) struct Blocks {
+    units: Mutex<Units>,
+}
+
+// SAFETY: the regions belong to the map, and nothing is tied to a thread.
+unsafe impl Send for Blocks {}
+// SAFETY: all but the words of the blocks, which are atomic, is behind a mutex.
+unsafe impl Sync for Blocks {}
+
+/// A bit for each place in `free` where a run of at least `length` ones begins.
+fn runs(free: u64, length: usize) -> u64 {
+    (1..length).fold(free, |runs, by| runs & (free >> by))
+}
+
+/// The length of the longest run of ones, or `MOST_UNITS` if it is longer.
+fn longest_run(free: u64) -> usize {
+    let mut rest = free;
+    let mut length = 0;
+    while rest != 0 && length < MOST_UNITS {
+        rest &= rest >> 1;
+        length += 1;
+    }
+    length
+}
+
+fn ones(length: usize) -> u64 {
+    u64::MAX >> (64 - length)
+}
+
+impl Units {
+    /// A run of `length` free units in `slab`, which has one: the shortest run that is long enough.
+    fn find_in(&self, slab: usize, length: usize) -> u32 {
+        let free = self.slabs[slab];
+        let mut starts = runs(free, length) & !(free << 1);
+        let mut best = (u32::MAX, 0);
+        while starts != 0 {
+            let start = starts.trailing_zeros();
+            best = best.min(((free >> start).trailing_ones(), start));
+            starts &= starts - 1;
+        }
+        best.1
+    }
+
+    /// Puts a slab whose units have changed into the right list.
+    fn list(&mut self, slab: usize) {
+        let bin = longest_run(self.slabs[slab]);
+        let (before, at) = self.listed[slab];
+        if bin == usize::from(before) {
+            return;
+        }
+        let list = &mut self.bins[usize::from(before)];
+        list.swap_remove(at as usize);
+        if let Some(&moved) = list.get(at as usize) {
+            self.listed[moved as usize].1 = at;
+        }
+        self.listed[slab] = (bin as u8, self.bins[bin].len() as u32);
+        self.bins[bin].push(slab as u32);
+    }
+
+    /// A slab with a run of `length` free units.
+    fn slab_with(&mut self, length: usize) -> usize {
+        let fitting = |bins: &[Vec<u32>]| bins[length..].iter().find_map(|bin| bin.last().copied());
+        let slab = fitting(&self.bins).or_else(|| {
+            self.grow();
+            fitting(&self.bins)
+        });
+        match slab {
+            Some(slab) => slab as usize,
+            None => unreachable!("a new region has room for any block"),
+        }
+    }
+
+    /// Adds a region.
+    fn grow(&mut self) {
+        let quarter = (self.units / 4).next_power_of_two();
+        let units = quarter.clamp(FIRST_REGION, LARGEST_REGION);
+        let layout = Region::layout(units);
+        // SAFETY: the size is not 0.
+        let base = unsafe { alloc(layout) };
+        if base.is_null() || base.addr() as u64 >> 48 != 0 {
+            handle_alloc_error(layout);
+        }
+        for unit in 0..units {
+            for word in 0..UNIT_WORDS {
+                // SAFETY: the region has room for these, and nobody else has it yet.
+                unsafe {
+                    let word = base.add(unit * UNIT_BYTES).cast::<AtomicU64>().add(word);
+                    word.write(AtomicU64::new(0));
+                }
+            }
+        }
+        let region = Region {
+            base,
+            units,
+            first_slab: self.slabs.len(),
+        };
+        let at = self.regions.partition_point(|other| other.base < base);
+        self.regions.insert(at, region);
+        for first in (0..units).step_by(SLAB) {
+            let slab = self.slabs.len();
+            self.slabs.push(ones((units - first).min(SLAB)));
+            // SAFETY: within the region.
+            self.bases.push(unsafe { base.add(first * UNIT_BYTES) });
+            self.listed.push((0, self.bins[0].len() as u32));
+            self.bins[0].push(slab as u32);
+            self.list(slab);
+        }
+        self.units += units;
+        self.free += units;
+    }
+
+    /// The slab and the unit in it at which a block begins.
+    fn locate(&self, block: *mut AtomicU64) -> (usize, u32) {
+        let block = block.cast::<u8>().addr();
+        let at = self
+            .regions
+            .partition_point(|region| region.base.addr() <= block);
+        let region = &self.regions[at - 1];
+        let unit = (block - region.base.addr()) / UNIT_BYTES;
+        debug_assert!(unit < region.units, "a block of this map");
+        (region.first_slab + unit / SLAB, (unit % SLAB) as u32)
+    }
+
+    fn take(&mut self, slab: usize, start: u32, length: usize) {
+        debug_assert_eq!(self.slabs[slab] >> start & ones(length), ones(length));
+        self.slabs[slab] &= !(ones(length) << start);
+        self.free -= length;
+        self.list(slab);
+    }
+
+    fn give(&mut self, slab: usize, start: u32, length: usize) {
+        debug_assert_eq!(self.slabs[slab] >> start & ones(length), 0);
+        self.slabs[slab] |= ones(length) << start;
+        self.free += length;
+        self.list(slab);
+    }
+}
+
+impl Blocks {
+    pub(super) fn new() -> Self {
+        Self {
+            units: Mutex::new(Units {
+                regions: Vec::new(),
+                slabs: Vec::new(),
+                bases: Vec::new(),
+                bins: std::array::from_fn(|_| Vec::new()),
+                listed: Vec::new(),
+                units: 0,
+                free: 0,
+            }),
+        }
+    }
+
+    /// A block of this many units. Its words may have any content.
+    pub(super) fn allocate(&self, length: usize) -> *mut AtomicU64 {
+        let mut units = self.units.lock();
+        let slab = units.slab_with(length);
+        let start = units.find_in(slab, length);
+        units.take(slab, start, length);
+        let base = units.bases[slab];
+        drop(units);
+        // Release fence: the leaf that had this block before was locked when it freed it, which
+        // happened before the mutex was taken. A reader that reads from the block what the caller
+        // writes into it now, and then validates that leaf's version behind an acquire fence,
+        // sees that lock or a later word.
+        fence(Ordering::Release);
+        // SAFETY: within the slab.
+        unsafe { base.add(start as usize * UNIT_BYTES).cast() }
+    }
+
+    /// Gives back a block.
+    pub(super) fn free(&self, block: *mut AtomicU64, length: usize) {
+        if length == 0 {
+            return;
+        }
+        let mut units = self.units.lock();
+        let (slab, start) = units.locate(block);
+        units.give(slab, start, length);
+    }
+
+    /// Changes the length of a block without moving it. Returns whether that could be done.
+    pub(super) fn resize(&self, block: *mut AtomicU64, from: usize, to: usize) -> bool {
+        let mut units = self.units.lock();
+        let (slab, start) = units.locate(block);
+        if to < from {
+            units.give(slab, start + to as u32, from - to);
+            return true;
+        }
+        let (behind, more) = (start as usize + from, to - from);
+        if behind + more > SLAB || units.slabs[slab] >> behind & ones(more) != ones(more) {
+            return false;
+        }
+        units.take(slab, behind as u32, more);
+        drop(units);
+        // Release fence: as in `allocate`, for the units that were added.
+        fence(Ordering::Release);
+        true
+    }
+
+    /// All units, and those that are free.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let units = self.units.lock();
+        (units.units, units.free)
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        for region in self.units.lock().regions.drain(..) {
+            // SAFETY: it came from `alloc` with this layout, and nobody has a block any more. The
+            // words need no drop.
+            unsafe { dealloc(region.base, Region::layout(region.units)) };
+        }
+    }
+}

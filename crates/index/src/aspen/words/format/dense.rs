@@ -1,0 +1,52 @@
+//! A value for each number from the lowest key of the leaf on, and no keys. At three fifths full it
+//! needs less memory than a format with keys, and its search is a subtraction.
+
+use super::{Entry, Plan, View};
+use crate::aspen::words::blocks::UNIT_WORDS;
+use crate::aspen::words::leaf::PRESENT_WORDS;
+use crate::aspen::words::place::Kind;
+use tremula_sync::atomic::{AtomicU64, Ordering};
+
+/// The least share of numbers that have an entry, in percent, for which this format is chosen.
+/// Below it a format with keys needs less memory.
+const LEAST_SHARE: usize = 42;
+
+/// The place of a key; behind all places if it lies beyond them.
+#[inline(always)]
+pub(super) fn seek(view: View<'_>, key: u64) -> usize {
+    let distance = key.wrapping_sub(view.low);
+    distance.min(view.words.len() as u64) as usize
+}
+
+pub(super) fn insert(view: View<'_>, at: usize, (_, value): Entry) -> bool {
+    let Some(word) = view.words.get(at) else {
+        return false;
+    };
+    word.store(value, Ordering::Relaxed);
+    view.mark(at);
+    true
+}
+
+/// Chooses this format if it needs the least memory.
+pub(super) fn plan(entries: &[Entry], low: u64, most: usize) -> Option<Plan> {
+    let (last, _) = entries.last()?;
+    let distance = last - low;
+    let limit = (most * UNIT_WORDS).min(64 * PRESENT_WORDS) as u64;
+    if distance >= limit || entries.len() * 100 <= LEAST_SHARE * (distance as usize + 1) {
+        return None;
+    }
+    Some(Plan {
+        kind: Kind::Dense,
+        units: (distance as usize + 1).div_ceil(UNIT_WORDS),
+    })
+}
+
+pub(super) fn fill(words: &[AtomicU64], low: u64, entries: &[Entry]) -> [u64; PRESENT_WORDS] {
+    let mut present = [0; PRESENT_WORDS];
+    for &(key, value) in entries {
+        let at = (key - low) as usize;
+        words[at].store(value, Ordering::Relaxed);
+        present[at / 64] |= 1 << (at % 64);
+    }
+    present
+}

@@ -1,0 +1,275 @@
+//! Slots in ascending order, some of them gaps. Each slot has a key, so that a search need not ask
+//! which are gaps.
+//!
+//! - A gap has the key of the slot on its left, or the lowest key of the leaf if there is none; a
+//!   gap behind the last entry may have the greatest number instead. So keys never descend.
+//! - If the lowest key of the leaf has an entry, it is in slot 0.
+//! - In a linear block each entry is at its *home* or behind it, so a search begins at the home of
+//!   its key. The first slot from there on whose key is not below is that of the key, if it has
+//!   an entry. This is a Robin Hood hash table whose hash function keeps the order.
+
+use super::{Entry, Plan, View, home_of, slots_of};
+use crate::aspen::words::leaf::PRESENT_WORDS;
+use crate::aspen::words::place::{Kind, MOST_UNITS, Model, UNIT_SLOTS, WINDOW};
+use tremula_sync::atomic::{AtomicU64, Ordering};
+
+/// Slots that an insertion moves at most; for more, the leaf is filled anew.
+const MOST_MOVES: usize = 48;
+/// Slots of a segment of a sorted block, of which each has a sample: its first key.
+const SEGMENT: usize = if UNIT_SLOTS < 16 { UNIT_SLOTS } else { 16 };
+/// How full a leaf is made when it is filled anew, in percent.
+const FILL: usize = 72;
+/// How full a leaf of the most units may be made, in percent.
+const FULL: usize = 90;
+
+/// Where the search for a key begins.
+#[inline(always)]
+pub(super) fn home(view: View<'_>, model: Model, key: u64) -> usize {
+    // The minimum only matters to a reader that has seen words which do not belong together.
+    let home = model.home(key.wrapping_sub(view.low));
+    home.min(view.slots().saturating_sub(WINDOW))
+}
+
+/// How many of the slots from `at` on, `LENGTH` of them, have a key below `key`.
+#[inline(always)]
+fn below<const LENGTH: usize>(view: View<'_>, at: usize, key: u64) -> usize {
+    let words = &view.words[2 * at..2 * (at + LENGTH)];
+    let mut count = 0;
+    for slot in 0..LENGTH {
+        count += usize::from(words[2 * slot].load(Ordering::Relaxed) < key);
+    }
+    count
+}
+
+#[inline(always)]
+pub(super) fn seek_linear(view: View<'_>, model: Model, key: u64) -> usize {
+    let home = home(view, model, key);
+    let count = below::<WINDOW>(view, home, key);
+    if count == WINDOW {
+        return seek_on(view, home + WINDOW, key);
+    }
+    home + count
+}
+
+/// Goes on slot by slot.
+#[cold]
+fn seek_on(view: View<'_>, from: usize, key: u64) -> usize {
+    let is_below = |slot: &usize| view.key_in(*slot) < key;
+    from + (from..view.slots()).take_while(is_below).count()
+}
+
+/// Compares the samples, whose cache misses overlap, and then the slots of one segment.
+#[inline]
+pub(super) fn seek_sorted(view: View<'_>, key: u64) -> usize {
+    let slots = view.slots();
+    if slots == 0 {
+        return 0;
+    }
+    let mut segment = 0;
+    for sample in (SEGMENT..slots).step_by(SEGMENT) {
+        segment += usize::from(view.key_in(sample) < key);
+    }
+    let start = SEGMENT * segment.min(slots / SEGMENT - 1);
+    start + below::<SEGMENT>(view, start, key)
+}
+
+#[inline(always)]
+fn put(view: View<'_>, slot: usize, (key, value): Entry) {
+    view.words[2 * slot].store(key, Ordering::Relaxed);
+    view.words[2 * slot + 1].store(value, Ordering::Relaxed);
+}
+
+/// Puts an entry at a slot from `home` on. `at` is the first of them whose key is not below.
+#[inline(always)]
+pub(super) fn insert(view: View<'_>, home: usize, at: usize, entry: Entry) -> bool {
+    let slots = view.slots();
+    if at < slots && !view.is_present(at) {
+        // A gap at one of the ends. What lies between it and the last entry keeps the order.
+        let from = view.last_below(at).map_or(0, |last| last + 1);
+        let left = match from.checked_sub(1) {
+            Some(last) => view.key_in(last),
+            None => view.low,
+        };
+        for slot in from..at {
+            view.words[2 * slot].store(left, Ordering::Relaxed);
+        }
+        put(view, at, entry);
+        view.mark(at);
+        return true;
+    }
+    // The gaps right on the left.
+    let from = view.last_below(at).map_or(0, |last| last + 1).max(home);
+    if from < at {
+        for slot in from + 1..at {
+            view.words[2 * slot].store(entry.0, Ordering::Relaxed);
+        }
+        put(view, from, entry);
+        view.mark(from);
+        return true;
+    }
+    if at >= slots {
+        return false;
+    }
+    let Some(gap) = view
+        .next(at, false)
+        .filter(|gap| *gap < slots && gap - at <= MOST_MOVES)
+    else {
+        return false;
+    };
+    for slot in (at..gap).rev() {
+        put(view, slot + 1, view.entry(slot));
+    }
+    put(view, at, entry);
+    view.mark(gap);
+    true
+}
+
+/// Makes a gap of a slot.
+#[inline(always)]
+pub(super) fn remove(view: View<'_>, at: usize) {
+    view.unmark(at);
+    let left = match at.checked_sub(1) {
+        Some(left) => view.key_in(left),
+        None => view.low,
+    };
+    match view.next(at, true).filter(|next| *next < view.slots()) {
+        Some(next) => {
+            for slot in at..next {
+                view.words[2 * slot].store(left, Ordering::Relaxed);
+            }
+        }
+        // The gaps up to those that have the greatest number have the removed key.
+        None => {
+            for slot in at..view.slots() {
+                if view.key_in(slot) == u64::MAX {
+                    break;
+                }
+                view.words[2 * slot].store(u64::MAX, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// How many units so many entries take.
+fn units_for(entries: usize, most: usize) -> Option<usize> {
+    let units = (entries * 100).div_ceil(FILL * UNIT_SLOTS).max(1);
+    // From four units on in steps of two, so that a leaf is not filled anew so often.
+    let units = if units > 4 {
+        units.next_multiple_of(2)
+    } else {
+        units
+    };
+    let units = units.min(most);
+    let limit = if units == most { FULL } else { 100 };
+    (entries * 100 <= limit * slots_of(units)).then_some(units)
+}
+
+pub(super) fn plan(entries: &[Entry], low: u64, last: u64, most: usize) -> Option<Plan> {
+    let units = units_for(entries.len(), most.min(MOST_UNITS))?;
+    let slots = slots_of(units);
+    let linear = (0..3).find_map(|less| {
+        let homes = (slots - WINDOW)
+            .checked_sub(less * (WINDOW / 2))
+            .filter(|homes| *homes > 0)?;
+        let model = Model::new(last - low, homes);
+        is_good(entries, low, model, slots).then_some(Kind::Linear(model))
+    });
+    Some(Plan {
+        kind: linear.unwrap_or(Kind::Sorted),
+        units,
+    })
+}
+
+/// Whether the entries lie near their homes: on average within 8 slots, and of 100 no more than 15
+/// farther away.
+fn is_good(entries: &[Entry], low: u64, model: Model, slots: usize) -> bool {
+    let (mut next, mut sum, mut far) = (0, 0, 0);
+    for (key, _) in entries {
+        let home = home_of(model, low, *key);
+        let at = next.max(home);
+        sum += at - home;
+        far += usize::from(at - home >= WINDOW);
+        next = at + 1;
+    }
+    next <= slots && sum <= 8 * entries.len() && far * 100 <= 15 * entries.len()
+}
+
+/// Writes the slots of a block: entries at ascending slots, and gaps.
+fn fill(
+    words: &[AtomicU64],
+    low: u64,
+    entries: impl Iterator<Item = (usize, Entry)>,
+) -> [u64; PRESENT_WORDS] {
+    let mut present = [0; PRESENT_WORDS];
+    let (mut next, mut left) = (0, low);
+    for (at, (key, value)) in entries {
+        for gap in next..at {
+            words[2 * gap].store(left, Ordering::Relaxed);
+        }
+        words[2 * at].store(key, Ordering::Relaxed);
+        words[2 * at + 1].store(value, Ordering::Relaxed);
+        present[at / 64] |= 1 << (at % 64);
+        (next, left) = (at + 1, key);
+    }
+    for gap in next..words.len() / 2 {
+        words[2 * gap].store(u64::MAX, Ordering::Relaxed);
+    }
+    present
+}
+
+pub(super) fn fill_linear(
+    words: &[AtomicU64],
+    low: u64,
+    model: Model,
+    entries: &[Entry],
+) -> [u64; PRESENT_WORDS] {
+    let mut next = 0;
+    fill(
+        words,
+        low,
+        entries.iter().map(|entry| {
+            let at = next.max(home_of(model, low, entry.0));
+            next = at + 1;
+            (at, *entry)
+        }),
+    )
+}
+
+/// Spreads the entries evenly, or leaves all gaps at the end, for entries to come there.
+pub(super) fn fill_sorted(
+    words: &[AtomicU64],
+    low: u64,
+    entries: &[Entry],
+    at_end: bool,
+) -> [u64; PRESENT_WORDS] {
+    let (slots, count) = (words.len() / 2, entries.len().max(1));
+    let spread = |(index, entry): (usize, &Entry)| {
+        let at = if at_end { index } else { index * slots / count };
+        (at, *entry)
+    };
+    fill(words, low, entries.iter().enumerate().map(spread))
+}
+
+/// Checks that keys never descend, that gaps have the keys that they should, and that entries of a
+/// linear block lie at or behind their homes.
+pub(super) fn check(view: View<'_>) {
+    let last = view.last_below(view.slots()).map_or(0, |last| last + 1);
+    let mut left = view.low;
+    for slot in 0..view.slots() {
+        let key = view.key_in(slot);
+        if view.is_present(slot) {
+            assert!(key >= left, "keys never descend");
+            if let Kind::Linear(model) = view.kind {
+                assert!(
+                    home(view, model, key) <= slot,
+                    "an entry is not before its home"
+                );
+            }
+            assert!(key > view.low || slot == 0, "the lowest key is in slot 0");
+            left = key;
+        } else {
+            let at_end = slot >= last && key == u64::MAX;
+            assert!(at_end || key == left, "a gap has the key on its left");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! How entries lie in a block: three formats behind one set of functions.
+//!
+//! | format | for | place of a key |
+//! |---|---|---|
+//! | [`linear`](gapped) | keys that are spread evenly over the leaf | computed, or a little behind |
+//! | [`sorted`](gapped) | all others | found among samples, then in a segment |
+//! | [`dense`] | keys that lie close together | the distance to the lowest one |
+//!
+//! A block has no header. The leaf says where it is and how to search it ([`Place`]), and which
+//! slots have an entry. A reader may see any mixture of old and new words: every function here
+//! stays within the block, whatever it reads, and leaves it to the caller to validate.
+
+mod dense;
+mod gapped;
+
+use super::blocks::UNIT_WORDS;
+use super::leaf::{Leaf, PRESENT_WORDS, Present};
+use super::place::{Kind, Model, Place, UNIT_SLOTS};
+use crate::kit::prefetch;
+use std::slice;
+use tremula_sync::atomic::{AtomicU64, Ordering};
+
+/// An entry: a key and its value.
+pub(in crate::aspen) type Entry = (u64, u64);
+
+/// The most entries of a leaf: a bit for each is in its line.
+pub(super) const MOST_ENTRIES: usize = 64 * PRESENT_WORDS;
+
+/// A leaf's block, as a reader or the holder of the lock sees it.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    low: u64,
+    kind: Kind,
+    words: &'a [AtomicU64],
+    present: &'a Present,
+}
+
+impl<'a> View<'a> {
+    #[inline(always)]
+    pub(super) fn of(leaf: &'a Leaf) -> Self {
+        Self::at(leaf, leaf.low(), leaf.place())
+    }
+
+    #[inline(always)]
+    pub(super) fn at(leaf: &'a Leaf, low: u64, place: Place) -> Self {
+        let words: &[AtomicU64] = if place.is_none() {
+            &[]
+        } else {
+            // SAFETY: a place that has ever been stored is that of a block of this many units;
+            // blocks stay where they are as long as the map, which has the leaf.
+            unsafe { slice::from_raw_parts(place.block(), place.units() * UNIT_WORDS) }
+        };
+        Self {
+            low,
+            kind: place.kind(),
+            words,
+            present: &leaf.present,
+        }
+    }
+
+    /// Slots of the block.
+    #[inline(always)]
+    fn slots(self) -> usize {
+        self.words.len() / 2
+    }
+
+    #[inline(always)]
+    fn is_present(self, at: usize) -> bool {
+        self.present[at / 64 % PRESENT_WORDS].load(Ordering::Relaxed) >> (at % 64) & 1 != 0
+    }
+
+    fn mark(self, at: usize) {
+        let word = &self.present[at / 64];
+        word.store(
+            word.load(Ordering::Relaxed) | 1 << (at % 64),
+            Ordering::Relaxed,
+        );
+    }
+
+    fn unmark(self, at: usize) {
+        let word = &self.present[at / 64];
+        word.store(
+            word.load(Ordering::Relaxed) & !(1 << (at % 64)),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// The first place at or above `from` that has an entry (`wanted`), or has none.
+    #[inline]
+    fn next(self, from: usize, wanted: bool) -> Option<usize> {
+        let mut mask = u64::MAX << (from % 64);
+        for index in from / 64..PRESENT_WORDS {
+            let word = self.present[index].load(Ordering::Relaxed);
+            let bits = if wanted { word } else { !word } & mask;
+            if bits != 0 {
+                return Some(64 * index + bits.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// The last place below `to` that has an entry.
+    #[inline]
+    fn last_below(self, to: usize) -> Option<usize> {
+        let mut to = to;
+        while to > 0 {
+            let index = (to - 1) / 64;
+            let mask = u64::MAX >> (63 - (to - 1) % 64);
+            let bits = self.present[index].load(Ordering::Relaxed) & mask;
+            if bits != 0 {
+                return Some(64 * index + 63 - bits.leading_zeros() as usize);
+            }
+            to = 64 * index;
+        }
+        None
+    }
+
+    /// The place of the first entry whose key is not below `key`, or the place before it where the
+    /// key would be put; behind all places if there is neither. The key belongs to the leaf.
+    #[inline(always)]
+    pub(super) fn seek(self, key: u64) -> usize {
+        match self.kind {
+            Kind::Linear(model) => gapped::seek_linear(self, model, key),
+            Kind::Dense => dense::seek(self, key),
+            Kind::Sorted => gapped::seek_sorted(self, key),
+        }
+    }
+
+    /// The place of a key, if it has an entry.
+    #[inline(always)]
+    pub(super) fn find(self, key: u64) -> Result<usize, usize> {
+        let at = self.seek(key);
+        let found = match self.kind {
+            Kind::Dense => at < self.words.len() && self.is_present(at),
+            _ => at < self.slots() && self.key_in(at) == key && self.is_present(at),
+        };
+        if found { Ok(at) } else { Err(at) }
+    }
+
+    /// Starts to load what [`find`](Self::find) will look at.
+    #[inline(always)]
+    pub(super) fn prefetch(self, key: u64) {
+        let word = match self.kind {
+            Kind::Linear(model) => 2 * gapped::home(self, model, key),
+            Kind::Dense => dense::seek(self, key),
+            Kind::Sorted => 0,
+        };
+        prefetch(self.words.as_ptr().wrapping_add(word));
+    }
+
+    #[inline(always)]
+    fn key_in(self, slot: usize) -> u64 {
+        self.words[2 * slot].load(Ordering::Relaxed)
+    }
+
+    /// The entry at a place that has one.
+    #[inline(always)]
+    pub(super) fn entry(self, at: usize) -> Entry {
+        match self.kind {
+            Kind::Dense => (self.low.wrapping_add(at as u64), self.value(at)),
+            _ => (
+                self.words
+                    .get(2 * at)
+                    .map_or(0, |word| word.load(Ordering::Relaxed)),
+                self.value(at),
+            ),
+        }
+    }
+
+    #[inline(always)]
+    fn value_word(self, at: usize) -> Option<&'a AtomicU64> {
+        match self.kind {
+            Kind::Dense => self.words.get(at),
+            _ => self.words.get(2 * at + 1),
+        }
+    }
+
+    /// The value at a place that has an entry.
+    #[inline(always)]
+    pub(super) fn value(self, at: usize) -> u64 {
+        self.value_word(at)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// Replaces the value at a place that has an entry. The caller holds the lock.
+    #[inline(always)]
+    pub(super) fn set_value(self, at: usize, value: u64) {
+        if let Some(word) = self.value_word(at) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts an entry where [`find`](Self::find) missed its key. Returns whether there was room. The
+    /// caller holds the lock.
+    #[inline(always)]
+    pub(super) fn insert(self, at: usize, entry: Entry) -> bool {
+        match self.kind {
+            Kind::Linear(model) => {
+                let home = gapped::home(self, model, entry.0);
+                gapped::insert(self, home, at, entry)
+            }
+            Kind::Sorted => gapped::insert(self, 0, at, entry),
+            Kind::Dense => dense::insert(self, at, entry),
+        }
+    }
+
+    /// Removes the entry at a place. The caller holds the lock.
+    #[inline(always)]
+    pub(super) fn remove(self, at: usize) {
+        match self.kind {
+            Kind::Dense => self.unmark(at),
+            _ => gapped::remove(self, at),
+        }
+    }
+
+    /// Whether the part of the leaf around a place has few entries left, so that counting all of
+    /// them is worth it.
+    #[inline]
+    pub(super) fn is_sparse_at(self, at: usize) -> bool {
+        self.present[at / 64].load(Ordering::Relaxed).count_ones() < SPARSE
+    }
+
+    /// Shows the entries from `low` to `high`, ascending, until `take` returns `false`.
+    #[inline(always)]
+    pub(super) fn ascend(self, low: u64, high: u64, mut take: impl FnMut(Entry) -> bool) {
+        let mut from = if low <= self.low { 0 } else { self.seek(low) };
+        while let Some(at) = self.next_within(from) {
+            let entry = self.entry(at);
+            if entry.0 > high || !take(entry) {
+                return;
+            }
+            from = at + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn next_within(self, from: usize) -> Option<usize> {
+        if from >= MOST_ENTRIES {
+            return None;
+        }
+        self.next(from, true)
+    }
+
+    /// Shows the entries from `high` to `low`, descending, until `take` returns `false`.
+    #[inline(always)]
+    pub(super) fn descend(self, low: u64, high: u64, mut take: impl FnMut(Entry) -> bool) {
+        let mut to = match self.find(high) {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        }
+        .min(MOST_ENTRIES);
+        while let Some(at) = self.last_below(to) {
+            let entry = self.entry(at);
+            if entry.0 < low || !take(entry) {
+                return;
+            }
+            to = at;
+        }
+    }
+}
+
+impl View<'_> {
+    /// Checks the invariants of the format in a leaf whose greatest key is `last`. Returns the
+    /// number of entries.
+    pub(super) fn check(self, last: u64) -> usize {
+        let mut entries = Vec::new();
+        self.ascend(0, u64::MAX, |entry| {
+            entries.push(entry);
+            true
+        });
+        let ascend = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        assert!(ascend, "keys ascend");
+        for (key, value) in &entries {
+            assert!((self.low..=last).contains(key), "a key belongs to its leaf");
+            let found = self.find(*key).map(|at| self.value(at));
+            assert_eq!(found, Ok(*value), "a key is found");
+        }
+        if self.kind != Kind::Dense {
+            gapped::check(self);
+        }
+        entries.len()
+    }
+}
+
+/// Fewer entries than this among 64 places, and a leaf is counted after a removal.
+const SPARSE: u32 = 15;
+
+/// How entries are to lie in a block, and how large it has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) kind: Kind,
+    pub(super) units: usize,
+}
+
+/// Chooses a format for entries in ascending order of a leaf with the keys from `low` to `last`. Of
+/// more entries than `most` units can hold, it makes no plan.
+pub(super) fn plan(entries: &[Entry], low: u64, last: u64, most: usize) -> Option<Plan> {
+    dense::plan(entries, low, most).or_else(|| gapped::plan(entries, low, last, most))
+}
+
+/// Writes entries into the block of a leaf, and says which places have one. `at_end`: more are
+/// expected behind the last.
+pub(super) fn fill(
+    leaf: &Leaf,
+    block: *mut AtomicU64,
+    plan: Plan,
+    entries: &[Entry],
+    at_end: bool,
+) {
+    let low = leaf.low();
+    // SAFETY: a block of so many units, which stays as long as the map.
+    let words = unsafe { slice::from_raw_parts(block, plan.units * UNIT_WORDS) };
+    let present = match plan.kind {
+        Kind::Dense => dense::fill(words, low, entries),
+        Kind::Linear(model) => gapped::fill_linear(words, low, model, entries),
+        Kind::Sorted => gapped::fill_sorted(words, low, entries, at_end),
+    };
+    leaf.set_present(present);
+    leaf.set_place(Place::new(block, plan.units, plan.kind));
+}
+
+/// Slots of a block of so many units.
+fn slots_of(units: usize) -> usize {
+    units * UNIT_SLOTS
+}
+
+/// Home of a key in a leaf that is being filled.
+fn home_of(model: Model, low: u64, key: u64) -> usize {
+    model.home(key - low)
+}

@@ -1,0 +1,38 @@
+//! What holds whenever no operation is under way.
+
+use super::format::View;
+use super::{Separators, Words};
+
+impl<const UNITS: usize> Words<UNITS> {
+    /// Panics, and names the invariant, if one does not hold. No other thread may use the map.
+    pub(in crate::aspen) fn check_at_rest(&self) {
+        let mut borders = Vec::new();
+        self.borders.borders(0, u64::MAX, usize::MAX, &mut borders);
+        let (mut low, mut entries) = (0, 0);
+        for (at, (border, id)) in borders.iter().enumerate() {
+            let leaf = self.leaves.get(*id);
+            assert!(!leaf.lock.is_obsolete(), "a leaf with a border is in use");
+            assert_eq!(
+                (leaf.low(), *border),
+                (low, low),
+                "leaves follow one another"
+            );
+            entries += View::of(leaf).check(leaf.last());
+            if at + 1 < borders.len() {
+                low = leaf.last() + 1;
+            } else {
+                assert_eq!(leaf.last(), u64::MAX, "the last leaf has the greatest key");
+            }
+        }
+        assert_eq!(entries, self.len(), "the counter agrees with the leaves");
+        let ids = self.ids.lock();
+        let used = ids.next as usize - ids.free.len();
+        assert_eq!(used, borders.len(), "each leaf in use has a border");
+        let units: usize = borders
+            .iter()
+            .map(|(_, id)| self.leaves.get(*id).place().units())
+            .sum();
+        let (all, free) = self.blocks.count();
+        assert_eq!(all - free, units, "each unit in use belongs to a leaf");
+    }
+}

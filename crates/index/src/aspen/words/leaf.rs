@@ -1,0 +1,160 @@
+//! Leaves: which keys belong to each, and where its entries are. A leaf is a line of the cache.
+
+use super::place::Place;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+use tremula_sync::VersionLock;
+use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// Words of the bits that say which slots of a block are in use.
+pub(super) const PRESENT_WORDS: usize = 4;
+
+/// The bits of a leaf that say which slots of its block have an entry.
+pub(super) type Present = [AtomicU64; PRESENT_WORDS];
+
+/// A leaf. Its lock guards the rest of it and its block.
+///
+/// The lock is obsolete while the leaf is not in use. A leaf stays where it is until the map is
+/// dropped, and may come to use again with other keys.
+#[repr(C, align(64))]
+pub(super) struct Leaf {
+    pub(super) lock: VersionLock,
+    /// The lowest key that belongs to the leaf.
+    low: AtomicU64,
+    /// The greatest key that belongs to it.
+    last: AtomicU64,
+    place: AtomicU64,
+    pub(super) present: Present,
+}
+
+impl Leaf {
+    /// The lowest key that belongs to the leaf. As with all loads, an optimistic reader validates.
+    #[inline(always)]
+    pub(super) fn low(&self) -> u64 {
+        self.low.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn last(&self) -> u64 {
+        self.last.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn place(&self) -> Place {
+        Place(self.place.load(Ordering::Relaxed))
+    }
+
+    /// Whether a key belongs to the leaf.
+    #[inline(always)]
+    pub(super) fn covers(&self, key: u64) -> bool {
+        let low = self.low();
+        key.wrapping_sub(low) <= self.last().wrapping_sub(low)
+    }
+
+    pub(super) fn set_range(&self, low: u64, last: u64) {
+        self.low.store(low, Ordering::Relaxed);
+        self.last.store(last, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_place(&self, place: Place) {
+        self.place.store(place.0, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_present(&self, present: [u64; PRESENT_WORDS]) {
+        for (word, bits) in self.present.iter().zip(present) {
+            word.store(bits, Ordering::Relaxed);
+        }
+    }
+
+    /// How many entries the leaf has.
+    pub(super) fn count(&self) -> usize {
+        let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
+        self.present.iter().map(ones).sum()
+    }
+}
+
+/// Leaves in the first chunk.
+const FIRST_CHUNK: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
+/// Chunks of leaves: each is twice as large as the one before it.
+const CHUNKS: usize = 24;
+
+/// All leaves, by number. Those in use and those that have been are never moved or freed.
+pub(super) struct Leaves {
+    /// Where the leaf with the number `-FIRST_CHUNK` would be if the chunk began there.
+    chunks: [AtomicPtr<Leaf>; CHUNKS],
+}
+
+/// The most leaves that a map may have.
+pub(super) const MOST_LEAVES: usize = (FIRST_CHUNK << CHUNKS) - FIRST_CHUNK;
+
+fn chunk_of(id: u32) -> (usize, usize) {
+    let number = id as usize + FIRST_CHUNK;
+    let chunk = (number.ilog2() - FIRST_CHUNK.ilog2()) as usize;
+    (chunk, number)
+}
+
+fn layout(chunk: usize) -> Layout {
+    Layout::array::<Leaf>(FIRST_CHUNK << chunk)
+        .unwrap_or_else(|_| unreachable!("no more than MOST_LEAVES"))
+}
+
+impl Leaves {
+    pub(super) fn new() -> Self {
+        Self {
+            chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+        }
+    }
+
+    /// The leaf of this number, which has been added.
+    #[inline(always)]
+    pub(super) fn get(&self, id: u32) -> &Leaf {
+        let (chunk, number) = chunk_of(id);
+        // Acquire: pairs with the release in `add`, for the leaves that were made there.
+        let base = self.chunks[chunk].load(Ordering::Acquire);
+        // SAFETY: the number came from a route or the separators, so the chunk has been added; it
+        // lives as long as `self`.
+        unsafe { &*base.wrapping_add(number) }
+    }
+
+    /// Makes room for the leaf of this number: the next that has not been in use. Its lock is
+    /// obsolete. Only one thread at a time may call this.
+    pub(super) fn add(&self, id: u32) {
+        let (chunk, number) = chunk_of(id);
+        if number != FIRST_CHUNK << chunk {
+            return;
+        }
+        let layout = layout(chunk);
+        // SAFETY: the size is not 0.
+        let Some(base) = NonNull::new(unsafe { alloc(layout) }.cast::<Leaf>()) else {
+            handle_alloc_error(layout);
+        };
+        for at in 0..FIRST_CHUNK << chunk {
+            let leaf = Leaf {
+                lock: VersionLock::new_obsolete(),
+                low: AtomicU64::new(0),
+                last: AtomicU64::new(0),
+                place: AtomicU64::new(Place::NONE.0),
+                present: std::array::from_fn(|_| AtomicU64::new(0)),
+            };
+            // SAFETY: within the chunk, which nobody else has yet.
+            unsafe { base.as_ptr().add(at).write(leaf) };
+        }
+        let before_all = base.as_ptr().wrapping_sub(FIRST_CHUNK << chunk);
+        // Release: pairs with the acquire in `get`.
+        self.chunks[chunk].store(before_all, Ordering::Release);
+    }
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        for (chunk, base) in self.chunks.iter().enumerate() {
+            let before_all = base.load(Ordering::Relaxed);
+            if !before_all.is_null() {
+                let base = before_all.wrapping_add(FIRST_CHUNK << chunk);
+                // SAFETY: it came from `alloc` with this layout, and nobody has it any more. A leaf
+                // needs no drop.
+                unsafe { dealloc(base.cast(), layout(chunk)) };
+            }
+        }
+    }
+}

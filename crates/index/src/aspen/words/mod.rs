@@ -1,0 +1,272 @@
+//! A concurrent ordered map from numbers to words.
+
+mod blocks;
+mod build;
+mod format;
+mod invariants;
+mod leaf;
+mod place;
+mod ranges;
+mod routes;
+mod structure;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+mod write;
+
+use crate::OlcBTree;
+use crate::contract::{Direction, KeyRange, OrderedIndex};
+use crate::kit::prefetch;
+use blocks::Blocks;
+pub(super) use format::Entry;
+use format::View;
+use leaf::{Leaf, Leaves};
+pub(super) use ranges::{Keys, Sink};
+use routes::{Border, Routes, Separators};
+use std::ops::{Bound, ControlFlow};
+use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::{Backoff, CachePadded, Mutex, Restart, StripedCounter, Version};
+pub(super) use write::Change;
+
+/// The lowest key of each leaf, and the leaf's number.
+struct Borders(OlcBTree<u64, u32>);
+
+impl Separators for Borders {
+    fn leaf_of(&self, key: u64) -> u32 {
+        let up_to = KeyRange::new(Bound::Unbounded, Bound::Included(&key));
+        let mut found = None;
+        OrderedIndex::range(&self.0, up_to, Direction::Descending, &mut |_, id| {
+            found = Some(*id);
+            ControlFlow::Break(())
+        });
+        found.unwrap_or_else(|| unreachable!("the first leaf begins with the lowest key"))
+    }
+
+    fn borders(&self, first: u64, last: u64, limit: usize, borders: &mut Vec<Border>) {
+        let range = KeyRange::new(Bound::Included(&first), Bound::Included(&last));
+        OrderedIndex::scan(&self.0, range, Direction::Ascending, limit, borders);
+    }
+}
+
+/// Which numbers of leaves are free.
+struct Ids {
+    next: u32,
+    free: Vec<u32>,
+}
+
+/// What the map has decided so far. Written only where the shape changes or an operation was led
+/// astray. All accesses are relaxed: the figures order nothing.
+#[derive(Default)]
+struct Counters {
+    restarts: AtomicU64,
+    detours: AtomicU64,
+    locked_scans: AtomicU64,
+    fills: AtomicU64,
+    splits: AtomicU64,
+    merges: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The map. Its leaves hold at most as many entries as fit into `UNITS` units.
+pub(super) struct Words<const UNITS: usize> {
+    routes: Routes,
+    leaves: Leaves,
+    borders: Borders,
+    blocks: Blocks,
+    ids: Mutex<Ids>,
+    len: CachePadded<StripedCounter>,
+    counters: CachePadded<Counters>,
+}
+
+/// Lookups whose cache misses overlap.
+const LANES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
+
+impl<const UNITS: usize> Words<UNITS> {
+    pub(super) fn new() -> Self {
+        const { assert!(UNITS >= 1 && UNITS <= place::MOST_UNITS) };
+        let words = Self {
+            routes: Routes::new(),
+            leaves: Leaves::new(),
+            borders: Borders(OlcBTree::new()),
+            blocks: Blocks::new(),
+            ids: Mutex::new(Ids {
+                next: 0,
+                free: Vec::new(),
+            }),
+            len: CachePadded::new(StripedCounter::new()),
+            counters: CachePadded::new(Counters::default()),
+        };
+        let (id, leaf, lock) = words.take_leaf();
+        leaf.set_range(0, u64::MAX);
+        words.borders.0.insert(0, id);
+        drop(lock);
+        words
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub(super) fn get(&self, key: u64) -> Option<u64> {
+        let leaf = self.leaves.get(self.routes.leaf_of(key));
+        self.look_into(leaf, key)
+            .unwrap_or_else(|Restart| self.get_slowly(key))
+    }
+
+    /// Looks for a key in a leaf, if the key belongs to it.
+    #[inline(always)]
+    fn look_into(&self, leaf: &Leaf, key: u64) -> Result<Option<u64>, Restart> {
+        let version = leaf.lock.read()?;
+        if !leaf.covers(key) {
+            return Err(Restart);
+        }
+        let view = View::of(leaf);
+        let value = view.find(key).ok().map(|at| view.value(at));
+        leaf.lock.validate(version)?;
+        Ok(value)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_slowly(&self, key: u64) -> Option<u64> {
+        loop {
+            let (leaf, _) = self.find(key);
+            match self.look_into(leaf, key) {
+                Ok(value) => return value,
+                Err(Restart) => count(&self.counters.restarts),
+            }
+        }
+    }
+
+    /// The leaf to which a key belongs, with a version at which it did.
+    #[inline(always)]
+    fn find(&self, key: u64) -> (&Leaf, Version) {
+        let leaf = self.leaves.get(self.routes.leaf_of(key));
+        match self.belongs(leaf, key) {
+            Ok(version) => (leaf, version),
+            Err(Restart) => self.find_by_borders(key),
+        }
+    }
+
+    /// A version of a leaf at which a key belonged to it.
+    #[inline(always)]
+    fn belongs(&self, leaf: &Leaf, key: u64) -> Result<Version, Restart> {
+        let version = leaf.lock.read()?;
+        let belongs = leaf.covers(key);
+        leaf.lock.validate(version)?;
+        if belongs { Ok(version) } else { Err(Restart) }
+    }
+
+    /// Asks the separators for the leaf, and mends the route.
+    #[cold]
+    #[inline(never)]
+    fn find_by_borders(&self, key: u64) -> (&Leaf, Version) {
+        count(&self.counters.detours);
+        let backoff = Backoff::new();
+        loop {
+            let leaf = self.leaves.get(self.borders.leaf_of(key));
+            if let Ok(version) = self.belongs(leaf, key) {
+                self.routes.mend(key, &self.borders);
+                return (leaf, version);
+            }
+            backoff.wait();
+        }
+    }
+
+    /// The values of keys, whose cache misses overlap.
+    pub(super) fn get_many(
+        &self,
+        keys: impl IntoIterator<Item = u64>,
+        mut take: impl FnMut(Option<u64>),
+    ) {
+        let mut keys = keys.into_iter();
+        loop {
+            let mut lanes: [(u64, Option<&Leaf>); LANES] = [(0, None); LANES];
+            let mut used = 0;
+            for (lane, key) in lanes.iter_mut().zip(keys.by_ref()) {
+                let leaf = self.leaves.get(self.routes.leaf_of(key));
+                prefetch(leaf);
+                *lane = (key, Some(leaf));
+                used += 1;
+            }
+            for (key, leaf) in &lanes[..used] {
+                if let Some(leaf) = leaf {
+                    View::of(leaf).prefetch(*key);
+                }
+            }
+            for (key, leaf) in &lanes[..used] {
+                let found = leaf.map_or(Err(Restart), |leaf| self.look_into(leaf, *key));
+                take(found.unwrap_or_else(|Restart| self.get_slowly(*key)));
+            }
+            if used < LANES {
+                return;
+            }
+        }
+    }
+
+    /// The number of entries: exact while no change is under way.
+    pub(super) fn len(&self) -> usize {
+        self.len.sum().max(0) as usize
+    }
+
+    /// Every value, in any order. No other thread may use the map meanwhile.
+    pub(super) fn each_value(&mut self, mut take: impl FnMut(u64)) {
+        let used = self.ids.lock().next;
+        for id in 0..used {
+            let leaf = self.leaves.get(id);
+            if !leaf.lock.is_obsolete() {
+                View::of(leaf).ascend(0, u64::MAX, |(_, value)| {
+                    take(value);
+                    true
+                });
+            }
+        }
+    }
+
+    /// Named figures, in reading order. `beside` is what is allocated for a value beside its word.
+    pub(super) fn figures(&self, beside: usize) -> Vec<(&'static str, u64)> {
+        let kinds = self.kinds();
+        let (units, free) = self.blocks.count();
+        let (slots, rebuilt) = self.routes.count();
+        let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let separators = OrderedIndex::shape(&self.borders.0).get("bytes");
+        let leaves = self.ids.lock().next as usize * size_of::<Leaf>();
+        let own = units * blocks::UNIT_BYTES + leaves + slots * size_of::<AtomicU64>();
+        let bytes = (own + self.len() * beside) as u64 + separators.unwrap_or(0);
+        vec![
+            ("entries", self.len() as u64),
+            ("bytes", bytes),
+            ("leaves", kinds.iter().sum()),
+            ("linear_leaves", kinds[0]),
+            ("dense_leaves", kinds[1]),
+            ("sorted_leaves", kinds[2]),
+            ("block_bytes", (units * blocks::UNIT_BYTES) as u64),
+            ("free_block_bytes", (free * blocks::UNIT_BYTES) as u64),
+            ("route_slots", slots as u64),
+            ("route_rebuilds", rebuilt),
+            ("fills", counter(&self.counters.fills)),
+            ("splits", counter(&self.counters.splits)),
+            ("merges", counter(&self.counters.merges)),
+            ("detours", counter(&self.counters.detours)),
+            ("restarts", counter(&self.counters.restarts)),
+            ("locked_scans", counter(&self.counters.locked_scans)),
+        ]
+    }
+
+    /// Leaves of each format: linear, dense, sorted.
+    fn kinds(&self) -> [u64; 3] {
+        let mut kinds = [0; 3];
+        let used = self.ids.lock().next;
+        for id in 0..used {
+            let leaf = self.leaves.get(id);
+            if !leaf.lock.is_obsolete() {
+                kinds[match leaf.place().kind() {
+                    place::Kind::Linear(_) => 0,
+                    place::Kind::Dense => 1,
+                    place::Kind::Sorted => 2,
+                }] += 1;
+            }
+        }
+        kinds
+    }
+}

@@ -1,0 +1,367 @@
+//! Operations on many entries.
+
+use super::build::Batch;
+use super::format::{Entry, MOST_ENTRIES, Plan, View};
+use super::leaf::Leaf;
+use super::place::Kind;
+use super::write::Held;
+use super::{Words, count};
+use crate::contract::Direction;
+use std::ops::ControlFlow;
+use tremula_sync::{Backoff, Restart, Version};
+
+/// How often a scan is tried without locks before it takes locks.
+const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+
+/// The keys from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::aspen) struct Keys {
+    pub(in crate::aspen) first: u64,
+    pub(in crate::aspen) last: u64,
+}
+
+/// Where a scan puts entries. `clear` forgets them when the scan starts again.
+pub(in crate::aspen) trait Sink {
+    fn take(&mut self, entries: &[Entry]);
+    fn clear(&mut self);
+}
+
+/// The entries of one leaf that belong to a range, and where the range goes on.
+struct Part<'a> {
+    leaf: &'a Leaf,
+    version: Version,
+    next: Option<u64>,
+}
+
+/// Where a range goes on behind the leaf with the keys from `low` to `last`.
+fn behind(keys: Keys, direction: Direction, low: u64, last: u64) -> Option<u64> {
+    match direction {
+        Direction::Ascending if last < keys.last => Some(last + 1),
+        Direction::Descending if low > keys.first => Some(low - 1),
+        _ => None,
+    }
+}
+
+fn start(keys: Keys, direction: Direction) -> u64 {
+    match direction {
+        Direction::Ascending => keys.first,
+        Direction::Descending => keys.last,
+    }
+}
+
+/// Copies the first `limit` entries of a range out of a leaf.
+#[inline(always)]
+fn copy(view: View<'_>, keys: Keys, direction: Direction, limit: usize, entries: &mut Batch) {
+    let limit = limit.min(MOST_ENTRIES);
+    let take = |entry| {
+        entries.push(entry);
+        entries.len() < limit
+    };
+    match direction {
+        Direction::Ascending => view.ascend(keys.first, keys.last, take),
+        Direction::Descending => view.descend(keys.first, keys.last, take),
+    }
+}
+
+/// Validates leaves. If it succeeds, all were at these versions at one moment.
+fn all_still(seen: &[(&Leaf, Version)]) -> Result<(), Restart> {
+    seen.iter()
+        .try_for_each(|(leaf, version)| leaf.lock.validate(*version))
+}
+
+impl<const UNITS: usize> Words<UNITS> {
+    /// The entries of a range in the leaf of the key `at`, the first `limit`, as of one moment.
+    #[inline(always)]
+    fn part(
+        &self,
+        at: u64,
+        keys: Keys,
+        direction: Direction,
+        limit: usize,
+        entries: &mut Batch,
+    ) -> Result<Part<'_>, Restart> {
+        entries.clear();
+        let (leaf, version) = self.find(at);
+        let (low, last) = (leaf.low(), leaf.last());
+        let within = Keys {
+            first: keys.first.max(low),
+            last: keys.last.min(last),
+        };
+        copy(View::of(leaf), within, direction, limit, entries);
+        leaf.lock.validate(version)?;
+        Ok(Part {
+            leaf,
+            version,
+            next: behind(keys, direction, low, last),
+        })
+    }
+
+    /// Puts the first `limit` entries of a range into `sink`, all as of one moment.
+    pub(in crate::aspen) fn collect(
+        &self,
+        keys: Keys,
+        direction: Direction,
+        limit: usize,
+        sink: &mut impl Sink,
+    ) {
+        if limit == 0 {
+            return;
+        }
+        let backoff = Backoff::new();
+        for _ in 0..OPTIMISTIC_SCANS {
+            if self.try_to_collect(keys, direction, limit, sink).is_ok() {
+                return;
+            }
+            count(&self.counters.restarts);
+            sink.clear();
+            backoff.wait();
+        }
+        count(&self.counters.locked_scans);
+        match direction {
+            Direction::Ascending => self.collect_locked(keys, limit, sink),
+            Direction::Descending => self.collect_locked_downwards(keys, limit, sink),
+        }
+    }
+
+    #[inline]
+    fn try_to_collect(
+        &self,
+        keys: Keys,
+        direction: Direction,
+        mut limit: usize,
+        sink: &mut impl Sink,
+    ) -> Result<(), Restart> {
+        let mut entries = Batch::new();
+        let mut at = start(keys, direction);
+        // The leaves before this one.
+        let mut seen: Vec<(&Leaf, Version)> = Vec::new();
+        loop {
+            let part = self.part(at, keys, direction, limit, &mut entries)?;
+            sink.take(&entries);
+            limit -= entries.len();
+            match part.next {
+                Some(next) if limit > 0 => {
+                    seen.push((part.leaf, part.version));
+                    at = next;
+                }
+                _ => return all_still(&seen),
+            }
+        }
+    }
+
+    /// Locks the leaves from that of the first key on, as far as needed.
+    fn collect_locked(&self, keys: Keys, mut limit: usize, sink: &mut impl Sink) {
+        let mut all = vec![self.hold(keys.first)];
+        let mut entries = Batch::new();
+        while let Some(Held { leaf, .. }) = all.last() {
+            entries.clear();
+            copy(
+                View::of(leaf),
+                keys,
+                Direction::Ascending,
+                limit,
+                &mut entries,
+            );
+            sink.take(&entries);
+            limit -= entries.len();
+            let last = leaf.last();
+            if limit == 0 || last >= keys.last {
+                break;
+            }
+            all.push(self.hold_next(last));
+        }
+        for held in all {
+            held.lock.unchanged();
+        }
+    }
+
+    /// Locks the leaves up to that of the last key, from one that lies far enough to the left:
+    /// leaves are locked from left to right.
+    fn collect_locked_downwards(&self, keys: Keys, limit: usize, sink: &mut impl Sink) {
+        let (mut from, mut steps) = (keys.last, 1);
+        loop {
+            let mut all = vec![self.hold(from)];
+            while let Some(last) = all.last().map(|held| held.leaf.last())
+                && last < keys.last
+            {
+                all.push(self.hold_next(last));
+            }
+            let low = all[0].leaf.low();
+            let available: usize = all.iter().map(|held| held.leaf.count()).sum();
+            // Of the first and the last leaf not all entries need be in the range.
+            let enough = available.saturating_sub(2 * MOST_ENTRIES) >= limit || low <= keys.first;
+            if enough {
+                let mut limit = limit;
+                let mut entries = Batch::new();
+                for Held { leaf, .. } in all.iter().rev() {
+                    entries.clear();
+                    if limit > 0 && leaf.last() >= keys.first {
+                        let within = Keys {
+                            first: keys.first,
+                            last: keys.last.min(leaf.last()),
+                        };
+                        copy(
+                            View::of(leaf),
+                            within,
+                            Direction::Descending,
+                            limit,
+                            &mut entries,
+                        );
+                        sink.take(&entries);
+                        limit -= entries.len();
+                    }
+                }
+            }
+            for held in all {
+                held.lock.unchanged();
+            }
+            if enough {
+                return;
+            }
+            from = low - 1;
+            for _ in 1..steps {
+                let (leaf, _) = self.find(from);
+                from = leaf.low().saturating_sub(1).min(from);
+            }
+            from = from.max(keys.first);
+            steps *= 2;
+        }
+    }
+
+    /// Shows the first entries of a range, up to `limit` of one leaf, as of one moment. Returns the
+    /// rest of the range.
+    pub(in crate::aspen) fn visit<B>(
+        &self,
+        keys: Keys,
+        direction: Direction,
+        limit: usize,
+        visit: impl FnOnce(&[Entry]) -> ControlFlow<B>,
+    ) -> ControlFlow<B, Option<Keys>> {
+        let mut entries = Batch::new();
+        let part = loop {
+            let at = start(keys, direction);
+            match self.part(at, keys, direction, limit, &mut entries) {
+                Ok(part) => break part,
+                Err(Restart) => count(&self.counters.restarts),
+            }
+        };
+        visit(&entries)?;
+        let next = match entries.last() {
+            Some((last, _)) if entries.len() == limit => behind(keys, direction, *last, *last),
+            _ => part.next,
+        };
+        ControlFlow::Continue(next.map(|next| match direction {
+            Direction::Ascending => Keys {
+                first: next,
+                ..keys
+            },
+            Direction::Descending => Keys { last: next, ..keys },
+        }))
+    }
+
+    /// Removes the first entry, or the last.
+    pub(in crate::aspen) fn pop(&self, direction: Direction) -> Option<Entry> {
+        let backoff = Backoff::new();
+        loop {
+            match self.try_to_pop(direction) {
+                Ok(popped) => return popped,
+                Err(Restart) => {
+                    count(&self.counters.restarts);
+                    backoff.wait();
+                }
+            }
+        }
+    }
+
+    fn try_to_pop(&self, direction: Direction) -> Result<Option<Entry>, Restart> {
+        let keys = Keys {
+            first: 0,
+            last: u64::MAX,
+        };
+        let mut entries = Batch::new();
+        let mut at = start(keys, direction);
+        // The leaves before this one, which were empty.
+        let mut seen: Vec<(&Leaf, Version)> = Vec::new();
+        loop {
+            let part = self.part(at, keys, direction, 1, &mut entries)?;
+            if let Some(&entry) = entries.first() {
+                let lock = part.leaf.lock.upgrade(part.version)?;
+                // While this leaf is locked, the entry is the first if the others are still empty.
+                if all_still(&seen).is_err() {
+                    lock.unchanged();
+                    return Err(Restart);
+                }
+                let view = View::of(part.leaf);
+                if let Ok(place) = view.find(entry.0) {
+                    let leaf = part.leaf;
+                    self.remove_at(Held { leaf, lock }, view, place, entry.0);
+                }
+                return Ok(Some(entry));
+            }
+            let Some(next) = part.next else {
+                all_still(&seen)?;
+                return Ok(None);
+            };
+            seen.push((part.leaf, part.version));
+            at = next;
+        }
+    }
+
+    /// Removes the entries of a range, all at one moment, and shows their values to `take` while
+    /// leaves are locked. Returns their number.
+    pub(in crate::aspen) fn remove_range(&self, keys: Keys, mut take: impl FnMut(u64)) -> usize {
+        let mut removed = 0;
+        let mut forget = |leaf: &Leaf| {
+            let (first, last) = (keys.first.max(leaf.low()), keys.last.min(leaf.last()));
+            View::of(leaf).ascend(first, last, |(_, value)| {
+                take(value);
+                removed += 1;
+                true
+            });
+        };
+        let first = self.hold(keys.first);
+        let (leaf, low, mut last) = (first.leaf, first.leaf.low(), first.leaf.last());
+        forget(leaf);
+        let mut kept = Batch::new();
+        if let Some(before) = keys.first.checked_sub(1).filter(|before| *before >= low) {
+            kept.take(leaf, low, before);
+        }
+        if keys.last < last {
+            kept.take(leaf, keys.last + 1, last);
+        }
+        while last < keys.last {
+            let next = self.hold_next(last);
+            forget(next.leaf);
+            if next.leaf.last() <= keys.last {
+                // The first leaf takes over the keys of those that are empty now.
+                last = next.leaf.last();
+                self.dissolve(next);
+                continue;
+            }
+            let mut rest = Batch::new();
+            rest.take(next.leaf, keys.last + 1, u64::MAX);
+            self.refill(next, &rest);
+            break;
+        }
+        leaf.set_range(low, last);
+        let few = kept.len() <= 1;
+        self.refill(first, &kept);
+        self.len.add(-(removed as isize));
+        if few {
+            self.merge(keys.first);
+        }
+        removed
+    }
+
+    /// Leaves a part of its entries in a leaf, and unlocks it.
+    fn refill(&self, held: Held<'_>, entries: &[Entry]) {
+        let plan = Self::plan(entries, held.leaf.low(), held.leaf.last())
+            // A leaf may be fuller than one is made.
+            .unwrap_or(Plan {
+                kind: Kind::Sorted,
+                units: UNITS,
+            });
+        self.fill(held.leaf, plan, entries, false);
+        drop(held.lock);
+    }
+}

@@ -1,0 +1,166 @@
+//! The map of words against a model, with keys that favour each format.
+
+use super::{Change, Keys, Words};
+use crate::contract::Direction;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+type Small = Words<1>;
+
+fn put<const UNITS: usize>(words: &Words<UNITS>, key: u64, value: u64) -> Option<u64> {
+    words.change(key, |_| Change::Put(value))
+}
+
+fn contents<const UNITS: usize>(words: &Words<UNITS>) -> Vec<(u64, u64)> {
+    let mut all = Vec::new();
+    let keys = Keys {
+        first: 0,
+        last: u64::MAX,
+    };
+    let mut rest = Some(keys);
+    while let Some(keys) = rest {
+        let flow = words.visit(keys, Direction::Ascending, 100, |entries| {
+            all.extend_from_slice(entries);
+            ControlFlow::<()>::Continue(())
+        });
+        rest = flow.continue_value().flatten();
+    }
+    all
+}
+
+/// Key sets, smooth and skewed: the key with a number below 2^16.
+fn key(set: usize, number: u64) -> u64 {
+    match set {
+        0 => number,
+        1 => number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        2 => 1 << (number % 64) | number >> 6,
+        3 => (number % 7) << 48 | number / 7,
+        4 => u64::MAX - number * number,
+        5 => (number / 100) * 1_000_000 + number % 100,
+        6 => number.reverse_bits(),
+        _ => 1_700_000_000_000_000 + number * 977,
+    }
+}
+
+const SETS: usize = 8;
+
+fn behaves_like_a_model<const UNITS: usize>(cases: u32, length: usize) {
+    let operation = (0..10_u8, 0..1_u64 << 12, 0..1_u64 << 12, any::<u64>());
+    let input = (
+        0..SETS,
+        prop::collection::vec(operation, 1..length),
+        any::<bool>(),
+    );
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    proptest!(config, |((set, operations, ordered) in input)| {
+        let words = Words::<UNITS>::new();
+        let mut model = BTreeMap::new();
+        for (step, (what, number, other, value)) in operations.into_iter().enumerate() {
+            let number = if ordered { step as u64 } else { number };
+            let key_of = |number| key(set, number);
+            match what {
+                0..5 => prop_assert_eq!(
+                    put(&words, key_of(number), value),
+                    model.insert(key_of(number), value)
+                ),
+                5..8 => prop_assert_eq!(
+                    words.remove(key_of(other)),
+                    model.remove(&key_of(other))
+                ),
+                8 if value % 16 == 0 => {
+                    let (a, b) = (key_of(number), key_of(other));
+                    let keys = Keys { first: a.min(b), last: a.max(b) };
+                    let mut removed = 0_usize;
+                    let count = words.remove_range(keys, |_| removed += 1);
+                    let before = model.len();
+                    model.retain(|key, _| !(keys.first..=keys.last).contains(key));
+                    prop_assert_eq!((count, removed), (before - model.len(), before - model.len()));
+                }
+                8 => prop_assert_eq!(
+                    words.pop(Direction::Descending),
+                    model.pop_last()
+                ),
+                _ => prop_assert_eq!(
+                    words.get(key_of(other)),
+                    model.get(&key_of(other)).copied()
+                ),
+            }
+            if model.len() < 40 {
+                words.check_at_rest();
+                prop_assert_eq!(contents(&words), Vec::from_iter(model.clone()), "{} {} {}", what, number, other);
+            }
+        }
+        words.check_at_rest();
+        prop_assert_eq!(contents(&words), Vec::from_iter(model));
+    });
+}
+
+#[test]
+fn random_operations_match_a_model() {
+    behaves_like_a_model::<8>(60, 3000);
+}
+
+#[test]
+fn random_operations_on_small_leaves_match_a_model() {
+    behaves_like_a_model::<1>(60, 3000);
+}
+
+#[test]
+fn many_keys_of_each_set_come_and_go() {
+    for set in 0..SETS {
+        let words = Words::<8>::new();
+        let mut model = BTreeMap::new();
+        for number in 0..60_000_u64 {
+            let number = number.wrapping_mul(48_271) % (1 << 16);
+            let key = key(set, number);
+            assert_eq!(
+                put(&words, key, number),
+                model.insert(key, number),
+                "set {set}"
+            );
+        }
+        words.check_at_rest();
+        for (key, value) in &model {
+            assert_eq!(words.get(*key), Some(*value), "set {set}");
+            let missing = key.wrapping_add(1);
+            assert_eq!(
+                words.get(missing),
+                model.get(&missing).copied(),
+                "set {set}"
+            );
+        }
+        assert_eq!(contents(&words), Vec::from_iter(model.clone()));
+        for (at, key) in model.keys().enumerate() {
+            if at % 8 != 0 {
+                assert!(words.remove(*key).is_some(), "set {set}");
+            }
+        }
+        words.check_at_rest();
+        assert_eq!(words.len(), model.len().div_ceil(8), "set {set}");
+        while words.pop(Direction::Ascending).is_some() {}
+        words.check_at_rest();
+    }
+}
+
+#[test]
+fn ends_of_the_numbers_are_keys_like_others() {
+    let words = Small::new();
+    for key in [0, u64::MAX, 1, u64::MAX - 1] {
+        assert_eq!(put(&words, key, key), None);
+        assert_eq!(words.get(key), Some(key));
+    }
+    words.check_at_rest();
+    for key in [u64::MAX, 0] {
+        assert_eq!(words.remove(key), Some(key));
+        assert_eq!(words.get(key), None);
+        assert_eq!(put(&words, key, 7), None);
+    }
+    words.check_at_rest();
+    assert_eq!(words.pop(Direction::Descending), Some((u64::MAX, 7)));
+    assert_eq!(words.pop(Direction::Ascending), Some((0, 7)));
+}
