@@ -359,6 +359,8 @@ macro_rules! index_engines {
                 Art = art: Art, Bytes, OneMoment;
                 /// [`Masstree`]: the trie of B+trees.
                 Masstree = masstree: Masstree, Bytes, OneMoment;
+                /// [`Aspen`]: leaves that compute where a key lies, found by routes.
+                Aspen = aspen: Aspen, Compared, OneMoment;
                 /// [`Locked`]: one readers-writer lock over a sequential tree.
                 Locked = locked: Locked, Compared, OneMoment, holds_keys;
             }

@@ -57,6 +57,7 @@ macro_rules! program {
 
 invariant! {
     Art: "Art<K, V>";
+    Aspen: "Aspen<K, V>";
     CaTree: "CaTree<K, V>";
     LfcaTree: "LfcaTree<K, V>";
     Locked: "Locked<K, V>";

@@ -42,7 +42,7 @@ pub use locked::Locked;
 pub use masstree::Masstree;
 pub use ordered_index::OrderedIndex;
 pub use ordered_map::{
-    ArtMap, CaTreeMap, LfcaTreeMap, LockedMap, MasstreeMap, OlcBTreeMap, OrderedMap,
+    ArtMap, AspenMap, CaTreeMap, LfcaTreeMap, LockedMap, MasstreeMap, OlcBTreeMap, OrderedMap,
 };
 pub use ordered_set::OrderedSet;
 #[cfg(feature = "derive")]

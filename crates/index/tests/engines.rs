@@ -47,6 +47,11 @@ where
     OlcBTree::default()
 }
 
+/// An Aspen with leaves of at most one unit.
+fn low_aspen<K: ByteKey, V: Storable>() -> Aspen<K, V, ByteHead, 1> {
+    Aspen::default()
+}
+
 /// A trie of B+trees with nodes so small that it keeps splitting and merging them.
 fn low_masstree<K: ByteKey, V: Storable>() -> Masstree<K, V, 3> {
     Masstree::default()
@@ -59,6 +64,7 @@ engine!(restless_lock_free_ca_tree, restless_lfca_tree);
 engine!(splitting_lock_free_ca_tree, splitting_lfca_tree);
 engine!(b_tree_of_small_nodes, low_b_tree);
 engine!(b_tree_without_heads, low_b_tree_without_heads);
+engine!(aspen_of_small_leaves, low_aspen);
 engine!(masstree_of_small_nodes, low_masstree);
 
 mod panics_leave_usable {
@@ -78,4 +84,5 @@ engine_under_panics!(
     panics_leave_b_tree_without_heads_usable,
     low_b_tree_without_heads
 );
+engine_under_panics!(panics_leave_aspen_of_small_leaves_usable, low_aspen);
 engine_under_panics!(panics_leave_masstree_of_small_nodes_usable, low_masstree);

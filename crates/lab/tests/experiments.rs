@@ -113,7 +113,13 @@ fn ordered_mix_runs_on_the_smallest_range() {
 #[test]
 fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
     let mut names = named(&FixedGrain::ALL.map(FixedGrain::name));
-    names.extend(named(&["ca_tree", "lfca_tree", "b_tree", "locked"]));
+    names.extend(named(&[
+        "ca_tree",
+        "lfca_tree",
+        "b_tree",
+        "aspen",
+        "locked",
+    ]));
     let settings = Settings {
         threads: Some(vec![3]),
         ..brief(20_000)

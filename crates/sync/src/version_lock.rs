@@ -135,6 +135,22 @@ impl VersionLock {
         self.read_slowly()
     }
 
+    /// The current version, if no writer holds the lock. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Restart`] if the lock is held or obsolete.
+    #[inline(always)]
+    pub fn try_read(&self) -> Result<Version, Restart> {
+        // Acquire: as in `read`.
+        let word = self.word.load(Ordering::Acquire);
+        if word & (LOCKED | OBSOLETE) == 0 {
+            Ok(Version(word))
+        } else {
+            Err(Restart)
+        }
+    }
+
     #[cold]
     fn read_slowly(&self) -> Result<Version, Restart> {
         let backoff = Backoff::new();
@@ -304,8 +320,10 @@ mod tests {
         lock.validate(version).unwrap();
         lock.upgrade(version).unwrap().unchanged();
         lock.validate(version).unwrap();
+        assert_eq!(lock.try_read(), Ok(version));
         let guard = lock.upgrade(version).unwrap();
         assert_eq!(lock.validate(version), Err(Restart));
+        assert_eq!(lock.try_read(), Err(Restart));
         assert!(lock.upgrade(version).is_err() && lock.try_lock().is_err());
         drop(guard);
         assert_eq!(lock.validate(version), Err(Restart));

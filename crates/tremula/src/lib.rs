@@ -20,7 +20,7 @@ pub use tremula_derive::ByteKey;
 pub use tremula_index::key::ByteKey;
 pub use tremula_index::key::{TotalF32, TotalF64};
 pub use tremula_index::{
-    Art, ArtMap, CaTree, CaTreeMap, Direction, Engine, Facts, KeyForm, KeyRange, LfcaTree,
-    LfcaTreeMap, Locked, LockedMap, Masstree, MasstreeMap, NotSorted, OlcBTree, OlcBTreeMap,
-    OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
+    Art, ArtMap, Aspen, AspenMap, CaTree, CaTreeMap, Direction, Engine, Facts, KeyForm, KeyRange,
+    LfcaTree, LfcaTreeMap, Locked, LockedMap, Masstree, MasstreeMap, NotSorted, OlcBTree,
+    OlcBTreeMap, OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
 };

@@ -13,7 +13,7 @@ use tremula_sync::reclaim::{Collector, Guard};
 
 /// The size of the first batch of a visit, in entries: a visit that soon breaks has not read many
 /// more.
-const FIRST_VISIT: usize = 16;
+const FIRST_VISIT: usize = 32;
 
 /// A map of keys that their heads determine.
 pub(super) struct Numbers<S: Spec, const UNITS: usize> {
@@ -128,12 +128,19 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         key: impl Into<Sought<'k, S::Key>>,
         read: impl FnOnce(&S::Value) -> R,
     ) -> Option<R> {
-        let _guard = self.pin();
-        let word = self
-            .words
-            .get(head_of_sought::<S::Key, S::Head>(key.into()))?;
-        // SAFETY: read and validated while this thread was pinned, if the value is not a word.
-        Some(unsafe { packed::<S>(word).with(read) })
+        let head = head_of_sought::<S::Key, S::Head>(key.into());
+        if Packed::<S::Value>::is_word() {
+            // SAFETY: the value is a word.
+            return self
+                .words
+                .get(head)
+                .map(|word| unsafe { packed::<S>(word).with(read) });
+        }
+        let _guard = self.collector.pin();
+        // SAFETY: read and validated while this thread was pinned.
+        self.words
+            .get(head)
+            .map(|word| unsafe { packed::<S>(word).with(read) })
     }
 
     pub(super) fn get_many(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>) {
@@ -262,7 +269,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
                 })
             });
             rest = flow.continue_value().flatten();
-            limit = (limit * 4).min(4 * FIRST_VISIT * FIRST_VISIT);
+            limit = (2 * limit).min(8 * FIRST_VISIT);
         }
     }
 

@@ -11,10 +11,11 @@
 //! | [`Packed`], [`Slot`], [`OwnedValue`]: a value as it is in a node | `packed` |
 //! | `Heads`, [`count_below`]: the heads of a node, and how they are searched | `heads` |
 //! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
-//! | `prefetch`, `on_unwind` | `prefetch`, `unwind` |
+//! | `prefetch`, `apart`, `on_unwind` | `prefetch`, `apart`, `unwind` |
 //!
 //! Not a part of the public API: anything here may change in any version.
 
+mod apart;
 pub(crate) mod bytes;
 mod heads;
 mod node_ref;
@@ -30,6 +31,7 @@ pub use crate::contract::{Decide, Implementation};
 pub use crate::delegate_to_target;
 pub use crate::form::{Form, Sought};
 pub use crate::key::head::{OwnPacking, head_is_key, head_of_form};
+pub(crate) use apart::apart;
 pub use heads::{GROUP, STRIDE, count_below};
 pub(crate) use heads::{Heads, close, open};
 pub use node_ref::NodeRef;

@@ -12,7 +12,7 @@ use crate::contract::{Direction, KeyRange, Shape, Update};
 use crate::form::{FormOf, KeyForm};
 use crate::key::ByteHead;
 use crate::{
-    Art, ByteKey, CaTree, LfcaTree, Locked, Masstree, NotSorted, OlcBTree, OrderedIndex,
+    Art, Aspen, ByteKey, CaTree, LfcaTree, Locked, Masstree, NotSorted, OlcBTree, OrderedIndex,
     RegisteredEngine, Storable,
 };
 use std::marker::PhantomData;
@@ -139,6 +139,10 @@ where
 
 /// A map on a [`CaTree`], as [`OrderedMap::new`] makes it.
 pub type CaTreeMap<K, V> = OrderedMap<K, V, CaTree<K, V>>;
+
+/// A map on an [`Aspen`], made by [`OrderedMap::empty`]. Keys without a byte form take
+/// [`NoHead`](crate::key::NoHead) as a third parameter.
+pub type AspenMap<K, V, H = ByteHead> = OrderedMap<K, V, Aspen<K, V, H>>;
 
 /// A map on an [`LfcaTree`], made by [`OrderedMap::empty`]. Keys without a byte form take
 /// [`NoHead`](crate::key::NoHead) as a third parameter.

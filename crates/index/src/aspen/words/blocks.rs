@@ -3,7 +3,7 @@
 //! A reader may look into a block that has been freed and given to another leaf. It finds atomic
 //! words there, whatever they mean; the version of its own leaf tells it to discard them.
 
-use super::place::{MOST_UNITS, UNIT_SLOTS};
+use super::place::{MOST_SLOTS, MOST_UNITS, UNIT_SLOTS, WINDOW};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicU64, Ordering, fence};
@@ -14,8 +14,11 @@ pub(super) const UNIT_WORDS: usize = 2 * UNIT_SLOTS;
 pub(super) const UNIT_BYTES: usize = (UNIT_WORDS * size_of::<AtomicU64>()).next_multiple_of(512);
 /// Units whose use one word notes.
 const SLAB: usize = 64;
-/// Units of the largest region: two mebibytes, the size of a huge page.
-const LARGEST_REGION: usize = (2 << 20) / UNIT_BYTES;
+/// Units at the end of a region that are no part of a block: a reader that has seen words which do
+/// not belong together looks so far behind one.
+const BEHIND: usize = (MOST_SLOTS + 2 * WINDOW).div_ceil(UNIT_SLOTS);
+/// Units of the largest region: with those behind it two mebibytes, the size of a huge page.
+const LARGEST_REGION: usize = (2 << 20) / UNIT_BYTES - BEHIND;
 /// Units of the first region.
 const FIRST_REGION: usize = MOST_UNITS;
 
@@ -29,10 +32,13 @@ struct Region {
 
 impl Region {
     fn layout(units: usize) -> Layout {
-        let size = units * UNIT_BYTES;
-        let align = if units == LARGEST_REGION { size } else { 512 };
-        Layout::from_size_align(size, align)
-            .unwrap_or_else(|_| unreachable!("a small power of two"))
+        let size = (units + BEHIND) * UNIT_BYTES;
+        let align = if units == LARGEST_REGION {
+            2 << 20
+        } else {
+            512
+        };
+        Layout::from_size_align(size, align).unwrap_or_else(|_| unreachable!("a small size"))
     }
 }
 
@@ -136,7 +142,7 @@ impl Units {
         if base.is_null() || base.addr() as u64 >> 48 != 0 {
             handle_alloc_error(layout);
         }
-        for unit in 0..units {
+        for unit in 0..units + BEHIND {
             for word in 0..UNIT_WORDS {
                 // SAFETY: the region has room for these, and nobody else has it yet.
                 unsafe {

@@ -21,8 +21,8 @@ pub(super) struct Leaf {
     pub(super) lock: VersionLock,
     /// The lowest key that belongs to the leaf.
     low: AtomicU64,
-    /// The greatest key that belongs to it.
-    last: AtomicU64,
+    /// The distance from there to the greatest key that belongs to it.
+    span: AtomicU64,
     place: AtomicU64,
     pub(super) present: Present,
 }
@@ -35,8 +35,13 @@ impl Leaf {
     }
 
     #[inline(always)]
+    pub(super) fn span(&self) -> u64 {
+        self.span.load(Ordering::Relaxed)
+    }
+
+    /// The greatest key that belongs to the leaf.
     pub(super) fn last(&self) -> u64 {
-        self.last.load(Ordering::Relaxed)
+        self.low().wrapping_add(self.span())
     }
 
     #[inline(always)]
@@ -47,13 +52,12 @@ impl Leaf {
     /// Whether a key belongs to the leaf.
     #[inline(always)]
     pub(super) fn covers(&self, key: u64) -> bool {
-        let low = self.low();
-        key.wrapping_sub(low) <= self.last().wrapping_sub(low)
+        key.wrapping_sub(self.low()) <= self.span()
     }
 
     pub(super) fn set_range(&self, low: u64, last: u64) {
         self.low.store(low, Ordering::Relaxed);
-        self.last.store(last, Ordering::Relaxed);
+        self.span.store(last - low, Ordering::Relaxed);
     }
 
     pub(super) fn set_place(&self, place: Place) {
@@ -76,7 +80,7 @@ impl Leaf {
 /// Leaves in the first chunk.
 const FIRST_CHUNK: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
 /// Chunks of leaves: each is twice as large as the one before it.
-const CHUNKS: usize = 24;
+const CHUNKS: usize = 23;
 
 /// All leaves, by number. Those in use and those that have been are never moved or freed.
 pub(super) struct Leaves {
@@ -110,10 +114,12 @@ impl Leaves {
     pub(super) fn get(&self, id: u32) -> &Leaf {
         let (chunk, number) = chunk_of(id);
         // Acquire: pairs with the release in `add`, for the leaves that were made there.
-        let base = self.chunks[chunk].load(Ordering::Acquire);
-        // SAFETY: the number came from a route or the separators, so the chunk has been added; it
-        // lives as long as `self`.
-        unsafe { &*base.wrapping_add(number) }
+        // SAFETY: the number came from a route or the separators, so the leaf's chunk is one of them
+        // and has been added; it lives as long as `self`.
+        unsafe {
+            let base = self.chunks.get_unchecked(chunk).load(Ordering::Acquire);
+            &*base.wrapping_add(number)
+        }
     }
 
     /// Makes room for the leaf of this number: the next that has not been in use. Its lock is
@@ -132,7 +138,7 @@ impl Leaves {
             let leaf = Leaf {
                 lock: VersionLock::new_obsolete(),
                 low: AtomicU64::new(0),
-                last: AtomicU64::new(0),
+                span: AtomicU64::new(0),
                 place: AtomicU64::new(Place::NONE.0),
                 present: std::array::from_fn(|_| AtomicU64::new(0)),
             };

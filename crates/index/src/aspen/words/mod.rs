@@ -109,8 +109,23 @@ impl<const UNITS: usize> Words<UNITS> {
     #[inline]
     pub(super) fn get(&self, key: u64) -> Option<u64> {
         let leaf = self.leaves.get(self.routes.leaf_of(key));
-        self.look_into(leaf, key)
-            .unwrap_or_else(|Restart| self.get_slowly(key))
+        match self.get_at_once(leaf, key) {
+            Some(found) => found,
+            None => self.get_slowly(leaf, key),
+        }
+    }
+
+    /// What a lookup finds where nothing is in its way; `None` if something is.
+    #[inline(always)]
+    fn get_at_once(&self, leaf: &Leaf, key: u64) -> Option<Option<u64>> {
+        let version = leaf.lock.try_read().ok()?;
+        let low = leaf.low();
+        if key.wrapping_sub(low) > leaf.span() {
+            return None;
+        }
+        let found = View::from(leaf, low).get_at_once(key)?;
+        leaf.lock.validate(version).ok()?;
+        Some(found)
     }
 
     /// Looks for a key in a leaf, if the key belongs to it.
@@ -120,20 +135,19 @@ impl<const UNITS: usize> Words<UNITS> {
         if !leaf.covers(key) {
             return Err(Restart);
         }
-        let view = View::of(leaf);
-        let value = view.find(key).ok().map(|at| view.value(at));
+        let value = View::of(leaf).get(key);
         leaf.lock.validate(version)?;
         Ok(value)
     }
 
-    #[cold]
+    /// Looks for a key, first in this leaf.
     #[inline(never)]
-    fn get_slowly(&self, key: u64) -> Option<u64> {
+    fn get_slowly(&self, leaf: &Leaf, key: u64) -> Option<u64> {
+        let mut leaf = leaf;
         loop {
-            let (leaf, _) = self.find(key);
             match self.look_into(leaf, key) {
                 Ok(value) => return value,
-                Err(Restart) => count(&self.counters.restarts),
+                Err(Restart) => (leaf, _) = self.find(key),
             }
         }
     }
@@ -195,8 +209,11 @@ impl<const UNITS: usize> Words<UNITS> {
                 }
             }
             for (key, leaf) in &lanes[..used] {
-                let found = leaf.map_or(Err(Restart), |leaf| self.look_into(leaf, *key));
-                take(found.unwrap_or_else(|Restart| self.get_slowly(*key)));
+                let Some(leaf) = leaf else {
+                    continue;
+                };
+                let found = self.get_at_once(leaf, *key);
+                take(found.unwrap_or_else(|| self.get_slowly(leaf, *key)));
             }
             if used < LANES {
                 return;

@@ -7,15 +7,20 @@ use tremula_sync::atomic::AtomicU64;
 pub(super) const UNIT_SLOTS: usize = if cfg!(any(loom, shuttle)) { 4 } else { 32 };
 /// Units of the largest block.
 pub(super) const MOST_UNITS: usize = 8;
+/// Slots of the largest block.
+pub(super) const MOST_SLOTS: usize = MOST_UNITS * UNIT_SLOTS;
 /// Slots that a lookup compares before it looks whether it has to go on.
 pub(super) const WINDOW: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
 
-const POINTER_BITS: u32 = 39;
-const UNITS_AT: u32 = POINTER_BITS;
-const SHIFT_AT: u32 = UNITS_AT + 3;
-const MULTIPLIER_AT: u32 = SHIFT_AT + 6;
+const SHIFT_AT: u32 = 16;
+const UNITS_AT: u32 = SHIFT_AT + 6;
+const BLOCK_AT: u32 = UNITS_AT + 3;
+/// Zeros at the end of the address of a block.
+const ALIGNMENT: u32 = 9;
 /// Bits of a multiplier behind the binary point.
 const FRACTION: u32 = 7;
+/// Stands for the dense format.
+const DENSE: u64 = 1;
 /// Multipliers below this one stand for formats that have none.
 const LEAST_MULTIPLIER: u64 = 64;
 
@@ -55,11 +60,15 @@ impl Model {
 
     /// The home of the key at this distance, below the number of slots for which the model was
     /// made if the distance is within its span.
-    #[inline(always)]
     pub(super) fn home(self, distance: u64) -> usize {
-        let product = u128::from(distance << self.shift) * u128::from(self.multiplier);
-        (product >> (64 + FRACTION)) as usize
+        home(self.shift, self.multiplier, distance)
     }
+}
+
+#[inline(always)]
+fn home(shift: u32, multiplier: u64, distance: u64) -> usize {
+    let product = u128::from(distance << shift) * u128::from(multiplier);
+    (product >> (64 + FRACTION)) as usize
 }
 
 /// The word. All bits 0 mean that there is no block.
@@ -73,22 +82,17 @@ impl Place {
     pub(super) fn new(block: *mut AtomicU64, units: usize, kind: Kind) -> Self {
         let (shift, multiplier) = match kind {
             Kind::Sorted => (0, 0),
-            Kind::Dense => (0, 1),
+            Kind::Dense => (0, DENSE),
             Kind::Linear(model) => (u64::from(model.shift), model.multiplier),
         };
-        let address = block.expose_provenance() as u64 >> 9;
-        debug_assert!(address < 1 << POINTER_BITS && (1..=MOST_UNITS).contains(&units));
-        Self(
-            address
-                | (units as u64 - 1) << UNITS_AT
-                | shift << SHIFT_AT
-                | multiplier << MULTIPLIER_AT,
-        )
+        let address = block.expose_provenance() as u64 >> ALIGNMENT;
+        debug_assert!(address >> (64 - BLOCK_AT) == 0 && (1..=MOST_UNITS).contains(&units));
+        Self(multiplier | shift << SHIFT_AT | (units as u64 - 1) << UNITS_AT | address << BLOCK_AT)
     }
 
     #[inline(always)]
     pub(super) fn block(self) -> *mut AtomicU64 {
-        std::ptr::with_exposed_provenance_mut(((self.0 << (64 - POINTER_BITS)) >> 16) as usize)
+        std::ptr::with_exposed_provenance_mut((self.0 >> BLOCK_AT << ALIGNMENT) as usize)
     }
 
     #[inline(always)]
@@ -96,22 +100,55 @@ impl Place {
         self.0 == 0
     }
 
+    /// The units of the block, of which there is one.
     #[inline(always)]
-    pub(super) fn units(self) -> usize {
-        if self.is_none() {
-            0
-        } else {
-            (self.0 >> UNITS_AT & 7) as usize + 1
-        }
+    fn some_units(self) -> usize {
+        (self.0 >> UNITS_AT & 7) as usize + 1
     }
 
     #[inline(always)]
+    pub(super) fn units(self) -> usize {
+        if self.is_none() { 0 } else { self.some_units() }
+    }
+
+    /// The slots of the block, of which there is one.
+    #[inline(always)]
+    pub(super) fn some_slots(self) -> usize {
+        self.some_units() * UNIT_SLOTS
+    }
+
+    #[inline(always)]
+    fn multiplier(self) -> u64 {
+        self.0 & 0xffff
+    }
+
+    /// Whether the format is linear. If so, there is a block.
+    #[inline(always)]
+    pub(super) fn is_linear(self) -> bool {
+        self.multiplier() >= LEAST_MULTIPLIER
+    }
+
+    /// Whether the format is dense. If so, there is a block.
+    #[inline(always)]
+    pub(super) fn is_dense(self) -> bool {
+        self.multiplier() == DENSE
+    }
+
+    /// The home of the key at this distance, in a linear block. For a reader that has seen words
+    /// which do not belong together, it may lie behind the block: by less than the largest block.
+    #[inline(always)]
+    pub(super) fn home(self, distance: u64) -> usize {
+        let shift = (self.0 >> SHIFT_AT) as u32 & 63;
+        home(shift, self.multiplier(), distance) % MOST_SLOTS
+    }
+
     pub(super) fn kind(self) -> Kind {
-        let multiplier = self.0 >> MULTIPLIER_AT;
-        if multiplier >= LEAST_MULTIPLIER {
-            let shift = (self.0 >> SHIFT_AT) as u32 & 63;
-            Kind::Linear(Model { shift, multiplier })
-        } else if multiplier == 1 {
+        if self.is_linear() {
+            Kind::Linear(Model {
+                shift: (self.0 >> SHIFT_AT) as u32 & 63,
+                multiplier: self.multiplier(),
+            })
+        } else if self.is_dense() {
             Kind::Dense
         } else {
             Kind::Sorted
@@ -119,4 +156,5 @@ impl Place {
     }
 }
 
-const _: () = assert!(MULTIPLIER_AT + 16 == 64 && UNIT_BYTES.is_multiple_of(512));
+const _: () = assert!(BLOCK_AT - ALIGNMENT == 16 && UNIT_BYTES.is_multiple_of(1 << ALIGNMENT));
+const _: () = assert!(MOST_SLOTS.is_power_of_two());

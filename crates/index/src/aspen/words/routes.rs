@@ -17,19 +17,20 @@ use std::ptr;
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-const ID_BITS: u32 = 27;
-const ID: u64 = (1 << ID_BITS) - 1;
-/// Stands for a table of its own. No leaf has this number.
-const NESTED: u64 = ID;
-const BORDER_AT: u32 = 2 * ID_BITS;
 /// Bits of a border within a slot.
-const BORDER_BITS: u32 = 64 - BORDER_AT;
+const BORDER_BITS: u32 = 10;
+const ID_BITS: u32 = 26;
+const ID: u64 = (1 << ID_BITS) - 1;
+const BEFORE_AT: u32 = BORDER_BITS;
+const BEHIND_AT: u32 = BEFORE_AT + ID_BITS;
+/// Stands for a table of its own: the sign.
+const NESTED: u64 = 1 << 63;
 /// How many tables a route may lead through.
 const DEEPEST: usize = 8;
 /// Slots for each leaf of which a table knows.
 const SLOTS_A_LEAF: usize = 2;
 
-const _: () = assert!(MOST_LEAVES <= NESTED as usize);
+const _: () = assert!(MOST_LEAVES <= 1 << ID_BITS);
 
 /// The lowest key of a leaf, and the leaf.
 pub(super) type Border = (u64, u32);
@@ -50,14 +51,21 @@ struct Table {
     reach: AtomicU64,
     /// A slot has 2^shift keys, a step of a border 2^step: `shift | step << 8`.
     scale: AtomicU64,
+    /// A power of two of them.
     slots: Box<[AtomicU64]>,
+    /// Their number less one.
+    mask: usize,
     /// The tables to which slots lead, by slot: null, or a boxed array of as many pointers as there
     /// are slots.
     nested: AtomicPtr<AtomicPtr<Table>>,
 }
 
 fn plain(id: u32) -> u64 {
-    u64::from(id) | u64::from(id) << ID_BITS
+    route(id, id, 0)
+}
+
+fn route(before: u32, behind: u32, border: u64) -> u64 {
+    border | u64::from(before) << BEFORE_AT | u64::from(behind) << BEHIND_AT
 }
 
 impl Table {
@@ -67,6 +75,7 @@ impl Table {
             reach: AtomicU64::new(0),
             scale: AtomicU64::new(0),
             slots: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            mask: count - 1,
             nested: AtomicPtr::new(ptr::null_mut()),
         }
     }
@@ -78,9 +87,14 @@ impl Table {
             .saturating_sub(self.first.load(Ordering::Relaxed))
             .min(self.reach.load(Ordering::Relaxed));
         let shift = self.scale.load(Ordering::Relaxed) & 63;
-        // The minimum only matters to a reader of a table that has come to another use meanwhile.
-        let slot = ((distance >> shift) as usize).min(self.slots.len() - 1);
-        (slot, distance)
+        // The mask only matters to a reader of a table that has come to another use meanwhile.
+        ((distance >> shift) as usize & self.mask, distance)
+    }
+
+    #[inline(always)]
+    fn slot(&self, slot: usize) -> u64 {
+        // SAFETY: `locate` has masked the number, and there is a slot for each masked number.
+        unsafe { self.slots.get_unchecked(slot & self.mask) }.load(Ordering::Relaxed)
     }
 
     /// The table to which a slot leads.
@@ -146,7 +160,7 @@ impl Table {
                 if distance >> self.shift() != 0 || border << step != distance {
                     return false;
                 }
-                u64::from(before) | u64::from(id) << ID_BITS | border << BORDER_AT
+                route(before, id, border)
             }
         };
         self.slots[slot].store(word, Ordering::Relaxed);
@@ -332,12 +346,13 @@ impl Routes {
         let mut table = unsafe { &*self.first.load(Ordering::Acquire) };
         loop {
             let (slot, distance) = table.locate(key);
-            let word = table.slots[slot].load(Ordering::Relaxed);
-            if word & ID != NESTED {
+            let word = table.slot(slot);
+            if word & NESTED == 0 {
                 let step = table.scale.load(Ordering::Relaxed) >> 8 & 63;
                 let at = distance >> step & ((1 << BORDER_BITS) - 1);
-                let behind = u32::from(at >= word >> BORDER_AT);
-                return (word >> (ID_BITS * behind) & ID) as u32;
+                let is_before = at < word & ((1 << BORDER_BITS) - 1);
+                let id = word >> if is_before { BEFORE_AT } else { BEHIND_AT };
+                return (id & ID) as u32;
             }
             match table.nested(slot) {
                 Some(nested) => table = nested,

@@ -86,13 +86,17 @@ impl Entrant for Table {
             (Self::FixedGrain(_), _) => Some("it takes part in adaptation only"),
             (
                 Self::Index(AnyEngine::Index(
-                    Engine::CaTree | Engine::LfcaTree | Engine::BTree | Engine::Locked,
+                    Engine::CaTree
+                    | Engine::LfcaTree
+                    | Engine::BTree
+                    | Engine::Aspen
+                    | Engine::Locked,
                 )),
                 FixedGrain::EXPERIMENT,
             ) => None,
-            (_, FixedGrain::EXPERIMENT) => {
-                Some("the contention-adapting trees are compared with b_tree and locked there")
-            }
+            (_, FixedGrain::EXPERIMENT) => Some(
+                "the contention-adapting trees are compared with aspen, b_tree and locked there",
+            ),
             (Self::Rival(rival), "batched_get") if !rival.has_batches() => {
                 Some("it has no batched lookups")
             }

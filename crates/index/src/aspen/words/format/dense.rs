@@ -15,11 +15,22 @@ const LEAST_SHARE: usize = 42;
 #[inline(always)]
 pub(super) fn seek(view: View<'_>, key: u64) -> usize {
     let distance = key.wrapping_sub(view.low);
-    distance.min(view.words.len() as u64) as usize
+    distance.min(view.words().len() as u64) as usize
+}
+
+/// The value of a key.
+#[inline(always)]
+pub(super) fn get(view: View<'_>, key: u64) -> Option<u64> {
+    let at = key.wrapping_sub(view.low);
+    if at >= 2 * view.place.some_slots() as u64 || !view.is_present(at as usize) {
+        return None;
+    }
+    // SAFETY: a dense leaf has a block, and the index was compared with its length.
+    Some(unsafe { view.word(at as usize) }.load(Ordering::Relaxed))
 }
 
 pub(super) fn insert(view: View<'_>, at: usize, (_, value): Entry) -> bool {
-    let Some(word) = view.words.get(at) else {
+    let Some(word) = view.words().get(at) else {
         return false;
     };
     word.store(value, Ordering::Relaxed);

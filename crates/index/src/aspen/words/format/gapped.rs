@@ -11,10 +11,11 @@
 use super::{Entry, Plan, View, home_of, slots_of};
 use crate::aspen::words::leaf::PRESENT_WORDS;
 use crate::aspen::words::place::{Kind, MOST_UNITS, Model, UNIT_SLOTS, WINDOW};
+use crate::kit::apart;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// Slots that an insertion moves at most; for more, the leaf is filled anew.
-const MOST_MOVES: usize = 48;
+const MOST_MOVES: usize = 32;
 /// Slots of a segment of a sorted block, of which each has a sample: its first key.
 const SEGMENT: usize = if UNIT_SLOTS < 16 { UNIT_SLOTS } else { 16 };
 /// How full a leaf is made when it is filled anew, in percent.
@@ -22,33 +23,76 @@ const FILL: usize = 72;
 /// How full a leaf of the most units may be made, in percent.
 const FULL: usize = 90;
 
-/// Where the search for a key begins.
+/// Where the search for a key begins, in a linear block.
 #[inline(always)]
-pub(super) fn home(view: View<'_>, model: Model, key: u64) -> usize {
-    // The minimum only matters to a reader that has seen words which do not belong together.
-    let home = model.home(key.wrapping_sub(view.low));
-    home.min(view.slots().saturating_sub(WINDOW))
+pub(super) fn home(view: View<'_>, key: u64) -> usize {
+    view.place.home(key.wrapping_sub(view.low))
 }
 
 /// How many of the slots from `at` on, `LENGTH` of them, have a key below `key`.
+///
+/// # Safety
+///
+/// There is a block, and it has these slots.
 #[inline(always)]
-fn below<const LENGTH: usize>(view: View<'_>, at: usize, key: u64) -> usize {
-    let words = &view.words[2 * at..2 * (at + LENGTH)];
-    let mut count = 0;
+unsafe fn below<const LENGTH: usize>(view: View<'_>, at: usize, key: u64) -> usize {
+    // Two sums, which do not wait for each other.
+    let mut sums = [0; 2];
     for slot in 0..LENGTH {
-        count += usize::from(words[2 * slot].load(Ordering::Relaxed) < key);
+        // SAFETY: the caller says so.
+        let word = unsafe { view.word(2 * (at + slot)) };
+        let sum = &mut sums[slot % 2];
+        *sum = apart(*sum + usize::from(word.load(Ordering::Relaxed) < key));
     }
-    count
+    sums[0] + sums[1]
 }
 
 #[inline(always)]
-pub(super) fn seek_linear(view: View<'_>, model: Model, key: u64) -> usize {
-    let home = home(view, model, key);
-    let count = below::<WINDOW>(view, home, key);
+pub(super) fn seek_linear(view: View<'_>, key: u64) -> usize {
+    let home = home(view, key);
+    // SAFETY: a linear leaf has a block, and a home is below the most slots.
+    let count = unsafe { below::<WINDOW>(view, home, key) };
     if count == WINDOW {
         return seek_on(view, home + WINDOW, key);
     }
     home + count
+}
+
+/// The value of a key in a linear block, if it is not far from its home.
+#[inline(always)]
+pub(super) fn get_linear(view: View<'_>, key: u64) -> Option<Option<u64>> {
+    let home = home(view, key);
+    // SAFETY: as in `seek_linear`.
+    let count = unsafe { below::<WINDOW>(view, home, key) };
+    if count == WINDOW {
+        return None;
+    }
+    let at = home + count;
+    // SAFETY: among the slots that were compared.
+    let (found, value) = unsafe { view.entry::<false>(at) };
+    Some((found == key && view.is_present(at)).then_some(value))
+}
+
+/// The value of a key that is far from its home, or in a sorted block.
+#[inline(never)]
+pub(super) fn get_slowly(view: View<'_>, key: u64) -> Option<u64> {
+    let at = if view.place.is_linear() {
+        seek_on(view, home(view, key) + WINDOW, key)
+    } else {
+        seek_sorted(view, key)
+    };
+    value_if(view, at, key)
+}
+
+/// The value at a slot, if it is that of a key.
+#[inline(always)]
+fn value_if(view: View<'_>, at: usize, key: u64) -> Option<u64> {
+    if at >= view.slots() {
+        return None;
+    }
+    // SAFETY: compared above.
+    let (found, value) = unsafe { view.entry::<false>(at) };
+    (found == key && view.is_present(at)).then_some(value)
 }
 
 /// Goes on slot by slot.
@@ -67,16 +111,18 @@ pub(super) fn seek_sorted(view: View<'_>, key: u64) -> usize {
     }
     let mut segment = 0;
     for sample in (SEGMENT..slots).step_by(SEGMENT) {
-        segment += usize::from(view.key_in(sample) < key);
+        segment = apart(segment + usize::from(view.key_in(sample) < key));
     }
     let start = SEGMENT * segment.min(slots / SEGMENT - 1);
-    start + below::<SEGMENT>(view, start, key)
+    // SAFETY: there are slots, and these are among them.
+    start + unsafe { below::<SEGMENT>(view, start, key) }
 }
 
 #[inline(always)]
 fn put(view: View<'_>, slot: usize, (key, value): Entry) {
-    view.words[2 * slot].store(key, Ordering::Relaxed);
-    view.words[2 * slot + 1].store(value, Ordering::Relaxed);
+    let words = &view.words()[2 * slot..][..2];
+    words[0].store(key, Ordering::Relaxed);
+    words[1].store(value, Ordering::Relaxed);
 }
 
 /// Puts an entry at a slot from `home` on. `at` is the first of them whose key is not below.
@@ -91,7 +137,7 @@ pub(super) fn insert(view: View<'_>, home: usize, at: usize, entry: Entry) -> bo
             None => view.low,
         };
         for slot in from..at {
-            view.words[2 * slot].store(left, Ordering::Relaxed);
+            view.words()[2 * slot].store(left, Ordering::Relaxed);
         }
         put(view, at, entry);
         view.mark(at);
@@ -101,7 +147,7 @@ pub(super) fn insert(view: View<'_>, home: usize, at: usize, entry: Entry) -> bo
     let from = view.last_below(at).map_or(0, |last| last + 1).max(home);
     if from < at {
         for slot in from + 1..at {
-            view.words[2 * slot].store(entry.0, Ordering::Relaxed);
+            view.words()[2 * slot].store(entry.0, Ordering::Relaxed);
         }
         put(view, from, entry);
         view.mark(from);
@@ -117,7 +163,8 @@ pub(super) fn insert(view: View<'_>, home: usize, at: usize, entry: Entry) -> bo
         return false;
     };
     for slot in (at..gap).rev() {
-        put(view, slot + 1, view.entry(slot));
+        // SAFETY: `gap` is below the number of slots.
+        put(view, slot + 1, unsafe { view.entry::<false>(slot) });
     }
     put(view, at, entry);
     view.mark(gap);
@@ -135,7 +182,7 @@ pub(super) fn remove(view: View<'_>, at: usize) {
     match view.next(at, true).filter(|next| *next < view.slots()) {
         Some(next) => {
             for slot in at..next {
-                view.words[2 * slot].store(left, Ordering::Relaxed);
+                view.words()[2 * slot].store(left, Ordering::Relaxed);
             }
         }
         // The gaps up to those that have the greatest number have the removed key.
@@ -144,7 +191,7 @@ pub(super) fn remove(view: View<'_>, at: usize) {
                 if view.key_in(slot) == u64::MAX {
                     break;
                 }
-                view.words[2 * slot].store(u64::MAX, Ordering::Relaxed);
+                view.words()[2 * slot].store(u64::MAX, Ordering::Relaxed);
             }
         }
     }
@@ -180,8 +227,11 @@ pub(super) fn plan(entries: &[Entry], low: u64, last: u64, most: usize) -> Optio
     })
 }
 
-/// Whether the entries lie near their homes: on average within 8 slots, and of 100 no more than 15
-/// farther away.
+/// How many entries of a linear block may lie beyond the slots that a search looks at first, in
+/// percent, when it is filled.
+const MOST_FAR: usize = 30;
+
+/// Whether the entries lie near their homes.
 fn is_good(entries: &[Entry], low: u64, model: Model, slots: usize) -> bool {
     let (mut next, mut sum, mut far) = (0, 0, 0);
     for (key, _) in entries {
@@ -191,7 +241,7 @@ fn is_good(entries: &[Entry], low: u64, model: Model, slots: usize) -> bool {
         far += usize::from(at - home >= WINDOW);
         next = at + 1;
     }
-    next <= slots && sum <= 8 * entries.len() && far * 100 <= 15 * entries.len()
+    next <= slots && sum <= 8 * entries.len() && far * 100 <= MOST_FAR * entries.len()
 }
 
 /// Writes the slots of a block: entries at ascending slots, and gaps.
@@ -259,12 +309,12 @@ pub(super) fn check(view: View<'_>) {
         let key = view.key_in(slot);
         if view.is_present(slot) {
             assert!(key >= left, "keys never descend");
-            if let Kind::Linear(model) = view.kind {
-                assert!(
-                    home(view, model, key) <= slot,
-                    "an entry is not before its home"
-                );
-            }
+            let home = if view.place.is_linear() {
+                home(view, key)
+            } else {
+                0
+            };
+            assert!(home <= slot, "an entry is not before its home");
             assert!(key > view.low || slot == 0, "the lowest key is in slot 0");
             left = key;
         } else {

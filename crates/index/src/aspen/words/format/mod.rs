@@ -15,7 +15,7 @@ mod gapped;
 
 use super::blocks::UNIT_WORDS;
 use super::leaf::{Leaf, PRESENT_WORDS, Present};
-use super::place::{Kind, Model, Place, UNIT_SLOTS};
+use super::place::{Kind, MOST_SLOTS, Model, Place, UNIT_SLOTS, WINDOW};
 use crate::kit::prefetch;
 use std::slice;
 use tremula_sync::atomic::{AtomicU64, Ordering};
@@ -30,38 +30,55 @@ pub(super) const MOST_ENTRIES: usize = 64 * PRESENT_WORDS;
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     low: u64,
-    kind: Kind,
-    words: &'a [AtomicU64],
+    place: Place,
     present: &'a Present,
 }
 
 impl<'a> View<'a> {
     #[inline(always)]
     pub(super) fn of(leaf: &'a Leaf) -> Self {
-        Self::at(leaf, leaf.low(), leaf.place())
+        Self::from(leaf, leaf.low())
     }
 
+    /// The block of a leaf whose lowest key was loaded before.
     #[inline(always)]
-    pub(super) fn at(leaf: &'a Leaf, low: u64, place: Place) -> Self {
-        let words: &[AtomicU64] = if place.is_none() {
-            &[]
-        } else {
-            // SAFETY: a place that has ever been stored is that of a block of this many units;
-            // blocks stay where they are as long as the map, which has the leaf.
-            unsafe { slice::from_raw_parts(place.block(), place.units() * UNIT_WORDS) }
-        };
+    pub(super) fn from(leaf: &'a Leaf, low: u64) -> Self {
         Self {
             low,
-            kind: place.kind(),
-            words,
+            place: leaf.place(),
             present: &leaf.present,
         }
+    }
+
+    /// The words of the block.
+    #[inline(always)]
+    fn words(self) -> &'a [AtomicU64] {
+        if self.place.is_none() {
+            return &[];
+        }
+        let words = 2 * self.place.some_slots();
+        // SAFETY: a place that has ever been stored is that of a block of this many units; blocks
+        // stay where they are as long as the map, which has the leaf.
+        unsafe { slice::from_raw_parts(self.place.block(), words) }
+    }
+
+    /// A word of the block.
+    ///
+    /// # Safety
+    ///
+    /// There is a block, and `index` is below the number of words of the largest block and of two
+    /// windows: there is memory for so many from each block on.
+    #[inline(always)]
+    unsafe fn word(self, index: usize) -> &'a AtomicU64 {
+        debug_assert!(index < 2 * (MOST_SLOTS + 2 * WINDOW), "near the block");
+        // SAFETY: as in `words`, and the caller says so.
+        unsafe { &*self.place.block().add(index) }
     }
 
     /// Slots of the block.
     #[inline(always)]
     fn slots(self) -> usize {
-        self.words.len() / 2
+        self.words().len() / 2
     }
 
     #[inline(always)]
@@ -120,10 +137,12 @@ impl<'a> View<'a> {
     /// key would be put; behind all places if there is neither. The key belongs to the leaf.
     #[inline(always)]
     pub(super) fn seek(self, key: u64) -> usize {
-        match self.kind {
-            Kind::Linear(model) => gapped::seek_linear(self, model, key),
-            Kind::Dense => dense::seek(self, key),
-            Kind::Sorted => gapped::seek_sorted(self, key),
+        if self.place.is_linear() {
+            gapped::seek_linear(self, key)
+        } else if self.place.is_dense() {
+            dense::seek(self, key)
+        } else {
+            gapped::seek_sorted(self, key)
         }
     }
 
@@ -131,49 +150,59 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(super) fn find(self, key: u64) -> Result<usize, usize> {
         let at = self.seek(key);
-        let found = match self.kind {
-            Kind::Dense => at < self.words.len() && self.is_present(at),
-            _ => at < self.slots() && self.key_in(at) == key && self.is_present(at),
+        let found = if self.place.is_dense() {
+            at < self.words().len() && self.is_present(at)
+        } else {
+            at < self.slots() && self.key_in(at) == key && self.is_present(at)
         };
         if found { Ok(at) } else { Err(at) }
+    }
+
+    /// The value of a key.
+    #[inline(always)]
+    pub(super) fn get(self, key: u64) -> Option<u64> {
+        self.get_at_once(key)
+            .unwrap_or_else(|| gapped::get_slowly(self, key))
+    }
+
+    /// The value of a key, unless it takes longer to find.
+    #[inline(always)]
+    pub(super) fn get_at_once(self, key: u64) -> Option<Option<u64>> {
+        if self.place.is_linear() {
+            gapped::get_linear(self, key)
+        } else if self.place.is_dense() {
+            Some(dense::get(self, key))
+        } else {
+            None
+        }
     }
 
     /// Starts to load what [`find`](Self::find) will look at.
     #[inline(always)]
     pub(super) fn prefetch(self, key: u64) {
-        let word = match self.kind {
-            Kind::Linear(model) => 2 * gapped::home(self, model, key),
-            Kind::Dense => dense::seek(self, key),
-            Kind::Sorted => 0,
+        let word = if self.place.is_linear() {
+            2 * gapped::home(self, key)
+        } else if self.place.is_dense() {
+            dense::seek(self, key)
+        } else {
+            0
         };
-        prefetch(self.words.as_ptr().wrapping_add(word));
+        prefetch(self.place.block().wrapping_add(word));
     }
 
     #[inline(always)]
     fn key_in(self, slot: usize) -> u64 {
-        self.words[2 * slot].load(Ordering::Relaxed)
-    }
-
-    /// The entry at a place that has one.
-    #[inline(always)]
-    pub(super) fn entry(self, at: usize) -> Entry {
-        match self.kind {
-            Kind::Dense => (self.low.wrapping_add(at as u64), self.value(at)),
-            _ => (
-                self.words
-                    .get(2 * at)
-                    .map_or(0, |word| word.load(Ordering::Relaxed)),
-                self.value(at),
-            ),
-        }
+        self.words()[2 * slot].load(Ordering::Relaxed)
     }
 
     #[inline(always)]
     fn value_word(self, at: usize) -> Option<&'a AtomicU64> {
-        match self.kind {
-            Kind::Dense => self.words.get(at),
-            _ => self.words.get(2 * at + 1),
-        }
+        let index = if self.place.is_dense() {
+            at
+        } else {
+            2 * at + 1
+        };
+        self.words().get(index)
     }
 
     /// The value at a place that has an entry.
@@ -195,22 +224,22 @@ impl<'a> View<'a> {
     /// caller holds the lock.
     #[inline(always)]
     pub(super) fn insert(self, at: usize, entry: Entry) -> bool {
-        match self.kind {
-            Kind::Linear(model) => {
-                let home = gapped::home(self, model, entry.0);
-                gapped::insert(self, home, at, entry)
-            }
-            Kind::Sorted => gapped::insert(self, 0, at, entry),
-            Kind::Dense => dense::insert(self, at, entry),
+        if self.place.is_linear() {
+            gapped::insert(self, gapped::home(self, entry.0), at, entry)
+        } else if self.place.is_dense() {
+            dense::insert(self, at, entry)
+        } else {
+            gapped::insert(self, 0, at, entry)
         }
     }
 
     /// Removes the entry at a place. The caller holds the lock.
     #[inline(always)]
     pub(super) fn remove(self, at: usize) {
-        match self.kind {
-            Kind::Dense => self.unmark(at),
-            _ => gapped::remove(self, at),
+        if self.place.is_dense() {
+            self.unmark(at);
+        } else {
+            gapped::remove(self, at);
         }
     }
 
@@ -221,37 +250,97 @@ impl<'a> View<'a> {
         self.present[at / 64].load(Ordering::Relaxed).count_ones() < SPARSE
     }
 
+    /// The entry at a place below `places`.
+    ///
+    /// # Safety
+    ///
+    /// The block has so many places.
+    #[inline(always)]
+    unsafe fn entry<const DENSE: bool>(self, at: usize) -> Entry {
+        // SAFETY: the words of this place are within the block.
+        unsafe {
+            let load = |index| self.word(index).load(Ordering::Relaxed);
+            if DENSE {
+                (self.low.wrapping_add(at as u64), load(at))
+            } else {
+                (load(2 * at), load(2 * at + 1))
+            }
+        }
+    }
+
+    /// Places of the block in this format.
+    #[inline(always)]
+    fn places<const DENSE: bool>(self) -> usize {
+        if DENSE {
+            self.words().len()
+        } else {
+            self.slots()
+        }
+    }
+
     /// Shows the entries from `low` to `high`, ascending, until `take` returns `false`.
     #[inline(always)]
-    pub(super) fn ascend(self, low: u64, high: u64, mut take: impl FnMut(Entry) -> bool) {
-        let mut from = if low <= self.low { 0 } else { self.seek(low) };
-        while let Some(at) = self.next_within(from) {
-            let entry = self.entry(at);
-            if entry.0 > high || !take(entry) {
-                return;
-            }
-            from = at + 1;
+    pub(super) fn ascend(self, low: u64, high: u64, take: impl FnMut(Entry) -> bool) {
+        let from = if low <= self.low { 0 } else { self.seek(low) };
+        if self.place.is_dense() {
+            self.ascend_in::<true>(from, high, take);
+        } else {
+            self.ascend_in::<false>(from, high, take);
         }
     }
 
     #[inline(always)]
-    fn next_within(self, from: usize) -> Option<usize> {
-        if from >= MOST_ENTRIES {
-            return None;
+    fn ascend_in<const DENSE: bool>(
+        self,
+        from: usize,
+        high: u64,
+        mut take: impl FnMut(Entry) -> bool,
+    ) {
+        let places = self.places::<DENSE>();
+        let mut mask = u64::MAX << (from % 64);
+        for index in from / 64..PRESENT_WORDS {
+            let mut bits = self.present[index].load(Ordering::Relaxed) & mask;
+            mask = u64::MAX;
+            while bits != 0 {
+                let at = 64 * index + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if at >= places {
+                    return;
+                }
+                // SAFETY: compared above.
+                let entry = unsafe { self.entry::<DENSE>(at) };
+                if entry.0 > high || !take(entry) {
+                    return;
+                }
+            }
         }
-        self.next(from, true)
     }
 
     /// Shows the entries from `high` to `low`, descending, until `take` returns `false`.
     #[inline(always)]
-    pub(super) fn descend(self, low: u64, high: u64, mut take: impl FnMut(Entry) -> bool) {
-        let mut to = match self.find(high) {
+    pub(super) fn descend(self, low: u64, high: u64, take: impl FnMut(Entry) -> bool) {
+        let to = match self.find(high) {
             Ok(at) => at + 1,
             Err(at) => at,
+        };
+        if self.place.is_dense() {
+            self.descend_in::<true>(to, low, take);
+        } else {
+            self.descend_in::<false>(to, low, take);
         }
-        .min(MOST_ENTRIES);
+    }
+
+    #[inline(always)]
+    fn descend_in<const DENSE: bool>(
+        self,
+        to: usize,
+        low: u64,
+        mut take: impl FnMut(Entry) -> bool,
+    ) {
+        let mut to = to.min(self.places::<DENSE>()).min(MOST_ENTRIES);
         while let Some(at) = self.last_below(to) {
-            let entry = self.entry(at);
+            // SAFETY: below `to`, which is at most the number of places.
+            let entry = unsafe { self.entry::<DENSE>(at) };
             if entry.0 < low || !take(entry) {
                 return;
             }
@@ -276,7 +365,7 @@ impl View<'_> {
             let found = self.find(*key).map(|at| self.value(at));
             assert_eq!(found, Ok(*value), "a key is found");
         }
-        if self.kind != Kind::Dense {
+        if !self.place.is_dense() {
             gapped::check(self);
         }
         entries.len()
