@@ -117,6 +117,10 @@ where
 }
 
 /// The map that the keys allow.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a map has one of them, and is not one of many"
+)]
 enum Map<K: Ord + Storable, V: Storable, H: KeyHead<K>, const UNITS: usize> {
     Numbers(Numbers<Parameters<K, V, H>, UNITS>),
     Compared(OlcBTree<K, V, H>),

@@ -176,7 +176,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
     pub(super) fn update(
         &self,
         key: S::Key,
-        decide: &mut dyn FnMut(Option<&S::Value>) -> Update<S::Value>,
+        decide: impl FnOnce(Option<&S::Value>) -> Update<S::Value>,
     ) -> Option<S::Value> {
         let guard = self.pin();
         let old = self.words.change(S::Head::head(&key), |old| {
@@ -253,7 +253,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         &self,
         range: KeyRange<'_, S::Key>,
         direction: Direction,
-        visit: &mut dyn FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+        mut visit: impl FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
     ) {
         let mut rest = keys_of::<S>(range);
         let mut limit = FIRST_VISIT;

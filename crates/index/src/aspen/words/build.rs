@@ -6,6 +6,7 @@ use super::place::Place;
 use super::{Words, count};
 use std::mem::MaybeUninit;
 use std::ops::Deref;
+use std::slice;
 
 /// Entries in ascending order, on the stack: those of one leaf and one more, or of two small ones.
 pub(super) struct Batch {
@@ -58,8 +59,9 @@ impl Deref for Batch {
 
     #[inline(always)]
     fn deref(&self) -> &[Entry] {
+        let entries = &self.entries[..self.length];
         // SAFETY: `push` and `insert` have written the first `length` entries.
-        unsafe { self.entries[..self.length].assume_init_ref() }
+        unsafe { slice::from_raw_parts(entries.as_ptr().cast(), entries.len()) }
     }
 }
 

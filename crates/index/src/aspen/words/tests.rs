@@ -35,7 +35,7 @@ fn key(set: usize, number: u64) -> u64 {
         0 => number,
         1 => number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
         2 => 1 << (number % 64) | number >> 6,
-        3 => (number % 7) << 48 | number / 7,
+        3 => ((number % 7) << 48) | (number / 7),
         4 => u64::MAX - number * number,
         5 => (number / 100) * 1_000_000 + number % 100,
         6 => number.reverse_bits(),
