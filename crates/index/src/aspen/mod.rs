@@ -5,7 +5,7 @@
 //!           (a hint: may be      (the truth, one cache line)         slots, in the format
 //!            out of date)                                            that the leaf has chosen
 //!               ▲
-//!               └─ mended from the separators, a B+tree, by whoever was led astray
+//!               └─ mended from the separators, a B+tree, by a thread led astray
 //! ```
 //!
 //! *Routes are hints, leaves are truth.* A leaf knows which keys belong to it, and has a version.
@@ -41,8 +41,8 @@
 //!    version after it has read all that it uses.
 //! 4. A leaf, a block and a route table stay mapped until the map is dropped, so a reader never
 //!    reads freed memory. What is out of use is used again; the version of a leaf goes on.
-//! 5. Whoever holds locks waits only for the lock of the next leaf to the right, which it finds by
-//!    the separators.
+//! 5. A thread that holds locks waits only for the lock of the next leaf to the right, which it
+//!    finds by the separators.
 //! 6. The code of the user runs before the first change of an operation, or after the last lock was
 //!    given back.
 //!
@@ -53,7 +53,7 @@
 //! all leaves at the end; after a few failures it locks them from left to right. A range is removed
 //! under the lock of its first leaf, which takes over the keys of those that become empty.
 //!
-//! The map is not lock-free: whoever comes to a leaf that is being changed waits.
+//! The map is not lock-free: a thread that comes to a leaf that is being changed waits.
 //!
 //! # Sources
 //!

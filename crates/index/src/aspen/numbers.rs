@@ -37,7 +37,7 @@ fn word_of<S: Spec>(value: S::Value) -> u64 {
     word
 }
 
-/// The keys of a range; `None` if there is none.
+/// The keys of a range; `None` if it has no keys.
 fn keys_of<S: Spec>(range: KeyRange<'_, S::Key>) -> Option<Keys> {
     let head = head_of_sought::<S::Key, S::Head>;
     let first = match range.low {

@@ -1,7 +1,7 @@
 //! The memory of blocks: regions that stay until the map is dropped, divided into units.
 //!
 //! A reader may look into a block that has been freed and given to another leaf. It finds atomic
-//! words there, whatever they mean; the version of its own leaf tells it to discard them.
+//! words there, whatever they mean; by the version of its own leaf it knows to discard them.
 
 use super::place::{MOST_SLOTS, MOST_UNITS, UNIT_SLOTS, WINDOW};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

@@ -114,8 +114,8 @@ impl Leaves {
     pub(super) fn get(&self, id: u32) -> &Leaf {
         let (chunk, number) = chunk_of(id);
         // Acquire: pairs with the release in `add`, for the leaves that were made there.
-        // SAFETY: the number came from a route or the separators, so the leaf's chunk is one of them
-        // and has been added; it lives as long as `self`.
+        // SAFETY: the number came from a route or the separators, so the leaf's chunk is one of
+        // them and has been added; it lives as long as `self`.
         unsafe {
             let base = self.chunks.get_unchecked(chunk).load(Ordering::Acquire);
             &*base.wrapping_add(number)

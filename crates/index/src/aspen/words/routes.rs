@@ -10,7 +10,7 @@
 //! astray asks the separators, and mends the slot. So no reader validates a route, and none waits.
 //!
 //! A table stays until the map is dropped, for readers that are there. One that is out of use is
-//! used again: a reader that is still there then finds a route that leads astray, which is no worse.
+//! used again: a reader that is still there then finds a route that leads astray, no worse.
 
 use super::leaf::MOST_LEAVES;
 use std::ptr;

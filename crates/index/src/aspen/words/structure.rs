@@ -16,9 +16,9 @@ const LEAST_FILL: usize = 30;
 impl<const UNITS: usize> Words<UNITS> {
     /// Slots of the largest leaf.
     const SLOTS: usize = UNITS * UNIT_SLOTS;
-    /// A leaf with at most so many entries is merged with a neighbour,
+    /// A leaf with at most this many entries is merged with a neighbour,
     const MERGE_FROM: usize = Self::SLOTS / 4;
-    /// if both together have at most so many.
+    /// if both together have at most this many.
     const MERGE_TO: usize = Self::SLOTS * 6 / 10;
 
     /// A leaf that is not in use, locked, without a block.

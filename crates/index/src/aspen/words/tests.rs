@@ -1,4 +1,4 @@
-//! The map of words against a model, with keys that favour each format.
+//! The map of words against a model, with keys that prefer each format.
 
 use super::{Change, Keys, Words};
 use crate::contract::Direction;

@@ -117,7 +117,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Removes the value of a key. Writes nothing if there is none.
+    /// Removes the value of a key. Writes nothing if the key is missing.
     #[inline]
     pub(in crate::aspen) fn remove(&self, key: u64) -> Option<u64> {
         let (leaf, version) = self.find(key);

@@ -1,7 +1,7 @@
 //! Slots in ascending order, some of them gaps. Each slot has a key, so that a search need not ask
 //! which are gaps.
 //!
-//! - A gap has the key of the slot on its left, or the lowest key of the leaf if there is none; a
+//! - A gap has the key of the slot on its left, or the lowest key of the leaf if it is the first; a
 //!   gap behind the last entry may have the greatest number instead. So keys never descend.
 //! - If the lowest key of the leaf has an entry, it is in slot 0.
 //! - In a linear block each entry is at its *home* or behind it, so a search begins at the home of
@@ -197,7 +197,7 @@ pub(super) fn remove(view: View<'_>, at: usize) {
     }
 }
 
-/// How many units so many entries take.
+/// How many units this number of entries takes.
 fn units_for(entries: usize, most: usize) -> Option<usize> {
     let units = (entries * 100).div_ceil(FILL * UNIT_SLOTS).max(1);
     // From four units on in steps of two, so that a leaf is not filled anew so often.

@@ -2,7 +2,7 @@
 //!
 //! | format | for | place of a key |
 //! |---|---|---|
-//! | [`linear`](gapped) | keys that are spread evenly over the leaf | computed, or a little behind |
+//! | [`linear`](gapped) | keys spread evenly over the leaf | computed, or just behind |
 //! | [`sorted`](gapped) | all others | found among samples, then in a segment |
 //! | [`dense`] | keys that lie close together | the distance to the lowest one |
 //!
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
     /// # Safety
     ///
     /// There is a block, and `index` is below the number of words of the largest block and of two
-    /// windows: there is memory for so many from each block on.
+    /// windows: there is memory for that many from each block on.
     #[inline(always)]
     unsafe fn word(self, index: usize) -> &'a AtomicU64 {
         debug_assert!(index < 2 * (MOST_SLOTS + 2 * WINDOW), "near the block");
@@ -254,7 +254,7 @@ impl<'a> View<'a> {
     ///
     /// # Safety
     ///
-    /// The block has so many places.
+    /// The place is one of the block.
     #[inline(always)]
     unsafe fn entry<const DENSE: bool>(self, at: usize) -> Entry {
         // SAFETY: the words of this place are within the block.
@@ -398,7 +398,7 @@ pub(super) fn fill(
     at_end: bool,
 ) {
     let low = leaf.low();
-    // SAFETY: a block of so many units, which stays as long as the map.
+    // SAFETY: a block of these units, which stays as long as the map.
     let words = unsafe { slice::from_raw_parts(block, plan.units * UNIT_WORDS) };
     let present = match plan.kind {
         Kind::Dense => dense::fill(words, low, entries),
@@ -409,7 +409,7 @@ pub(super) fn fill(
     leaf.set_place(Place::new(block, plan.units, plan.kind));
 }
 
-/// Slots of a block of so many units.
+/// Slots of a block of this many units.
 fn slots_of(units: usize) -> usize {
     units * UNIT_SLOTS
 }
