@@ -12,12 +12,14 @@
 //! | `Heads`, [`count_below`]: the heads of a node, and how they are searched | `heads` |
 //! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
 //! | `prefetch`, `apart`, `on_unwind` | `prefetch`, `apart`, `unwind` |
+//! | `HugePage`: memory whose addresses are found fast | `huge_pages` |
 //!
 //! Not a part of the public API: anything here may change in any version.
 
 mod apart;
 pub(crate) mod bytes;
 mod heads;
+mod huge_pages;
 mod node_ref;
 mod packed;
 mod position;
@@ -34,6 +36,7 @@ pub use crate::key::head::{OwnPacking, head_is_key, head_of_form};
 pub(crate) use apart::apart;
 pub use heads::{GROUP, STRIDE, count_below};
 pub(crate) use heads::{Heads, close, open};
+pub(crate) use huge_pages::{HUGE_PAGE, HugePage};
 pub use node_ref::NodeRef;
 pub use packed::{OwnedValue, Packed, Retire, Slot};
 pub use position::Position;

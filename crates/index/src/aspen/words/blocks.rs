@@ -4,6 +4,7 @@
 //! words there, whatever they mean; by the version of its own leaf it knows to discard them.
 
 use super::place::{MOST_SLOTS, MOST_UNITS, UNIT_SLOTS, WINDOW};
+use crate::kit::{HUGE_PAGE, HugePage};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicU64, Ordering, fence};
@@ -18,14 +19,15 @@ const SLAB: usize = 64;
 /// not belong together looks so far behind one.
 const BEHIND: usize = (MOST_SLOTS + 2 * WINDOW).div_ceil(UNIT_SLOTS);
 /// Units of the largest region: with those behind it two mebibytes, the size of a huge page.
-const LARGEST_REGION: usize = (2 << 20) / UNIT_BYTES - BEHIND;
+const LARGEST_REGION: usize = HUGE_PAGE / UNIT_BYTES - BEHIND;
 /// Units of the first region.
 const FIRST_REGION: usize = MOST_UNITS;
 
-/// A piece of memory from the allocator.
+/// A piece of memory: a page of the system, or from the allocator.
 struct Region {
     base: *mut u8,
     units: usize,
+    is_page: bool,
     /// The number of its first slab.
     first_slab: usize,
 }
@@ -33,12 +35,27 @@ struct Region {
 impl Region {
     fn layout(units: usize) -> Layout {
         let size = (units + BEHIND) * UNIT_BYTES;
-        let align = if units == LARGEST_REGION {
-            2 << 20
-        } else {
-            512
-        };
-        Layout::from_size_align(size, align).unwrap_or_else(|_| unreachable!("a small size"))
+        Layout::from_size_align(size, 512).unwrap_or_else(|_| unreachable!("a small size"))
+    }
+
+    /// Asks the allocator for memory.
+    fn allocate(units: usize) -> *mut u8 {
+        let layout = Self::layout(units);
+        // SAFETY: the size is not 0.
+        let base = unsafe { alloc(layout) };
+        if base.is_null() {
+            handle_alloc_error(layout);
+        }
+        for unit in 0..units + BEHIND {
+            for word in 0..UNIT_WORDS {
+                // SAFETY: the region has room for these, and nobody else has it yet.
+                unsafe {
+                    let word = base.add(unit * UNIT_BYTES).cast::<AtomicU64>().add(word);
+                    word.write(AtomicU64::new(0));
+                }
+            }
+        }
+        base
     }
 }
 
@@ -57,6 +74,16 @@ struct Units {
     listed: Vec<(u8, u32)>,
     units: usize,
     free: usize,
+    /// Regions in huge pages, as far as the system said.
+    huge: usize,
+}
+
+/// What the blocks take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    pub(super) bytes: usize,
+    pub(super) free_bytes: usize,
+    pub(super) huge_bytes: usize,
 }
 
 /// Gives out blocks of 1 to [`MOST_UNITS`] units.
@@ -136,24 +163,16 @@ impl Units {
     fn grow(&mut self) {
         let quarter = (self.units / 4).next_power_of_two();
         let units = quarter.clamp(FIRST_REGION, LARGEST_REGION);
-        let layout = Region::layout(units);
-        // SAFETY: the size is not 0.
-        let base = unsafe { alloc(layout) };
-        if base.is_null() || base.addr() as u64 >> 48 != 0 {
-            handle_alloc_error(layout);
-        }
-        for unit in 0..units + BEHIND {
-            for word in 0..UNIT_WORDS {
-                // SAFETY: the region has room for these, and nobody else has it yet.
-                unsafe {
-                    let word = base.add(unit * UNIT_BYTES).cast::<AtomicU64>().add(word);
-                    word.write(AtomicU64::new(0));
-                }
-            }
-        }
+        // A page is full of zeros, which atomic words can be.
+        let page = (units == LARGEST_REGION).then(HugePage::new).flatten();
+        self.huge += usize::from(page.as_ref().is_some_and(|page| page.is_huge));
+        let is_page = page.is_some();
+        let base = page.map_or_else(|| Region::allocate(units), |page| page.base);
+        assert_eq!(base.addr() as u64 >> 48, 0, "addresses have 48 bits");
         let region = Region {
             base,
             units,
+            is_page,
             first_slab: self.slabs.len(),
         };
         let at = self.regions.partition_point(|other| other.base < base);
@@ -209,6 +228,7 @@ impl Blocks {
                 listed: Vec::new(),
                 units: 0,
                 free: 0,
+                huge: 0,
             }),
         }
     }
@@ -259,19 +279,33 @@ impl Blocks {
         true
     }
 
-    /// All units, and those that are free.
-    pub(super) fn count(&self) -> (usize, usize) {
+    pub(super) fn used_units(&self) -> usize {
         let units = self.units.lock();
-        (units.units, units.free)
+        units.units - units.free
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        let units = self.units.lock();
+        Memory {
+            bytes: units.regions.len() * BEHIND * UNIT_BYTES + units.units * UNIT_BYTES,
+            free_bytes: units.free * UNIT_BYTES,
+            huge_bytes: units.huge * HUGE_PAGE,
+        }
     }
 }
 
 impl Drop for Blocks {
     fn drop(&mut self) {
         for region in self.units.lock().regions.drain(..) {
-            // SAFETY: it came from `alloc` with this layout, and nobody has a block any more. The
+            // SAFETY: a page, or from `alloc` with this layout; and nobody has a block any more. The
             // words need no drop.
-            unsafe { dealloc(region.base, Region::layout(region.units)) };
+            unsafe {
+                if region.is_page {
+                    HugePage::free(region.base);
+                } else {
+                    dealloc(region.base, Region::layout(region.units));
+                }
+            }
         }
     }
 }

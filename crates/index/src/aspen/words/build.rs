@@ -108,7 +108,6 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Takes the block of a leaf away.
     pub(super) fn strip(&self, leaf: &Leaf) {
         let old = leaf.place();
-        leaf.set_present(Default::default());
         leaf.set_place(Place::NONE);
         self.blocks.free(old.block(), old.units());
     }

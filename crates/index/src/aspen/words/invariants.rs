@@ -32,7 +32,7 @@ impl<const UNITS: usize> Words<UNITS> {
             .iter()
             .map(|(_, id)| self.leaves.get(*id).place().units())
             .sum();
-        let (all, free) = self.blocks.count();
-        assert_eq!(all - free, units, "each unit in use belongs to a leaf");
+        let used = self.blocks.used_units();
+        assert_eq!(used, units, "each unit in use belongs to a leaf");
     }
 }

@@ -1,4 +1,5 @@
-//! Leaves: which keys belong to each, and where its entries are. A leaf is a line of the cache.
+//! Leaves: which keys belong to each, and where its entries are. Two leaves share a line of the
+//! cache, so that those of many entries stay near the processor.
 
 use super::place::Place;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -6,17 +7,12 @@ use std::ptr::{self, NonNull};
 use tremula_sync::VersionLock;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Words of the bits that say which slots of a block are in use.
-pub(super) const PRESENT_WORDS: usize = 4;
-
-/// The bits of a leaf that say which slots of its block have an entry.
-pub(super) type Present = [AtomicU64; PRESENT_WORDS];
-
 /// A leaf. Its lock guards the rest of it and its block.
 ///
 /// The lock is obsolete while the leaf is not in use. A leaf stays where it is until the map is
 /// dropped, and may come to use again with other keys.
-#[repr(C, align(64))]
+#[repr(C)]
+#[cfg_attr(not(any(loom, shuttle)), repr(align(32)))]
 pub(super) struct Leaf {
     pub(super) lock: VersionLock,
     /// The lowest key that belongs to the leaf.
@@ -24,7 +20,6 @@ pub(super) struct Leaf {
     /// The distance from there to the greatest key that belongs to it.
     span: AtomicU64,
     place: AtomicU64,
-    pub(super) present: Present,
 }
 
 impl Leaf {
@@ -63,19 +58,10 @@ impl Leaf {
     pub(super) fn set_place(&self, place: Place) {
         self.place.store(place.0, Ordering::Relaxed);
     }
-
-    pub(super) fn set_present(&self, present: [u64; PRESENT_WORDS]) {
-        for (word, bits) in self.present.iter().zip(present) {
-            word.store(bits, Ordering::Relaxed);
-        }
-    }
-
-    /// How many entries the leaf has.
-    pub(super) fn count(&self) -> usize {
-        let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
-        self.present.iter().map(ones).sum()
-    }
 }
+
+#[cfg(not(any(loom, shuttle)))]
+const _: () = assert!(size_of::<Leaf>() == 32);
 
 /// Leaves in the first chunk.
 const FIRST_CHUNK: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
@@ -140,7 +126,6 @@ impl Leaves {
                 low: AtomicU64::new(0),
                 span: AtomicU64::new(0),
                 place: AtomicU64::new(Place::NONE.0),
-                present: std::array::from_fn(|_| AtomicU64::new(0)),
             };
             // SAFETY: within the chunk, which nobody else has yet.
             unsafe { base.as_ptr().add(at).write(leaf) };

@@ -243,12 +243,12 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Named figures, in reading order. `beside` is what is allocated for a value beside its word.
     pub(super) fn figures(&self, beside: usize) -> Vec<(&'static str, u64)> {
         let kinds = self.kinds();
-        let (units, free) = self.blocks.count();
+        let memory = self.blocks.memory();
         let (slots, rebuilt) = self.routes.count();
         let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let separators = OrderedIndex::shape(&self.borders.0).get("bytes");
         let leaves = self.ids.lock().next as usize * size_of::<Leaf>();
-        let own = units * blocks::UNIT_BYTES + leaves + slots * size_of::<AtomicU64>();
+        let own = memory.bytes + leaves + slots * size_of::<AtomicU64>();
         let bytes = (own + self.len() * beside) as u64 + separators.unwrap_or(0);
         vec![
             ("entries", self.len() as u64),
@@ -257,8 +257,9 @@ impl<const UNITS: usize> Words<UNITS> {
             ("linear_leaves", kinds[0]),
             ("dense_leaves", kinds[1]),
             ("sorted_leaves", kinds[2]),
-            ("block_bytes", (units * blocks::UNIT_BYTES) as u64),
-            ("free_block_bytes", (free * blocks::UNIT_BYTES) as u64),
+            ("block_bytes", memory.bytes as u64),
+            ("free_block_bytes", memory.free_bytes as u64),
+            ("huge_page_bytes", memory.huge_bytes as u64),
             ("route_slots", slots as u64),
             ("route_rebuilds", rebuilt),
             ("fills", counter(&self.counters.fills)),

@@ -3,8 +3,11 @@
 use super::blocks::UNIT_BYTES;
 use tremula_sync::atomic::AtomicU64;
 
-/// Slots of a unit, the least that a block consists of. A slot is a key and a value.
+/// Slots for which a unit, the least that a block consists of, has memory. A slot is a key and a
+/// value.
 pub(super) const UNIT_SLOTS: usize = if cfg!(any(loom, shuttle)) { 4 } else { 32 };
+/// Words at the head of a block, whose bits say which places have an entry.
+pub(super) const HEAD_WORDS: usize = MOST_SLOTS.div_ceil(64).next_multiple_of(2);
 /// Units of the largest block.
 pub(super) const MOST_UNITS: usize = 8;
 /// Slots of the largest block.
@@ -23,6 +26,11 @@ const FRACTION: u32 = 7;
 const DENSE: u64 = 1;
 /// Multipliers below this one stand for formats that have none.
 const LEAST_MULTIPLIER: u64 = 64;
+
+/// Slots of a block of this many units.
+pub(super) const fn slots_of(units: usize) -> usize {
+    units * UNIT_SLOTS - HEAD_WORDS / 2
+}
 
 /// How the entries of a leaf lie in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +122,7 @@ impl Place {
     /// The slots of the block, of which there is one.
     #[inline(always)]
     pub(super) fn some_slots(self) -> usize {
-        self.some_units() * UNIT_SLOTS
+        slots_of(self.some_units())
     }
 
     #[inline(always)]

@@ -187,7 +187,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 all.push(self.hold_next(last));
             }
             let low = all[0].leaf.low();
-            let available: usize = all.iter().map(|held| held.leaf.count()).sum();
+            let available: usize = all.iter().map(|held| View::of(held.leaf).count()).sum();
             // Of the first and the last leaf not all entries need be in the range.
             let enough = available.saturating_sub(2 * MOST_ENTRIES) >= limit || low <= keys.first;
             if enough {

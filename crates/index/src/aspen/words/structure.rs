@@ -1,9 +1,9 @@
 //! Leaves that grow, split and merge.
 
 use super::build::{Batch, New};
-use super::format::{Entry, MOST_ENTRIES};
+use super::format::{Entry, MOST_ENTRIES, View};
 use super::leaf::Leaf;
-use super::place::UNIT_SLOTS;
+use super::place::slots_of;
 use super::write::Held;
 use super::{Words, count};
 use crate::contract::OrderedIndex;
@@ -15,7 +15,7 @@ const LEAST_FILL: usize = 30;
 
 impl<const UNITS: usize> Words<UNITS> {
     /// Slots of the largest leaf.
-    const SLOTS: usize = UNITS * UNIT_SLOTS;
+    const SLOTS: usize = slots_of(UNITS);
     /// A leaf with at most this many entries is merged with a neighbour,
     const MERGE_FROM: usize = Self::SLOTS / 4;
     /// if both together have at most this many.
@@ -120,9 +120,9 @@ impl<const UNITS: usize> Words<UNITS> {
     #[cold]
     #[inline(never)]
     pub(super) fn thin_out(&self, held: Held<'_>, key: u64) {
-        let entries = held.leaf.count();
+        let entries = View::of(held.leaf).count();
         let units = held.leaf.place().units();
-        if units > 1 && entries * 100 < LEAST_FILL * units * UNIT_SLOTS {
+        if units > 1 && entries * 100 < LEAST_FILL * slots_of(units) {
             self.fill_anew(held, None);
         } else {
             drop(held.lock);
@@ -150,7 +150,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
         let leaf = held.leaf;
         let next = self.hold_next(leaf.last());
-        let total = leaf.count() + next.leaf.count();
+        let total = View::of(leaf).count() + View::of(next.leaf).count();
         let (low, last) = (leaf.low(), next.leaf.last());
         let mut entries = Batch::new();
         if total <= Self::MERGE_TO.min(MOST_ENTRIES) {

@@ -37,7 +37,9 @@ impl<const UNITS: usize> Words<UNITS> {
             return Err(Restart);
         }
         // The block's line comes while the lock is taken, which nothing after it can overtake.
-        View::of(leaf).prefetch(key);
+        let view = View::of(leaf);
+        view.prefetch(key);
+        view.prefetch_head();
         leaf.lock.upgrade(version)
     }
 

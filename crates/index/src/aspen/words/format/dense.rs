@@ -1,15 +1,23 @@
 //! A value for each number from the lowest key of the leaf on, and no keys. At three fifths full it
 //! needs less memory than a format with keys, and its search is a subtraction.
 
-use super::{Entry, Plan, View};
-use crate::aspen::words::blocks::UNIT_WORDS;
-use crate::aspen::words::leaf::PRESENT_WORDS;
-use crate::aspen::words::place::Kind;
+use super::{Entry, Plan, Present, View};
+use crate::aspen::words::place::{self, HEAD_WORDS, Kind, UNIT_SLOTS, slots_of};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// The least share of numbers that have an entry, in percent, for which this format is chosen.
 /// Below it a format with keys needs less memory.
 const LEAST_SHARE: usize = 42;
+
+/// Units of the largest dense block: all its places have bits.
+const MOST_UNITS: usize = {
+    let units = 64 * HEAD_WORDS / (2 * UNIT_SLOTS);
+    if units < place::MOST_UNITS {
+        units
+    } else {
+        place::MOST_UNITS
+    }
+};
 
 /// The place of a key; behind all places if it lies beyond them.
 #[inline(always)]
@@ -42,18 +50,18 @@ pub(super) fn insert(view: View<'_>, at: usize, (_, value): Entry) -> bool {
 pub(super) fn plan(entries: &[Entry], low: u64, most: usize) -> Option<Plan> {
     let (last, _) = entries.last()?;
     let distance = last - low;
-    let limit = (most * UNIT_WORDS).min(64 * PRESENT_WORDS) as u64;
+    let limit = 2 * slots_of(most.min(MOST_UNITS)) as u64;
     if distance >= limit || entries.len() * 100 <= LEAST_SHARE * (distance as usize + 1) {
         return None;
     }
     Some(Plan {
         kind: Kind::Dense,
-        units: (distance as usize + 1).div_ceil(UNIT_WORDS),
+        units: (HEAD_WORDS + distance as usize + 1).div_ceil(2 * UNIT_SLOTS),
     })
 }
 
-pub(super) fn fill(words: &[AtomicU64], low: u64, entries: &[Entry]) -> [u64; PRESENT_WORDS] {
-    let mut present = [0; PRESENT_WORDS];
+pub(super) fn fill(words: &[AtomicU64], low: u64, entries: &[Entry]) -> Present {
+    let mut present = [0; HEAD_WORDS];
     for &(key, value) in entries {
         let at = (key - low) as usize;
         words[at].store(value, Ordering::Relaxed);

@@ -8,16 +8,17 @@
 //!   its key. The first slot from there on whose key is not below is that of the key, if it has
 //!   an entry. This is a Robin Hood hash table whose hash function keeps the order.
 
-use super::{Entry, Plan, View, home_of, slots_of};
-use crate::aspen::words::leaf::PRESENT_WORDS;
-use crate::aspen::words::place::{Kind, MOST_UNITS, Model, UNIT_SLOTS, WINDOW};
+use super::{Entry, Plan, Present, View, home_of};
+use crate::aspen::words::place::{
+    HEAD_WORDS, Kind, MOST_UNITS, Model, UNIT_SLOTS, WINDOW, slots_of,
+};
 use crate::kit::apart;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// Slots that an insertion moves at most; for more, the leaf is filled anew.
 const MOST_MOVES: usize = 32;
 /// Slots of a segment of a sorted block, of which each has a sample: its first key.
-const SEGMENT: usize = if UNIT_SLOTS < 16 { UNIT_SLOTS } else { 16 };
+const SEGMENT: usize = if slots_of(1) < 16 { slots_of(1) } else { 16 };
 /// How full a leaf is made when it is filled anew, in percent.
 const FILL: usize = 72;
 /// How full a leaf of the most units may be made, in percent.
@@ -70,14 +71,21 @@ pub(super) fn get_linear(view: View<'_>, key: u64) -> Option<Option<u64>> {
     let at = home + count;
     // SAFETY: among the slots that were compared.
     let (found, value) = unsafe { view.entry::<false>(at) };
-    Some((found == key && view.is_present(at)).then_some(value))
+    if found != key {
+        return Some(None);
+    }
+    // Of the slots with one key the first has an entry, unless gaps at the ends have these keys.
+    if key == view.low || key == u64::MAX {
+        return None;
+    }
+    Some(Some(value))
 }
 
-/// The value of a key that is far from its home, or in a sorted block.
+/// The value of a key for which a lookup needs more than a window of a linear block.
 #[inline(never)]
 pub(super) fn get_slowly(view: View<'_>, key: u64) -> Option<u64> {
     let at = if view.place.is_linear() {
-        seek_on(view, home(view, key) + WINDOW, key)
+        seek_linear(view, key)
     } else {
         seek_sorted(view, key)
     };
@@ -113,7 +121,8 @@ pub(super) fn seek_sorted(view: View<'_>, key: u64) -> usize {
     for sample in (SEGMENT..slots).step_by(SEGMENT) {
         segment = apart(segment + usize::from(view.key_in(sample) < key));
     }
-    let start = SEGMENT * segment.min(slots / SEGMENT - 1);
+    // The last segment may be shorter, and is searched with slots before it.
+    let start = (SEGMENT * segment).min(slots - SEGMENT);
     // SAFETY: there are slots, and these are among them.
     start + unsafe { below::<SEGMENT>(view, start, key) }
 }
@@ -245,12 +254,8 @@ fn is_good(entries: &[Entry], low: u64, model: Model, slots: usize) -> bool {
 }
 
 /// Writes the slots of a block: entries at ascending slots, and gaps.
-fn fill(
-    words: &[AtomicU64],
-    low: u64,
-    entries: impl Iterator<Item = (usize, Entry)>,
-) -> [u64; PRESENT_WORDS] {
-    let mut present = [0; PRESENT_WORDS];
+fn fill(words: &[AtomicU64], low: u64, entries: impl Iterator<Item = (usize, Entry)>) -> Present {
+    let mut present = [0; HEAD_WORDS];
     let (mut next, mut left) = (0, low);
     for (at, (key, value)) in entries {
         for gap in next..at {
@@ -272,7 +277,7 @@ pub(super) fn fill_linear(
     low: u64,
     model: Model,
     entries: &[Entry],
-) -> [u64; PRESENT_WORDS] {
+) -> Present {
     let mut next = 0;
     fill(
         words,
@@ -291,7 +296,7 @@ pub(super) fn fill_sorted(
     low: u64,
     entries: &[Entry],
     at_end: bool,
-) -> [u64; PRESENT_WORDS] {
+) -> Present {
     let (slots, count) = (words.len() / 2, entries.len().max(1));
     let spread = |(index, entry): (usize, &Entry)| {
         let at = if at_end { index } else { index * slots / count };

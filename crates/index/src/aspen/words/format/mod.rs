@@ -6,32 +6,37 @@
 //! | [`sorted`](gapped) | all others | found among samples, then in a segment |
 //! | [`dense`] | keys that lie close together | the distance to the lowest one |
 //!
-//! A block has no header. The leaf says where it is and how to search it ([`Place`]), and which
-//! slots have an entry. A reader may see any mixture of old and new words: every function here
-//! stays within the block, whatever it reads, and leaves it to the caller to validate.
+//! The leaf says where its block is and how to search it ([`Place`]). At the head of the block are
+//! bits that say which places have an entry. A reader may see any mixture of old and new words:
+//! every function here stays within the block, whatever it reads, and leaves it to the caller to
+//! validate.
 
 mod dense;
 mod gapped;
 
-use super::blocks::UNIT_WORDS;
-use super::leaf::{Leaf, PRESENT_WORDS, Present};
-use super::place::{Kind, MOST_SLOTS, Model, Place, UNIT_SLOTS, WINDOW};
+use super::leaf::Leaf;
+use super::place::{HEAD_WORDS, Kind, MOST_SLOTS, Model, Place, WINDOW, slots_of};
 use crate::kit::prefetch;
+use std::marker::PhantomData;
 use std::slice;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// An entry: a key and its value.
 pub(in crate::aspen) type Entry = (u64, u64);
 
-/// The most entries of a leaf: a bit for each is in its line.
-pub(super) const MOST_ENTRIES: usize = 64 * PRESENT_WORDS;
+/// The most entries of a leaf: a bit for each is at the head of its block.
+pub(super) const MOST_ENTRIES: usize = 64 * HEAD_WORDS;
+
+/// The bits that say which places have an entry.
+type Present = [u64; HEAD_WORDS];
 
 /// A leaf's block, as a reader or the holder of the lock sees it.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     low: u64,
     place: Place,
-    present: &'a Present,
+    /// The view does not outlive the leaf, whose block it looks into.
+    leaf: PhantomData<&'a Leaf>,
 }
 
 impl<'a> View<'a> {
@@ -46,7 +51,7 @@ impl<'a> View<'a> {
         Self {
             low,
             place: leaf.place(),
-            present: &leaf.present,
+            leaf: PhantomData,
         }
     }
 
@@ -59,7 +64,7 @@ impl<'a> View<'a> {
         let words = 2 * self.place.some_slots();
         // SAFETY: a place that has ever been stored is that of a block of this many units; blocks
         // stay where they are as long as the map, which has the leaf.
-        unsafe { slice::from_raw_parts(self.place.block(), words) }
+        unsafe { slice::from_raw_parts(self.place.block().add(HEAD_WORDS), words) }
     }
 
     /// A word of the block.
@@ -72,7 +77,7 @@ impl<'a> View<'a> {
     unsafe fn word(self, index: usize) -> &'a AtomicU64 {
         debug_assert!(index < 2 * (MOST_SLOTS + 2 * WINDOW), "near the block");
         // SAFETY: as in `words`, and the caller says so.
-        unsafe { &*self.place.block().add(index) }
+        unsafe { &*self.place.block().add(HEAD_WORDS + index) }
     }
 
     /// Slots of the block.
@@ -81,33 +86,58 @@ impl<'a> View<'a> {
         self.words().len() / 2
     }
 
+    /// The words whose bits say which places have an entry.
     #[inline(always)]
-    fn is_present(self, at: usize) -> bool {
-        self.present[at / 64 % PRESENT_WORDS].load(Ordering::Relaxed) >> (at % 64) & 1 != 0
+    fn head(self) -> &'a [AtomicU64] {
+        if self.place.is_none() {
+            return &[];
+        }
+        // SAFETY: as in `words`; each block begins with these.
+        unsafe { slice::from_raw_parts(self.place.block(), HEAD_WORDS) }
     }
 
+    /// The bits of 64 places, of a number below [`HEAD_WORDS`].
+    #[inline(always)]
+    fn bits(self, index: usize) -> u64 {
+        let word = self.head().get(index);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn is_present(self, at: usize) -> bool {
+        self.bits(at / 64) >> (at % 64) & 1 != 0
+    }
+
+    #[inline(always)]
     fn mark(self, at: usize) {
-        let word = &self.present[at / 64];
+        let word = &self.head()[at / 64];
         word.store(
             word.load(Ordering::Relaxed) | 1 << (at % 64),
             Ordering::Relaxed,
         );
     }
 
+    #[inline(always)]
     fn unmark(self, at: usize) {
-        let word = &self.present[at / 64];
+        let word = &self.head()[at / 64];
         word.store(
             word.load(Ordering::Relaxed) & !(1 << (at % 64)),
             Ordering::Relaxed,
         );
     }
 
+    /// How many entries there are.
+    pub(super) fn count(self) -> usize {
+        let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
+        self.head().iter().map(ones).sum()
+    }
+
     /// The first place at or above `from` that has an entry (`wanted`), or has none.
     #[inline]
     fn next(self, from: usize, wanted: bool) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
-        for index in from / 64..PRESENT_WORDS {
-            let word = self.present[index].load(Ordering::Relaxed);
+        for index in from / 64..HEAD_WORDS {
+            let word = self.bits(index);
             let bits = if wanted { word } else { !word } & mask;
             if bits != 0 {
                 return Some(64 * index + bits.trailing_zeros() as usize);
@@ -124,7 +154,7 @@ impl<'a> View<'a> {
         while to > 0 {
             let index = (to - 1) / 64;
             let mask = u64::MAX >> (63 - (to - 1) % 64);
-            let bits = self.present[index].load(Ordering::Relaxed) & mask;
+            let bits = self.bits(index) & mask;
             if bits != 0 {
                 return Some(64 * index + 63 - bits.leading_zeros() as usize);
             }
@@ -187,7 +217,13 @@ impl<'a> View<'a> {
         } else {
             0
         };
-        prefetch(self.place.block().wrapping_add(word));
+        prefetch(self.place.block().wrapping_add(HEAD_WORDS + word));
+    }
+
+    /// Starts to load the head of the block.
+    #[inline(always)]
+    pub(super) fn prefetch_head(self) {
+        prefetch(self.place.block());
     }
 
     #[inline(always)]
@@ -247,7 +283,7 @@ impl<'a> View<'a> {
     /// them is worth it.
     #[inline]
     pub(super) fn is_sparse_at(self, at: usize) -> bool {
-        self.present[at / 64].load(Ordering::Relaxed).count_ones() < SPARSE
+        self.bits(at / 64).count_ones() < SPARSE
     }
 
     /// The entry at a place below `places`.
@@ -298,8 +334,8 @@ impl<'a> View<'a> {
     ) {
         let places = self.places::<DENSE>();
         let mut mask = u64::MAX << (from % 64);
-        for index in from / 64..PRESENT_WORDS {
-            let mut bits = self.present[index].load(Ordering::Relaxed) & mask;
+        for index in from / 64..HEAD_WORDS {
+            let mut bits = self.bits(index) & mask;
             mask = u64::MAX;
             while bits != 0 {
                 let at = 64 * index + bits.trailing_zeros() as usize;
@@ -398,20 +434,18 @@ pub(super) fn fill(
     at_end: bool,
 ) {
     let low = leaf.low();
+    let length = HEAD_WORDS + 2 * slots_of(plan.units);
     // SAFETY: a block of these units, which stays as long as the map.
-    let words = unsafe { slice::from_raw_parts(block, plan.units * UNIT_WORDS) };
+    let (head, words) = unsafe { slice::from_raw_parts(block, length) }.split_at(HEAD_WORDS);
     let present = match plan.kind {
         Kind::Dense => dense::fill(words, low, entries),
         Kind::Linear(model) => gapped::fill_linear(words, low, model, entries),
         Kind::Sorted => gapped::fill_sorted(words, low, entries, at_end),
     };
-    leaf.set_present(present);
+    for (word, bits) in head.iter().zip(present) {
+        word.store(bits, Ordering::Relaxed);
+    }
     leaf.set_place(Place::new(block, plan.units, plan.kind));
-}
-
-/// Slots of a block of this many units.
-fn slots_of(units: usize) -> usize {
-    units * UNIT_SLOTS
 }
 
 /// Home of a key in a leaf that is being filled.
