@@ -20,6 +20,8 @@ const SLAB: usize = 64;
 const BEHIND: usize = (MOST_SLOTS + 2 * WINDOW).div_ceil(UNIT_SLOTS);
 /// Units of the largest region: with those behind it two mebibytes, the size of a huge page.
 const LARGEST_REGION: usize = HUGE_PAGE / UNIT_BYTES - BEHIND;
+/// A block gets up to this many units more if nobody else would have use for them.
+const LEFT_OVER: usize = 1;
 /// Units of the first region.
 const FIRST_REGION: usize = MOST_UNITS;
 
@@ -28,6 +30,9 @@ struct Region {
     base: *mut u8,
     units: usize,
     is_page: bool,
+    free: usize,
+    /// Whether the system has the memory of the page back until a unit is used again.
+    is_given_back: bool,
     /// The number of its first slab.
     first_slab: usize,
 }
@@ -78,7 +83,7 @@ struct Units {
     huge: usize,
 }
 
-/// What the blocks take.
+/// What the blocks take, without what the system has back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     pub(super) bytes: usize,
@@ -173,6 +178,8 @@ impl Units {
             base,
             units,
             is_page,
+            free: units,
+            is_given_back: false,
             first_slab: self.slabs.len(),
         };
         let at = self.regions.partition_point(|other| other.base < base);
@@ -190,13 +197,16 @@ impl Units {
         self.free += units;
     }
 
+    /// The region in which an address lies.
+    fn region_of(&self, address: usize) -> usize {
+        let behind = |region: &Region| region.base.addr() <= address;
+        self.regions.partition_point(behind) - 1
+    }
+
     /// The slab and the unit in it at which a block begins.
     fn locate(&self, block: *mut AtomicU64) -> (usize, u32) {
-        let block = block.cast::<u8>().addr();
-        let at = self
-            .regions
-            .partition_point(|region| region.base.addr() <= block);
-        let region = &self.regions[at - 1];
+        let block = block.addr();
+        let region = &self.regions[self.region_of(block)];
         let unit = (block - region.base.addr()) / UNIT_BYTES;
         debug_assert!(unit < region.units, "a block of this map");
         (region.first_slab + unit / SLAB, (unit % SLAB) as u32)
@@ -206,6 +216,10 @@ impl Units {
         debug_assert_eq!(self.slabs[slab] >> start & ones(length), ones(length));
         self.slabs[slab] &= !(ones(length) << start);
         self.free -= length;
+        let region = self.region_of(self.bases[slab].addr());
+        let region = &mut self.regions[region];
+        region.free -= length;
+        region.is_given_back = false;
         self.list(slab);
     }
 
@@ -213,6 +227,15 @@ impl Units {
         debug_assert_eq!(self.slabs[slab] >> start & ones(length), 0);
         self.slabs[slab] |= ones(length) << start;
         self.free += length;
+        let region = self.region_of(self.bases[slab].addr());
+        let region = &mut self.regions[region];
+        region.free += length;
+        if region.is_page && region.free == region.units {
+            region.is_given_back = true;
+            // SAFETY: a page of which no unit is in use. A reader that is still in one of them
+            // finds other words there, as it would if the unit had come to another leaf.
+            unsafe { HugePage::empty(region.base) };
+        }
         self.list(slab);
     }
 }
@@ -233,11 +256,18 @@ impl Blocks {
         }
     }
 
-    /// A block of this many units. Its words may have any content.
-    pub(super) fn allocate(&self, length: usize) -> *mut AtomicU64 {
+    /// A block of this many units, or of a few more, up to `most`, if these would be left over.
+    /// Returns also how many it has. Its words may have any content.
+    pub(super) fn allocate(&self, length: usize, most: usize) -> (*mut AtomicU64, usize) {
         let mut units = self.units.lock();
         let slab = units.slab_with(length);
         let start = units.find_in(slab, length);
+        let run = (units.slabs[slab] >> start).trailing_ones() as usize;
+        let length = if run <= most && run - length <= LEFT_OVER {
+            run
+        } else {
+            length
+        };
         units.take(slab, start, length);
         let base = units.bases[slab];
         drop(units);
@@ -247,7 +277,10 @@ impl Blocks {
         // sees that lock or a later word.
         fence(Ordering::Release);
         // SAFETY: within the slab.
-        unsafe { base.add(start as usize * UNIT_BYTES).cast() }
+        (
+            unsafe { base.add(start as usize * UNIT_BYTES).cast() },
+            length,
+        )
     }
 
     /// Gives back a block.
@@ -286,11 +319,16 @@ impl Blocks {
 
     pub(super) fn memory(&self) -> Memory {
         let units = self.units.lock();
-        Memory {
-            bytes: units.regions.len() * BEHIND * UNIT_BYTES + units.units * UNIT_BYTES,
-            free_bytes: units.free * UNIT_BYTES,
+        let mut memory = Memory {
+            bytes: 0,
+            free_bytes: 0,
             huge_bytes: units.huge * HUGE_PAGE,
+        };
+        for region in units.regions.iter().filter(|region| !region.is_given_back) {
+            memory.bytes += (region.units + BEHIND) * UNIT_BYTES;
+            memory.free_bytes += region.free * UNIT_BYTES;
         }
+        memory
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::format::{self, Entry, MOST_ENTRIES, Plan, View};
 use super::leaf::Leaf;
-use super::place::Place;
+use super::place::{Kind, Place};
 use super::{Words, count};
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -100,7 +100,16 @@ impl<const UNITS: usize> Words<UNITS> {
             format::fill(leaf, old.block(), plan, entries, at_end);
             return;
         }
-        let block = self.blocks.allocate(plan.units);
+        let most = match plan.kind {
+            Kind::Dense => plan.units,
+            _ => UNITS,
+        };
+        let (block, units) = self.blocks.allocate(plan.units, most);
+        let plan = if units == plan.units {
+            plan
+        } else {
+            format::plan_for(entries, leaf.low(), leaf.last(), units)
+        };
         format::fill(leaf, block, plan, entries, at_end);
         self.blocks.free(old.block(), old.units());
     }

@@ -150,6 +150,11 @@ impl Place {
         home(shift, self.multiplier(), distance) % MOST_SLOTS
     }
 
+    /// Whether entries would lie the same way in a block of `units` units and this kind.
+    pub(super) fn is_like(self, kind: Kind, units: usize) -> bool {
+        self.is_linear() && self.units() == units && self.kind() == kind
+    }
+
     pub(super) fn kind(self) -> Kind {
         if self.is_linear() {
             Kind::Linear(Model {

@@ -49,11 +49,12 @@ impl<const UNITS: usize> Words<UNITS> {
         let leaf = held.leaf;
         let (entries, at) = Self::entries_with(leaf, new);
         match Self::plan(&entries, leaf.low(), leaf.last()) {
-            Some(plan) => {
+            Some(plan) if new.is_none() || !leaf.place().is_like(plan.kind, plan.units) => {
                 self.fill(leaf, plan, &entries, at == New::Last);
                 drop(held.lock);
             }
-            None => self.split(held, &entries, at),
+            // There is no room, or not where it is needed.
+            _ => self.split(held, &entries, at),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::kit::apart;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// Slots that an insertion moves at most; for more, the leaf is filled anew.
-const MOST_MOVES: usize = 32;
+const MOST_MOVES: usize = 64;
 /// Slots of a segment of a sorted block, of which each has a sample: its first key.
 const SEGMENT: usize = if slots_of(1) < 16 { slots_of(1) } else { 16 };
 /// How full a leaf is made when it is filled anew, in percent.
@@ -209,12 +209,6 @@ pub(super) fn remove(view: View<'_>, at: usize) {
 /// How many units this number of entries takes.
 fn units_for(entries: usize, most: usize) -> Option<usize> {
     let units = (entries * 100).div_ceil(FILL * UNIT_SLOTS).max(1);
-    // From four units on in steps of two, so that a leaf is not filled anew so often.
-    let units = if units > 4 {
-        units.next_multiple_of(2)
-    } else {
-        units
-    };
     let units = units.min(most);
     let limit = if units == most { FULL } else { 100 };
     (entries * 100 <= limit * slots_of(units)).then_some(units)
@@ -222,6 +216,10 @@ fn units_for(entries: usize, most: usize) -> Option<usize> {
 
 pub(super) fn plan(entries: &[Entry], low: u64, last: u64, most: usize) -> Option<Plan> {
     let units = units_for(entries.len(), most.min(MOST_UNITS))?;
+    Some(plan_for(entries, low, last, units))
+}
+
+pub(super) fn plan_for(entries: &[Entry], low: u64, last: u64, units: usize) -> Plan {
     let slots = slots_of(units);
     let linear = (0..3).find_map(|less| {
         let homes = (slots - WINDOW)
@@ -230,10 +228,10 @@ pub(super) fn plan(entries: &[Entry], low: u64, last: u64, most: usize) -> Optio
         let model = Model::new(last - low, homes);
         is_good(entries, low, model, slots).then_some(Kind::Linear(model))
     });
-    Some(Plan {
+    Plan {
         kind: linear.unwrap_or(Kind::Sorted),
         units,
-    })
+    }
 }
 
 /// How many entries of a linear block may lie beyond the slots that a search looks at first, in

@@ -424,6 +424,11 @@ pub(super) fn plan(entries: &[Entry], low: u64, last: u64, most: usize) -> Optio
     dense::plan(entries, low, most).or_else(|| gapped::plan(entries, low, last, most))
 }
 
+/// Chooses a format with keys, for a block of this many units, which has room for the entries.
+pub(super) fn plan_for(entries: &[Entry], low: u64, last: u64, units: usize) -> Plan {
+    gapped::plan_for(entries, low, last, units)
+}
+
 /// Writes entries into the block of a leaf, and says which places have one. `at_end`: more are
 /// expected behind the last.
 pub(super) fn fill(
