@@ -1,6 +1,6 @@
 //! The map of words under keys that their heads determine, and values of any type.
 
-use super::words::{Change, Entry, Keys, Words};
+use super::words::{Batch, Change, Cursor, Entry, Keys, Words};
 use crate::contract::{Direction, KeyRange, Update};
 use crate::form::Sought;
 use crate::key::KeyHead;
@@ -10,10 +10,6 @@ use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 use tremula_sync::reclaim::{Collector, Guard};
-
-/// The size of the first batch of a visit, in entries: a visit that soon breaks has not read many
-/// more.
-const FIRST_VISIT: usize = 32;
 
 /// A map of keys that their heads determine.
 pub(super) struct Numbers<S: Spec, const UNITS: usize> {
@@ -255,21 +251,20 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         direction: Direction,
         mut visit: impl FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
     ) {
-        let mut rest = keys_of::<S>(range);
-        let mut limit = FIRST_VISIT;
-        while let Some(keys) = rest {
+        let mut cursor = keys_of::<S>(range).map(Cursor::new);
+        let mut entries = Batch::new();
+        while cursor.is_some() {
             // Unpinned after each batch, so that what other threads remove meanwhile is freed
             // however long the visit takes.
             let _guard = self.pin();
-            let flow = self.words.visit(keys, direction, limit, |entries| {
-                entries.iter().try_for_each(|(head, word)| {
-                    let key = key_of_head::<S>(*head);
-                    // SAFETY: as in `get_with`.
-                    unsafe { packed::<S>(*word).with(|value| visit(&key, value)) }
-                })
-            });
-            rest = flow.continue_value().flatten();
-            limit = (2 * limit).min(8 * FIRST_VISIT);
+            self.words.advance(&mut cursor, direction, &mut entries);
+            for (head, word) in entries.iter() {
+                let key = key_of_head::<S>(*head);
+                // SAFETY: as in `get_with`.
+                if unsafe { packed::<S>(*word).with(|value| visit(&key, value)) }.is_break() {
+                    return;
+                }
+            }
         }
     }
 

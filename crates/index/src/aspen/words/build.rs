@@ -9,14 +9,14 @@ use std::ops::Deref;
 use std::slice;
 
 /// Entries in ascending order, on the stack: those of one leaf and one more, or of two small ones.
-pub(super) struct Batch {
+pub(in crate::aspen) struct Batch {
     entries: [MaybeUninit<Entry>; MOST_ENTRIES + 1],
     length: usize,
 }
 
 impl Batch {
     #[inline(always)]
-    pub(super) fn new() -> Self {
+    pub(in crate::aspen) fn new() -> Self {
         Self {
             entries: [const { MaybeUninit::uninit() }; MOST_ENTRIES + 1],
             length: 0,

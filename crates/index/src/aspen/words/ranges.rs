@@ -7,7 +7,6 @@ use super::place::Kind;
 use super::write::Held;
 use super::{Words, count};
 use crate::contract::Direction;
-use std::ops::ControlFlow;
 use tremula_sync::{Backoff, Restart, Version};
 
 /// How often a scan is tried without locks before it takes locks.
@@ -58,8 +57,38 @@ fn copy(view: View<'_>, keys: Keys, direction: Direction, limit: usize, entries:
         entries.len() < limit
     };
     match direction {
-        Direction::Ascending => view.ascend(keys.first, keys.last, take),
-        Direction::Descending => view.descend(keys.first, keys.last, take),
+        Direction::Ascending => view.walk_up(view.start(keys.first), keys.last, take),
+        Direction::Descending => view.walk_down(view.end(keys.last), keys.first, take),
+    };
+}
+
+/// Entries of a batch that a visit copies out.
+const BATCH: usize = if cfg!(any(loom, shuttle)) { 2 } else { 32 };
+/// Places whose words are loaded ahead of a walk: more than those of a batch.
+const AHEAD: usize = 48;
+
+/// Where a visit goes on.
+pub(in crate::aspen) struct Cursor<'a> {
+    /// The rest of the range.
+    keys: Keys,
+    /// The leaf of which a part has been shown, at which version, and up to which place.
+    part: Option<(&'a Leaf, Version, usize)>,
+}
+
+impl Cursor<'_> {
+    pub(in crate::aspen) fn new(keys: Keys) -> Self {
+        Self { keys, part: None }
+    }
+
+    /// Leaves out the keys that are not behind a leaf or an entry, which has those from `low` to
+    /// `last`. Returns whether any are left.
+    fn go_behind(&mut self, direction: Direction, low: u64, last: u64) -> bool {
+        match (behind(self.keys, direction, low, last), direction) {
+            (None, _) => return false,
+            (Some(next), Direction::Ascending) => self.keys.first = next,
+            (Some(next), Direction::Descending) => self.keys.last = next,
+        }
+        true
     }
 }
 
@@ -137,15 +166,17 @@ impl<const UNITS: usize> Words<UNITS> {
         let mut seen: Vec<(&Leaf, Version)> = Vec::new();
         loop {
             let part = self.part(at, keys, direction, limit, &mut entries)?;
-            sink.take(&entries);
             limit -= entries.len();
-            match part.next {
-                Some(next) if limit > 0 => {
-                    seen.push((part.leaf, part.version));
-                    at = next;
-                }
-                _ => return all_still(&seen),
+            let next = part.next.filter(|_| limit > 0);
+            if let Some(next) = next {
+                self.look_ahead(next, direction);
             }
+            sink.take(&entries);
+            let Some(next) = next else {
+                return all_still(&seen);
+            };
+            seen.push((part.leaf, part.version));
+            at = next;
         }
     }
 
@@ -228,35 +259,93 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Shows the first entries of a range, up to `limit` of one leaf, as of one moment. Returns the
-    /// rest of the range.
-    pub(in crate::aspen) fn visit<B>(
-        &self,
-        keys: Keys,
+    /// Copies the next entries out, all of one leaf and as of one moment. When the range ends, the
+    /// cursor is gone.
+    #[inline(always)]
+    pub(in crate::aspen) fn advance<'a>(
+        &'a self,
+        cursor: &mut Option<Cursor<'a>>,
         direction: Direction,
-        limit: usize,
-        visit: impl FnOnce(&[Entry]) -> ControlFlow<B>,
-    ) -> ControlFlow<B, Option<Keys>> {
-        let mut entries = Batch::new();
-        let part = loop {
-            let at = start(keys, direction);
-            match self.part(at, keys, direction, limit, &mut entries) {
-                Ok(part) => break part,
-                Err(Restart) => count(&self.counters.restarts),
+        entries: &mut Batch,
+    ) {
+        while let Some(walk) = cursor {
+            entries.clear();
+            let (leaf, version, from) = match walk.part.take() {
+                Some(part) => part,
+                None => {
+                    let key = start(walk.keys, direction);
+                    let (leaf, version) = self.find(key);
+                    let view = View::of(leaf);
+                    view.prefetch_head();
+                    let guess = view.guess(key);
+                    let from = match direction {
+                        Direction::Ascending => {
+                            view.prefetch_places(guess, guess + AHEAD);
+                            view.start(key)
+                        }
+                        Direction::Descending => {
+                            view.prefetch_places(guess.saturating_sub(AHEAD), guess + 1);
+                            view.end(key)
+                        }
+                    };
+                    (leaf, version, from)
+                }
+            };
+            let (low, last, view) = (leaf.low(), leaf.last(), View::of(leaf));
+            let take = |entry| {
+                entries.push(entry);
+                entries.len() < BATCH
+            };
+            let next = match direction {
+                Direction::Ascending => {
+                    view.prefetch_places(from + AHEAD, from + 2 * AHEAD);
+                    view.walk_up(from, walk.keys.last, take)
+                }
+                Direction::Descending => {
+                    let to = from.saturating_sub(AHEAD);
+                    view.prefetch_places(to.saturating_sub(AHEAD), to);
+                    view.walk_down(from, walk.keys.first, take)
+                }
+            };
+            if leaf.lock.validate(version).is_err() {
+                count(&self.counters.restarts);
+                continue;
             }
-        };
-        visit(&entries)?;
-        let next = match entries.last() {
-            Some((last, _)) if entries.len() == limit => behind(keys, direction, *last, *last),
-            _ => part.next,
-        };
-        ControlFlow::Continue(next.map(|next| match direction {
-            Direction::Ascending => Keys {
-                first: next,
-                ..keys
-            },
-            Direction::Descending => Keys { last: next, ..keys },
-        }))
+            let goes_on = match (next, entries.last()) {
+                (Some(next), Some((key, _))) => {
+                    walk.part = Some((leaf, version, next));
+                    walk.go_behind(direction, *key, *key)
+                }
+                _ => {
+                    let goes_on = walk.go_behind(direction, low, last);
+                    if goes_on {
+                        self.look_ahead(start(walk.keys, direction), direction);
+                    }
+                    goes_on
+                }
+            };
+            if !goes_on {
+                *cursor = None;
+            }
+            if !entries.is_empty() {
+                return;
+            }
+        }
+        entries.clear();
+    }
+
+    /// Starts to load the entries at the end of a leaf at which a walk comes to it.
+    #[inline(always)]
+    fn look_ahead(&self, key: u64, direction: Direction) {
+        let view = View::of(self.leaves.get(self.routes.leaf_of(key)));
+        view.prefetch_head();
+        match direction {
+            Direction::Ascending => view.prefetch_places(0, AHEAD),
+            Direction::Descending => {
+                let places = view.all_places();
+                view.prefetch_places(places.saturating_sub(AHEAD), places);
+            }
+        }
     }
 
     /// Removes the first entry, or the last.

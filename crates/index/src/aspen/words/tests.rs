@@ -1,10 +1,9 @@
 //! The map of words against a model, with keys that prefer each format.
 
-use super::{Change, Keys, Words};
+use super::{Batch, Change, Cursor, Keys, Words};
 use crate::contract::Direction;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 type Small = Words<1>;
 
@@ -12,21 +11,23 @@ fn put<const UNITS: usize>(words: &Words<UNITS>, key: u64, value: u64) -> Option
     words.change(key, |_| Change::Put(value))
 }
 
+/// All entries, as walks in both directions show them.
 fn contents<const UNITS: usize>(words: &Words<UNITS>) -> Vec<(u64, u64)> {
-    let mut all = Vec::new();
-    let keys = Keys {
-        first: 0,
-        last: u64::MAX,
-    };
-    let mut rest = Some(keys);
-    while let Some(keys) = rest {
-        let flow = words.visit(keys, Direction::Ascending, 100, |entries| {
-            all.extend_from_slice(entries);
-            ControlFlow::<()>::Continue(())
-        });
-        rest = flow.continue_value().flatten();
-    }
-    all
+    let [up, mut down] = [Direction::Ascending, Direction::Descending].map(|direction| {
+        let mut cursor = Some(Cursor::new(Keys {
+            first: 0,
+            last: u64::MAX,
+        }));
+        let (mut all, mut batch) = (Vec::new(), Batch::new());
+        while cursor.is_some() {
+            words.advance(&mut cursor, direction, &mut batch);
+            all.extend_from_slice(&batch);
+        }
+        all
+    });
+    down.reverse();
+    assert_eq!(up, down, "both directions show the same");
+    up
 }
 
 /// Key sets, smooth and skewed: the key with a number below 2^16.

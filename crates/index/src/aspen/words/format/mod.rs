@@ -207,17 +207,24 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Starts to load what [`find`](Self::find) will look at.
+    /// The place at which [`find`](Self::find) looks first.
     #[inline(always)]
-    pub(super) fn prefetch(self, key: u64) {
-        let word = if self.place.is_linear() {
-            2 * gapped::home(self, key)
+    pub(super) fn guess(self, key: u64) -> usize {
+        if self.place.is_linear() {
+            gapped::home(self, key)
         } else if self.place.is_dense() {
             dense::seek(self, key)
         } else {
             0
-        };
-        prefetch(self.place.block().wrapping_add(HEAD_WORDS + word));
+        }
+    }
+
+    /// Starts to load what [`find`](Self::find) looks at first.
+    #[inline(always)]
+    pub(super) fn prefetch(self, key: u64) {
+        let scale = if self.place.is_dense() { 1 } else { 2 };
+        let word = HEAD_WORDS + scale * self.guess(key);
+        prefetch(self.place.block().wrapping_add(word));
     }
 
     /// Starts to load the head of the block.
@@ -314,24 +321,50 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Where an ascending walk begins that is to show entries from `low` on.
+    #[inline(always)]
+    pub(super) fn start(self, low: u64) -> usize {
+        if low <= self.low { 0 } else { self.seek(low) }
+    }
+
+    /// Where a descending walk begins that is to show entries from `high` on.
+    #[inline(always)]
+    pub(super) fn end(self, high: u64) -> usize {
+        match self.find(high) {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        }
+    }
+
     /// Shows the entries from `low` to `high`, ascending, until `take` returns `false`.
     #[inline(always)]
     pub(super) fn ascend(self, low: u64, high: u64, take: impl FnMut(Entry) -> bool) {
-        let from = if low <= self.low { 0 } else { self.seek(low) };
+        self.walk_up(self.start(low), high, take);
+    }
+
+    /// Shows the entries from a place on, up to the key `high`, until `take` returns `false`.
+    /// Returns the place from which to go on, if it did.
+    #[inline(always)]
+    pub(super) fn walk_up(
+        self,
+        from: usize,
+        high: u64,
+        take: impl FnMut(Entry) -> bool,
+    ) -> Option<usize> {
         if self.place.is_dense() {
-            self.ascend_in::<true>(from, high, take);
+            self.walk_up_in::<true>(from, high, take)
         } else {
-            self.ascend_in::<false>(from, high, take);
+            self.walk_up_in::<false>(from, high, take)
         }
     }
 
     #[inline(always)]
-    fn ascend_in<const DENSE: bool>(
+    fn walk_up_in<const DENSE: bool>(
         self,
         from: usize,
         high: u64,
         mut take: impl FnMut(Entry) -> bool,
-    ) {
+    ) -> Option<usize> {
         let places = self.places::<DENSE>();
         let mut mask = u64::MAX << (from % 64);
         for index in from / 64..HEAD_WORDS {
@@ -341,46 +374,87 @@ impl<'a> View<'a> {
                 let at = 64 * index + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 if at >= places {
-                    return;
+                    return None;
                 }
                 // SAFETY: compared above.
                 let entry = unsafe { self.entry::<DENSE>(at) };
-                if entry.0 > high || !take(entry) {
-                    return;
+                if entry.0 > high {
+                    return None;
+                }
+                if !take(entry) {
+                    return Some(at + 1);
                 }
             }
         }
+        None
     }
 
-    /// Shows the entries from `high` to `low`, descending, until `take` returns `false`.
+    /// Shows the entries below a place, down to the key `low`, until `take` returns `false`.
+    /// Returns the place below which to go on, if it did.
     #[inline(always)]
-    pub(super) fn descend(self, low: u64, high: u64, take: impl FnMut(Entry) -> bool) {
-        let to = match self.find(high) {
-            Ok(at) => at + 1,
-            Err(at) => at,
-        };
+    pub(super) fn walk_down(
+        self,
+        to: usize,
+        low: u64,
+        take: impl FnMut(Entry) -> bool,
+    ) -> Option<usize> {
         if self.place.is_dense() {
-            self.descend_in::<true>(to, low, take);
+            self.walk_down_in::<true>(to, low, take)
         } else {
-            self.descend_in::<false>(to, low, take);
+            self.walk_down_in::<false>(to, low, take)
         }
     }
 
     #[inline(always)]
-    fn descend_in<const DENSE: bool>(
+    fn walk_down_in<const DENSE: bool>(
         self,
         to: usize,
         low: u64,
         mut take: impl FnMut(Entry) -> bool,
-    ) {
-        let mut to = to.min(self.places::<DENSE>()).min(MOST_ENTRIES);
-        while let Some(at) = self.last_below(to) {
-            // SAFETY: below `to`, which is at most the number of places.
-            let entry = unsafe { self.entry::<DENSE>(at) };
-            if entry.0 < low || !take(entry) {
-                return;
+    ) -> Option<usize> {
+        let to = to.min(self.places::<DENSE>()).min(MOST_ENTRIES);
+        let mut mask = match to % 64 {
+            0 => u64::MAX,
+            some => u64::MAX >> (64 - some),
+        };
+        for index in (0..to.div_ceil(64)).rev() {
+            let mut bits = self.bits(index) & mask;
+            mask = u64::MAX;
+            while bits != 0 {
+                let bit = bits.ilog2() as usize;
+                bits ^= 1 << bit;
+                let at = 64 * index + bit;
+                // SAFETY: below `to`, which is at most the number of places.
+                let entry = unsafe { self.entry::<DENSE>(at) };
+                if entry.0 < low {
+                    return None;
+                }
+                if !take(entry) {
+                    return Some(at);
+                }
             }
-            to = at;
+        }
+        None
+    }
+
+    /// Starts to load the words of the places from `from` to below `to`.
+    #[inline(always)]
+    pub(super) fn prefetch_places(self, from: usize, to: usize) {
+        let scale = if self.place.is_dense() { 1 } else { 2 };
+        let block = self.place.block();
+        let to = (scale * to).min(self.words().len());
+        for word in (scale * from..to).step_by(8) {
+            prefetch(block.wrapping_add(HEAD_WORDS + word));
+        }
+    }
+
+    /// Places of the block.
+    #[inline(always)]
+    pub(super) fn all_places(self) -> usize {
+        if self.place.is_dense() {
+            self.places::<true>()
+        } else {
+            self.places::<false>()
         }
     }
 }
