@@ -277,6 +277,12 @@ pub struct VersionGuard<'a> {
 }
 
 impl VersionGuard<'_> {
+    /// How often what the lock guards had changed when the lock was taken.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.version.0 / STEP
+    }
+
     /// Unlocks without changing the version. The holder must have written nothing that readers can
     /// see.
     pub fn unchanged(self) {
@@ -322,6 +328,7 @@ mod tests {
         lock.validate(version).unwrap();
         assert_eq!(lock.try_read(), Ok(version));
         let guard = lock.upgrade(version).unwrap();
+        assert_eq!(guard.changes(), 0);
         assert_eq!(lock.validate(version), Err(Restart));
         assert_eq!(lock.try_read(), Err(Restart));
         assert!(lock.upgrade(version).is_err() && lock.try_lock().is_err());

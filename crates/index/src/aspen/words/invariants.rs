@@ -26,7 +26,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
         assert_eq!(entries, self.len(), "the counter agrees with the leaves");
         let ids = self.ids.lock();
-        let used = ids.next as usize - ids.free.len();
+        let used = ids.in_use();
         assert_eq!(used, borders.len(), "each leaf in use has a border");
         let units: usize = borders
             .iter()

@@ -3,6 +3,7 @@
 mod blocks;
 mod build;
 mod format;
+mod grain;
 mod invariants;
 mod leaf;
 mod place;
@@ -20,9 +21,11 @@ use blocks::Blocks;
 pub(super) use build::Batch;
 pub(super) use format::Entry;
 use format::View;
+use grain::Grains;
 use leaf::{Leaf, Leaves};
 pub(super) use ranges::{Cursor, Keys, Sink};
 use routes::{Border, Routes, Separators};
+use std::collections::HashSet;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{Backoff, CachePadded, Mutex, Restart, StripedCounter, Version};
@@ -52,6 +55,26 @@ impl Separators for Borders {
 struct Ids {
     next: u32,
     free: Vec<u32>,
+    /// Numbers of leaves that share their line of the cache with no leaf that is in use.
+    alone: Vec<u32>,
+    /// All numbers that have been given out as such.
+    ever_alone: HashSet<u32>,
+}
+
+impl Ids {
+    /// How many leaves are in use.
+    fn in_use(&self) -> usize {
+        // Beside each that has been alone lies one that never was in use.
+        self.next as usize - self.free.len() - self.alone.len() - self.ever_alone.len()
+    }
+}
+
+/// A leaf to which a key belonged at this version.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    id: u32,
+    leaf: &'a Leaf,
+    version: Version,
 }
 
 /// What the map has decided so far. Written only where the shape changes or an operation was led
@@ -64,6 +87,8 @@ struct Counters {
     fills: AtomicU64,
     splits: AtomicU64,
     merges: AtomicU64,
+    waits: AtomicU64,
+    contention_splits: AtomicU64,
 }
 
 fn count(counter: &AtomicU64) {
@@ -79,6 +104,7 @@ pub(super) struct Words<const UNITS: usize> {
     ids: Mutex<Ids>,
     len: CachePadded<StripedCounter>,
     counters: CachePadded<Counters>,
+    grains: Grains,
 }
 
 /// Lookups whose cache misses overlap.
@@ -95,9 +121,12 @@ impl<const UNITS: usize> Words<UNITS> {
             ids: Mutex::new(Ids {
                 next: 0,
                 free: Vec::new(),
+                alone: Vec::new(),
+                ever_alone: HashSet::new(),
             }),
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
+            grains: Grains::default(),
         };
         let (id, leaf, lock) = words.take_leaf();
         leaf.set_range(0, u64::MAX);
@@ -148,17 +177,18 @@ impl<const UNITS: usize> Words<UNITS> {
         loop {
             match self.look_into(leaf, key) {
                 Ok(value) => return value,
-                Err(Restart) => (leaf, _) = self.find(key),
+                Err(Restart) => leaf = self.find(key).leaf,
             }
         }
     }
 
     /// The leaf to which a key belongs, with a version at which it did.
     #[inline(always)]
-    fn find(&self, key: u64) -> (&Leaf, Version) {
-        let leaf = self.leaves.get(self.routes.leaf_of(key));
+    fn find(&self, key: u64) -> Found<'_> {
+        let id = self.routes.leaf_of(key);
+        let leaf = self.leaves.get(id);
         match self.belongs(leaf, key) {
-            Ok(version) => (leaf, version),
+            Ok(version) => Found { id, leaf, version },
             Err(Restart) => self.find_by_borders(key),
         }
     }
@@ -175,14 +205,15 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Asks the separators for the leaf, and mends the route.
     #[cold]
     #[inline(never)]
-    fn find_by_borders(&self, key: u64) -> (&Leaf, Version) {
+    fn find_by_borders(&self, key: u64) -> Found<'_> {
         count(&self.counters.detours);
         let backoff = Backoff::new();
         loop {
-            let leaf = self.leaves.get(self.borders.leaf_of(key));
+            let id = self.borders.leaf_of(key);
+            let leaf = self.leaves.get(id);
             if let Ok(version) = self.belongs(leaf, key) {
                 self.routes.mend(key, &self.borders);
-                return (leaf, version);
+                return Found { id, leaf, version };
             }
             backoff.wait();
         }
@@ -265,7 +296,12 @@ impl<const UNITS: usize> Words<UNITS> {
             ("route_rebuilds", rebuilt),
             ("fills", counter(&self.counters.fills)),
             ("splits", counter(&self.counters.splits)),
+            (
+                "contention_splits",
+                counter(&self.counters.contention_splits),
+            ),
             ("merges", counter(&self.counters.merges)),
+            ("waits", counter(&self.counters.waits)),
             ("detours", counter(&self.counters.detours)),
             ("restarts", counter(&self.counters.restarts)),
             ("locked_scans", counter(&self.counters.locked_scans)),

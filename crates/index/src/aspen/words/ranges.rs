@@ -5,7 +5,7 @@ use super::format::{Entry, MOST_ENTRIES, Plan, View};
 use super::leaf::Leaf;
 use super::place::Kind;
 use super::write::Held;
-use super::{Words, count};
+use super::{Found, Words, count};
 use crate::contract::Direction;
 use tremula_sync::{Backoff, Restart, Version};
 
@@ -27,6 +27,7 @@ pub(in crate::aspen) trait Sink {
 
 /// The entries of one leaf that belong to a range, and where the range goes on.
 struct Part<'a> {
+    id: u32,
     leaf: &'a Leaf,
     version: Version,
     next: Option<u64>,
@@ -110,7 +111,7 @@ impl<const UNITS: usize> Words<UNITS> {
         entries: &mut Batch,
     ) -> Result<Part<'_>, Restart> {
         entries.clear();
-        let (leaf, version) = self.find(at);
+        let Found { id, leaf, version } = self.find(at);
         let (low, last) = (leaf.low(), leaf.last());
         let within = Keys {
             first: keys.first.max(low),
@@ -119,6 +120,7 @@ impl<const UNITS: usize> Words<UNITS> {
         copy(View::of(leaf), within, direction, limit, entries);
         leaf.lock.validate(version)?;
         Ok(Part {
+            id,
             leaf,
             version,
             next: behind(keys, direction, low, last),
@@ -251,7 +253,7 @@ impl<const UNITS: usize> Words<UNITS> {
             }
             from = low - 1;
             for _ in 1..steps {
-                let (leaf, _) = self.find(from);
+                let leaf = self.find(from).leaf;
                 from = leaf.low().saturating_sub(1).min(from);
             }
             from = from.max(keys.first);
@@ -274,7 +276,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 Some(part) => part,
                 None => {
                     let key = start(walk.keys, direction);
-                    let (leaf, version) = self.find(key);
+                    let Found { leaf, version, .. } = self.find(key);
                     let view = View::of(leaf);
                     view.prefetch_head();
                     let guess = view.guess(key);
@@ -382,8 +384,8 @@ impl<const UNITS: usize> Words<UNITS> {
                 }
                 let view = View::of(part.leaf);
                 if let Ok(place) = view.find(entry.0) {
-                    let leaf = part.leaf;
-                    self.remove_at(Held { leaf, lock }, view, place, entry.0);
+                    let Part { id, leaf, .. } = part;
+                    self.remove_at(Held { id, leaf, lock }, view, place, entry.0);
                 }
                 return Ok(Some(entry));
             }

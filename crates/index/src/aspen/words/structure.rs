@@ -5,7 +5,7 @@ use super::format::{Entry, MOST_ENTRIES, View};
 use super::leaf::Leaf;
 use super::place::slots_of;
 use super::write::Held;
-use super::{Words, count};
+use super::{Ids, Words, count};
 use crate::contract::OrderedIndex;
 use tremula_sync::VersionGuard;
 
@@ -24,21 +24,43 @@ impl<const UNITS: usize> Words<UNITS> {
     /// A leaf that is not in use, locked, without a block.
     pub(super) fn take_leaf(&self) -> (u32, &Leaf, VersionGuard<'_>) {
         let mut ids = self.ids.lock();
-        let id = ids.free.pop().unwrap_or_else(|| {
-            let id = ids.next;
-            self.leaves.add(id);
-            ids.next += 1;
-            id
+        let id = ids.free.pop().unwrap_or_else(|| self.new_id(&mut ids));
+        drop(ids);
+        let leaf = self.leaves.get(id);
+        (id, leaf, leaf.lock.renew())
+    }
+
+    /// The same, but a leaf whose line of the cache no other leaf in use shares: threads that fight
+    /// over one of them would slow down those at the other.
+    fn take_leaf_alone(&self) -> (u32, &Leaf, VersionGuard<'_>) {
+        let mut ids = self.ids.lock();
+        let id = ids.alone.pop().unwrap_or_else(|| {
+            if ids.next % 2 == 1 {
+                let odd = self.new_id(&mut ids);
+                ids.free.push(odd);
+            }
+            let even = self.new_id(&mut ids);
+            // Never in use.
+            self.new_id(&mut ids);
+            ids.ever_alone.insert(even);
+            even
         });
         drop(ids);
         let leaf = self.leaves.get(id);
         (id, leaf, leaf.lock.renew())
     }
 
+    fn new_id(&self, ids: &mut Ids) -> u32 {
+        let id = ids.next;
+        self.leaves.add(id);
+        ids.next += 1;
+        id
+    }
+
     /// Leaves in use.
     fn leaf_count(&self) -> usize {
         let ids = self.ids.lock();
-        ids.next as usize - ids.free.len()
+        ids.in_use()
     }
 
     /// Fills a leaf anew, with one entry more: in another format, in a larger block, or divided
@@ -83,6 +105,41 @@ impl<const UNITS: usize> Words<UNITS> {
             .keep_up(self.leaf_count(), at == New::Last, &self.borders);
     }
 
+    /// Divides the entries of a leaf that is fought over, and unlocks it.
+    pub(super) fn split_apart(&self, held: Held<'_>, cut: u64) {
+        count(&self.counters.contention_splits);
+        let (leaf, low, last) = (held.leaf, held.leaf.low(), held.leaf.last());
+        let (entries, _) = Self::entries_with(leaf, None);
+        let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 < cut));
+        let (Some(left_plan), Some(right_plan)) =
+            (Self::plan(left, low, cut - 1), Self::plan(right, cut, last))
+        else {
+            // All on one side, and more than a leaf is made for.
+            return held.lock.unchanged();
+        };
+        let (id, new, new_lock) = self.take_leaf_alone();
+        new.set_range(cut, last);
+        self.fill(new, right_plan, right, false);
+        // As in `split`.
+        self.borders.0.insert(cut, id);
+        leaf.set_range(low, cut - 1);
+        self.fill(leaf, left_plan, left, false);
+        drop(new_lock);
+        drop(held.lock);
+        self.routes.mend(cut, &self.borders);
+        self.routes.keep_up(self.leaf_count(), false, &self.borders);
+    }
+
+    /// Merges a small leaf that nobody fights over any more.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn settle(&self, key: u64) {
+        let leaf = self.find(key).leaf;
+        if View::of(leaf).count() <= Self::MERGE_FROM {
+            self.merge(key);
+        }
+    }
+
     /// The lowest key for the right part of a leaf: a number with few bits, so that a route can
     /// express it.
     fn cut(entries: &[Entry], low: u64, at: New) -> u64 {
@@ -112,9 +169,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 (middle - count / 16, middle + count / 16)
             }
         };
-        let (below, above) = (entries[from - 1].0, entries[to].0);
-        let bit = (below ^ above).ilog2();
-        above >> bit << bit
+        round_between(entries[from - 1].0, entries[to].0)
     }
 
     /// What follows after a removal that has left few entries in a part of the leaf. Unlocks it.
@@ -135,7 +190,7 @@ impl<const UNITS: usize> Words<UNITS> {
     }
 
     /// Merges the leaf of a key with its right neighbour, or the last leaf with its left one, if
-    /// both have few entries.
+    /// both have few entries and nobody fights over them.
     pub(super) fn merge(&self, key: u64) {
         let mut held = self.hold(key);
         if held.leaf.last() == u64::MAX {
@@ -154,7 +209,8 @@ impl<const UNITS: usize> Words<UNITS> {
         let total = View::of(leaf).count() + View::of(next.leaf).count();
         let (low, last) = (leaf.low(), next.leaf.last());
         let mut entries = Batch::new();
-        if total <= Self::MERGE_TO.min(MOST_ENTRIES) {
+        let quiet = |held: &Held<'_>| self.grains.is_quiet(held.id, held.lock.changes());
+        if total <= Self::MERGE_TO.min(MOST_ENTRIES) && quiet(&held) && quiet(&next) {
             entries.take(leaf, 0, u64::MAX);
             entries.take(next.leaf, 0, u64::MAX);
         }
@@ -178,8 +234,19 @@ impl<const UNITS: usize> Words<UNITS> {
         };
         self.strip(held.leaf);
         held.lock.obsolete();
-        self.ids.lock().free.push(id);
+        let mut ids = self.ids.lock();
+        if ids.ever_alone.contains(&id) {
+            ids.alone.push(id);
+        } else {
+            ids.free.push(id);
+        }
     }
+}
+
+/// The number above `below`, and at most `above`, with the fewest bits: a route can express it.
+pub(super) fn round_between(below: u64, above: u64) -> u64 {
+    let bit = (below ^ above).ilog2();
+    above >> bit << bit
 }
 
 /// A number that looks random.

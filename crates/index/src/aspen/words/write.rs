@@ -2,7 +2,8 @@
 
 use super::format::View;
 use super::leaf::Leaf;
-use super::{Separators, Words, count};
+use super::structure::round_between;
+use super::{Found, Separators, Words, count};
 use tremula_sync::{Restart, VersionGuard};
 
 /// What a closure decides to do with an entry.
@@ -15,24 +16,31 @@ pub(in crate::aspen) enum Change {
 
 /// A leaf that this thread has locked.
 pub(super) struct Held<'a> {
+    pub(super) id: u32,
     pub(super) leaf: &'a Leaf,
     pub(super) lock: VersionGuard<'a>,
 }
+
+/// A leaf with fewer entries is not split however it is fought over.
+const LEAST_ENTRIES: usize = 8;
+/// A leaf is settled after this many changes.
+const SETTLES_IN: u64 = 4096;
 
 impl<const UNITS: usize> Words<UNITS> {
     /// Locks the leaf to which a key belongs.
     #[inline(always)]
     pub(super) fn hold(&self, key: u64) -> Held<'_> {
-        let leaf = self.leaves.get(self.routes.leaf_of(key));
+        let id = self.routes.leaf_of(key);
+        let leaf = self.leaves.get(id);
         match self.try_to_hold(leaf, key) {
-            Ok(lock) => Held { leaf, lock },
-            Err(Restart) => self.hold_contended(leaf, key),
+            Ok(lock) => Held { id, leaf, lock },
+            Err(Restart) => self.hold_contended(id, key),
         }
     }
 
     #[inline(always)]
     fn try_to_hold<'a>(&self, leaf: &'a Leaf, key: u64) -> Result<VersionGuard<'a>, Restart> {
-        let version = leaf.lock.read()?;
+        let version = leaf.lock.try_read()?;
         if !leaf.covers(key) {
             return Err(Restart);
         }
@@ -48,30 +56,54 @@ impl<const UNITS: usize> Words<UNITS> {
         loop {
             // Not by a route, which might lead to a leaf that this thread holds: it would wait for
             // itself. The separators are right: only the holder of the leaf before changes them.
-            let leaf = self.leaves.get(self.borders.leaf_of(last + 1));
+            let id = self.borders.leaf_of(last + 1);
+            let leaf = self.leaves.get(id);
             if let Ok(lock) = leaf.lock.lock() {
                 debug_assert_eq!(leaf.low(), last + 1, "leaves are neighbours");
-                return Held { leaf, lock };
+                return Held { id, leaf, lock };
             }
         }
     }
 
-    /// Waits for the lock of the leaf. If the key does not belong to it any more, looks for another
-    /// leaf.
+    /// Waits for the lock of a leaf. If the key does not belong to it any more, looks for another
+    /// leaf. Splits the leaf first if it is fought over.
     #[cold]
     #[inline(never)]
-    fn hold_contended<'a>(&'a self, leaf: &'a Leaf, key: u64) -> Held<'a> {
-        let mut leaf = leaf;
+    fn hold_contended(&self, id: u32, key: u64) -> Held<'_> {
+        let mut id = id;
         loop {
+            let leaf = self.leaves.get(id);
+            // Led astray by a route, or kept out by another writer.
+            let waits = leaf.covers(key);
             if let Ok(lock) = leaf.lock.lock() {
                 if leaf.covers(key) {
-                    return Held { leaf, lock };
+                    let held = Held { id, leaf, lock };
+                    match self.note_wait(&held, waits, key) {
+                        Some(cut) => self.split_apart(held, cut),
+                        None => return held,
+                    }
+                } else {
+                    lock.unchanged();
                 }
-                lock.unchanged();
             }
             count(&self.counters.restarts);
-            (leaf, _) = self.find(key);
+            id = self.find(key).id;
         }
+    }
+
+    /// Notes that a writer has waited for a leaf, if it did. Returns the key at which the leaf is
+    /// to be split.
+    fn note_wait(&self, held: &Held<'_>, waits: bool, key: u64) -> Option<u64> {
+        if !waits {
+            return None;
+        }
+        count(&self.counters.waits);
+        let changes = held.lock.changes();
+        let (below, above) = self.grains.waited(held.id, changes, key)?;
+        let has_entries = View::of(held.leaf).count() >= LEAST_ENTRIES;
+        // Both belonged to the leaf once; it may have been split since.
+        let covers = held.leaf.covers(below) && held.leaf.covers(above);
+        (has_entries && covers).then(|| round_between(below, above))
     }
 
     /// Calls `decide` once with the value of a key, and does what it says. The leaf of the key is
@@ -83,7 +115,8 @@ impl<const UNITS: usize> Words<UNITS> {
         key: u64,
         decide: impl FnOnce(Option<u64>) -> Change,
     ) -> Option<u64> {
-        let Held { leaf, lock } = self.hold(key);
+        let Held { id, leaf, lock } = self.hold(key);
+        let changes = lock.changes();
         let view = View::of(leaf);
         match view.find(key) {
             Ok(at) => {
@@ -91,7 +124,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 match decide(Some(old)) {
                     Change::Put(value) => view.set_value(at, value),
                     Change::Remove => {
-                        self.remove_at(Held { leaf, lock }, view, at, key);
+                        self.remove_at(Held { id, leaf, lock }, view, at, key);
                         return Some(old);
                     }
                     Change::Keep => {
@@ -100,6 +133,9 @@ impl<const UNITS: usize> Words<UNITS> {
                     }
                 }
                 drop(lock);
+                if changes % SETTLES_IN == SETTLES_IN - 1 {
+                    self.settle(key);
+                }
                 Some(old)
             }
             Err(at) => {
@@ -108,9 +144,12 @@ impl<const UNITS: usize> Words<UNITS> {
                         if view.insert(at, (key, value)) {
                             drop(lock);
                         } else {
-                            self.fill_anew(Held { leaf, lock }, Some((key, value)));
+                            self.fill_anew(Held { id, leaf, lock }, Some((key, value)));
                         }
                         self.len.add(1);
+                        if changes % SETTLES_IN == SETTLES_IN - 1 {
+                            self.settle(key);
+                        }
                     }
                     Change::Keep | Change::Remove => lock.unchanged(),
                 }
@@ -122,14 +161,14 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Removes the value of a key. Writes nothing if the key is missing.
     #[inline]
     pub(in crate::aspen) fn remove(&self, key: u64) -> Option<u64> {
-        let (leaf, version) = self.find(key);
+        let Found { id, leaf, version } = self.find(key);
         let missed = View::of(leaf).find(key).is_err();
         if missed && leaf.lock.validate(version).is_ok() {
             return None;
         }
         let held = match leaf.lock.upgrade(version) {
-            Ok(lock) => Held { leaf, lock },
-            Err(Restart) => self.hold_contended(leaf, key),
+            Ok(lock) => Held { id, leaf, lock },
+            Err(Restart) => self.hold_contended(id, key),
         };
         let view = View::of(held.leaf);
         let Ok(at) = view.find(key) else {

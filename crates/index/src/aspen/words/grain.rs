@@ -1,0 +1,118 @@
+//! Which leaves are fought over.
+//!
+//! A leaf's *statistic* grows by [`CONTENDED`] each time a writer has waited for its lock, and
+//! falls by 1 with each change. Above [`SPLIT_ABOVE`] the leaf is split between the keys that were
+//! fought over; at [`QUIET`] it may be merged again. Only a writer that has waited writes anything:
+//! how often a leaf has changed is its version, so the statistic is computed when it is asked for.
+//! Leaves that nobody has waited for have no entry here, and are quiet.
+//!
+//! Source: Winblad, Sagonas, "Contention adapting search trees", ISPDC 2015, whose constants these
+//! are.
+
+// Not the atomics that a checker of interleavings controls: nothing depends on their order.
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// What one wait adds.
+const CONTENDED: i64 = 250;
+/// A leaf is split when its statistic goes above this.
+const SPLIT_ABOVE: i64 = 1000;
+/// The least that a statistic becomes. A leaf there is quiet.
+const QUIET: i64 = -1000;
+/// Leaves of which the statistics are kept: those that were fought over last.
+const KEPT: usize = 256;
+/// Keys that are remembered for each.
+const SAMPLES: usize = 4;
+
+/// The statistic of one leaf. Written by the holder of its lock. Two leaves may be in turn at one
+/// place: then their statistics begin anew, and no more is lost. All accesses are relaxed: they
+/// order nothing.
+#[derive(Default)]
+#[repr(align(64))]
+struct Grain {
+    /// The leaf's number and one.
+    leaf: AtomicU32,
+    waits: AtomicU32,
+    statistic: AtomicI64,
+    /// How often the leaf had changed when the statistic had this value.
+    changes: AtomicU64,
+    /// The keys that were waited for last.
+    keys: [AtomicU64; SAMPLES],
+}
+
+impl Grain {
+    fn is_of(&self, leaf: u32) -> bool {
+        self.leaf.load(Ordering::Relaxed) == leaf + 1
+    }
+
+    /// The statistic of a leaf that has changed this often.
+    fn statistic(&self, changes: u64) -> i64 {
+        let since = changes.saturating_sub(self.changes.load(Ordering::Relaxed));
+        let statistic = self.statistic.load(Ordering::Relaxed);
+        statistic
+            .saturating_sub_unsigned(since)
+            .clamp(QUIET, 2 * SPLIT_ABOVE)
+    }
+}
+
+/// The leaves that were fought over last.
+#[derive(Default)]
+pub(super) struct Grains {
+    kept: OnceLock<Box<[Grain]>>,
+}
+
+impl Grains {
+    fn place(leaf: u32) -> usize {
+        leaf as usize % KEPT
+    }
+
+    /// Notes that a writer of `key` has waited for a leaf that has changed `changes` times, and has
+    /// its lock now. Returns two of the keys that were waited for between which the leaf should be
+    /// split: it should if they differ.
+    pub(super) fn waited(&self, leaf: u32, changes: u64, key: u64) -> Option<(u64, u64)> {
+        let kept = self
+            .kept
+            .get_or_init(|| (0..KEPT).map(|_| Grain::default()).collect());
+        let grain = &kept[Self::place(leaf)];
+        if !grain.is_of(leaf) {
+            grain.leaf.store(leaf + 1, Ordering::Relaxed);
+            grain.waits.store(0, Ordering::Relaxed);
+            grain.changes.store(changes, Ordering::Relaxed);
+            grain.statistic.store(0, Ordering::Relaxed);
+        }
+        let waits = grain.waits.load(Ordering::Relaxed);
+        grain.keys[waits as usize % SAMPLES].store(key, Ordering::Relaxed);
+        grain
+            .waits
+            .store(waits.saturating_add(1), Ordering::Relaxed);
+        let statistic = grain.statistic(changes) + CONTENDED;
+        grain.changes.store(changes, Ordering::Relaxed);
+        if statistic <= SPLIT_ABOVE {
+            grain.statistic.store(statistic, Ordering::Relaxed);
+            return None;
+        }
+        grain.statistic.store(0, Ordering::Relaxed);
+        let mut keys: [u64; SAMPLES] =
+            std::array::from_fn(|at| grain.keys[at].load(Ordering::Relaxed));
+        keys.sort_unstable();
+        // In the middle, if keys differ there; else beside the key that is hot.
+        [1, 2, 0]
+            .map(|at| (keys[at], keys[at + 1]))
+            .into_iter()
+            .find(|(below, above)| below < above)
+    }
+
+    /// Whether a leaf that has changed `changes` times is not fought over.
+    pub(super) fn is_quiet(&self, leaf: u32, changes: u64) -> bool {
+        let grain = self.kept.get().map(|kept| &kept[Self::place(leaf)]);
+        grain.is_none_or(|grain| !grain.is_of(leaf) || grain.statistic(changes) <= QUIET)
+    }
+
+    /// How often a writer has waited for a leaf, as far as that is remembered.
+    pub(super) fn waits(&self, leaf: u32) -> u64 {
+        let grain = self.kept.get().map(|kept| &kept[Self::place(leaf)]);
+        grain.map_or(0, |grain| {
+            u64::from(grain.waits.load(Ordering::Relaxed)) * u64::from(grain.is_of(leaf))
+        })
+    }
+}
